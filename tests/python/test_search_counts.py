@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from search_devices import run
 from switchbench.search.loads import LimitedByTester, ProposedTrial, Reached, TrialLoss
-from switchbench.search.suites.methods import CountResult, CountSearch
+from switchbench.search.suites.formulas import CountResult
+from switchbench.search.suites.methods import CountSearch
 
 LINE_RATE = 14_880_952.0
 

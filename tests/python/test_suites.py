@@ -51,14 +51,15 @@ from switchbench.search.loads import (
     SearchGoal,
     TrialLoss,
 )
-from switchbench.search.suites import SUITE_MEASURES, SUITES, declaration, methods
+from switchbench.search.suites import SUITES, declaration, methods, suite_measures
 from switchbench.search.suites.declaration import (
     PortFacts,
     SuiteParameters,
     SuitePoint,
     TrialFacts,
 )
-from switchbench.search.suites.methods import UNIT, CountSearch, variation_percent
+from switchbench.search.suites.formulas import variation_percent
+from switchbench.search.suites.methods import UNIT, CountSearch
 from synthetic import make_site, make_trial
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +131,7 @@ def test_a_measure_stands_in_one_table_of_its_suite() -> None:
     for suite in DOCUMENTS:
         keys = [v.key for each in suite.subtests for v in each.values if not v.of_setting]
         assert len(set(keys)) == len(keys), suite.name
-        assert all(SUITE_MEASURES[f"{suite.name}.{key}"].definition for key in keys)
+        assert all(suite_measures()[f"{suite.name}.{key}"].definition for key in keys)
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
@@ -993,15 +994,15 @@ def test_where_a_search_of_bursts_begins_changes_no_result(truth: int, near: int
 
 
 def test_the_iterations_of_rfc8239s_buffers() -> None:
-    assert [each.flows for each in methods.each_port(5)] == [
+    assert [each.flows for each in declaration.each_port(5)] == [
         ((0, 1), (2, 1)), ((1, 2), (3, 2)), ((2, 3), (4, 3)),
     ]  # fmt: skip
-    first, last = methods.port_pairs(8)
+    first, last = declaration.port_pairs(8)
     assert first.flows == ((0, 1), (2, 3), (4, 5), (6, 1), (7, 3))
     assert last.flows == ((0, 1), (2, 3), (4, 5), (6, 3), (7, 5))
     assert (first.name, last.name) == ("to port 2 and 4", "to port 4 and 6")
     assert (first.extra, last.extra) == (2, 2)
-    assert [each.flows for each in methods.first_ports(9)] == [((0, 1), (2, 1))]
+    assert [each.flows for each in declaration.first_ports(9)] == [((0, 1), (2, 1))]
     for percent in (1.0, 10.0):
         point = SuitePoint(
             64, 1e8, LoadRange(1, 99.98, "%"),

@@ -48,7 +48,7 @@ from ..search.loads import (
     SearchGoal,
 )
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
-from ..search.suites.methods import CountResult, RateResult
+from ..search.suites.formulas import CountResult, RateResult
 from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, percent_of, stated
 from .suite_facts import trial_loss
 

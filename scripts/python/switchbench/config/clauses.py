@@ -22,11 +22,10 @@ from ..base.measures import MEASURES, Measure
 from ..base.model import Load, Site, Trial
 from ..base.source import Document, KeyPath
 from ..base.words import meant, shown
-from ..search.suites import SUITE_MEASURES
+from ..search.suites import suite_measures
 from . import rules
 from .schema import About, Configuration, Profile, ResolvedSettings
 
-EVERY_MEASURE: Mapping[str, Measure] = {**MEASURES, **SUITE_MEASURES}
 Spec = Mapping[str, Any]
 Comparison = Callable[[float, float], bool]
 
@@ -81,11 +80,11 @@ def parse_clause(spec: Spec) -> Clause:
     """Check one clause; a ConfigurationError says what is wrong with it."""
     name = name_of(spec)
     wanted = str(spec.get("measure"))
-    measure = EVERY_MEASURE.get(wanted)
+    measure = MEASURES.get(wanted) or suite_measures().get(wanted)
     if measure is None:
         raise ConfigurationError(
             f"{name}: measure: there is no measure {shown(wanted)} "
-            f"(doc/reference/measures.md lists them){meant(wanted, EVERY_MEASURE)}"
+            f"(doc/reference/measures.md lists them){meant(wanted, [*MEASURES, *suite_measures()])}"
         )
     over = spec.get("over") or "run"
     if over not in measure.overs:

@@ -21,8 +21,7 @@ from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
 from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
-from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant
-from ..search.suites.methods import extra_share
+from ..search.suites.declaration import Subtest, Suite, SuiteParameters, Variant, extra_share
 from . import rules
 from .fields import Strict, read_flows
 from .rules import DPDK_RULES, VERBS_RULES, operation_of, option_defaults, without_effect

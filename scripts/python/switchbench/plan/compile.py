@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ..base import format, quantities, transports
 from ..base.errors import ConfigurationError
+from ..base.measures import MEASURES
 from ..base.model import (
     SCHEDULE,
     WAITING,
@@ -52,7 +53,7 @@ from ..config.rules import (
 )
 from ..config.schema import BurstOptions, ResolvedSettings
 from ..config.tests import PointPlace, points
-from ..search.suites import SUITE_MEASURES, SUITES
+from ..search.suites import SUITES
 from . import documents, duration
 from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
 from .duration import STEP_WARMUP, expected_s, round_trip_s
@@ -416,7 +417,7 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
     """Refuse a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
-        if reading.model.suite is None and clause["measure"] in SUITE_MEASURES:
+        if reading.model.suite is None and clause["measure"] not in MEASURES:
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
             raise reading.document.problem(("expect", i, "measure"), text)
         answering = [trial for trial in trials if _has_measure(reading, clause, trial)]

@@ -1,39 +1,132 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents' suites by name, and the measures that they add to those of clauses."""
+"""The documents' suites by name, read from their declarations, and the measures that they add.
+
+A declaration is a file of YAML here, behind shared.yaml, whose anchors all may use. Functions
+stand in it by their names: flows (declaration.py), ways to choose trials (methods.py), rows of
+results (formulas.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, reduce
+from pathlib import Path
+from typing import Any
 
-from ...base.measures import Measure
-from .declaration import Subtest, Suite, Value
-from .methods import NDR_PDR
-from .rfc2544 import RFC2544
-from .rfc2889 import RFC2889
-from .rfc8239 import RFC8239
-from .rfc9004 import RFC9004
+import yaml
 
-SUITES: Mapping[str, Suite] = MappingProxyType(
-    {suite.name: suite for suite in (NDR_PDR, RFC2544, RFC9004, RFC2889, RFC8239)}
-)
+from ...base.measures import LESS, MORE, NEITHER, Measure
+from . import declaration, formulas, methods
+from .declaration import Statement, Subtest, SubtestTrials, Suite, SuiteParameters, Value
+
+_NAMES = ("ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239")
+_FOLDER = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FUNCTIONS = {**vars(declaration), **vars(formulas), **vars(methods)}
+_NAMED = (
+    "variants", "method", "rows", "goals", "no_result", "bad", "range", "near", "burst_percent",
+    "burst_frames",
+)  # fmt: skip
+_BETTER = {"more": MORE, "less": LESS, "neither": NEITHER}
+_COLUMNS: Mapping[str, Callable[..., Iterable[Value]]] = {
+    "latency": formulas.latency_values,
+    "spread": formulas.spread_values,
+    "variation": formulas.variation_values,
+}
 
 
-def _measure(suite: Suite, subtest: Subtest, value: Value) -> Measure:
-    words = f"{suite.document} {subtest.section}, {subtest.title.lower()}: {value.definition}"
-    return Measure(
-        f"{suite.name}.{value.key}", value.title, value.unit, value.better, value.format,
-        "min", words, overs=("run",),
-    )  # fmt: skip
+def _function(said: Any) -> Any:
+    """Return the function of a name, as `EXTRA.search`, or what a function makes of arguments."""
+    if isinstance(said, dict):
+        [(name, arguments)] = said.items()
+        made = _FUNCTIONS[name]
+        return made(**arguments) if isinstance(arguments, dict) else made(*arguments)
+    first, *rest = said.split(".")
+    return reduce(getattr, rest, _FUNCTIONS[first])
 
 
-SUITE_MEASURES: Mapping[str, Measure] = MappingProxyType(
-    {
-        f"{suite.name}.{value.key}": _measure(suite, subtest, value)
-        for suite in SUITES.values()
-        for subtest in suite.subtests
-        for value in subtest.values
-        if not value.of_setting
-    }
-)
-"""Measures that a clause may name in a run of the suite, such as `rfc2544.throughput`."""
+def _values(entries: Iterable[Any]) -> Iterator[Value]:
+    """Yield the columns: single ones, lists of them, and those that a function makes."""
+    for entry in entries:
+        if isinstance(entry, list):
+            yield from _values(entry)
+        elif "key" in entry:
+            yield Value(**_with_better(entry))
+        else:
+            [(name, said)] = entry.items()
+            made = _COLUMNS[name]
+            yield from made(*said) if isinstance(said, list) else made(**_with_better(said))
+
+
+def _with_better(entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {"better": _BETTER[entry.get("better", "more")]}
+
+
+def _subtest(entry: dict[str, Any]) -> Subtest:
+    """Return a subtest; the keys of its results, and of their columns, begin with `prefix`."""
+    entry = {"section": "", "variants": None, **entry}
+    prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"]))
+    named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
+    if prefix:
+        values = tuple(v if v.of_setting else replace(v, key=f"{prefix}{v.key}") for v in values)
+        named["rows"] = _prefixed(prefix, named["rows"])
+    needs = tuple(entry.pop("needs", ()))
+    return Subtest(**entry | named | {"values": values, "needs": needs})
+
+
+def _prefixed(
+    prefix: str, rows: Callable[[SubtestTrials], declaration.Rows]
+) -> Callable[[SubtestTrials], declaration.Rows]:
+    return lambda measured: [
+        row | {f"{prefix}{key}": value for key, value in row.items()} for row in rows(measured)
+    ]
+
+
+@cache
+def _suite(name: str) -> Suite:
+    texts = ((_FOLDER / f"{file}.yaml").read_text("utf-8") for file in ("shared", name))
+    data: dict[str, Any] = yaml.load("".join(texts), Loader=_LOADER)
+    for key in ("shared", "forwarding", "extra_frames"):  # which only their anchors are for
+        data.pop(key, None)
+    for key in ("sizes", "lab_sizes", "uses", "deviations"):
+        data[key] = tuple(data.get(key, ()))
+    for key in ("parameters", "lab"):
+        data[key] = SuiteParameters(**data[key])
+    data["subtests"] = tuple(map(_subtest, data["subtests"]))
+    data["statements"] = tuple(Statement(*one) for one in data["statements"])
+    return Suite(**data)
+
+
+class _Suites(Mapping[str, Suite]):
+    """The suites; each is read when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Suite:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return _suite(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+SUITES: Mapping[str, Suite] = _Suites()
+
+
+@cache
+def suite_measures() -> Mapping[str, Measure]:
+    """Return the measures that a clause may name in a run of a suite, as `rfc2544.throughput`."""
+    found = {}
+    for suite in SUITES.values():
+        for subtest in suite.subtests:
+            about = f"{suite.document} {subtest.section}, {subtest.title.lower()}"
+            for value in (value for value in subtest.values if not value.of_setting):
+                key = f"{suite.name}.{value.key}"
+                found[key] = Measure(
+                    key, value.title, value.unit, value.better, value.format, "min",
+                    f"{about}: {value.definition}", overs=("run",),
+                )  # fmt: skip
+    return found

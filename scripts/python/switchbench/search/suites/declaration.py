@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 from ...base.measures import MORE, NUMBER
@@ -152,6 +152,7 @@ class TrialFacts:
 
 Earlier = Mapping[str, Row]  # subtest -> its row at the same size
 Method = SearchMethod[Any]
+MethodOf = Callable[[SuitePoint, Earlier], Method | str]
 
 
 @dataclass(frozen=True)
@@ -285,9 +286,10 @@ class Suite:
     parameters: SuiteParameters  # as the document has them
     lab: SuiteParameters  # short ones
     uses: tuple[str, ...]  # names of the parameters that change something
-    refused: Mapping[str, str]  # subtest -> why no ordinary port, or nothing here, can do it
     statements: tuple[Statement, ...]
     deviations: tuple[str, ...]
+    # Subtest -> why no ordinary port, or nothing here, can do it.
+    refused: Mapping[str, str] = field(default_factory=dict)
     lab_sizes: tuple[int, ...] = ()  # fewer, for a lab; none: all
     load_percent: float | None = 100.0  # None: the profile's
 
@@ -427,6 +429,34 @@ def incast(ports: int) -> Iterator[Variant]:
 def _numbers(first: int, end: int) -> str:
     """Return the ports from the one to before the other, for people."""
     return f"port {end}" if end == first + 1 else f"ports {first + 1} to {end}"
+
+
+def first_ports(_ports: int) -> Iterator[Variant]:
+    """Procedure 1: port 1 at line rate and port 3 at 1 % to port 2."""
+    yield _oversubscribed([(0, 1)], [(2, 1)])
+
+
+def each_port(ports: int) -> Iterator[Variant]:
+    """Procedure 2: port 2 as in procedure 1, then port 3 with its neighbours, and so on."""
+    for first in range(ports - 2):
+        yield _oversubscribed([(first, first + 1)], [(first + 2, first + 1)])
+
+
+def port_pairs(ports: int) -> Iterator[Variant]:
+    """Procedure 3: pairs at line rate; the last two ports oversubscribe those of two pairs."""
+    [pairs] = one_way_pairs(ports - 2)
+    for (_, one), (_, two) in pairwise(pairs.flows):
+        yield _oversubscribed(pairs.flows, [(ports - 2, one), (ports - 1, two)])
+
+
+def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
+    egress = " and ".join(str(destination + 1) for _, destination in extra)
+    return Variant(f"to port {egress}", (*full, *extra), extra=len(extra))
+
+
+def extra_share(parameters: SuiteParameters) -> float:
+    """Return what a port that oversubscribes sends of one at line rate (0 to 1)."""
+    return parameters.oversubscription_percent / LINE_RATE_PERCENT
 
 
 def _across(sources: range, destinations: range) -> Iterator[Flow]:

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to measure that no document shares: fixed trials, loads in steps down, learning rates."""
+"""How the trials of subtests are chosen: fixed ones, steps, and searches of what a device holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean
 
-from ...base.measures import LESS, MORE, NEITHER, NUMBER, PERCENT
-from ...base.model import Load
 from ..loads import (
     RFC2544,
     Done,
@@ -31,41 +27,31 @@ from ..loads import (
     TrialLoss,
     TrialsResult,
 )
-from . import declaration
 from .declaration import (
     LINE_RATE_PERCENT,
-    MORE_OFFERED,
     Earlier,
-    Flow,
+    Excluded,
     Method,
+    MethodOf,
     Row,
     Rows,
-    Statement,
-    Subtest,
     SubtestTrials,
-    Suite,
     SuiteParameters,
     SuitePoint,
     TrialFacts,
-    Value,
-    Variant,
-    Variants,
+    extra_share,
+)
+from .formulas import (
+    ERRORED_SIZES,
+    CountResult,
+    RateResult,
+    capped,
+    loads_of_latency,
+    spread,
+    throughput_percent,
 )
 
 FASTER = 2.0  # a limit that is none of time stays where addresses are learned so many times faster
-
-
-@dataclass(frozen=True)
-class CountResult:
-    """The largest number that held in each search that has ended.
-
-    Of one that never failed, the max. `holds`: the same of the last search, in progress too, 0:
-    none.
-    """
-
-    longest: tuple[int, ...]
-    outcome: SearchOutcome
-    holds: int = 0
 
 
 class CountSearch:
@@ -160,333 +146,6 @@ class CountSearch:
         return CountResult(tuple(self._longest), outcome, self._held)
 
 
-# --- throughput -----------------------------------------------------------------------------------
-# What several documents share: the throughput of RFC 2544, 26.1, searched as RFC 9971 does.
-
-
-MethodOf = Callable[[SuitePoint, Earlier], Method | str]
-
-THROUGHPUT_VALUES = (
-    Value("throughput", "throughput", "frames/s",
-          "Highest rate of a port at which no frame is lost: the search's lower bound"),
-    Value("throughput_percent", "of the max", "%",
-          "The same, in percent of the theoretical max of the size", PERCENT),
-    Value("upper_bound_percent", "upper bound", "%",
-          "Lowest rate with loss, in percent of the theoretical max; none: no rate lost a frame",
-          PERCENT, NEITHER, of_setting=True),
-    Value("theoretical_max", "theoretical max", "frames/s",
-          "Line rate / (8 x (size + 20)): of the medium, one port", better=NEITHER,
-          of_setting=True),
-    Value("throughput_bps", "bit rate", "Mbit/s",
-          "The same as bits of frames, FCS included, without preamble and gap"),
-)  # fmt: skip
-
-
-def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
-    """RFC 2544's throughput with the durations of these parameters."""
-    goal = replace(
-        RFC2544,
-        final_trial_s=parameters.trial_s,
-        duration_sum_s=parameters.trial_s,
-        initial_trial_s=min(parameters.initial_s, parameters.trial_s),
-        width=parameters.width,
-    )
-    return {"rfc2544": goal}
-
-
-def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
-    """Return the method that searches the loads of these goals."""
-    return lambda point, _: LoadSearch([*goals(point.parameters).values()], point.loads)
-
-
-search_throughput = search_loads(throughput_goal)
-
-
-def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
-    """Return the method of equal trials at the max load, or at the throughput that was found.
-
-    Their seconds and their number are parameters.
-    """
-
-    def method(point: SuitePoint, earlier: Earlier) -> Method | str:
-        load = throughput_percent(earlier) if at_throughput else point.loads.max
-        if isinstance(load, str):
-            return load
-        count = int(getattr(point.parameters, repeats))
-        return FixedTrials([load] * count, getattr(point.parameters, seconds), "% of line")
-
-    return method
-
-
-def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
-    """Return its values. A device that holds the max load has that as its throughput."""
-    point, [result] = measured.point, measured.result
-    usable = result.is_regular or isinstance(result.outcome, NoLossAtMax)
-    percent = result.relevant_lower_bound if usable else None
-    rate = point.fps(percent)
-    return {
-        "throughput": rate,
-        "throughput_percent": percent,
-        "upper_bound_percent": result.relevant_upper_bound,
-        "theoretical_max": point.max_fps,
-        "throughput_bps": None if rate is None else rate * point.size * 8 / 1e6,
-    }
-
-
-def throughput_rows(measured: SubtestTrials) -> Rows:
-    """Return one row."""
-    return [throughput_row(measured)]
-
-
-def above_forwarding(measured: SubtestTrials) -> str:
-    """Say where the throughput is more than the device forwards: buffers held the rest."""
-    [result] = measured.result
-    held = [
-        facts.offered_fps or 0.0
-        for trial, facts in measured.trials
-        if trial.value == result.relevant_lower_bound
-    ]
-    rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
-    offered, forwarded = max(held, default=0.0), max(rates)
-    if not forwarded or offered <= MORE_OFFERED * forwarded:
-        return ""
-    return (
-        f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
-        f"{forwarded:.0f}: buffers held the rest to the end of the trial. Raise trial_s, "
-        f"{measured.point.parameters.trial_s:g}."
-    )
-
-
-def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
-    """Return what an earlier subtest found at this size, or why nothing can follow from it."""
-    found = earlier.get(subtest, {}).get("throughput_percent")
-    if found is None:
-        return f"Not measured: {subtest} has no result at this size."
-    return float(found)
-
-
-def variation_percent(values: Sequence[float]) -> float | None:
-    """Return the percentage of variation (RFC 8239, 3.3).
-
-    The largest change from one iteration to the next; None where one of them began from 0.
-    """
-    pairs = list(pairwise(values))
-    if not all(before for before, _ in pairs):
-        return None
-    return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
-
-
-def known(values: Iterable[float | None]) -> list[float]:
-    """Return what was observed."""
-    return [value for value in values if value is not None]
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what was observed."""
-    observed = known(values)
-    return fmean(observed) if observed else None
-
-
-def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
-    """Return the mean, min, max and variation of what iterations observed."""
-    observed = known(values)
-    return {
-        key: mean(observed),
-        f"{key}_min": min(observed, default=None),
-        f"{key}_max": max(observed, default=None),
-        f"{key}_variation": variation_percent(observed),
-    }
-
-
-def variation_value(key: str, title: str = "variation") -> Value:
-    """Return the column of the percentage of variation."""
-    return Value(
-        f"{key}_variation", title, "%", "The largest change from one iteration to the next; none: "
-        "there was only one, or one of them was 0", better=LESS,
-    )  # fmt: skip
-
-
-def spread_values(
-    key: str, title: str, unit: str, definition: str, better: int = MORE, ends: str = NUMBER
-) -> tuple[Value, ...]:
-    """Return the columns of a spread; `ends`: the format of min and max."""
-    return (
-        Value(key, title, unit, definition, better=better),
-        Value(f"{key}_min", f"{title} min", unit, "Of the iterations", ends, better),
-        Value(f"{key}_max", f"{title} max", unit, "Of the iterations", ends, better),
-        variation_value(key, f"{title} variation"),
-    )
-
-
-def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
-    """Return one-way times of all trials: the mean of means, the extremes of all frames."""
-    times = [facts.latency_us for facts in measured.facts if facts.latency_us]
-    return spread(key, (each.get("mean") for each in times)) | {
-        f"{key}_min": min(known(each.get("min") for each in times), default=None),
-        f"{key}_max": max(known(each.get("max") for each in times), default=None),
-        "latency_trials": len(times),
-    }
-
-
-def latency_values(definition: str, key: str = "latency") -> tuple[Value, ...]:
-    """Return the columns of it."""
-    return (
-        Value(key, "latency", "us", f"Mean of the trials' means; {definition}", better=LESS),
-        Value(f"{key}_min", "latency min", "us", "Lowest of all frames of all trials", better=LESS),
-        Value(f"{key}_max", "latency max", "us", "Highest of all frames of all trials",
-              better=LESS),
-    )  # fmt: skip
-
-
-LATENCY_TRIALS = Value(
-    "latency_trials", "trials", "", "That were averaged", "count", of_setting=True
-)
-LATENCY_DEFINITION = (
-    "FILO: from the sender's stamp, before the frame's first bit, to the receiver's, after its "
-    "last; every frame is stamped, not one per trial"
-)
-
-
-def load_value(key: str = "load_percent") -> Value:
-    """Return the column of a row's load."""
-    return Value(
-        key, "load", "%", "Intended load of each sending port, percent of line rate", PERCENT,
-        NEITHER, of_setting=True,
-    )  # fmt: skip
-
-
-LATE_SENDERS = (
-    "A trial in which a sender was late is repeated as tester-limited where that may be why it "
-    "held or failed: a burst at line rate without loss; any other burst that lost no more frames "
-    "than were sent late, at once; a stream that lost at most 1.5 times as many, of ports that "
-    "were offered less than they received elsewhere."
-)  # one of the deviations
-
-PHASES = (
-    "Trial phases (RFC 2544, 23): warm-up, window, cool-down and drain of Switchbench in place of "
-    "2 s and 5 s of silence; learning frames are its connectivity check."
-)  # another
-
-LOSS = Value("loss", "lost", "%", "(in - out) x 100 / in (RFC 2544, 26.3)", "number", LESS)
-
-
-# --- ndr pdr --------------------------------------------------------------------------------------
-# Non-drop rate and partial drop rate, as FD.io CSIT searches them (RFC 9971).
-
-
-def _goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
-    """Both goals; they differ in the loss that they allow."""
-    losses = {"ndr": parameters.ndr_loss_percent, "pdr": parameters.pdr_loss_percent}
-    return {
-        name: SearchGoal(
-            loss_ratio=percent / 100,
-            exceed_ratio=parameters.exceed_percent / 100,
-            final_trial_s=parameters.trial_s,
-            duration_sum_s=parameters.duration_sum_s,
-            initial_trial_s=parameters.initial_s,
-            width=parameters.width,
-        )
-        for name, percent in losses.items()
-    }
-
-
-LATENCY_PARTS = (0.1, 0.5, 0.9)  # of NDR
-
-
-class _LoadsAndLatency(LoadSearch):
-    """The search, and then a trial at each part of NDR."""
-
-    def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange, latency_s: float) -> None:
-        super().__init__(goals, loads)
-        self._latency_s = latency_s
-
-    def steps(self) -> Steps:
-        """Return those of the search first."""
-        yield from super().steps()
-        ndr = self.result(None)[0].relevant_lower_bound or 0.0
-        for load in _loads_of_latency(ndr):
-            yield ProposedTrial(load, self._latency_s)
-
-
-def _loads_of_latency(ndr: float) -> list[float]:
-    return [part * ndr for part in LATENCY_PARTS if ndr]
-
-
-def _search(point: SuitePoint, _earlier: Earlier) -> Method:
-    asked = point.parameters
-    return _LoadsAndLatency([*_goals(asked).values()], point.loads, asked.latency_s)
-
-
-def _latency_rows(measured: SubtestTrials) -> Rows:
-    ndr = measured.result[0].relevant_lower_bound or 0.0
-    last = {trial.value: (trial, facts) for trial, facts in measured.trials}
-    at = {load: [last[load]] for load in _loads_of_latency(ndr) if load in last}
-    return [
-        latency_row(replace(measured, trials=trials))
-        | {
-            "load_percent": load,
-            "of_ndr": 100 * load / ndr,
-            "rtt": trials[0][1].rtt_us.get("mean"),
-        }
-        for load, trials in at.items()
-    ]
-
-
-NDR_PDR = Suite(
-    name="ndr-pdr",
-    document="RFC 9971",
-    title="Non-drop rate and partial drop rate (RFC 9971)",
-    subtests=(
-        Subtest(
-            "loads", "", "Latency at parts of NDR",
-            "The highest loads that the goals allow (table `searches`), then one trial of "
-            "latency_s at each of 10, 50 and 90 % of NDR.",
-            None, _search, _latency_rows,
-            (
-                Value("of_ndr", "of NDR", "%", "Load, of the non-drop rate", PERCENT, NEITHER,
-                      of_setting=True),
-                load_value(),
-                *latency_values(LATENCY_DEFINITION),
-                Value("rtt", "RTT mean", "us", "Round trips of the probes beside the load",
-                      better=LESS),
-            ),
-            goals=_goals,
-        ),
-    ),
-    sizes=(),
-    parameters=SuiteParameters(trial_s=1.0, latency_s=5.0),
-    lab=SuiteParameters(trial_s=1.0, latency_s=1.0),
-    uses=(
-        "trial_s", "duration_sum_s", "initial_s", "width", "ndr_loss_percent", "pdr_loss_percent",
-        "exceed_percent", "latency_s",
-    ),
-    refused={},
-    statements=(
-        Statement("Search Goal", "MUST", "all attributes of each goal, optional ones too",
-                  "table `searches`, columns loss ratio to goal width"),
-        Statement("Goal Result", "MUST", "the relevant lower bound, or that there is none",
-                  "table `searches`, columns lower bound and outcome"),
-        Statement("Goal Result", "SHOULD", "the relevant upper bound, the conditional throughput",
-                  "table `searches`, columns upper bound and throughput"),
-        Statement("Load", "MUST", "what a load is, and the range that is searched",
-                  "table `searches`, columns load unit, min load, max load: each sending port's"),
-        Statement("Trial", "MUST", "deviations from the phases of a trial",
-                  "sentence `Deviations`"),
-    ),
-    deviations=(
-        PHASES,
-        "The traffic is that of the configuration: any pattern, `pairs` by default.",
-        "A tester-limited trial counts for no goal and is measured again.",
-        LATE_SENDERS,
-    ),
-    load_percent=None,
-)  # fmt: skip
-
-
-# --- methods --------------------------------------------------------------------------------------
-# Ways to measure that no document shares: fixed trials, loads in steps down, learning rates.
-
-
 class LossSteps:
     """A method for `Search`: from the max load down until two trials in a row lose nothing.
 
@@ -513,15 +172,6 @@ class LossSteps:
     def result(self, stopped: Stopped | None) -> TrialsResult:
         """Return whether the two without loss were measured."""
         return TrialsResult(self._end or stopped or InProgress())
-
-
-@dataclass(frozen=True)
-class RateResult:
-    """The highest rate that held and the lowest that failed; None where there is none."""
-
-    highest: float | None
-    lowest_failing: float | None
-    outcome: SearchOutcome
 
 
 class RateSearch:
@@ -581,66 +231,108 @@ class RateSearch:
         return False
 
 
-# --- bursts ---------------------------------------------------------------------------------------
-# The longest burst without loss, searched as often as a document asks (RFC 2544, 26.4; 9004).
+def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
+    """RFC 2544's throughput with the durations of these parameters."""
+    goal = replace(
+        RFC2544,
+        final_trial_s=parameters.trial_s,
+        duration_sum_s=parameters.trial_s,
+        initial_trial_s=min(parameters.initial_s, parameters.trial_s),
+        width=parameters.width,
+    )
+    return {"rfc2544": goal}
+
+
+def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
+    """Return the method that searches the loads of these goals."""
+    return lambda point, _: LoadSearch([*goals(point.parameters).values()], point.loads)
+
+
+search_throughput = search_loads(throughput_goal)
+
+
+def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
+    """Return the method of equal trials at the max load, or at the throughput that was found.
+
+    Their seconds and their number are parameters.
+    """
+
+    def method(point: SuitePoint, earlier: Earlier) -> Method | str:
+        load = throughput_percent(earlier) if at_throughput else point.loads.max
+        if isinstance(load, str):
+            return load
+        count = int(getattr(point.parameters, repeats))
+        return FixedTrials([load] * count, getattr(point.parameters, seconds), "% of line")
+
+    return method
 
 
 UNIT = "frames per port"
 
 
-BURST_VALUES = (
-    Value("back_to_back", "burst", "frames",
-          "Longest burst of each sending port without loss, mean over the searches"),
-    Value("back_to_back_min", "min", "frames", "Of the shortest of them", "count"),
-    Value("back_to_back_max", "max", "frames", "Of the longest of them", "count", NEITHER),
-    Value("back_to_back_deviation", "deviation", "frames", "Standard deviation over the searches",
-          better=NEITHER),
-    Value("searches", "searches", "", "How often the search was repeated (N)", "count",
-          of_setting=True),
-)  # fmt: skip
+def largest_burst(point: SuitePoint, parameter: str = "burst_s", percent: float = 100.0) -> int:
+    """Frames of the longest burst that is tried; `parameter` has its seconds."""
+    seconds: float = getattr(point.parameters, parameter)
+    return max(2, round(seconds * (point.fps(percent) or 1e6)))
 
 
-def largest_burst(point: SuitePoint, percent: float = 100.0) -> int:
-    """Frames of the longest burst that is tried."""
-    return max(2, round(point.parameters.burst_s * (point.fps(percent) or 1e6)))
+def burst_range(parameter: str) -> Callable[[SuitePoint], LoadRange]:
+    """Return the range of the lengths that are tried."""
+    return lambda point: LoadRange(1, largest_burst(point, parameter), UNIT)
 
 
-def burst_range(point: SuitePoint) -> LoadRange:
-    """Of the lengths that are tried."""
-    return LoadRange(1, largest_burst(point), UNIT)
+def search_bursts(parameter: str) -> MethodOf:
+    """Return the searches of a burst; bursts are sent at the max rate."""
+
+    def method(point: SuitePoint, _earlier: Earlier) -> Method:
+        repeats = int(point.parameters.burst_repeats)
+        each_s = 1.0 / (point.max_fps or 1e6)
+        most = largest_burst(point, parameter)
+        return CountSearch(most, UNIT, repeats=repeats, seconds_each=each_s)
+
+    return method
 
 
-def search_bursts(point: SuitePoint, _earlier: Earlier) -> Method:
-    """Return the searches; bursts are sent at the max rate."""
-    repeats = int(point.parameters.burst_repeats)
-    each_s = 1.0 / (point.max_fps or 1e6)
-    return CountSearch(largest_burst(point), UNIT, repeats=repeats, seconds_each=each_s)
+def loss_steps(point: SuitePoint, _earlier: Earlier) -> Method:
+    """Return the loads from the max down (RFC 2544, 26.3)."""
+    asked = point.parameters
+    return LossSteps(point.loads.max, asked.loss_step_percent, asked.trial_s, "% of line")
 
 
-def capped(measured: SubtestTrials) -> str:
-    """Say where the largest value that is tried held, so that the device's limit is not known."""
-    outcome = measured.result.outcome
-    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
+OVERLOAD = 1.1  # of the throughput (26.5)
 
 
-def burst_row(measured: SubtestTrials) -> dict[str, Any]:
-    """Return the values of all searches together."""
-    longest = measured.result.longest
-    return spread("back_to_back", longest) | {
-        "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
-        "searches": len(longest) or None,
-    }
+def search_recovery(point: SuitePoint, earlier: Earlier) -> Method | str:
+    """Return equal trials above the throughput, or why there is no overload."""
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    if percent >= point.loads.max:
+        return Excluded("Excluded: the device forwards this size at the max rate: no overload.")
+    asked = point.parameters
+    loads = [min(OVERLOAD * percent, point.loads.max)] * int(asked.repeats)
+    return FixedTrials(loads, asked.trial_s + asked.recovery_s, "% of line")
 
 
-# --- addresses ------------------------------------------------------------------------------------
-# How many addresses a device holds, and how quickly it learns them (RFC 2889, 5.7 and 5.8).
+AT_LINE_RATE = (
+    "Excluded: the device forwards this size at the max rate, so that no burst fills its buffers "
+    "(RFC 9004, 6.1)."
+)
+
+
+def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> Method | str:
+    """Return the searches of bursts, or why no burst fills the buffers."""
+    percent = throughput_percent(earlier)
+    if isinstance(percent, str):
+        return percent
+    if percent >= point.loads.max:
+        return Excluded(AT_LINE_RATE)
+    return search_bursts("burst_s")(point, earlier)
 
 
 ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
-ADDRESS_KEYS = {
-    "traffic": "burst", "loads": [Load(percent=ADDRESS_LOAD_PERCENT)], "flood_limit": 0,
-    "frame_sizes": [64],
-}  # fmt: skip
+
+
 LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
 
 
@@ -681,75 +373,67 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
     )
 
 
-def learning_rate_rows(measured: SubtestTrials) -> Rows:
-    """Return one row."""
-    found: RateResult = measured.result
-    return [
-        {
-            "address_learning_rate": None if capped(measured) else found.highest,
-            "upper_bound_rate": found.lowest_failing,
-            "addresses": int(measured.point.parameters.learning_addresses),
-            "learning_trials": len(measured.trials),
-        }
-    ]
+def errored_sizes(point: SuitePoint, _earlier: Earlier) -> Method:
+    """Return those that the ports can send; a row without counts says which they can't."""
+    sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
+    return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 
 
-def address_rows(measured: SubtestTrials) -> Rows:
-    """Return one row. Each other port has an address in the table, too."""
-    found: CountResult = measured.result
-    in_table = found.holds + len(measured.point.ports) - 1
-    return [
-        {
-            "address_capacity": in_table if isinstance(found.outcome, Reached) else None,
-            "learned": found.holds or None,
-            "learning_rate": measured.point.parameters.learning_fps,
-        }
-    ]
+def one_frame(point: SuitePoint, _earlier: Earlier) -> Method:
+    """Trials of one frame each (5.10.3)."""
+    return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
+
+
+def ndr_pdr_goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
+    """Both goals; they differ in the loss that they allow."""
+    losses = {"ndr": parameters.ndr_loss_percent, "pdr": parameters.pdr_loss_percent}
+    return {
+        name: SearchGoal(
+            loss_ratio=percent / 100,
+            exceed_ratio=parameters.exceed_percent / 100,
+            final_trial_s=parameters.trial_s,
+            duration_sum_s=parameters.duration_sum_s,
+            initial_trial_s=parameters.initial_s,
+            width=parameters.width,
+        )
+        for name, percent in losses.items()
+    }
+
+
+class _LoadsAndLatency(LoadSearch):
+    """The search, and then a trial at each part of NDR."""
+
+    def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange, latency_s: float) -> None:
+        super().__init__(goals, loads)
+        self._latency_s = latency_s
+
+    def steps(self) -> Steps:
+        """Return those of the search first."""
+        yield from super().steps()
+        ndr = self.result(None)[0].relevant_lower_bound or 0.0
+        for load in loads_of_latency(ndr):
+            yield ProposedTrial(load, self._latency_s)
+
+
+def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> Method:
+    """Return the search of both loads, with the trials of latency behind it."""
+    asked = point.parameters
+    return _LoadsAndLatency([*ndr_pdr_goals(asked).values()], point.loads, asked.latency_s)
+
+
+def learning_range(point: SuitePoint) -> LoadRange:
+    """Of the rates that are tried."""
+    most = point.parameters.learning_fps_max
+    return LoadRange(most / LEARNING_RANGE, most, "frames/s")
+
+
+def address_range(point: SuitePoint) -> LoadRange:
+    """Of the numbers that are tried."""
+    return LoadRange(1, point.parameters.addresses_max, "addresses")
 
 
 # --- buffering ------------------------------------------------------------------------------------
 # Buffers by bursts that oversubscribe an egress port a little (RFC 8239, section 3).
-
-
-EXTRA_UNIT = "extra frames"
-
-ITERATIONS = Value(
-    "iterations", "iterations", "", "Of the same test", "count", NEITHER, of_setting=True
-)
-
-
-# --- who sends to whom ---
-
-
-def first_ports(_ports: int) -> Iterator[Variant]:
-    """Procedure 1: port 1 at line rate and port 3 at 1 % to port 2."""
-    yield _oversubscribed([(0, 1)], [(2, 1)])
-
-
-def each_port(ports: int) -> Iterator[Variant]:
-    """Procedure 2: port 2 as in procedure 1, then port 3 with its neighbours, and so on."""
-    for first in range(ports - 2):
-        yield _oversubscribed([(first, first + 1)], [(first + 2, first + 1)])
-
-
-def port_pairs(ports: int) -> Iterator[Variant]:
-    """Procedure 3: pairs at line rate; the last two ports oversubscribe those of two pairs."""
-    [pairs] = declaration.one_way_pairs(ports - 2)
-    for (_, one), (_, two) in pairwise(pairs.flows):
-        yield _oversubscribed(pairs.flows, [(ports - 2, one), (ports - 1, two)])
-
-
-def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
-    egress = " and ".join(str(destination + 1) for _, destination in extra)
-    return Variant(f"to port {egress}", (*full, *extra), extra=len(extra))
-
-
-def extra_share(parameters: SuiteParameters) -> float:
-    """Return what a port that oversubscribes sends of one at line rate (0 to 1)."""
-    return parameters.oversubscription_percent / LINE_RATE_PERCENT
-
-
-# --- how many frames wait ---
 
 
 def line_percent(_point: SuitePoint) -> float:
@@ -785,15 +469,11 @@ def _many_held(point: SuitePoint, frames: float) -> float:
     return point.sources * frames - interval * (frames - 1) - 1
 
 
-# --- subtests ---
-
-
 @dataclass(frozen=True)
 class _Buffer:
-    """The search and the formulas of one procedure, whose columns begin with `prefix`."""
+    """The search and the formulas of one procedure, whose results are the frames that wait."""
 
-    prefix: str
-    load: Value
+    load_key: str  # of the column with the load
     unit: str
     percent: Callable[[SuitePoint], float]  # load of a port whose burst is searched
     held: Callable[[SuitePoint, float], float]  # frames that wait in the end, by its length
@@ -801,13 +481,13 @@ class _Buffer:
 
     def range(self, point: SuitePoint) -> LoadRange:
         """Of the bursts that are tried."""
-        return LoadRange(1, largest_burst(point, self.percent(point)), self.unit)
+        return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
     def search(self, point: SuitePoint, earlier: Earlier) -> Method:
         """Begins at what the first port of it held, else that of the procedure before."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
         return CountSearch(
-            largest_burst(point, self.percent(point)),
+            largest_burst(point, percent=self.percent(point)),
             self.unit,
             repeats=int(point.parameters.burst_repeats),
             seconds_each=1.0 / (point.fps(self.percent(point)) or 1e6),
@@ -817,7 +497,7 @@ class _Buffer:
 
     def near(self, point: SuitePoint, frames: float) -> Row:
         """Return the row of which another search takes where it begins: such a burst was held."""
-        return {f"{self.prefix}_frames": self.held(point, frames)}
+        return {_FRAMES[0]: self.held(point, frames)}
 
     def _length(self, point: SuitePoint, held: float) -> int:
         """Of the burst of which so many frames wait."""
@@ -831,59 +511,21 @@ class _Buffer:
         point = measured.point
         held = [self.held(point, burst) for burst in measured.result.longest]
         return [
-            spread(f"{self.prefix}_bytes", [point.size * frames for frames in held])
+            spread("bytes", [point.size * frames for frames in held])
             | {
-                f"{self.prefix}_frames": fmean(held) if held else None,
-                self.load.key: self.percent(point),
+                "frames": fmean(held) if held else None,
+                self.load_key: self.percent(point),
                 "iterations": len(held),
             }
         ]
 
-    def values(self, definition: str) -> tuple[Value, ...]:
-        """Return its columns."""
-        key = f"{self.prefix}_bytes"
-        return (
-            self.load,
-            Value(f"{self.prefix}_frames", "buffer", "frames",
-                  f"{definition}, exact to one per ingress"),
-            *spread_values(key, "buffer size", "bytes", "The same x frame size"),
-            ITERATIONS,
-        )  # fmt: skip
+
+_FRAMES = tuple(
+    f"{name}_frames" for name in ("efficiency_buffer", "port_buffer", "pair_buffer", "buffer")
+)
 
 
-_EXTRA = ("efficiency_buffer", "port_buffer", "pair_buffer")  # columns of procedures 1 to 3
-_MANY = "buffer"
-_OVERSUBSCRIPTION = Value(
-    "oversubscription", "extra", "%", "Load of a port with extra frames, percent of line rate",
-    PERCENT, NEITHER, of_setting=True,
-)  # fmt: skip
-_FRAMES = tuple(f"{prefix}_frames" for prefix in (*_EXTRA, _MANY))
-_BURST: dict[str, Any] = {
-    "quantity": "burst", "keys": {"traffic": "burst"}, "no_result": capped,
-}  # fmt: skip
-
-
-def by_extra_frames(
-    procedure: int, name: str, title: str, about: str, variants: Variants, ports: int, step: int = 1
-) -> Subtest:
-    """Return one of procedures 1 to 3, on at least so many ports."""
-    buffer = _Buffer(
-        _EXTRA[procedure - 1], _OVERSUBSCRIPTION, EXTRA_UNIT, _extra_percent, _extra_held, 0
-    )
-    return Subtest(
-        name, f"3, procedure {procedure}", title, about, variants, buffer.search, buffer.rows,
-        buffer.values("Of an egress port: extra frames less those that its line carried meanwhile"),
-        burst_percent=line_percent, burst_frames=line_frames,
-        range=buffer.range, near=buffer.near, ports_min=ports, ports_step=step, **_BURST,
-    )  # fmt: skip
-
-
-def by_many_ports(name: str, title: str, about: str) -> Subtest:
-    """Procedure 4."""
-    buffer = _Buffer(_MANY, load_value(), UNIT, many_percent, _many_held, 1)
-    return Subtest(
-        name, "3, procedure 4", title, about, declaration.to_each, buffer.search, buffer.rows,
-        buffer.values("Frames beyond what the egress port carried meanwhile"),
-        burst_percent=many_percent, range=buffer.range, near=buffer.near, ports_min=3,
-        **_BURST,
-    )  # fmt: skip
+EXTRA = _Buffer("oversubscription", "extra frames", _extra_percent, _extra_held, 0)
+"""Of procedures 1 to 3: a port at line rate, and further ones with extra frames."""
+MANY = _Buffer("load_percent", UNIT, many_percent, _many_held, 1)
+"""Of procedure 4: all ports but one to that one."""

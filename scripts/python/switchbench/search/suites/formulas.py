@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the trials of subtests come to: the rows of their tables, and columns that several share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, stdev
+from typing import Any
+
+from ...base.measures import LESS, MORE, NUMBER
+from ..loads import NoLossAtMax, Reached, SearchOutcome
+from .declaration import (
+    MORE_OFFERED,
+    PREAMBLE_BYTES,
+    Earlier,
+    PortFacts,
+    Rows,
+    SubtestTrials,
+    TrialFacts,
+    Value,
+)
+
+
+@dataclass(frozen=True)
+class CountResult:
+    """The largest number that held in each search that has ended.
+
+    Of one that never failed, the max. `holds`: the same of the last search, in progress too, 0:
+    none.
+    """
+
+    longest: tuple[int, ...]
+    outcome: SearchOutcome
+    holds: int = 0
+
+
+@dataclass(frozen=True)
+class RateResult:
+    """The highest rate that held and the lowest that failed; None where there is none."""
+
+    highest: float | None
+    lowest_failing: float | None
+    outcome: SearchOutcome
+
+
+FALLS_TO = 0.5  # of the overload
+
+
+ERRORED_SIZES = (36, 63, 1519, 9018)  # 36: headers, signature and FCS
+
+
+LATENCY_PARTS = (0.1, 0.5, 0.9)  # of NDR
+
+
+def loads_of_latency(ndr: float) -> list[float]:
+    """Return the loads at which latency is measured behind the search; none without an NDR."""
+    return [part * ndr for part in LATENCY_PARTS if ndr]
+
+
+def variation_percent(values: Sequence[float]) -> float | None:
+    """Return the percentage of variation (RFC 8239, 3.3).
+
+    The largest change from one iteration to the next; None where one of them began from 0.
+    """
+    pairs = list(pairwise(values))
+    if not all(before for before, _ in pairs):
+        return None
+    return max((abs(now - before) / before * 100 for before, now in pairs), default=None)
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Return what was observed."""
+    return [value for value in values if value is not None]
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of what was observed."""
+    observed = known(values)
+    return fmean(observed) if observed else None
+
+
+def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
+    """Return the mean, min, max and variation of what iterations observed."""
+    observed = known(values)
+    return {
+        key: mean(observed),
+        f"{key}_min": min(observed, default=None),
+        f"{key}_max": max(observed, default=None),
+        f"{key}_variation": variation_percent(observed),
+    }
+
+
+def variation_values(key: str, title: str = "variation") -> tuple[Value, ...]:
+    """Return the column of the percentage of variation."""
+    return (Value(
+        f"{key}_variation", title, "%", "The largest change from one iteration to the next; none: "
+        "there was only one, or one of them was 0", better=LESS,
+    ),)  # fmt: skip
+
+
+def spread_values(
+    key: str, title: str, unit: str, definition: str, better: int = MORE, ends: str = NUMBER
+) -> tuple[Value, ...]:
+    """Return the columns of a spread; `ends`: the format of min and max."""
+    return (
+        Value(key, title, unit, definition, better=better),
+        Value(f"{key}_min", f"{title} min", unit, "Of the iterations", ends, better),
+        Value(f"{key}_max", f"{title} max", unit, "Of the iterations", ends, better),
+        *variation_values(key, f"{title} variation"),
+    )
+
+
+def latency_values(definition: str, key: str = "latency") -> tuple[Value, ...]:
+    """Return the columns of it."""
+    return (
+        Value(key, "latency", "us", f"Mean of the trials' means; {definition}", better=LESS),
+        Value(f"{key}_min", "latency min", "us", "Lowest of all frames of all trials", better=LESS),
+        Value(f"{key}_max", "latency max", "us", "Highest of all frames of all trials",
+              better=LESS),
+    )  # fmt: skip
+
+
+def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
+    """Return one-way times of all trials: the mean of means, the extremes of all frames."""
+    times = [facts.latency_us for facts in measured.facts if facts.latency_us]
+    return spread(key, (each.get("mean") for each in times)) | {
+        f"{key}_min": min(known(each.get("min") for each in times), default=None),
+        f"{key}_max": max(known(each.get("max") for each in times), default=None),
+        "latency_trials": len(times),
+    }
+
+
+def latency_rows(measured: SubtestTrials) -> Rows:
+    """Return one row."""
+    return [latency_row(measured)]
+
+
+def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
+    """Return what an earlier subtest found at this size, or why nothing can follow from it."""
+    found = earlier.get(subtest, {}).get("throughput_percent")
+    if found is None:
+        return f"Not measured: {subtest} has no result at this size."
+    return float(found)
+
+
+def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
+    """Return its values. A device that holds the max load has that as its throughput."""
+    point, [result] = measured.point, measured.result
+    usable = result.is_regular or isinstance(result.outcome, NoLossAtMax)
+    percent = result.relevant_lower_bound if usable else None
+    rate = point.fps(percent)
+    return {
+        "throughput": rate,
+        "throughput_percent": percent,
+        "upper_bound_percent": result.relevant_upper_bound,
+        "theoretical_max": point.max_fps,
+        "throughput_bps": None if rate is None else rate * point.size * 8 / 1e6,
+    }
+
+
+def throughput_rows(measured: SubtestTrials) -> Rows:
+    """Return one row."""
+    return [throughput_row(measured)]
+
+
+def above_forwarding(measured: SubtestTrials) -> str:
+    """Say where the throughput is more than the device forwards: buffers held the rest."""
+    [result] = measured.result
+    held = [
+        facts.offered_fps or 0.0
+        for trial, facts in measured.trials
+        if trial.value == result.relevant_lower_bound
+    ]
+    rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
+    offered, forwarded = max(held, default=0.0), max(rates)
+    if not forwarded or offered <= MORE_OFFERED * forwarded:
+        return ""
+    return (
+        f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
+        f"{forwarded:.0f}: buffers held the rest to the end of the trial. Raise trial_s, "
+        f"{measured.point.parameters.trial_s:g}."
+    )
+
+
+def capped(measured: SubtestTrials) -> str:
+    """Say where the largest value that is tried held, so that the device's limit is not known."""
+    outcome = measured.result.outcome
+    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
+
+
+def burst_row(measured: SubtestTrials) -> dict[str, Any]:
+    """Return the values of all searches together."""
+    longest = measured.result.longest
+    return spread("back_to_back", longest) | {
+        "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
+        "searches": len(longest) or None,
+    }
+
+
+def burst_rows(measured: SubtestTrials) -> Rows:
+    """Return one row."""
+    return [burst_row(measured)]
+
+
+def buffer_time_rows(measured: SubtestTrials) -> Rows:
+    """Return the bursts' row, with the time that the buffers hold (RFC 9004, 6.4)."""
+    row, percent = burst_row(measured), throughput_percent(measured.earlier)
+    mean, max_fps = row["back_to_back"], measured.point.max_fps
+    if mean is not None and max_fps is not None and not isinstance(percent, str):
+        row["implied_buffer_us"] = mean / max_fps * 1e6
+        if not capped(measured):
+            # 6.4, of the port that receives: of all frames of a burst those that did not leave.
+            waits = measured.point.sources * (1 - percent / 100)
+            row["buffer_us"] = waits * row["implied_buffer_us"]
+    return [row]
+
+
+def learning_rate_rows(measured: SubtestTrials) -> Rows:
+    """Return one row."""
+    found: RateResult = measured.result
+    return [
+        {
+            "address_learning_rate": None if capped(measured) else found.highest,
+            "upper_bound_rate": found.lowest_failing,
+            "addresses": int(measured.point.parameters.learning_addresses),
+            "learning_trials": len(measured.trials),
+        }
+    ]
+
+
+def address_rows(measured: SubtestTrials) -> Rows:
+    """Return one row. Each other port has an address in the table, too."""
+    found: CountResult = measured.result
+    in_table = found.holds + len(measured.point.ports) - 1
+    return [
+        {
+            "address_capacity": in_table if isinstance(found.outcome, Reached) else None,
+            "learned": found.holds or None,
+            "learning_rate": measured.point.parameters.learning_fps,
+        }
+    ]
+
+
+def latency_at_throughput_rows(measured: SubtestTrials) -> Rows:
+    """Return the rows of latency.
+
+    The frame is once on the line after its first bit in, and twice after its last (RFC 1242).
+    """
+    point, row = measured.point, latency_row(measured)
+    percent = measured.trials[0][0].value
+    row |= {"load_percent": percent, "rate": point.fps(percent)}
+    if row["latency"] is not None and point.line_bps:
+        frame_us = (point.size + PREAMBLE_BYTES) * 8e6 / point.line_bps
+        row["latency_bit_forwarding"] = row["latency"] - frame_us
+        row["latency_store_and_forward"] = row["latency"] - 2 * frame_us
+    return [row]
+
+
+def loss_rows(measured: SubtestTrials) -> Rows:
+    """Return one row per load, the highest first."""
+    return [
+        {
+            "load_percent": proposed.value,
+            "offered_rate": facts.offered_fps,
+            "loss": facts.loss_percent,
+            "lost_frames": facts.lost,
+        }
+        for proposed, facts in measured.trials
+    ]
+
+
+def recovery_rows(measured: SubtestTrials) -> Rows:
+    """Return the row of the recovery time.
+
+    A frame was sent one interval before the one behind the last gap: it is the last lost one.
+    """
+    point, percent = measured.point, measured.trials[0][0].value
+    throughput = throughput_percent(measured.earlier)
+    after_fps = FALLS_TO * (point.fps(percent) or 0.0)
+    interval_s = 1 / after_fps if after_fps else 0.0
+    times = [
+        1e3 * max(0.0, facts.last_gap_s - interval_s - point.parameters.trial_s)
+        for facts in measured.facts
+        if facts.last_gap_s is not None and facts.lost
+    ]
+    return [
+        spread("recovery_time", times)
+        | {
+            "throughput_rate": None if isinstance(throughput, str) else point.fps(throughput),
+            "load_percent": percent,
+            "rate": point.fps(percent),
+            "recovery_resolution": 1e3 * interval_s or None,
+            "recovery_trials": len(times),
+        }
+    ]
+
+
+BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
+
+
+def no_reset(measured: SubtestTrials) -> str:
+    """Says why a trial does not have the device's reset from its begin to its end."""
+    if not all(facts.lost for facts in measured.facts):
+        return "A trial lost no frame: the command of device_reset reset nothing."
+    silent = [facts.silent_s for facts in measured.facts if facts.silent_s is not None]
+    if len(silent) < len(measured.facts):
+        return "The receivers did not say when their last frames came."
+    if max(silent) > BACK_S:
+        return (
+            f"Traffic was not back at the end of a trial, {max(silent):.1f} s after its last "
+            f"frame: raise reset_s, {measured.point.parameters.reset_s:g}."
+        )
+    return ""
+
+
+def reset_rows(measured: SubtestTrials) -> Rows:
+    """Return the row of the reset time; without one where a reset was not seen to its end."""
+    every = [] if no_reset(measured) else measured.facts
+    times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
+    numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
+    return [spread("reset_time", times) | numbers]
+
+
+def forwarding_rows(measured: SubtestTrials) -> Rows:
+    """Return the throughput, and the forwarding rates of all of the search's trials."""
+    top = measured.point.loads.max
+    most = [facts for trial, facts in measured.trials if trial.value >= top]
+    every = [facts for facts in measured.facts if facts.delivered_fps is not None]
+    best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
+    last = most[-1] if most else TrialFacts()
+    return [
+        throughput_row(measured)
+        | {
+            "frmol": last.delivered_fps,
+            "mol": last.offered_fps,
+            "mfr": best.delivered_fps,
+            "mfr_load": best.offered_fps,
+            "loss": last.loss_percent,
+            "flooded": sum(facts.flooded for facts in measured.facts),
+        }
+    ]
+
+
+def congestion_rows(measured: SubtestTrials) -> Rows:
+    """By the worst of the trials and groups: loss at a port that is not congested is blocking."""
+
+    def ports(*, congested: bool) -> list[PortFacts]:
+        names = measured.point.receivers(congested=congested)
+        return [facts.ports[name] for facts in measured.facts for name in names]
+
+    free, full = ports(congested=False), ports(congested=True)
+    blocked = max((port.loss_percent for port in free), default=None)
+    lossless = max((port.loss_percent for port in full), default=None)
+    return [
+        {
+            "offered_rate": max(known(facts.offered_fps for facts in measured.facts), default=None),
+            "uncongested_loss": blocked,
+            "uncongested_rate": min(known(port.delivered_fps for port in free), default=None),
+            "congested_loss": lossless,
+            "head_of_line_blocking": None if blocked is None else int(blocked > 0),
+            "backpressure": None if lossless is None else int(lossless == 0),
+        }
+    ]
+
+
+def errored_rows(measured: SubtestTrials) -> Rows:
+    """Return a row per size; without counts of one that the ports could not send."""
+    counts = {
+        proposed.value: {
+            "errored_offered": facts.offered,
+            "errored_forwarded": (forwarded := facts.offered - facts.lost + facts.flooded),
+            "errored_filtered": int(forwarded == 0),
+        }
+        for proposed, facts in measured.trials
+    }
+    return [{"errored_size": size, **counts.get(size, {})} for size in ERRORED_SIZES]
+
+
+def line_rows(measured: SubtestTrials) -> Rows:
+    """Jitter is PDV (RFC 5481): delays less the least one."""
+    point, every = measured.point, measured.facts
+    receivers = len({destination for _, destination in point.flows})
+    whole = point.max_fps and point.max_fps * receivers
+    rates = [100 * facts.delivered_fps / whole for facts in every if facts.delivered_fps and whole]
+    offered, lost = sum(facts.offered for facts in every), sum(facts.lost for facts in every)
+    lost_percent = 100 * lost / offered if offered else None
+    times = [facts.latency_us for facts in every]
+    ends = (known((each.get("mean"), each.get("min"))) for each in times)
+    jitter = [pair[0] - pair[1] for pair in ends if len(pair) == 2]
+    return [
+        latency_row(measured)
+        | spread("line_rate", rates)
+        | {
+            "load_percent": point.loads.max,
+            "received_percent": None if lost_percent is None else 100 - lost_percent,
+            "lost_frames": lost,
+            "lost_percent": lost_percent,
+            "jitter": max(known(each.get("pdv") for each in times), default=None),
+            "jitter_mean": mean(jitter),
+            "iterations": len(every),
+        }
+    ]
+
+
+def microburst_rows(measured: SubtestTrials) -> Rows:
+    """Return the row of the longest bursts, with the numbers of ports."""
+    if capped(measured):
+        return [{}]
+    point, longest = measured.point, measured.result.longest
+    row = spread("microburst", longest)
+    return [
+        row
+        | {
+            "ingress": point.sources,
+            "egress": len({destination for _, destination in point.flows}),
+            "microburst_total": row["microburst"] and row["microburst"] * point.sources,
+            "iterations": len(longest),
+        }
+    ]
+
+
+def blocking_rows(measured: SubtestTrials) -> Rows:
+    """Loss of the flows to ports that are not congested, by the worst of groups."""
+    single = measured.point.receivers(congested=False)
+    worst = [
+        max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
+    ]
+    blocking = int(max(worst) > 0) if worst else None
+    return [spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}]
+
+
+def incast_rows(measured: SubtestTrials) -> Rows:
+    """Return the row of goodput by TCP and of latency by UDP."""
+    goodput = spread("goodput", (facts.goodput for facts in measured.facts))
+    return [
+        goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
+    ]
+
+
+def ndr_latency_rows(measured: SubtestTrials) -> Rows:
+    """Return a row of latency per load of it."""
+    ndr = measured.result[0].relevant_lower_bound or 0.0
+    last = {trial.value: (trial, facts) for trial, facts in measured.trials}
+    at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}
+    return [
+        latency_row(replace(measured, trials=trials))
+        | {
+            "load_percent": load,
+            "of_ndr": 100 * load / ndr,
+            "rtt": trials[0][1].rtt_us.get("mean"),
+        }
+        for load, trials in at.items()
+    ]
