@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "document_stream.h"
 
-#include "document_reader.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -144,7 +142,7 @@ int input_next(struct input *input, struct document **document, struct err *err)
         input->end = input->searched = 0;
         if (rc < 0)
             return rc;
-        if (document_kind(*document) != DOCUMENT_NONE)
+        if ((*document)->kind != DOCUMENT_NONE)
             return 1;
         document_free(*document);
     }

@@ -8,7 +8,7 @@
 #ifndef ENGINE_DOCUMENT_STREAM_H
 #define ENGINE_DOCUMENT_STREAM_H
 
-#include "document_reader.h"
+#include "documents.h"
 
 struct input; /* opaque */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The node's documents (doc/reference/node-protocol.md) as plain data.
+ * @brief The node's documents (doc/reference/node-protocol.md): YAML in, plain data out.
  *
  * A document is one mapping with exactly one of the keys of struct document.
  */
@@ -24,11 +24,6 @@
 #define NODE_PROTOCOL 2u
 #define DOC_TRANSPORTS_MAX 8 /**< of a build, and of one port */
 
-struct doc_control {
-    char *netns;   /**< NULL: the process's own */
-    char *address; /**< "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
-};
-
 struct doc_port {
     struct port_conf conf;
     char **transports; /**< NULL: all that the port can have */
@@ -37,7 +32,8 @@ struct doc_port {
 
 struct doc_node {
     char *name;
-    struct doc_control control;
+    char *control_netns;   /**< NULL: the process's own */
+    char *control_address; /**< "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
     struct doc_port *ports;
     unsigned ports_count;
     uint32_t *cores; /**< the workers'; none: the node chooses */
@@ -53,7 +49,7 @@ struct doc_job {
     enum worker_policy worker;
     enum log_level log;
     struct clock_conf clock; /**< absent: all 0 */
-    bool bind;               /**< PCI ports leave their kernel driver for dpdk (port_binding.h) */
+    bool bind;               /**< PCI ports leave their kernel driver for dpdk (ports.c) */
     struct doc_node *nodes;
     unsigned nodes_count;
 };
@@ -72,15 +68,15 @@ struct doc_load { /* exactly one is above 0 */
     double fps;
 };
 
-/** @brief Where a key is absent, the trial's holds. */
+/** @brief One network's share of a trial; what its mapping does not say is the trial's. */
 struct doc_part {
     char *network;
     char **ranks; /**< port names in rank order */
     unsigned ranks_count;
-    char *transport; /**< NULL: the trial's */
-    uint32_t *sizes; /**< NULL: the trial's */
+    char *transport;
+    uint32_t *sizes;
     unsigned sizes_count;
-    struct doc_load *load; /**< NULL: the trial's */
+    struct doc_load *load;
     const void *options; /**< of its transport, as its table fills them; NULL: not in this build */
 };
 
@@ -98,8 +94,12 @@ struct doc_trial {
     unsigned connectivity_check_sizes_count;
     bool by_clock; /**< sync: none */
     bool listen;   /**< ports without a flow in a phase count what comes */
-    enum traffic traffic;
-    uint64_t transfer_bytes;
+    /**
+     * @brief What all phases and parts have in common: traffic, transfer_bytes, pingpong, schedule,
+     * burst and latency.
+     */
+    struct phase phase;
+    bool has_pingpong, has_schedule, has_burst, has_latency; /**< these keys are there */
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load load;
@@ -110,24 +110,10 @@ struct doc_trial {
     int64_t drain_max_ns;
     uint64_t flood_limit;
     int64_t interval_ns; /**< from one interval result to the next; 0: none */
-    bool has_pingpong;
-    struct pingpong_options pingpong; /**< but for its start delay */
-    double compute;                   /**< beside messages: a share of the time, 0 to 1 */
-    bool has_schedule;
-    struct schedule_options schedule;
-    bool has_burst;
-    struct burst_options burst; /**< but for the port's own share */
-    bool has_latency;           /**< else none is measured */
-    struct latency_options latency;
+    double compute;      /**< beside messages: a share of the time, 0 to 1 */
     /** @brief Of each transport, by the registry's order. */
     max_align_t options[DOC_TRANSPORTS_MAX][OPTION_BYTES_MAX / sizeof(max_align_t)];
 };
-
-static inline const char *doc_part_transport(const struct doc_trial *trial,
-                                             const struct doc_part *part)
-{
-    return part->transport != NULL ? part->transport : trial->transport;
-}
 
 struct doc_plan {
     struct pattern_request pattern; /**< whole */
@@ -144,10 +130,10 @@ enum document_kind {
     DOCUMENT_PLAN,
     DOCUMENT_BEAT,
     DOCUMENT_QUIT,
-    DOCUMENT_SEVERAL, /**< refused */
 };
 
 struct document {
+    enum document_kind kind; /**< whose pointer is set */
     struct doc_job *job;
     struct doc_peers *peers;
     struct doc_trial *trial;
@@ -156,5 +142,28 @@ struct document {
     bool *quit;
     struct mapping_memory memory;
 };
+
+/**
+ * @brief Parse and check one document.
+ *
+ * Unknown keys and wrong types are refused with their position (mapping_reader.h), and what no
+ * table of keys can say: keys that need or exclude each other.
+ *
+ * @param document Takes the document.
+ * @param text Text of one document.
+ * @param transports Transports with the options that a trial can have, NULL-terminated; must
+ *        outlive the document.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, and the caller frees it by document_free(); -EINVAL with a sentence that names line
+ *         and column.
+ */
+int document_parse(struct document **document, const struct mapping_text *text,
+                   const struct transport *const *transports, struct err *err);
+/**
+ * @brief Free a document.
+ *
+ * @param document Document; NULL: none.
+ */
+void document_free(struct document *document);
 
 #endif

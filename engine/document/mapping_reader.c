@@ -77,46 +77,41 @@ static void *point_to(struct reader *reader, uint8_t *into, size_t size)
 static int read_value(struct reader *reader, const struct option *option, int number,
                       uint8_t *into);
 
-static int read_pair(struct reader *reader, const struct option *table,
-                     const yaml_node_pair_t *pair, uint8_t *into, uint64_t *seen)
-{
-    const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
-    const char *name = key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : "";
-    size_t at = strlen(reader->path);
-    unsigned i = 0;
-    int rc;
-
-    reader->visited++;
-    while (table[i].key != NULL && strcmp(table[i].key, name) != 0)
-        i++;
-    if (table[i].key == NULL)
-        return refuse(reader, key->start_mark, "has no key '%.100s'", name);
-    assert(i < 64);
-    if ((*seen >> i & 1) != 0)
-        return refuse(reader, key->start_mark, "has the key '%s' twice", name);
-    *seen |= UINT64_C(1) << i;
-    snprintf(reader->path + at, sizeof reader->path - at, "%s%s", at > 0 ? "." : "", name);
-    rc = read_value(reader, &table[i], pair->value, into + table[i].offset);
-    reader->path[at] = '\0';
-    if (table[i].given > 0)
-        *(bool *)(into + table[i].given) = true;
-    return rc;
-}
-
 static int read_mapping(struct reader *reader, const struct option *table, const yaml_node_t *node,
                         uint8_t *into)
 {
     const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+    size_t at = strlen(reader->path);
     uint64_t seen = 0;
-    int rc = 0;
 
     option_defaults(table, into);
-    for (; pair < node->data.mapping.pairs.top && rc == 0; pair++)
-        rc = read_pair(reader, table, pair, into, &seen);
-    for (unsigned i = 0; table[i].key != NULL && rc == 0; i++)
+    for (; pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
+        const char *name = key->type == YAML_SCALAR_NODE ? (char *)key->data.scalar.value : "";
+        unsigned i = 0;
+        int rc;
+
+        reader->visited++;
+        while (table[i].key != NULL && strcmp(table[i].key, name) != 0)
+            i++;
+        if (table[i].key == NULL)
+            return refuse(reader, key->start_mark, "has no key '%.100s'", name);
+        assert(i < 64);
+        if ((seen >> i & 1) != 0)
+            return refuse(reader, key->start_mark, "has the key '%s' twice", name);
+        seen |= UINT64_C(1) << i;
+        snprintf(reader->path + at, sizeof reader->path - at, "%s%s", at > 0 ? "." : "", name);
+        rc = read_value(reader, &table[i], pair->value, into + table[i].offset);
+        if (rc < 0)
+            return rc;
+        reader->path[at] = '\0';
+        if (table[i].given > 0)
+            *(bool *)(into + table[i].given) = true;
+    }
+    for (unsigned i = 0; table[i].key != NULL; i++)
         if (table[i].needed && (seen >> i & 1) == 0)
-            rc = refuse(reader, node->start_mark, "lacks the key '%s'", table[i].key);
-    return rc;
+            return refuse(reader, node->start_mark, "lacks the key '%s'", table[i].key);
+    return 0;
 }
 
 static int read_list(struct reader *reader, const struct option *option, const yaml_node_t *node,
@@ -159,19 +154,18 @@ static int read_number(struct reader *reader, const struct option *option, const
             any && text[0] != '-' ? (int64_t)strtoull(text, &end, base) : strtoll(text, &end, base);
     if (end == text || *end != '\0' || isspace((unsigned char)text[0]))
         return refuse(reader, node->start_mark, "is a number, not '%.100s'", text);
-    if (real && isfinite(value) && value >= (double)option->min) {
-        memcpy(into, &value, sizeof value);
-        return 0;
-    }
-    if (real)
+    if (real && option->max == 0 && !(isfinite(value) && value >= (double)option->min))
         return refuse(reader, node->start_mark, "is at least %lld, not %.40s",
                       (long long)option->min, text);
-    fits = any ? text[0] != '-' : whole >= option->min && whole <= option->max;
-    if (!fits || errno != 0)
+    if (real)
+        fits = option->max == 0 || (value >= (double)option->min && value <= (double)option->max);
+    else
+        fits = errno == 0 && (any ? text[0] != '-' : whole >= option->min && whole <= option->max);
+    if (!fits)
         return refuse(reader, node->start_mark, "is %lld to %llu, not %.40s%s%s",
                       (long long)option->min, (unsigned long long)option->max, text,
                       option->why != NULL ? ": " : "", option->why != NULL ? option->why : "");
-    memcpy(into, &whole, option->size);
+    memcpy(into, real ? (void *)&value : (void *)&whole, option->size);
     return 0;
 }
 
@@ -233,20 +227,15 @@ static int read_value(struct reader *reader, const struct option *option, int nu
         return refuse(reader, node->start_mark, "has an alias: write its value out");
     if (node->type != kind)
         return refuse(reader, node->start_mark, "is %s, not %s", kinds[kind], kinds[node->type]);
-    switch (option->type) {
-    case OPTION_MAPPING:
+    if (option->type == OPTION_MAPPING)
         return read_mapping(reader, option->table, node, into);
-    case OPTION_LIST:
+    if (option->type == OPTION_LIST)
         return read_list(reader, option, node, into);
-    case OPTION_NUMBER:
-    case OPTION_REAL:
+    if (option->type == OPTION_NUMBER || option->type == OPTION_REAL)
         return read_number(reader, option, node, into);
-    case OPTION_TEXT:
-    case OPTION_STRING:
+    if (option->type == OPTION_TEXT || option->type == OPTION_STRING)
         return read_text(reader, option, node, into);
-    default:
-        return read_word(reader, option, node, into);
-    }
+    return read_word(reader, option, node, into);
 }
 
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,

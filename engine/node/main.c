@@ -32,11 +32,10 @@ static const char usage[] =
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
     "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
 
-/* Those that have a text come first. */
-enum { NAME, NETNS, CONNECTION, REACH, TEXTS, PLAN = TEXTS, VERSION, HELP };
+enum { NAME, NETNS, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 
-static int parse_options(int argc, char **argv, const char *texts[TEXTS], struct run_conf *conf,
-                         struct err *err)
+/* What is said of each, "" where it takes no value; NULL: nothing. */
+static int parse_options(int argc, char **argv, const char *said[WORDS], struct err *err)
 {
     static const struct option known[] = {
         {"name", required_argument, NULL, NAME},
@@ -51,22 +50,13 @@ static int parse_options(int argc, char **argv, const char *texts[TEXTS], struct
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        if (option < TEXTS) {
-            texts[option] = optarg;
-        } else if (option == PLAN) {
-            conf->plan = true;
-        } else if (option == VERSION || option == HELP) {
-            fputs(option == HELP ? usage : "switchbench-node " SWITCHBENCH_VERSION "\n", stdout);
-            exit(0);
-        } else {
+        if (option >= WORDS)
             return err_set(err, -EINVAL, "see switchbench-node --help");
-        }
+        said[option] = optarg != NULL ? optarg : "";
     }
     if (argc - optind > 1)
         return err_set(err, -EINVAL, "one job file at most, not %d", argc - optind);
-    conf->file = argv[optind];
-    conf->name = texts[NAME];
-    conf->netns = texts[NETNS];
+    said[FILE_NAME] = argv[optind];
     return 0;
 }
 
@@ -85,18 +75,23 @@ static int set_environment(const char *connection, struct err *err)
 
 int main(int argc, char **argv)
 {
-    const char *texts[TEXTS] = {NULL};
-    struct run_conf conf = {0};
+    const char *said[WORDS] = {NULL};
     struct err err = {0};
     int status = 2;
-    int rc = parse_options(argc, argv, texts, &conf, &err);
+    int rc = parse_options(argc, argv, said, &err);
 
+    if (rc == 0 && (said[HELP] != NULL || said[VERSION] != NULL)) {
+        fputs(said[HELP] != NULL ? usage : "switchbench-node " SWITCHBENCH_VERSION "\n", stdout);
+        return 0;
+    }
     if (rc == 0)
-        rc = set_environment(texts[CONNECTION], &err);
-    if (rc == 0 && texts[REACH] != NULL) {
-        rc = control_check(texts[REACH], stdin, stdout, &err);
+        rc = set_environment(said[CONNECTION], &err);
+    if (rc == 0 && said[REACH] != NULL) {
+        rc = control_check(said[REACH], stdin, stdout, &err);
         status = rc < 0 ? err_status(rc) : 0;
     } else if (rc == 0) {
+        const struct run_conf conf = {said[FILE_NAME], said[NAME], said[NETNS], said[PLAN] != NULL};
+
         status = run(&conf, &err);
     }
     if (err.text[0] != '\0')

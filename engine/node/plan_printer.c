@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan_printer.h"
 
-#include "document_reader.h"
+#include "documents.h"
 #include "schedule.h"
 
 #include <endian.h>

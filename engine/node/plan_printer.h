@@ -7,7 +7,7 @@
 #ifndef ENGINE_PLAN_PRINTER_H
 #define ENGINE_PLAN_PRINTER_H
 
-#include "document_reader.h"
+#include "documents.h"
 #include "record_writer.h"
 
 /**

@@ -2,13 +2,10 @@
 #include "run.h"
 
 #include "clock.h"
-#include "document_reader.h"
 #include "event_loop.h"
-#include "job.h"
 #include "join.h"
 #include "log.h"
 #include "netns.h"
-#include "node.h"
 #include "plan_printer.h"
 #include "ports.h"
 #include "registry.h"
@@ -26,114 +23,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const end_words[] = {
-    [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
-    [NODE_SIGNAL] = "signal", [NODE_HEARTBEAT_TIMEOUT] = "heartbeat-timeout",
-    [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
-};
-
-/* No node leaves alone: it tells the others why, or goes through one more barrier with them, so
- * that none leaves while another still needs it. The endpoint answers late partners for a while
- * when it is closed, and ports take their time to close: so it comes first. */
-static void leave(struct node *node)
-{
-    const char *why = node->err.text[0] != '\0' ? node->err.text : end_words[node->end];
-
-    if (node->joined && node->end == NODE_QUIT) {
-        struct barrier_values values;
-
-        barrier_values_clear(&values);
-        node->leaving = true;
-        node->end = NODE_GOES_ON;
-        if (node_barrier(node, &values) == 0)
-            node->end = NODE_QUIT;
-    } else if (node->joined && node->end != NODE_PEER) {
-        control_abort(node->control, why, node->status == 2, clock_now());
-    }
-    if (node->control != NULL)
-        node->dropped_datagrams = control_dropped(node->control);
-    control_close(node->control);
-    node->control = NULL;
-    node->joined = false;
-}
-
-static void say_bye(struct node *node)
-{
-    double hz = tsc_hz(&node->begun);
-
-    if (node->err.text[0] != '\0') {
-        const struct record_row rows[] = {
-            {"text", json_string(node->err.text)},
-            {"status", json_integer(node->status)},
-            {NULL, NULL},
-        };
-
-        log_error("%s", node->err.text);
-        record_write(node->records, "error", rows);
-    }
-    const struct record_row rows[] = {
-        {"status", json_integer(node->status)},
-        {"reason", json_string(end_words[node->end])},
-        {"dropped_datagrams", record_u64(node->dropped_datagrams)},
-        {"dropped_records", record_u64(records_dropped(node->records))},
-        {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)},
-        {NULL, NULL},
-    };
-    record_write(node->records, "bye", rows);
-}
-
-static int run_node(struct node *node)
-{
-    static const struct err misplaced = {"after peers come only trials and quit"};
-    struct document *document;
-    int rc = job_read(node);
-
-    if (rc == 0) {
-        node->run.run_id = node->secret.run_id = node->job->run;
-        node->run.node = node->name;
-        rc = job_start_workers(node);
-    }
-    if (rc == 0)
-        rc = ports_survey(node);
-    if (rc == 0)
-        rc = join_run(node);
-    while (rc == 0 && (rc = node_await_document(node, &document)) == 0) {
-        rc = document_kind(document) == DOCUMENT_TRIAL ? trial_run(node, document->trial)
-                                                       : node_fail(node, 2, &misplaced);
-        document_free(document);
-    }
-    leave(node);
-    ports_close(node);
-    if (node->status == 0 && node->end != NODE_QUIT)
-        node->status = 3;
-    say_bye(node);
-    return node->status;
-}
-
-/* Answers a plan document: what its pattern sends. It has no partners who would have to be told: a
- * signal ends it at once. */
-static int print_plan(struct node *node, struct err *err)
-{
-    struct document *document = NULL;
-    int rc = node_await_document(node, &document);
-    sigset_t none;
-
-    if (rc < 0) {
-        err_set(err, rc, "%s", node->err.text[0] != '\0' ? node->err.text : "no plan document");
-        return node->status != 0 ? node->status : 2;
-    }
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    if (document_kind(document) == DOCUMENT_PLAN)
-        rc = plan_print(node->records, document->plan, err);
-    else
-        rc = err_set(err, -EINVAL, "--plan wants a plan document");
-    document_free(document);
-    return rc < 0 ? err_status(rc) : 0;
-}
-
-/* --- what a node needs before it reads its first document, and the end of it --- */
-
 /* A job file holds the run's key: nobody else may read it. */
 static int open_file(const char *path, struct err *err)
 {
@@ -150,10 +39,24 @@ static int open_file(const char *path, struct err *err)
     return fd;
 }
 
-static int block_signals(struct node *node, struct err *err)
+/* What a node needs before it reads its first document. */
+static int set_up(struct node *node, const struct run_conf *conf)
 {
+    static char host[64];
     sigset_t signals;
+    int previous, rc = 0;
 
+    gethostname(host, sizeof host - 1);
+    /* A loader that was given the program (engine/start.c) has left its own name. */
+    prctl(PR_SET_NAME, "switchbench-node");
+    node->name = conf->name != NULL ? conf->name : host;
+    log_setup(node->name, LOG_LEVEL_INFO);
+    if (sodium_init() < 0)
+        return err_set(&node->err, -ENOSYS, "libsodium can't be initialised");
+    if (conf->netns != NULL)
+        rc = netns_enter(conf->netns, &previous, &node->err);
+    if (rc < 0)
+        return rc;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -163,45 +66,126 @@ static int block_signals(struct node *node, struct err *err)
     node->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     node->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (node->signal_fd < 0 || node->event_fd < 0)
-        return err_set(err, -errno, "can't wait for signals: %s", strerror(errno));
-    return 0;
-}
-
-static int set_up(struct node *node, const struct run_conf *conf, struct err *err)
-{
-    static char host[64];
-    int previous, rc = 0;
-
-    gethostname(host, sizeof host - 1);
-    /* A loader that was given the program (engine/start.c) has left its own name. */
-    prctl(PR_SET_NAME, "switchbench-node");
-    node->name = conf->name != NULL ? conf->name : host;
-    log_setup(node->name, LOG_LEVEL_INFO);
-    if (sodium_init() < 0)
-        return err_set(err, -ENOSYS, "libsodium can't be initialised");
-    if (conf->netns != NULL)
-        rc = netns_enter(conf->netns, &previous, err);
-    if (rc == 0)
-        rc = block_signals(node, err);
-    if (rc == 0)
-        rc = records_open(&node->records, STDOUT_FILENO, node->name, err);
+        return err_set(&node->err, -errno, "can't wait for signals: %s", strerror(errno));
+    rc = records_open(&node->records, STDOUT_FILENO, node->name, &node->err);
     if (rc < 0)
         return rc;
-    node->input_fd = conf->file != NULL ? open_file(conf->file, err) : STDIN_FILENO;
+    if (conf->file != NULL)
+        node->input_fd = open_file(conf->file, &node->err);
     if (node->input_fd < 0)
         return node->input_fd;
     return input_open(&node->input, node->input_fd, conf->file != NULL || conf->plan, transports,
-                      err);
+                      &node->err);
+}
+
+/* Answers a plan document: what its pattern sends. It has no partners who would have to be told: a
+ * signal ends it at once. */
+static int print_plan(struct node *node)
+{
+    struct document *document = NULL;
+    int rc = node_await_document(node, &document);
+    sigset_t none;
+
+    if (rc < 0) {
+        err_set(&node->err, rc, "no plan document");
+        return node->status != 0 ? node->status : 2;
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (document->kind == DOCUMENT_PLAN)
+        rc = plan_print(node->records, document->plan, &node->err);
+    else
+        rc = err_set(&node->err, -EINVAL, "--plan wants a plan document");
+    document_free(document);
+    return rc < 0 ? err_status(rc) : 0;
+}
+
+/* No node leaves alone: it tells the others why, or goes through one more barrier with them, so
+ * that none leaves while another still needs it. The endpoint answers late partners for a while
+ * when it is closed, and ports take their time to close: so it comes first. */
+static void leave(struct node *node)
+{
+    static const char *const end_words[] = {
+        [NODE_QUIT] = "quit",     [NODE_END_OF_INPUT] = "end-of-input",
+        [NODE_SIGNAL] = "signal", [NODE_HEARTBEAT_TIMEOUT] = "heartbeat-timeout",
+        [NODE_PEER] = "peer",     [NODE_ERROR] = "error",
+    };
+    double hz = tsc_hz(&node->begun);
+    uint64_t dropped = 0;
+
+    if (node->joined && node->end == NODE_QUIT) {
+        struct barrier_values values;
+
+        barrier_values_clear(&values);
+        node->leaving = true;
+        node->end = NODE_GOES_ON;
+        if (node_barrier(node, &values) == 0)
+            node->end = NODE_QUIT;
+    } else if (node->joined && node->end != NODE_PEER) {
+        control_abort(node->control,
+                      node->err.text[0] != '\0' ? node->err.text : end_words[node->end],
+                      node->status == 2, clock_now());
+    }
+    if (node->control != NULL)
+        dropped = control_dropped(node->control);
+    control_close(node->control);
+    node->control = NULL;
+    ports_close(node);
+    if (node->status == 0 && node->end != NODE_QUIT)
+        node->status = 3;
+    if (node->err.text[0] != '\0') {
+        const struct record_row error[] = {
+            {"text", json_string(node->err.text)},
+            {"status", json_integer(node->status)},
+            {NULL, NULL},
+        };
+
+        log_error("%s", node->err.text);
+        record_write(node->records, "error", error);
+    }
+    const struct record_row bye[] = {
+        {"status", json_integer(node->status)},
+        {"reason", json_string(end_words[node->end])},
+        {"dropped_datagrams", record_u64(dropped)},
+        {"dropped_records", record_u64(records_dropped(node->records))},
+        {"tsc_hz", record_count(hz > 0 ? (int64_t)hz : -1)},
+        {NULL, NULL},
+    };
+    record_write(node->records, "bye", bye);
+}
+
+static int run_node(struct node *node)
+{
+    struct document *document;
+    int rc = join_run(node);
+
+    while (rc == 0 && (rc = node_await_document(node, &document)) == 0) {
+        if (document->kind == DOCUMENT_TRIAL)
+            rc = trial_run(node, document->trial);
+        else
+            rc = err_set(&node->err, -EINVAL, "after peers come only trials and quit");
+        document_free(document);
+        if (rc < 0 && rc != -ECANCELED)
+            rc = node_fail(node, rc);
+    }
+    leave(node);
+    return node->status;
 }
 
 int run(const struct run_conf *conf, struct err *err)
 {
-    struct node node = {.signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
+    struct node node = {
+        .input_fd = STDIN_FILENO, .signal_fd = -1, .event_fd = -1, .begun = tsc_now()};
     int status = 2;
 
-    if (set_up(&node, conf, err) == 0)
-        status = conf->plan ? print_plan(&node, err) : run_node(&node);
-    ports_close(&node);
+    if (set_up(&node, conf) < 0) {
+        *err = node.err;
+    } else if (conf->plan) {
+        status = print_plan(&node);
+        *err = node.err;
+    } else {
+        status = run_node(&node);
+    }
     for (size_t i = 0; i < node.worker_count; i++)
         worker_end(node.workers[i]);
     if (records_close(node.records) < 0 && status == 0)

@@ -149,46 +149,22 @@ void flows_fill_template(struct phase_run *run)
     const struct doc_trial *doc = run->trial->doc;
     struct phase *phase = &run->template;
 
-    *phase = (struct phase){
-        .trial = doc->id,
-        .number = run->number,
-        .seed = doc->pattern.seed + run->number,
-        .traffic = phase_is_probe(run) ? TRAFFIC_PROBE : doc->traffic,
-        .messages = doc->traffic == TRAFFIC_PINGPONG,
-        .transfer_bytes = doc->transfer_bytes,
-        .probes = PROBES,
-        .probe_timeout_ns = phase_timeout_ns(run),
-        .pingpong = doc->pingpong,
-        .schedule = doc->schedule,
-        .burst = doc->burst,
-    };
+    *phase = doc->phase;
+    phase->trial = doc->id;
+    phase->number = run->number;
+    phase->seed = doc->pattern.seed + run->number;
+    phase->messages = phase->traffic == TRAFFIC_PINGPONG;
+    phase->probes = PROBES;
+    phase->probe_timeout_ns = phase_timeout_ns(run);
     if (doc->compute > 0)
         phase->pingpong.start_delay_ns = ALONE_NS;
-    if (doc->traffic == TRAFFIC_SCHEDULE)
+    if (phase->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
-}
-
-/* Whether partners can be reached is asked with nothing else on the way. */
-static void set_latency_options(struct phase_lane *lane)
-{
-    const struct doc_trial *trial = lane->run->trial->doc;
-    struct latency_options *options = &lane->phase.latency;
-
-    if (!trial->has_latency || phase_is_probe(lane->run))
-        return;
-    *options = trial->latency;
-    /* A burst asks how many frames fit: probes would be among them. */
-    if (options->probe_fps < 0 && trial->traffic == TRAFFIC_BURST)
-        options->probe_fps = 0;
-    /* A stream that is forwarded has no connection of its own for them, and its ends can't know. */
-    if (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES))
-        options->probe_fps = 0;
-}
-
-static void copy_sizes(struct phase *phase, const uint32_t *sizes, unsigned count)
-{
-    phase->size_count = count;
-    memcpy(phase->sizes, sizes, count * sizeof *sizes);
+    if (phase_is_probe(run)) {
+        phase->traffic = TRAFFIC_PROBE;
+        /* Whether partners can be reached is asked with nothing else on the way. */
+        phase->latency = (struct latency_options){0};
+    }
 }
 
 static void set_sizes(struct phase_lane *lane)
@@ -196,17 +172,18 @@ static void set_sizes(struct phase_lane *lane)
     static const uint32_t probe = PROBE_BYTES;
     const struct doc_trial *trial = lane->run->trial->doc;
     const struct doc_part *part = lane->own->part->doc;
-    bool probes = phase_is_probe(lane->run);
+    const uint32_t *sizes = part->sizes;
+    unsigned count = part->sizes_count;
 
-    if (probes && trial->connectivity_check_sizes_count > 0)
-        copy_sizes(&lane->phase, trial->connectivity_check_sizes,
-                   trial->connectivity_check_sizes_count);
-    else if (part->sizes_count > 0)
-        copy_sizes(&lane->phase, part->sizes, part->sizes_count);
-    else if (trial->sizes_count > 0)
-        copy_sizes(&lane->phase, trial->sizes, trial->sizes_count);
-    else /* a schedule's steps say how long messages are: this is what probes them */
-        copy_sizes(&lane->phase, &probe, 1);
+    if (phase_is_probe(lane->run) && trial->connectivity_check_sizes_count > 0) {
+        sizes = trial->connectivity_check_sizes;
+        count = trial->connectivity_check_sizes_count;
+    } else if (count == 0) { /* a schedule's steps say how long messages are: this probes them */
+        sizes = &probe;
+        count = 1;
+    }
+    lane->phase.size_count = count;
+    memcpy(lane->phase.sizes, sizes, count * sizeof *sizes);
 }
 
 /* The transport's own options: the part's, fitted to the phase. */
@@ -222,10 +199,16 @@ static void set_options(struct phase_lane *lane)
 
 void flows_apply_template(struct phase_lane *lane)
 {
+    const struct doc_trial *trial = lane->run->trial->doc;
+
     lane->phase = lane->run->template;
     set_sizes(lane);
     set_options(lane);
-    set_latency_options(lane);
+    /* A burst asks how many frames fit: probes would be among them. A stream that is forwarded has
+     * no connection of its own for them, and its ends can't know. */
+    if ((trial->phase.traffic == TRAFFIC_BURST && lane->phase.latency.probe_fps < 0) ||
+        (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES)))
+        lane->phase.latency.probe_fps = 0;
     lane->phase.in_turn = pattern_in_turn(lane->own->part->plan);
 }
 
@@ -233,7 +216,6 @@ void flows_apply_template(struct phase_lane *lane)
 
 static int resolve_load(const struct phase_run *run, struct phase_lane *lane, struct err *err)
 {
-    const struct doc_load *own = lane->own->part->doc->load;
     const struct node_port *port = &run->trial->node->ports[lane->own->port];
     struct load_line line = {
         .port = port->doc->conf.name,
@@ -250,8 +232,7 @@ static int resolve_load(const struct phase_run *run, struct phase_lane *lane, st
         return 0;
     }
     if (!phase_is_probe(run))
-        return load_resolve(&lane->phase.load, own != NULL ? own : &run->trial->doc->load, &line,
-                            err);
+        return load_resolve(&lane->phase.load, lane->own->part->doc->load, &line, err);
     load_for_probe(&lane->phase.load, &line, run->template.probes * (uint32_t)lane->send_count);
     return 0;
 }

@@ -242,7 +242,7 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .first_queue_lane = number > 0 ? lane->lane : NULL,
         .share = queue_share(lane, queue),
         .blob_exchange = &lane->blob_exchange,
-        .sleeps = run->trial->node->sleeps,
+        .sleeps = run->trial->node->cores.sleeps,
         .executor = lane->executor,
     };
     int rc = lane_transport(lane)->prepare(&queue->lane, &request, err);
@@ -423,7 +423,7 @@ int lanes_prepare(struct phase_run *run)
         rc = await_partners(run, &err);
     if (rc == 0 || rc == -ECANCELED)
         return rc;
-    return node_fail(run->trial->node, err_status(rc), &err);
+    return node_fail(run->trial->node, err_set(&run->trial->node->err, rc, "%s", err.text));
 }
 
 void lanes_release(struct phase_run *run)

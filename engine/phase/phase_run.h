@@ -82,8 +82,9 @@ struct phase_run;
 
 #define INTERVAL_BATCH 8u /**< marks of one record */
 
-/** @brief Marks that were taken and wait for their record; the first one is where that begins. */
-struct interval_rows {
+/** @brief Interval marks that were taken and wait for their record; the first one is where that
+ * begins. */
+struct interval_marks {
     uint64_t *bytes; /**< by mark, by flow; NULL: no interval results */
     int64_t at_ns[INTERVAL_BATCH + 1];
     uint32_t count;
@@ -118,7 +119,7 @@ struct phase_lane {
     uint32_t fetched;        /**< addresses of partners: of sends, then of receives */
     struct flow_side *sides; /**< of sends, then of receives */
     struct port_count count;
-    struct interval_rows intervals;
+    struct interval_marks intervals;
     atomic_ullong foreign; /**< frames for other ports, told by the workers while it runs */
     struct port_progress progress;
     struct shown_progress shown;

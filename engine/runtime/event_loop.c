@@ -5,9 +5,7 @@
 #include "event_loop.h"
 
 #include "clock.h"
-#include "document_reader.h"
 #include "log.h"
-#include "node.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -26,6 +24,7 @@
 #define SPIN_SLEEP_NS (300 * NS_PER_US)
 #define SPIN_POLL_NS (1000 * NS_PER_US)
 #define SPIN_LEAST_NS (10 * NS_PER_US)
+#define TURN_MOST_NS (100 * NS_PER_MS)
 /* So many times that in all, whatever comes: the node's loop watches more than datagrams. */
 #define SPIN_TIMES_MOST 10
 
@@ -43,12 +42,10 @@ static int end_run(struct node *node, enum node_end end)
     return -ECANCELED;
 }
 
-int node_fail(struct node *node, int status, const struct err *err)
+int node_fail(struct node *node, int code)
 {
-    if (node->err.text[0] == '\0')
-        node->err = *err;
     if (node->status == 0)
-        node->status = status;
+        node->status = err_status(code);
     end_run(node, NODE_ERROR);
     if (node->joined && node->end == NODE_ERROR) /* now: records and lanes take their time */
         control_abort(node->control, node->err.text, node->status == 2, clock_now());
@@ -90,33 +87,24 @@ static void report_fault(struct node *node, const struct control_fault *fault)
 }
 
 /* By hand, node 0 beats for all; under a controller each node hears it on standard input. */
-static int64_t last_beat_ns(struct node *node, int64_t now_ns)
+static void check_heartbeat(struct node *node, int64_t now_ns)
 {
-    int64_t heard_ns;
+    int64_t limit_ns = node->job->heartbeat_timeout_ms * NS_PER_MS;
 
-    if (node->job->controlled)
-        return node->beat_ns;
-    if (node->self != 0) {
-        if (!node->ready) /* nothing is sent yet, and whoever starts node 0 may be slow */
-            return now_ns;
-        heard_ns = control_last_beat_ns(node->control);
-        return heard_ns > node->beat_ns ? heard_ns : node->beat_ns;
-    }
-    if (now_ns - node->beat_ns >= BY_HAND_BEAT_NS) {
+    if (!node->joined || node->end != NODE_GOES_ON || limit_ns == 0)
+        return;
+    if (!node->job->controlled && node->self == 0) {
+        if (now_ns - node->beat_ns < BY_HAND_BEAT_NS)
+            return;
         control_beat(node->control, now_ns);
         node->beat_ns = now_ns;
+    } else if (!node->job->controlled) {
+        if (!node->ready) /* nothing is sent yet, and whoever starts node 0 may be slow */
+            return;
+        if (control_last_beat_ns(node->control) > node->beat_ns)
+            node->beat_ns = control_last_beat_ns(node->control);
     }
-    return now_ns;
-}
-
-static void check_heartbeat_timeout(struct node *node, int64_t now_ns)
-{
-    int64_t limit_ns;
-
-    if (!node->joined || node->end != NODE_GOES_ON || node->job->heartbeat_timeout_ms == 0)
-        return;
-    limit_ns = node->job->heartbeat_timeout_ms * NS_PER_MS;
-    if (now_ns - last_beat_ns(node, now_ns) > limit_ns && !node->leaving) {
+    if (now_ns - node->beat_ns > limit_ns && !node->leaving) {
         log_error("no heartbeat for %u ms: stopping", node->job->heartbeat_timeout_ms);
         end_run(node, NODE_HEARTBEAT_TIMEOUT);
     }
@@ -124,29 +112,14 @@ static void check_heartbeat_timeout(struct node *node, int64_t now_ns)
 
 static void read_input(struct node *node)
 {
-    struct err err = {0};
+    bool controlled = node->job != NULL && node->job->controlled;
 
-    if (input_read(node->input, &err) < 0) {
-        node_fail(node, 2, &err);
-        return;
-    }
-    if (node->job != NULL && node->job->controlled)
+    if (input_read(node->input, &node->err) < 0)
+        node_fail(node, -EINVAL);
+    else if (controlled)
         node->beat_ns = clock_now(); /* whatever the controller says, it is alive */
-    if (input_ended(node->input) && node->job != NULL && node->job->controlled && !node->leaving)
+    if (input_ended(node->input) && controlled && !node->leaving)
         end_run(node, NODE_END_OF_INPUT);
-}
-
-static struct timespec time_left(const struct node *node, int64_t until_ns)
-{
-    int64_t now_ns = clock_now();
-    int64_t limit_ns = now_ns + 100 * NS_PER_MS;
-
-    if (node->control != NULL && control_deadline(node->control) < limit_ns)
-        limit_ns = control_deadline(node->control);
-    if (until_ns < limit_ns)
-        limit_ns = until_ns;
-    limit_ns -= limit_ns > now_ns ? now_ns : limit_ns;
-    return (struct timespec){limit_ns / NS_PER_S, limit_ns % NS_PER_S};
 }
 
 int node_turn(struct node *node, int64_t until_ns)
@@ -163,10 +136,16 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         {.fd = node->control != NULL ? control_fd(node->control) : -1, .events = POLLIN},
         {.fd = fd, .events = POLLIN},
     };
-    struct timespec left = time_left(node, until_ns);
+    int64_t now_ns = clock_now(), left_ns = TURN_MOST_NS;
+    struct timespec left;
     struct signalfd_siginfo info;
     uint64_t events;
 
+    if (node->control != NULL && control_deadline(node->control) - now_ns < left_ns)
+        left_ns = control_deadline(node->control) - now_ns;
+    if (until_ns - now_ns < left_ns)
+        left_ns = until_ns - now_ns;
+    left = (struct timespec){.tv_nsec = left_ns > 0 ? left_ns : 0};
     ppoll(fds, sizeof fds / sizeof fds[0], &left, NULL);
     while (fds[0].revents != 0 && read(node->signal_fd, &info, sizeof info) == sizeof info) {
         log_info("signal %u: stopping", info.ssi_signo);
@@ -178,44 +157,41 @@ int node_poll(struct node *node, int64_t until_ns, int fd)
         read_input(node);
     if (node->control != NULL) {
         control_work(node->control, clock_now());
-        check_heartbeat_timeout(node, clock_now());
+        check_heartbeat(node, clock_now());
         if (node->joined && node->end == NODE_GOES_ON && control_fault(node->control) != NULL) {
             report_fault(node, control_fault(node->control));
             end_run(node, NODE_PEER);
         }
     }
-    if (records_broken(node->records) && node->end == NODE_GOES_ON) {
-        struct err err = {"standard output can't be written: records are being lost"};
-
-        node_fail(node, 3, &err);
-    }
+    if (records_broken(node->records) && node->end == NODE_GOES_ON)
+        node_fail(node, err_set(&node->err, -EIO,
+                                "standard output can't be written: records are being lost"));
     return node->end == NODE_GOES_ON ? 0 : -ECANCELED;
 }
 
 /* The next document that is not a heartbeat: 1, 0 when there is none yet, -ECANCELED. */
 static int next_document(struct node *node, struct document **document)
 {
-    struct err err = {0};
     int rc;
 
-    while ((rc = input_next(node->input, document, &err)) > 0) {
-        if (document_kind(*document) != DOCUMENT_BEAT)
+    while ((rc = input_next(node->input, document, &node->err)) > 0) {
+        if ((*document)->kind != DOCUMENT_BEAT)
             return 1;
         node->beat_ns = clock_now();
         document_free(*document);
     }
-    return rc < 0 ? node_fail(node, 2, &err) : 0;
+    return rc < 0 ? node_fail(node, -EINVAL) : 0;
 }
 
 /* The input has ended while nothing ran. A job file may do so without a quit, and a controller that
  * says quit may go at once. */
 static int end_of_input(struct node *node)
 {
-    bool quits = node->by_hand && node->joined;
+    bool quits = node->joined && !node->job->controlled;
     struct document *document;
 
     if (next_document(node, &document) > 0) {
-        quits = document_kind(document) == DOCUMENT_QUIT;
+        quits = document->kind == DOCUMENT_QUIT;
         document_free(document);
     }
     if (node->end == NODE_END_OF_INPUT)
@@ -234,7 +210,7 @@ int node_await_document(struct node *node, struct document **document)
         if (rc < 0)
             return node->end == NODE_END_OF_INPUT ? end_of_input(node) : rc;
     }
-    if (rc > 0 && document_kind(*document) == DOCUMENT_QUIT) {
+    if (rc > 0 && (*document)->kind == DOCUMENT_QUIT) {
         document_free(*document);
         return end_run(node, NODE_QUIT);
     }
@@ -245,7 +221,7 @@ void set_thread_priority(struct node *node, bool claims)
 {
     enum cores_precedence precedence = CORES_AS_OTHERS;
 
-    if (!node->sleeps)
+    if (!node->cores.sleeps)
         return;
     if (claims)
         precedence = control_crowded(node->control) ? CORES_AT_ONCE : CORES_IN_TIME;
@@ -254,56 +230,47 @@ void set_thread_priority(struct node *node, bool claims)
 
 /* Answers datagrams until the barrier is over, or nothing has come for a while: then the rest of
  * the waiting is node_turn's. */
-static void spin_in_barrier(struct node *node)
+static enum barrier_state spin_in_barrier(struct node *node)
 {
     int64_t now_ns = clock_now();
     int64_t until_ns = now_ns + node->spin_ns;
     int64_t most_ns = now_ns + SPIN_TIMES_MOST * node->spin_ns;
+    enum barrier_state state = control_barrier_state(node->control, NULL);
 
-    while (now_ns < until_ns && now_ns < most_ns &&
-           control_barrier_state(node->control, NULL) == BARRIER_WAITING) {
+    while (now_ns < until_ns && now_ns < most_ns && state == BARRIER_WAITING) {
         if (control_work(node->control, now_ns) > 0)
             until_ns = now_ns + node->spin_ns;
-        if (node->sleeps && control_barrier_state(node->control, NULL) == BARRIER_WAITING)
+        state = control_barrier_state(node->control, NULL);
+        if (node->cores.sleeps && state == BARRIER_WAITING)
             sched_yield();
         now_ns = clock_now();
     }
-}
-
-static void adapt_spin(struct node *node, int64_t longest_wait_ns)
-{
-    int64_t most_ns = node->sleeps ? SPIN_SLEEP_NS : SPIN_POLL_NS;
-
-    node->spin_ns = longest_wait_ns > most_ns ? node->spin_ns / 2 : node->spin_ns * 2;
-    if (node->spin_ns < SPIN_LEAST_NS)
-        node->spin_ns = SPIN_LEAST_NS;
-    if (node->spin_ns > most_ns)
-        node->spin_ns = most_ns;
+    return state;
 }
 
 int node_barrier(struct node *node, struct barrier_values *values)
 {
-    enum barrier_state state;
+    int64_t spin_most_ns = node->cores.sleeps ? SPIN_SLEEP_NS : SPIN_POLL_NS;
     int64_t longest_ns = 0;
     int rc;
 
     control_barrier_enter(node->control, values, clock_now());
-    for (;;) {
-        int64_t waits_ns;
+    while (spin_in_barrier(node) == BARRIER_WAITING) {
+        int64_t waits_ns = clock_now();
 
-        spin_in_barrier(node);
-        state = control_barrier_state(node->control, values);
-        if (state != BARRIER_WAITING)
-            break;
-        waits_ns = clock_now();
         rc = node_turn(node, CLOCK_NEVER);
         if (rc < 0)
             return rc;
         waits_ns = clock_now() - waits_ns;
         longest_ns = waits_ns > longest_ns ? waits_ns : longest_ns;
     }
-    adapt_spin(node, longest_ns);
-    if (state != BARRIER_PASSED)
-        return (rc = node_turn(node, clock_now())) < 0 ? rc : end_run(node, NODE_PEER);
-    return 0;
+    node->spin_ns = longest_ns > spin_most_ns ? node->spin_ns / 2 : node->spin_ns * 2;
+    if (node->spin_ns < SPIN_LEAST_NS)
+        node->spin_ns = SPIN_LEAST_NS;
+    if (node->spin_ns > spin_most_ns)
+        node->spin_ns = spin_most_ns;
+    if (control_barrier_state(node->control, values) == BARRIER_PASSED)
+        return 0;
+    rc = node_turn(node, clock_now());
+    return rc < 0 ? rc : end_run(node, NODE_PEER);
 }

@@ -62,14 +62,13 @@ int node_barrier(struct node *node, struct barrier_values *values);
 void set_thread_priority(struct node *node, bool claims);
 
 /**
- * @brief Note that this node can't go on: the first sentence wins.
+ * @brief End the run because this node can't go on, and tell the others at once.
  *
- * @param node This node.
- * @param status Exit status.
- * @param err Takes the sentence of a failure; unchanged on success.
+ * @param node This node; its err has the sentence, of which the first stays.
+ * @param code Negative errno, which gives the exit status.
  * @return -ECANCELED.
  */
-int node_fail(struct node *node, int status, const struct err *err);
+int node_fail(struct node *node, int code);
 
 /**
  * @brief Return a node's name.

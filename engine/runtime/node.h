@@ -33,21 +33,31 @@ enum node_end {
     NODE_ERROR,             /**< this node can't go on; node->err says why */
 };
 
+/** @brief A port in one of its transports. */
+struct port_opening {
+    const struct transport *transport; /**< NULL: the list's end */
+    struct transport_port *open;       /**< NULL: it is closed */
+};
+
 /**
  * @brief One port of this node.
  *
- * A port is open in one transport at a time: AF_XDP would steal the kernel's TCP segments, and an
+ * A port is used in one transport at a time: AF_XDP would steal the kernel's TCP segments, and an
  * AF_PACKET ring would fill with them.
  */
 struct node_port {
     const struct doc_port *doc;
-    struct port_conf conf;             /**< the document's, with the number of queues decided */
-    size_t first_lane;                 /**< of all the node's: its queue 0's */
-    const struct transport *transport; /**< in which it is open; NULL: closed */
-    const struct transport *wanted;    /**< in the present trial; NULL: it has no rank there */
+    struct port_conf conf; /**< the document's, with the number of queues decided */
+    struct port_opening openings[DOC_TRANSPORTS_MAX]; /**< in the order of first use */
+    unsigned capabilities;                            /**< of all its transports */
+    bool leaves_kernel; /**< its PCI device has to leave its kernel driver for one */
+    const struct transport *unsurveyed; /**< is reported when it is first used: the device has to
+                                           leave its driver before; NULL: none */
+    char iface[IF_NAMESIZE];            /**< of its PCI device, when the document does not say it */
+    size_t first_lane;                  /**< of all the node's: its queue 0's */
+    const struct transport *wanted;     /**< in the present trial; NULL: it has no rank there */
+    const struct transport *transport;  /**< in which it is used; NULL: in none */
     struct transport_port *open;
-    const struct transport *parked_transport; /**< it stays open in this one, unused; NULL: none */
-    struct transport_port *parked;
     uint32_t queues;        /**< that it has in that transport */
     struct blob address;    /**< there, as the trial published it */
     int connect_fd;         /**< there (port_facts); -1: none */
@@ -57,8 +67,6 @@ struct node_port {
     bool had_link;          /**< since it was opened: only then it can lose it */
     int64_t down_ns;        /**< since when the link is down; 0: it is up */
     uint64_t rejected_told; /**< as many are in the records, since it was opened */
-    bool unsurveyed; /**< it is reported when it is first used: it has to leave its kernel driver */
-    char iface[IF_NAMESIZE]; /**< of its PCI device, when the document does not say it */
 };
 
 /** @brief Where a port of the run lives. */
@@ -71,8 +79,7 @@ struct port_location {
 struct node {
     const char *name;
     uint32_t self; /**< index in the job */
-    bool by_hand;
-    int status; /**< exit status so far */
+    int status;    /**< exit status so far */
     enum node_end end;
     struct err err;
 
@@ -104,7 +111,20 @@ struct node {
     size_t lane_count; /**< queues of all ports */
     struct worker *workers[NODE_WORKERS_MAX];
     size_t worker_count;
-    bool sleeps; /**< as cores.sleeps */
 };
+
+/**
+ * @brief Return the worker of a port's queue.
+ *
+ * @param node This node.
+ * @param port One of its ports.
+ * @param queue From 0.
+ * @return Number of the worker.
+ */
+static inline size_t node_worker_of(const struct node *node, const struct node_port *port,
+                                    uint32_t queue)
+{
+    return node->cores.worker[port->first_lane + queue];
+}
 
 #endif

@@ -13,7 +13,7 @@
  * guard is asked first.
  *
  * @param node This node.
- * @return 0, or -ECANCELED.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_survey(struct node *node);
 /**
@@ -21,7 +21,7 @@ int ports_survey(struct node *node);
  * other ports what is not in `rest`.
  *
  * @param node This node.
- * @return 0, or -ECANCELED.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_use(struct node *node, const struct transport *rest);
 /**
@@ -34,14 +34,14 @@ void ports_close(struct node *node);
  * @brief Wait until all open ports have a link; names those that have none.
  *
  * @param node This node.
- * @return 0, or -ECANCELED.
+ * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_await_link(struct node *node);
 /**
  * @brief Report links that went down or came back since the last call.
  *
  * @param node This node.
- * @return 0; -ECANCELED: one stays down for too long.
+ * @return 0; -ENOLINK: one stays down for too long, and node->err has the sentence.
  */
 int ports_watch_links(struct node *node);
 

@@ -2,7 +2,7 @@
 /**
  * @file
  * @brief The keys of a mapping as one table: what a document may say, and where each value is
- * stored in a struct. Documents have such tables (document/document_reader.c), and each transport
+ * stored in a struct. Documents have such tables (document/documents.c), and each transport
  * has one in its own folder of what a trial's document may say below the transport's name; the core
  * knows no option.
  */
@@ -18,7 +18,7 @@
 
 enum option_type {
     OPTION_NUMBER,  /* an integer from min to max */
-    OPTION_REAL,    /* a finite number of at least min, in a double */
+    OPTION_REAL,    /* a finite number of at least min, and at most max where that is above 0 */
     OPTION_BOOL,    /* true or false */
     OPTION_WORD,    /* one of `words`; its index is stored */
     OPTION_TEXT,    /* of less than `size` bytes; by default "" */

@@ -9,7 +9,6 @@
 
 #include "clock.h"
 #include "event_loop.h"
-#include "job.h"
 #include "lanes.h"
 #include "log.h"
 #include "node.h"
@@ -82,7 +81,7 @@ static void assign_lanes(struct phase_run *run)
         };
         for (size_t i = 0; i < run->lane_count; i++)
             for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
-                if (job_worker_of(node, run->lanes[i].own->port, q) == w)
+                if (node_worker_of(node, &node->ports[run->lanes[i].own->port], q) == w)
                     *next++ = (struct worker_lane){.transport = lane_transport(&run->lanes[i]),
                                                    .lane = run->lanes[i].queues[q].lane,
                                                    .foreign = &run->lanes[i].foreign,
@@ -131,19 +130,18 @@ static int check_floods(const struct phase_run *run)
         const struct worker_task *task = &run->tasks[w];
         const struct phase_lane *owner;
         const struct lane *lane;
-        struct err err = {0};
 
         if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
             continue;
         lane = task->lanes[task->flooded].lane;
         owner = lanes_owner(run, lane);
-        err_set(&err, -ECONNABORTED,
+        err_set(&node->err, -ECONNABORTED,
                 "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
                 "(has it lost its link?), and flood_limit is %llu",
                 run->trial->doc->id, node->ports[owner->own->port].doc->conf.name,
                 (unsigned long long)atomic_load(task->lanes[task->flooded].foreign),
                 most_flooded(owner, lane), (unsigned long long)task->flood_limit);
-        return node_fail(node, 3, &err);
+        return node_fail(node, -ECONNABORTED);
     }
     return 0;
 }
@@ -164,17 +162,19 @@ static int await_workers(struct phase_run *run)
         else
             node_turn(node, clock_now() + NS_PER_MS);
         rc = rc < 0 ? rc : check_floods(run);
-        report_interval(run, false);
+        report_intervals(run, false);
         if (clock_now() - last_ns >= PROGRESS_NS)
             report_progress(run, &last_ns);
         if (rc == 0 && clock_now() - watched_ns >= LINKS_NS) {
             rc = ports_watch_links(node);
+            rc = rc < 0 ? node_fail(node, rc) : 0;
             watched_ns = clock_now();
         }
         if (rc < 0) /* node_turn no longer waits: do not spin */
             clock_sleep_until(clock_now() + NS_PER_MS / 2);
     }
     links = ports_watch_links(node); /* one that went down may be why all this ended */
+    links = links < 0 ? node_fail(node, links) : 0;
     rc = rc < 0 ? rc : links;
     return rc < 0 ? rc : check_floods(run);
 }
@@ -278,14 +278,7 @@ static int run_phase(struct trial *trial, uint32_t number, uint32_t *states)
     if (rc == 0) {
         start(&run);
         rc = wait_end(&run);
-        report_lane_errors(&run);
-        report_interval(&run, true);
-        if (phase_is_probe(&run))
-            report_probe(&run);
-        else
-            report_phase(&run);
-        report_samples(&run);
-        report_compute(&run);
+        report_end(&run);
         *states |= run.outcome.states;
     }
     lanes_release(&run);

@@ -5,9 +5,9 @@
 #include "trial.h"
 
 #include "clock.h"
-#include "document_reader.h"
+#include "documents.h"
 #include "event_loop.h"
-#include "job.h"
+#include "join.h"
 #include "lanes.h"
 #include "log.h"
 #include "node.h"
@@ -30,19 +30,21 @@
 static int choose_transport(const struct trial *trial, struct trial_part *part, struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
-    const char *name = doc_part_transport(doc, part->doc);
+    const char *name = part->doc->transport;
 
     part->transport = transport_find(name);
     if (part->transport == NULL)
         return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id, name);
-    if (doc->traffic == TRAFFIC_PINGPONG && !transport_can(part->transport, TRANSPORT_PINGPONG))
+    if (doc->phase.traffic == TRAFFIC_PINGPONG &&
+        !transport_can(part->transport, TRANSPORT_PINGPONG))
         return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, name);
-    if (doc->traffic == TRAFFIC_SCHEDULE && !transport_can(part->transport, TRANSPORT_SCHEDULES))
+    if (doc->phase.traffic == TRAFFIC_SCHEDULE &&
+        !transport_can(part->transport, TRANSPORT_SCHEDULES))
         return err_set(err, -EINVAL,
                        "trial %u: %s carries no dependent steps (sync: local): collectives run "
                        "over tcp and verbs",
                        doc->id, name);
-    if (doc->traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
+    if (doc->phase.traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
         return err_set(err, -EINVAL,
                        "trial %u: %s sends no bursts of a counted length: use transport dpdk",
                        doc->id, name);
@@ -55,7 +57,7 @@ static int find_rank(const struct trial *trial, struct trial_part *part, uint32_
 {
     const struct node *node = trial->node;
     const char *name = part->doc->ranks[rank];
-    const struct port_location *place = job_find_place(node, name);
+    const struct port_location *place = node_find_port(node, name);
     const struct port_conf *conf;
 
     if (place == NULL)
@@ -90,7 +92,7 @@ static int check_schedule(const struct trial *trial, const struct pattern_plan *
                           struct err *err)
 {
     const struct doc_trial *doc = trial->doc;
-    bool wanted = doc->traffic == TRAFFIC_SCHEDULE;
+    bool wanted = doc->phase.traffic == TRAFFIC_SCHEDULE;
 
     if (wanted != pattern_is_scheduled(plan))
         return err_set(err, -EINVAL,
@@ -98,7 +100,7 @@ static int check_schedule(const struct trial *trial, const struct pattern_plan *
                                 "true with pattern %s"
                               : "trial %u: the steps of pattern %s need traffic: schedule",
                        doc->id, doc->pattern.name);
-    if (doc->schedule.compute && !pattern_verifies(plan))
+    if (doc->phase.schedule.compute && !pattern_verifies(plan))
         return err_set(err, -EINVAL,
                        "trial %u: pattern %s has no result that could be verified: leave compute "
                        "out",
@@ -254,7 +256,7 @@ static int prepare(struct trial *trial, struct err *err)
         rc = open_ports(trial, err);
     if (rc < 0)
         return rc;
-    start_margin_init(&trial->start_margin, trial->node->sleeps);
+    start_margin_init(&trial->start_margin, trial->node->cores.sleeps);
     watch_ports(trial);
     set_thread_priority(trial->node, true);
     return 0;
@@ -291,9 +293,8 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .connect_fd = -1,
     };
     struct barrier_values values;
-    struct err err = {0};
     uint32_t states = 0;
-    int rc = prepare(&trial, &err);
+    int rc = prepare(&trial, &node->err);
 
     /* Nobody asks another for its address, or sends, before the ports of all nodes are open and
      * have a link. */
@@ -307,8 +308,6 @@ int trial_run(struct node *node, const struct doc_trial *doc)
                                 doc->phases != NULL ? doc->phases_count : trial.phase_count,
                                 &states);
         report(&trial, rc, states);
-    } else if (err.text[0] != '\0') {
-        rc = node_fail(node, err_status(rc), &err);
     }
     release(&trial);
     return rc;

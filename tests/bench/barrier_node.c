@@ -92,8 +92,8 @@ static void pass(struct node *node, size_t barriers, int64_t *took_ns)
 
 int main(int argc, char **argv)
 {
-    static const struct doc_job job;                  /* no heartbeat_timeout */
-    struct node node = {.job = &job, .sleeps = true}; /* as in a lab */
+    static const struct doc_job job;                        /* no heartbeat_timeout */
+    struct node node = {.job = &job, .cores.sleeps = true}; /* as in a lab */
     size_t barriers = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
     uint32_t count = argc == 5 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
     int64_t *took_ns = calloc(barriers + 1, sizeof *took_ns);

@@ -32,7 +32,7 @@ static void take_all(struct input *input)
             check(err.text[0] != '\0');
             return;
         }
-        check(document_kind(document) != DOCUMENT_NONE);
+        check(document->kind != DOCUMENT_NONE);
         document_free(document);
     }
 }

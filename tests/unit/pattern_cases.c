@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pattern_cases.h"
 
-#include "document_reader.h"
+#include "documents.h"
 #include "registry.h"
 
 #include <stddef.h>

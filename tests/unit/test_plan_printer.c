@@ -2,7 +2,7 @@
  *
  * Plans as they are printed: totals as a record, phases as numbers in memory.
  */
-#include "document_reader.h"
+#include "documents.h"
 #include "plan_printer.h"
 #include "registry.h"
 

@@ -301,9 +301,7 @@ static void report_ended(void (*prepare)(void), struct records *records)
 {
     prepare();
     bed.node.records = records;
-    report_phase(&bed.run);
-    report_samples(&bed.run);
-    report_compute(&bed.run);
+    report_end(&bed.run);
     pattern_plan_free(bed.plan);
     assert_false(records_broken(records));
 }
@@ -314,11 +312,10 @@ static void report_events(struct records *records)
     bed.node.records = records;
     snprintf(bed.transport_lane.error.text, sizeof bed.transport_lane.error.text,
              "a \"quoted\" \\ reason\n");
-    report_lane_errors(&bed.run);
     report_late(&bed.run);
     bed.run.number = PHASE_PROBE;
     bed.run.outcome.states = STATE_UNREACHABLE;
-    report_probe(&bed.run);
+    report_end(&bed.run);
     pattern_plan_free(bed.plan);
 }
 
@@ -345,7 +342,7 @@ static void report_running(struct records *records)
         interval_ring_mark(bed.queue.interval_ring, bed.receives,
                            AT(-900) + i * 10 * NS_PER_MS + i * 1777, UINT32_MAX);
     }
-    report_interval(&bed.run, true);
+    report_intervals(&bed.run, true);
     interval_ring_free(bed.queue.interval_ring);
     free(bed.lane.intervals.bytes);
     pattern_plan_free(bed.plan);
@@ -405,9 +402,9 @@ static void report_queues(struct records *records)
                 interval_ring_mark(queues[q].interval_ring, bed.receives,
                                    AT(-900) + i * 10 * NS_PER_MS + q, UINT32_MAX);
         if (i % 5 == 4)
-            report_interval(&bed.run, false);
+            report_intervals(&bed.run, false);
     }
-    report_interval(&bed.run, true);
+    report_intervals(&bed.run, true);
     for (unsigned q = 0; q < 2; q++)
         interval_ring_free(queues[q].interval_ring);
     free(bed.lane.intervals.bytes);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "document_reader.h"
-
-#include "document_checks.h"
+#include "documents.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,6 +10,9 @@
 #define TIME_MAX_NS (30 * 86400 * NS_PER_S)
 #define TIME(in, key, member) KEY_NUMBER(in, key, member, 0, TIME_MAX_NS, 0)
 #define REPETITIONS_MAX 1000000
+#define INTERVAL_MIN_NS (10 * NS_PER_MS)
+#define PROBE_FPS_MAX 1000000 /* beyond that they are a load */
+#define RUN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 static const struct option text_element = {.type = OPTION_STRING, .size = sizeof(char *)};
 static const struct option u32_element = {
@@ -38,8 +39,8 @@ static const char *const clock_words[] = {[CLOCK_AUTO] = "auto",
                                           NULL};
 
 static const struct option control_keys[] = {
-    {KEY_STRING(doc_control, "netns", netns)},
-    {KEY_STRING(doc_control, "address", address)},
+    {KEY_STRING(doc_node, "netns", control_netns)},
+    {KEY_STRING(doc_node, "address", control_address)},
     {.key = NULL},
 };
 static const struct option port_keys[] = {
@@ -67,7 +68,7 @@ static const struct option port_keys[] = {
 static const struct option port_element = {KEY_ELEMENT(doc_port, port_keys)};
 static const struct option node_keys[] = {
     {KEY_STRING(doc_node, "name", name), .needed = true},
-    {KEY_MAPPING(doc_node, "control", control, control_keys)},
+    {.key = "control", .type = OPTION_MAPPING, .table = control_keys},
     {KEY_LIST(doc_node, "ports", ports, port_element, 0, 256)},
     {KEY_LIST(doc_node, "cores", cores, u32_element, 0, CORES_MAX)},
     {.key = NULL},
@@ -162,32 +163,33 @@ static const char *const partner_words[] = {"fixed", "random", NULL};
 static const char *const sync_words[] = {"barrier", "none", NULL};
 
 static const struct option pingpong_keys[] = {
-    {TIME(doc_trial, "timeout_ns", pingpong.timeout_ns)},
-    {KEY_U64(doc_trial, "count", pingpong.count)},
-    {KEY_U32(doc_trial, "min_size", pingpong.min_size)},
-    {KEY_U32(doc_trial, "max_size", pingpong.max_size)},
-    {KEY_WORD(doc_trial, "partners", pingpong.random, partner_words)},
-    {KEY_FLAG(doc_trial, "samples", pingpong.samples)},
-    {KEY_REAL(doc_trial, "compute", compute)},
+    {TIME(doc_trial, "timeout_ns", phase.pingpong.timeout_ns)},
+    {KEY_U64(doc_trial, "count", phase.pingpong.count)},
+    {KEY_U32(doc_trial, "min_size", phase.pingpong.min_size)},
+    {KEY_U32(doc_trial, "max_size", phase.pingpong.max_size)},
+    {KEY_WORD(doc_trial, "partners", phase.pingpong.random, partner_words)},
+    {KEY_FLAG(doc_trial, "samples", phase.pingpong.samples)},
+    {KEY_REAL(doc_trial, "compute", compute), .max = 1},
     {.key = NULL},
 };
 static const struct option burst_keys[] = {
-    {OPTION(OPTION_NUMBER, doc_trial, "frames", burst.frames), .min = 1, .max = UINT32_MAX,
+    {OPTION(OPTION_NUMBER, doc_trial, "frames", phase.burst.frames), .min = 1, .max = UINT32_MAX,
      .needed = true},
-    {TIME(doc_trial, "gap_ns", burst.gap_ns)},
-    {KEY_NUMBER(doc_trial, "count", burst.count, 0, UINT32_MAX, 1)},
+    {TIME(doc_trial, "gap_ns", phase.burst.gap_ns)},
+    {KEY_NUMBER(doc_trial, "count", phase.burst.count, 0, UINT32_MAX, 1)},
     {.key = NULL},
 };
 static const struct option schedule_keys[] = {
-    {KEY_U64(doc_trial, "count", schedule.count)},
-    {KEY_NUMBER(doc_trial, "batch", schedule.batch, 1, REPETITIONS_MAX, 1)},
-    {KEY_NUMBER(doc_trial, "warmup", schedule.warmup, 0, UINT32_MAX, 1)},
-    {KEY_FLAG(doc_trial, "compute", schedule.compute)},
+    {KEY_U64(doc_trial, "count", phase.schedule.count)},
+    {KEY_NUMBER(doc_trial, "batch", phase.schedule.batch, 1, REPETITIONS_MAX, 1)},
+    {KEY_NUMBER(doc_trial, "warmup", phase.schedule.warmup, 0, UINT32_MAX, 1)},
+    {KEY_FLAG(doc_trial, "compute", phase.schedule.compute)},
     {.key = NULL},
 };
 static const struct option latency_keys[] = {
-    {OPTION(OPTION_REAL, doc_trial, "probe_fps", latency.probe_fps), .initial = -1},
-    {KEY_FLAG(doc_trial, "stamps", latency.stamps)},
+    {OPTION(OPTION_REAL, doc_trial, "probe_fps", phase.latency.probe_fps), .max = PROBE_FPS_MAX,
+     .initial = -1},
+    {KEY_FLAG(doc_trial, "stamps", phase.latency.stamps)},
     {.key = NULL},
 };
 static const struct option trial_keys[] = {
@@ -203,8 +205,8 @@ static const struct option trial_keys[] = {
               TRANSPORT_SIZES_MAX)},
     {KEY_FLAG(doc_trial, "listen", listen)},
     {KEY_WORD(doc_trial, "sync", by_clock, sync_words)},
-    {KEY_WORD(doc_trial, "traffic", traffic, traffic_words)},
-    {KEY_U64(doc_trial, "transfer_bytes", transfer_bytes)},
+    {KEY_WORD(doc_trial, "traffic", phase.traffic, traffic_words)},
+    {KEY_U64(doc_trial, "transfer_bytes", phase.transfer_bytes)},
     {KEY_LIST(doc_trial, "sizes", sizes, size_element, 1, TRANSPORT_SIZES_MAX)},
     {KEY_MAPPING(doc_trial, "load", load, load_keys)},
     {TIME(doc_trial, "warmup_ns", warmup_ns)},
@@ -232,63 +234,140 @@ static const struct option plan_keys[] = {
 };
 static const struct option plan_element = {KEY_ELEMENT(doc_plan, plan_keys)};
 
-/* A trial's keys, and each transport's options below its name. */
-static void add_transports(struct option keys[TRIAL_KEYS + DOC_TRANSPORTS_MAX],
-                           const struct transport *const *transports)
+/* What a part does not say is the trial's. The options are its transport's; a trial of one that is
+ * not in this build is refused when it begins. */
+static void complete_trial(struct doc_trial *trial, const struct transport *const *transports)
 {
-    size_t i = 0;
+    if (!trial->has_latency)
+        trial->phase.latency = (struct latency_options){0};
+    for (unsigned p = 0; p < trial->parts_count; p++) {
+        struct doc_part *part = &trial->parts[p];
 
-    for (; transports[i] != NULL; i++) {
-        assert(i < DOC_TRANSPORTS_MAX && transports[i]->options->size <= OPTION_BYTES_MAX);
-        keys[i] = (struct option){
-            .key = transports[i]->name,
-            .type = OPTION_MAPPING,
-            .offset = (uint16_t)(offsetof(struct doc_trial, options) + i * OPTION_BYTES_MAX),
-            .table = transports[i]->options->options,
-        };
-    }
-    memcpy(&keys[i], trial_keys, sizeof trial_keys);
-}
-
-/* The options of a part are its transport's; a trial of one that is not in this build is refused
- * when it begins. */
-static void find_options(struct doc_trial *trial, const struct transport *const *transports)
-{
-    for (unsigned p = 0; p < trial->parts_count; p++)
+        if (part->transport == NULL)
+            part->transport = trial->transport;
+        if (part->load == NULL)
+            part->load = &trial->load;
+        if (part->sizes_count == 0) {
+            part->sizes = trial->sizes;
+            part->sizes_count = trial->sizes_count;
+        }
         for (size_t i = 0; transports[i] != NULL; i++)
-            if (strcmp(transports[i]->name, doc_part_transport(trial, &trial->parts[p])) == 0)
-                trial->parts[p].options = trial->options[i];
+            if (strcmp(transports[i]->name, part->transport) == 0)
+                part->options = trial->options[i];
+    }
 }
 
-enum document_kind document_kind(const struct document *document)
+/* --- what no table of keys can say --- */
+
+static int check_job(const struct doc_job *job, struct err *err)
+{
+    if (job->protocol != NODE_PROTOCOL)
+        return err_set(err, -EINVAL,
+                       "job.protocol is %u, this switchbench-node speaks %u: use the same version "
+                       "everywhere",
+                       job->protocol, NODE_PROTOCOL);
+    if (job->run[0] == '\0' || strlen(job->run) > 64 ||
+        strspn(job->run, RUN_LETTERS) != strlen(job->run))
+        return err_set(err, -EINVAL,
+                       "job.run must be 1 to 64 letters, digits, '-', '.' or '_', not '%s'",
+                       job->run);
+    if (job->clock.error_ns > 0 && job->clock.mode != CLOCK_PTP)
+        return err_set(err, -EINVAL, "job.clock: error_ns goes with ptp");
+    return 0;
+}
+
+/* The sentence for a load that no port can be asked for; NULL: it can. */
+static const char *check_load(const struct doc_trial *trial, const struct doc_load *load)
+{
+    const char *load_of = trial->pattern.load_of;
+
+    if ((load->percent > 0) + (load->bps > 0) + (load->fps > 0) != 1)
+        return "load needs exactly one of percent, bps and fps, above 0";
+    if (load->percent > 100 && (load_of == NULL || strcmp(load_of, "receivers") != 0))
+        return "a load of more than 100 % is more than the line carries";
+    return NULL;
+}
+
+static int check_trial(const struct doc_trial *trial, struct err *err)
+{
+    const struct phase *phase = &trial->phase;
+    const struct pingpong_options *pingpong = &phase->pingpong;
+    bool stream = phase->traffic == TRAFFIC_STREAM, pingpongs = phase->traffic == TRAFFIC_PINGPONG,
+         schedules = phase->traffic == TRAFFIC_SCHEDULE, bursts = phase->traffic == TRAFFIC_BURST,
+         transfers = phase->traffic == TRAFFIC_TRANSFER;
+    bool endless = trial->window_ns == 0;
+    /* How long such a phase lasts is known only when it is over. */
+    bool counts = transfers || (trial->has_pingpong && pingpong->count > 0) ||
+                  (trial->has_burst && phase->burst.count > 0);
+    const struct {
+        bool broken;
+        const char *sentence;
+    } rules[] = {
+        {trial->sizes_count == 0 && !schedules, "sizes are missing"},
+        {trial->interval_ns != 0 && trial->interval_ns < INTERVAL_MIN_NS,
+         "interval_ns is 10 ms to 30 days, or 0 for none"},
+        {stream && endless, "a stream needs a window_ns above 0"},
+        {transfers && phase->transfer_bytes == 0, "a transfer needs transfer_bytes above 0"},
+        {trial->by_clock && counts,
+         "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
+         "messages or bursts has none: use sync: barrier"},
+        {pingpongs && pingpong->count == 0 && endless,
+         "ping-pong needs a count or a window_ns above 0"},
+        {pingpong->max_size < pingpong->min_size ||
+             (pingpong->max_size > 0 && pingpong->min_size == 0),
+         "random sizes are from min_size, above 0, to max_size, no less than that"},
+        {pingpong->samples && (pingpong->count == 0 || pingpong->count > PINGPONG_SAMPLES_MAX),
+         "single times are kept of a count from 1 to 10000000"},
+        {pingpongs && trial->pattern.forward,
+         "a chain that forwards sends nothing back: leave forward out"},
+        {schedules && phase->schedule.count == 0 && endless,
+         "a schedule needs a count or a window_ns above 0"},
+        {schedules && trial->by_clock,
+         "the ranks of a schedule wait for each other: leave sync: none out"},
+        {bursts && !trial->has_burst, "traffic: burst needs burst, with the frames of one"},
+        {bursts && phase->burst.count == 0 && endless,
+         "bursts need a count or a window_ns above 0"},
+        {trial->has_pingpong && !pingpongs, "pingpong needs traffic: pingpong"},
+        {trial->has_schedule && !schedules, "schedule needs traffic: schedule"},
+        {trial->has_burst && !bursts, "burst needs traffic: burst"},
+    };
+    const char *sentence = NULL;
+
+    static_assert(PINGPONG_SAMPLES_MAX == 10000000, "as the sentence says");
+    /* What a step of a schedule sends goes as fast as it can: it has no load. */
+    for (unsigned i = 0; i < trial->parts_count && !schedules && sentence == NULL; i++)
+        sentence = check_load(trial, trial->parts[i].load);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && sentence == NULL; i++)
+        sentence = rules[i].broken ? rules[i].sentence : NULL;
+    return sentence != NULL ? err_set(err, -EINVAL, "trial %u: %s", trial->id, sentence) : 0;
+}
+
+/* --- a document --- */
+
+static int complete(struct document *document, const struct transport *const *transports,
+                    struct err *err)
 {
     const void *const kinds[] = {
         [DOCUMENT_JOB] = document->job,        [DOCUMENT_PEERS] = document->peers,
         [DOCUMENT_TRIAL] = document->trial,    [DOCUMENT_PLAN] = document->plan,
         [DOCUMENT_BEAT] = document->heartbeat, [DOCUMENT_QUIT] = document->quit};
-    enum document_kind kind = DOCUMENT_NONE;
 
-    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i] != NULL)
-            kind = kind == DOCUMENT_NONE ? i : DOCUMENT_SEVERAL;
-    return kind;
-}
-
-static int check(const struct document *document, struct err *err)
-{
-    switch (document_kind(document)) {
-    case DOCUMENT_SEVERAL:
-        return err_set(
-            err, -EINVAL,
-            "a document holds more than one of job, peers, trial, plan, heartbeat and quit: "
-            "end each with a line '...'");
-    case DOCUMENT_JOB:
-        return check_job(document->job, err);
-    case DOCUMENT_TRIAL:
-        return check_trial(document->trial, err);
-    default:
-        return 0;
+    for (unsigned kind = DOCUMENT_JOB; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        if (kinds[kind] == NULL)
+            continue;
+        if (document->kind != DOCUMENT_NONE)
+            return err_set(
+                err, -EINVAL,
+                "a document holds more than one of job, peers, trial, plan, heartbeat and quit: "
+                "end each with a line '...'");
+        document->kind = kind;
     }
+    if (document->kind == DOCUMENT_JOB)
+        return check_job(document->job, err);
+    if (document->kind != DOCUMENT_TRIAL)
+        return 0;
+    complete_trial(document->trial, transports);
+    return check_trial(document->trial, err);
 }
 
 int document_parse(struct document **document, const struct mapping_text *text,
@@ -305,18 +384,25 @@ int document_parse(struct document **document, const struct mapping_text *text,
         {KEY_POINTER(document, "quit", quit, bool_element)},
         {.key = NULL},
     };
+    size_t i = 0;
     int rc;
 
     *document = calloc(1, sizeof **document);
     if (*document == NULL)
         return err_set(err, -ENOMEM, "out of memory");
-    add_transports(trial, transports);
-    rc = mapping_read(text, keys, *document, &(*document)->memory, err);
-    if (rc > 0) {
-        if ((*document)->trial != NULL)
-            find_options((*document)->trial, transports);
-        rc = check(*document, err);
+    for (; transports[i] != NULL; i++) { /* the options of each, below its name */
+        assert(i < DOC_TRANSPORTS_MAX && transports[i]->options->size <= OPTION_BYTES_MAX);
+        trial[i] = (struct option){
+            .key = transports[i]->name,
+            .type = OPTION_MAPPING,
+            .offset = (uint16_t)(offsetof(struct doc_trial, options) + i * OPTION_BYTES_MAX),
+            .table = transports[i]->options->options,
+        };
     }
+    memcpy(&trial[i], trial_keys, sizeof trial_keys);
+    rc = mapping_read(text, keys, *document, &(*document)->memory, err);
+    if (rc > 0)
+        rc = complete(*document, transports, err);
     if (rc < 0) {
         document_free(*document);
         *document = NULL;

@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each kind of record is a table of keys and values. A value of NULL leaves its key out; null says
+ * that it is not known (doc/reference/node-protocol.md).
+ */
+#include "report.h"
+
+#include "clock.h"
+#include "log.h"
+#include "phase_times.h"
+#include "pingpong.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define METRICS_MAX 16
+#define MARKS_SPAN_NS NS_PER_S /* interval marks that are closer wait so long for each other */
+/* 10^8 samples of a rank are allowed: a record of them all would take gigabytes here, in the queue
+ * and in the controller. */
+#define SAMPLES_A_RECORD 4096u
+#define SAMPLES_TEXT                                                                               \
+    sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
+                              sodium_base64_VARIANT_ORIGINAL)
+
+static_assert(sizeof(struct sample) == 16, "doc/reference/node-protocol.md");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
+
+/* --- what records share --- */
+
+/* A record of a phase, or of a lane in it; `lane` may be NULL. */
+static json_t *make(const struct phase_run *run, const struct phase_lane *lane, const char *type,
+                    const struct record_row *rows)
+{
+    const struct record_row place[] = {
+        {"trial", json_integer(run->trial->doc->id)},
+        {"repeat", json_integer(run->trial->doc->repeat)},
+        {"phase", json_integer(phase_is_probe(run) ? -1 : (json_int_t)run->number)},
+        {"network", lane != NULL ? record_text(lane->own->part->doc->network) : NULL},
+        {NULL, NULL},
+    };
+
+    return record_fill(record_fill(record_new(run->trial->node->records, type), place), rows);
+}
+
+static void report(const struct phase_run *run, const struct phase_lane *lane, const char *type,
+                   const struct record_row *rows)
+{
+    record_send(run->trial->node->records, make(run, lane, type, rows));
+}
+
+static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
+{
+    return lane->own->part->ranks[rank]->name;
+}
+
+static json_t *rank_text(const struct phase_lane *lane, uint32_t rank)
+{
+    return json_string(rank_name(lane, rank));
+}
+
+/* null where nobody counts it. */
+static json_t *counted(bool known, uint64_t count)
+{
+    return known ? record_u64(count) : json_null();
+}
+
+/* null where it went back, or one end is not known. */
+static json_t *since(int64_t before, int64_t after)
+{
+    return record_count(count_rest(after, before));
+}
+
+static json_t *run_time(const struct phase_run *run, int64_t local_ns)
+{
+    return local_ns > 0 ? json_integer(local_ns + run->offset_ns) : json_null();
+}
+
+static json_t *buckets(const struct histogram *histogram)
+{
+    char *text = histogram_text(histogram);
+    json_t *value = text != NULL ? json_string(text) : NULL;
+
+    free(text);
+    return value;
+}
+
+static bool counts_frames(const struct phase_lane *lane)
+{
+    return transport_can(lane_transport(lane), TRANSPORT_FRAMES);
+}
+
+/* What flows sent or received, good or not: what the network's counters must show. */
+static uint64_t sum_frames(const struct lane_flow *flows, uint32_t count)
+{
+    uint64_t frames = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct flow_side *side = flows[i].side;
+
+        if (!side->is_copy)
+            frames +=
+                side->live.frames + side->duplicated + side->late + side->forged + side->corrupted;
+    }
+    return frames;
+}
+
+/* --- flows --- */
+
+static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
+                        const struct lane_flow *flow, bool source)
+{
+    const struct transport *transport = lane_transport(lane);
+    const struct flow_side *side = flow->side;
+    bool timed = phase_is_timed(&run->template), frames = counts_frames(lane);
+    /* Frames make messages only where these go there and back, or in steps. */
+    bool messages = !frames || run->template.traffic == TRAFFIC_PINGPONG ||
+                    run->template.traffic == TRAFFIC_SCHEDULE;
+    bool numbered = frames || lane->lane->judges_order;
+    struct flow_count open = timed ? side->window.open : (struct flow_count){0};
+    struct flow_count close = timed ? side->window.close : side->live;
+    const char *role = flow->role == PATTERN_FORWARD ? "forward" : "generate";
+    const struct worker_lane *timing = run->worker_lanes;
+    struct flow_metric metrics[METRICS_MAX];
+    unsigned metric_count = 0;
+    json_t *measures = json_object();
+
+    while (timed && timing->lane != lane->lane)
+        timing++;
+    if (transport->flow_metrics != NULL)
+        metric_count = transport->flow_metrics(lane->lane, flow, metrics, METRICS_MAX);
+    for (unsigned i = 0; i < metric_count; i++)
+        json_object_set_new(measures, metrics[i].name, json_real(metrics[i].value));
+    const struct record_row rows[] = {
+        {"side", json_string(source ? "source" : "destination")},
+        {"src", rank_text(lane, flow->src)},
+        {"dst", rank_text(lane, flow->dst)},
+        {"role", json_string(side->is_copy ? "copy" : role)},
+        {"frames", counted(frames, side->live.frames)},
+        {"frame_bytes", counted(frames, side->live.frame_bytes)},
+        {"payload_bytes", record_u64(side->live.payload_bytes)},
+        {"messages", counted(messages, side->live.messages)},
+        {"window_frames", frames ? since(open.frames, close.frames) : json_null()},
+        {"window_frame_bytes", frames ? since(open.frame_bytes, close.frame_bytes) : json_null()},
+        {"window_payload_bytes", since(open.payload_bytes, close.payload_bytes)},
+        {"window_messages", messages ? since(open.messages, close.messages) : json_null()},
+        {"window_ns",
+         record_count(timed ? timing->closed_ns - timing->opened_ns : run->outcome.elapsed_ns)},
+        {"intended", source ? record_u64(side->intended) : NULL},
+        {"duplicated", source ? NULL : counted(numbered, side->duplicated)},
+        {"reordered", source ? NULL : counted(numbered, side->reordered)},
+        {"late", source ? NULL : counted(numbered, side->late)},
+        {"forged", source ? NULL : counted(frames, side->forged)},
+        {"corrupted", source ? NULL : record_u64(side->corrupted)},
+        {"first_run_ns", run_time(run, side->first_ns)},
+        {"last_run_ns", run_time(run, side->last_ns)},
+        {"measures", measures},
+        {NULL, NULL},
+    };
+
+    report(run, lane, "flow", rows);
+}
+
+/* The times of a flow's side: all queues of the port have measured some. */
+static void report_times(const struct phase_run *run, const struct phase_lane *lane,
+                         const struct lane_flow *flow, bool source)
+{
+    static const char *const names[LATENCY_KINDS] = {
+        [LATENCY_ONE_WAY] = "one_way",
+        [LATENCY_IPDV] = "ipdv",
+        [LATENCY_ROUND_TRIP] = "round_trip",
+        [LATENCY_PINGPONG] = "pingpong",
+    };
+    const struct transport *transport = lane_transport(lane);
+    /* Our clock may be wrong by its bound, and the other end's by what the worst of all said: what
+     * that end says itself is in its `clock` record. */
+    int64_t ours_ns = run->clock.bound_ns, theirs_ns = run->outcome.clock_bound_ns;
+    int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
+
+    for (enum latency_kind kind = 0; transport->latency != NULL && kind < LATENCY_KINDS; kind++) {
+        bool of_source = kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG, measured = false;
+        struct latency sum = {0};
+        const struct histogram *times = &sum.histogram;
+
+        for (uint32_t q = 0; of_source == source && q < lane->queue_count; q++)
+            measured = transport->latency(lane->queues[q].lane, flow, kind, &sum) || measured;
+        if (!measured)
+            continue;
+        const struct record_row rows[] = {
+            {"src", rank_text(lane, flow->src)},
+            {"dst", rank_text(lane, flow->dst)},
+            {"kind", json_string(names[kind])},
+            {"unit", json_string("ns")},
+            {"count", record_u64(times->count)},
+            {"sum_ns", record_u64(times->sum_ns)},
+            {"min_ns", counted(times->count > 0, times->min_ns)},
+            {"max_ns", counted(times->count > 0, times->max_ns)},
+            {"overflow", record_u64(times->beyond)},
+            {"lost", sum.sent > 0 ? since(times->count, sum.sent) : json_null()},
+            {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
+            {"buckets", buckets(times)},
+            {NULL, NULL},
+        };
+
+        report(run, lane, "histogram", rows);
+    }
+}
+
+static void report_order(const struct phase_run *run, const struct phase_lane *lane,
+                         const struct lane_flow *flow)
+{
+    const struct flow_reordering *order = &flow->side->reordering;
+    const struct record_row rows[] = {
+        {"src", rank_text(lane, flow->src)},
+        {"dst", rank_text(lane, flow->dst)},
+        {"reordered", record_u64(flow->side->reordered)},
+        {"extent_sum", record_u64(order->extent_sum)},
+        {"extent_max", record_u64(order->extent_max)},
+        {"three_reordered", record_u64(order->near)},
+        {NULL, NULL},
+    };
+
+    report(run, lane, "reorder", rows);
+}
+
+/* --- ports and ranks --- */
+
+static void report_port(const struct phase_run *run, const struct phase_lane *lane)
+{
+    bool frames = counts_frames(lane);
+    bool rdma = transport_can(lane_transport(lane), TRANSPORT_NEEDS_RDMA);
+    const struct port_count *count = &lane->count;
+    const struct port_hardware *a = &lane->before, *b = &lane->after;
+    const struct record_row rows[] = {
+        {"port", rank_text(lane, lane->own->rank)},
+        {"sent_frames", counted(frames, sum_frames(lane->sends, lane->send_count))},
+        {"received_frames", counted(frames, sum_frames(lane->receives, lane->receive_count))},
+        {"misdelivered", counted(frames, count->misdelivered)},
+        {"unexpected", counted(frames, count->foreign)},
+        {"arp_nd_sent", counted(frames, count->arp_nd_sent)},
+        {"arp_nd_received", counted(frames, count->arp_nd_received)},
+        {"tag", json_integer(lane->phase.tag)},
+        {"send_refused", counted(frames, count->send_refused)},
+        {"probes_sent", counted(frames, count->probes_sent)},
+        {"probes_received", counted(frames, count->probes_received)},
+        {"variant", record_text(lane->lane->variant)},
+        {"hardware_received", since(a->received_frames, b->received_frames)},
+        {"hardware_sent", since(a->sent_frames, b->sent_frames)},
+        {"dropped_receive", since(a->dropped_receive, b->dropped_receive)},
+        {"dropped_send", since(a->dropped_send, b->dropped_send)},
+        {"no_carrier", since(a->no_carrier, b->no_carrier)},
+        {"errors", since(a->errors, b->errors)},
+        {"pause", since(a->pause_received, b->pause_received)},
+        {"retransmitted", rdma ? since(a->retransmitted, b->retransmitted) : NULL},
+        {"out_of_sequence", rdma ? since(a->out_of_sequence, b->out_of_sequence) : NULL},
+        {"not_ready", rdma ? since(a->not_ready, b->not_ready) : NULL},
+        {"cnp_sent", rdma ? since(a->cnp_sent, b->cnp_sent) : NULL},
+        {"cnp_handled", rdma ? since(a->cnp_handled, b->cnp_handled) : NULL},
+        {"ecn_marked", rdma ? since(a->ecn_marked, b->ecn_marked) : NULL},
+        {"start_run_ns", run_time(run, lane->lane->started_ns)},
+        {"stop_run_ns", run_time(run, lane->lane->stopped_ns)},
+        {NULL, NULL},
+    };
+
+    report(run, lane, "port", rows);
+}
+
+/* Frames for others that came to the port, by whose they are; of the last entry nobody knows. */
+static void report_misdelivered(const struct phase_run *run, const struct phase_lane *lane)
+{
+    const struct misdelivered_flows *all = &lane->count.misdelivered_flows;
+
+    for (uint32_t i = 0; i <= MISDELIVERED_SLOTS; i++) {
+        struct misdelivered_flow flow =
+            i < MISDELIVERED_SLOTS ? all->flows[i]
+                                   : (struct misdelivered_flow){all->others, UINT16_MAX, 0};
+        /* Anybody may send what looks so. */
+        bool known = flow.src < lane->own->part->n && flow.dst < lane->own->part->n;
+
+        if (flow.frames == 0)
+            continue;
+        const struct record_row rows[] = {
+            {"port", rank_text(lane, lane->own->rank)},
+            {"src", known ? rank_text(lane, flow.src) : json_null()},
+            {"dst", known ? rank_text(lane, flow.dst) : json_null()},
+            {"frames", record_u64(flow.frames)},
+            {NULL, NULL},
+        };
+
+        report(run, lane, "misdelivered-flow", rows);
+    }
+}
+
+/* What a rank needed for the repetitions of its schedule. */
+static void report_execution(const struct phase_run *run, const struct phase_lane *lane)
+{
+    const struct schedule_options *options = &run->template.schedule;
+    const struct execution *execution = &lane->executor->execution;
+    const struct histogram *times = &execution->times;
+    const struct record_row rows[] = {
+        {"rank", rank_text(lane, lane->own->rank)},
+        {"repetitions", record_u64(execution->repetitions)},
+        {"batch", json_integer(options->batch)},
+        {"batches", record_u64(execution->batches)},
+        {"verified", counted(options->compute, execution->verified)},
+        {"sum_ns", record_u64(execution->sum_ns)},
+        {"min_ns", counted(times->count > 0, times->min_ns)},
+        {"max_ns", counted(times->count > 0, times->max_ns)},
+        {"buckets", buckets(times)},
+        {NULL, NULL},
+    };
+
+    report(run, lane, "execution", rows);
+}
+
+/* The single times of round trips, in base64. */
+static void report_samples(const struct phase_run *run, const struct phase_lane *lane,
+                           const struct pingpong *pingpong)
+{
+    for (size_t i = 0; pingpong != NULL && i < pingpong->sample_count; i += SAMPLES_A_RECORD) {
+        size_t left = pingpong->sample_count - i;
+        size_t some = left < SAMPLES_A_RECORD ? left : SAMPLES_A_RECORD;
+        char text[SAMPLES_TEXT];
+
+        sodium_bin2base64(text, sizeof text, (const uint8_t *)&pingpong->samples[i],
+                          some * sizeof(struct sample), sodium_base64_VARIANT_ORIGINAL);
+        const struct record_row rows[] = {
+            {"rank", json_integer(lane->own->rank)},
+            {"data", json_string(text)},
+            {NULL, NULL},
+        };
+
+        report(run, lane, "samples", rows);
+    }
+}
+
+/* --- the phase as a whole --- */
+
+static void report_clock(const struct phase_run *run)
+{
+    struct control_clocks clocks = control_clocks(run->trial->node->control);
+    int64_t shift_ns = run->clock.shift_ns, bound_ns = run->clock.bound_ns;
+    const struct record_row rows[] = {
+        {"clock", json_string(clock_mode_name(clocks.mode))},
+        {"offset_ns", bound_ns >= 0 ? json_integer(run->offset_ns + shift_ns) : json_null()},
+        {"bound_ns", record_count(bound_ns)},
+        {"shift_ns", bound_ns >= 0 ? json_integer(shift_ns) : json_null()},
+        {"maxerror_ns", record_count(clocks.maxerror_ns)},
+        {"esterror_ns", record_count(clocks.esterror_ns)},
+        {NULL, NULL},
+    };
+
+    report(run, NULL, "clock", rows);
+}
+
+/* What a node computed alone, or beside its messages. */
+static json_t *compute_part(const struct compute_part *part)
+{
+    const struct histogram *pieces = &part->pieces;
+    const struct record_row rows[] = {
+        {"operations", record_u64(part->operations)},
+        {"busy_ns", record_u64(pieces->sum_ns)},
+        {"piece_p50_ns", record_u64(histogram_quantile(pieces, 0.5))},
+        {"piece_p99_ns", record_u64(histogram_quantile(pieces, 0.99))},
+        {"piece_max_ns", record_u64(pieces->max_ns)},
+        {NULL, NULL},
+    };
+
+    return record_fill(json_object(), rows);
+}
+
+static void report_compute(const struct phase_run *run)
+{
+    struct compute_part alone = {0}, beside = {0};
+
+    compute_sum(run->compute, &alone, &beside);
+    const struct record_row rows[] = {
+        {"threads", record_u64(run->trial->node->worker_count)},
+        {"share", json_real(run->trial->doc->compute)},
+        {"compute_only", compute_part(&alone)},
+        {"concurrent", compute_part(&beside)},
+        {NULL, NULL},
+    };
+
+    report(run, NULL, "compute", rows);
+}
+
+/* What this process's CPU time comes to on each frame that its ports sent or received; null: there
+ * were none, not all of them are counted, or there is no counter of cycles. */
+static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
+{
+    double hz = tsc_hz(&run->trial->node->begun);
+    bool known = !phase_is_probe(run) && hz > 0;
+    uint64_t frames = 0;
+
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        known = known && counts_frames(lane);
+        frames += sum_frames(lane->sends, lane->send_count) +
+                  sum_frames(lane->receives, lane->receive_count);
+    }
+    return known && frames > 0 ? json_real(cpu_s * hz / (double)frames) : json_null();
+}
+
+static void report_phase(const struct phase_run *run)
+{
+    const struct trial *trial = run->trial;
+    const struct phase_outcome *outcome = &run->outcome;
+    const struct phase *phase = &run->template;
+    bool idle_known = run->begin.idle_s >= 0 && run->end.idle_s >= 0;
+    double cpu_s = run->end.process_s - run->begin.process_s;
+    const char *state = "complete";
+    char name[64] = ""; /* as the first network calls it that has so many phases */
+
+    if ((outcome->states & STATE_FLOODED) != 0)
+        state = "flooded";
+    else if ((outcome->states & (STATE_STOPPED | STATE_LANE_FAILED)) != 0)
+        state = "stopped";
+    for (uint32_t i = trial->doc->parts_count; i-- > 0;)
+        if (run->number < pattern_phases(trial->parts[i].plan))
+            pattern_phase_name(trial->parts[i].plan, run->number, name, sizeof name);
+    const struct record_row rows[] = {
+        {"name", record_text(name)},
+        {"start_run_ns", json_integer(run->start_run_ns)},
+        {"window_ns", record_count(phase_is_timed(phase) ? phase->close_ns - phase->open_ns
+                                                         : outcome->elapsed_ns)},
+        {"elapsed_ns", json_integer(outcome->elapsed_ns)},
+        {"start_skew_us", record_amount(outcome->start_skew_us)},
+        {"stop_skew_us", record_amount(outcome->stop_skew_us)},
+        {"skew_bound_us", record_amount(outcome->skew_bound_us)},
+        {"state", json_string(state)},
+        {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
+        {"cpu_span_s", json_real((double)(run->end.at_ns - run->begin.at_ns) / 1e9)},
+        {"cpu_s", json_real(cpu_s)},
+        {"cpu_idle_s", record_amount(idle_known ? run->end.idle_s - run->begin.idle_s : -1)},
+        {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
+        {"cycles_per_frame", cycles_per_frame(run, cpu_s)},
+        {NULL, NULL},
+    };
+
+    report(run, NULL, "phase", rows);
+}
+
+static void report_event(const struct phase_run *run, const char *kind, const char *port,
+                         const char *text)
+{
+    const struct record_row rows[] = {
+        {"kind", json_string(kind)},
+        {"port", record_text(port)},
+        {"text", json_string(text)},
+        {NULL, NULL},
+    };
+
+    report(run, NULL, "event", rows);
+}
+
+void report_late(const struct phase_run *run)
+{
+    int64_t late_ns = clock_now() - run->template.open_ns;
+    char text[160];
+
+    if (!phase_is_timed(&run->template) || run->lane_count == 0 || late_ns <= 0)
+        return;
+    snprintf(text, sizeof text,
+             "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
+             run->trial->doc->id, (long long)(late_ns / NS_PER_MS));
+    report_event(run, "late", NULL, text);
+    log_warning("%s", text);
+}
+
+/* --- while it runs --- */
+
+static const char *step_name(const struct phase_run *run, int64_t now_ns)
+{
+    const struct phase *phase = &run->template;
+
+    if (phase_is_probe(run))
+        return "connectivity-check";
+    if (!phase_is_timed(phase))
+        return "window";
+    if (now_ns < phase->open_ns)
+        return "warmup";
+    if (now_ns < phase->close_ns)
+        return "window";
+    return now_ns < phase->stop_ns ? "cooldown" : "drain";
+}
+
+/* ["node1:e0", 92600000, 92599000, 94999000]: payload offered and delivered, and what was delivered
+ * as the line carries it; null where no flow of the phase goes this way. Workers come to tell at
+ * their own times: the span is from one to the next of these. */
+static json_t *port_rates(struct phase_lane *lane, bool in_window, int64_t last_ns,
+                          int64_t sums_bps[2])
+{
+    struct shown_progress *shown = &lane->shown;
+    struct shown_progress now = {
+        .told_ns = atomic_load(&lane->progress.told_ns),
+        .offered_bytes = atomic_load(&lane->progress.offered_bytes),
+        .delivered_bytes = atomic_load(&lane->progress.delivered_bytes),
+        .line_bytes = atomic_load(&lane->progress.line_bytes),
+        .in_window = in_window,
+    };
+    int64_t span_ns = now.told_ns - (shown->told_ns > 0 ? shown->told_ns : last_ns);
+    double bps = 8e9 / (double)(span_ns > 0 ? span_ns : clock_now() - last_ns);
+    int64_t offered_bps = (int64_t)((double)(now.offered_bytes - shown->offered_bytes) * bps);
+    int64_t delivered_bps = (int64_t)((double)(now.delivered_bytes - shown->delivered_bytes) * bps);
+    int64_t line_bps = (int64_t)((double)(now.line_bytes - shown->line_bytes) * bps);
+
+    if (!in_window || !shown->in_window)
+        *shown = now;
+    sums_bps[0] += offered_bps;
+    sums_bps[1] += delivered_bps;
+    return json_pack("[o, o, o, o]", rank_text(lane, lane->own->rank),
+                     lane->send_count > 0 ? json_integer(offered_bps) : json_null(),
+                     lane->receive_count > 0 ? json_integer(delivered_bps) : json_null(),
+                     lane->receive_count > 0 ? json_integer(line_bps) : json_null());
+}
+
+void report_progress(struct phase_run *run, int64_t *last_ns)
+{
+    int64_t now_ns = clock_now(), sums_bps[2] = {0, 0};
+    const char *step = step_name(run, now_ns);
+    json_t *ports = json_array();
+
+    for (size_t i = 0; i < run->lane_count; i++)
+        json_array_append_new(
+            ports, port_rates(&run->lanes[i], strcmp(step, "window") == 0, *last_ns, sums_bps));
+    const struct record_row rows[] = {
+        {"step", json_string(step)},
+        {"offered_bps", json_integer(sums_bps[0])},
+        {"delivered_bps", json_integer(sums_bps[1])},
+        {"ports", ports},
+        {NULL, NULL},
+    };
+
+    record_offer(run->trial->node->records, make(run, NULL, "progress", rows));
+    *last_ns = now_ns;
+}
+
+/* --- intervals: what came of a port's flows from mark to mark --- */
+
+static uint64_t *mark_row(const struct phase_lane *lane, uint32_t number)
+{
+    return &lane->intervals.bytes[(size_t)number * lane->receive_count];
+}
+
+/* Takes the mark that waits at all of the lane's queues, if one does, and sums it up. Marks that
+ * other queues missed are dropped: counts are since the start, and the next mark has them, too. */
+static bool take_mark(struct phase_lane *lane)
+{
+    struct interval_marks *marks = &lane->intervals;
+    uint64_t *bytes = mark_row(lane, marks->count);
+    uint32_t latest = 0;
+
+    for (uint32_t q = 0; q < lane->queue_count; q++) {
+        struct interval_ring *ring = lane->queues[q].interval_ring;
+
+        while (interval_ring_waiting(ring) > 0 && interval_ring_first(ring).number < latest)
+            interval_ring_drop(ring);
+        if (interval_ring_waiting(ring) == 0)
+            return false;
+        if (interval_ring_first(ring).number > latest) {
+            latest = interval_ring_first(ring).number;
+            q = UINT32_MAX; /* from the first queue again */
+        }
+    }
+    memset(bytes, 0, lane->receive_count * sizeof *bytes);
+    marks->at_ns[marks->count] = 0;
+    for (uint32_t q = 0; q < lane->queue_count; q++) {
+        struct interval_mark mark = interval_ring_first(lane->queues[q].interval_ring);
+
+        if (mark.at_ns > marks->at_ns[marks->count])
+            marks->at_ns[marks->count] = mark.at_ns;
+        for (uint32_t i = 0; i < lane->receive_count; i++)
+            bytes[i] += mark.bytes[i];
+        interval_ring_drop(lane->queues[q].interval_ring);
+    }
+    marks->count++;
+    return true;
+}
+
+/* To the microsecond, since the window's opening. */
+static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
+{
+    return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
+}
+
+/* Writes what was taken, and keeps the last mark: the next record begins there. */
+static void report_marks(const struct phase_run *run, struct phase_lane *lane)
+{
+    struct interval_marks *marks = &lane->intervals;
+    uint32_t last = marks->count - 1;
+    json_t *at_ms = json_array(), *flows = json_array();
+
+    for (uint32_t m = 1; m <= last; m++)
+        json_array_append_new(at_ms, mark_ms(run, marks->at_ns[m]));
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        json_t *counts = json_array(); /* ["node2:e0", [125000, 125000, 31250]] */
+
+        for (uint32_t m = 1; m <= last; m++)
+            json_array_append_new(counts,
+                                  record_u64(mark_row(lane, m)[i] - mark_row(lane, m - 1)[i]));
+        json_array_append_new(flows,
+                              json_pack("[o, o]", rank_text(lane, lane->receives[i].src), counts));
+    }
+    const struct record_row rows[] = {
+        {"side", json_string("destination")},
+        {"dst", rank_text(lane, lane->own->rank)},
+        {"from_ms", mark_ms(run, marks->at_ns[0])},
+        {"at_ms", at_ms},
+        {"flows", flows},
+        {NULL, NULL},
+    };
+
+    report(run, lane, "interval", rows);
+    memmove(mark_row(lane, 0), mark_row(lane, last), lane->receive_count * sizeof(uint64_t));
+    marks->at_ns[0] = marks->at_ns[last];
+    marks->count = 1;
+}
+
+void report_intervals(struct phase_run *run, bool all)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+        struct interval_marks *marks = &lane->intervals;
+
+        if (marks->bytes == NULL)
+            continue;
+        while ((all || !records_crowded(run->trial->node->records)) && take_mark(lane))
+            if (marks->count > INTERVAL_BATCH ||
+                marks->at_ns[marks->count - 1] - marks->at_ns[0] >= MARKS_SPAN_NS)
+                report_marks(run, lane);
+        if (all && marks->count > 1)
+            report_marks(run, lane);
+    }
+}
+
+/* --- the end --- */
+
+/* The flows of a connectivity check that did not bring a single frame or message. */
+static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        const struct lane_flow *flow = &lane->receives[i];
+
+        if (!flow_unreached(flow))
+            continue;
+        const struct record_row rows[] = {
+            {"src", rank_text(lane, flow->src)},
+            {"dst", rank_text(lane, flow->dst)},
+            {"received", json_integer(0)},
+            {"sent", json_integer(run->template.probes)},
+            {NULL, NULL},
+        };
+
+        report(run, NULL, "unreachable", rows);
+        log_error("the probe of %s -> %s did not arrive", rank_name(lane, flow->src),
+                  rank_name(lane, flow->dst));
+    }
+}
+
+static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
+{
+    for (uint32_t i = 0; i < lane->send_count; i++) {
+        report_flow(run, lane, &lane->sends[i], true);
+        report_times(run, lane, &lane->sends[i], true);
+    }
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        report_flow(run, lane, &lane->receives[i], false);
+        report_times(run, lane, &lane->receives[i], false);
+        /* 0: in order, or a transport that does not look. */
+        if (lane->receives[i].side->reordering.extent_max > 0)
+            report_order(run, lane, &lane->receives[i]);
+    }
+    if (lane->executor != NULL)
+        report_execution(run, lane);
+    report_misdelivered(run, lane);
+    for (uint32_t q = 0; q < lane->queue_count; q++)
+        report_samples(run, lane, lane->queues[q].lane->pingpong);
+}
+
+void report_end(struct phase_run *run)
+{
+    bool probe = phase_is_probe(run), stopped = (run->outcome.states & STATE_STOPPED) != 0;
+
+    report_intervals(run, true);
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        if (lane->lane == NULL || lane->lane->error.text[0] == '\0')
+            continue;
+        report_event(run, "lane-error", rank_name(lane, lane->own->rank), lane->lane->error.text);
+        log_error("port %s: %s", rank_name(lane, lane->own->rank), lane->lane->error.text);
+    }
+    if (probe && !stopped && run->trial->probes_left > 0 &&
+        (run->outcome.states & STATE_UNREACHABLE) != 0) {
+        log_info("a probe did not arrive: the plan is probed again");
+        return;
+    }
+    if (!probe) {
+        run->clock = clock_of_phase(run);
+        report_clock(run);
+    }
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+
+        if (lane->lane == NULL)
+            continue;
+        if (!probe)
+            report_lane(run, lane);
+        else if (!stopped) /* else silence says nothing */
+            report_unreachable(run, lane);
+        report_port(run, lane);
+    }
+    if (run->compute != NULL)
+        report_compute(run);
+    if (!probe || !stopped)
+        report_phase(run);
+}
+
+void report_trial(const struct trial *trial, const char *state)
+{
+    const struct doc_trial *doc = trial->doc;
+    const struct record_row rows[] = {
+        {"trial", json_integer(doc->id)},
+        {"repeat", json_integer(doc->repeat)},
+        {"phases", json_integer(doc->phases != NULL ? doc->phases_count : trial->phase_count)},
+        {"elapsed_ns", json_integer(clock_now() - trial->begun_ns)},
+        {"state", json_string(state)},
+        {NULL, NULL},
+    };
+
+    record_write(trial->node->records, "trial", rows);
+}
