@@ -20,7 +20,7 @@ from typing import Any
 import measures_page
 import standards_page
 from switchbench.cli.main import build_parser
-from switchbench.records.document import definitions
+from switchbench.records.document import schema
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.schema import TABLES, TITLES
 
@@ -296,7 +296,7 @@ def main() -> None:
     for name, refreshed in PARTS.items():
         (FOLDER / name).write_text(refreshed((FOLDER / name).read_text("utf-8")), "utf-8")
     words = measures_page.parse((FOLDER / "measures.md").read_text("utf-8"))
-    target = Path(definitions.__file__).with_name(definitions.WORDS)
+    target = Path(schema.__file__).with_name(schema.WORDS)
     target.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base import format
 from ..base.model import Site
-from ..records.document.steps import Steps
+from ..records.document.series import Steps
 from . import measures as m
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way

@@ -25,9 +25,8 @@ from ..records.directory import (
     load_summary,
     refuse_endless,
 )
-from ..records.document.run import BegunRun, MachineEntry
 from ..records.document.schema import checked
-from ..records.document.summary import SummaryDocument
+from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.plan_file import read_plan
 from ..records.store import has_tables, refuse_old_form

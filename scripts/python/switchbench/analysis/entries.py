@@ -15,17 +15,20 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Load, Part, Trial
-from ..records.document.counts import Counts, QueuePairs, RdmaCounts
-from ..records.document.forms import SizeUnit, Traffic
-from ..records.document.setting import Setting
 from ..records.document.trials import (
+    Counts,
     CpuTime,
     FlowEnds,
     PhaseEntry,
     PlanEntry,
+    QueuePairs,
     Rates,
+    RdmaCounts,
+    Setting,
+    SizeUnit,
     State,
     Timing,
+    Traffic,
 )
 from ..records.flows import Ends, PhaseFlows
 from ..records.record_forms import Record

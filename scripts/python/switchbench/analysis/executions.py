@@ -14,9 +14,9 @@ from operator import itemgetter
 from typing import Any
 
 from ..base.model import Repeats, Trial
-from ..records.document.forms import CurveSetting
-from ..records.document.steps import (
+from ..records.document.series import (
     ConfidenceIntervalEntry,
+    CurveSetting,
     Function,
     FunctionPoint,
     ImbFigures,

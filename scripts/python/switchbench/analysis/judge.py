@@ -20,7 +20,7 @@ from ..base.errors import ConfigurationError
 from ..base.measures import COUNT, LATENCY_MEASURES, MEASURES, NOTHING, REDUCED, VALID, Measure
 from ..base.model import Trial
 from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
-from ..records.document.clauses import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
+from ..records.document.summary import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.flows import PhaseFlows, Places, Times
 from ..records.latency import figure

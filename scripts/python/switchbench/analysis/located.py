@@ -21,17 +21,20 @@ import numpy as np
 from ..base import format, transports
 from ..base.measures import MEASURES
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.document.clauses import ClauseEntry
-from ..records.document.findings import SEVERITIES, FindingEntry, Kind, Severity
-from ..records.document.location import (
+from ..records.document.summary import (
+    SEVERITIES,
+    ClauseEntry,
     ElementEntry,
     ElementKind,
     FaultKind,
+    FindingEntry,
     HostCause,
     HostLossEntry,
+    Kind,
     LocationEntry,
     NextTestEntry,
     OversubscriptionEntry,
+    Severity,
     SuspectEntry,
 )
 from ..records.flows import Pair

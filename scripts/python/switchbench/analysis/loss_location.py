@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..records.document.parts import LossLocationEntry, LossLocationPort
+from ..records.document.trials import LossLocationEntry, LossLocationPort
 from ..records.rows import Bools, Floats, Rows
 from . import measures as m
 

@@ -10,11 +10,8 @@ from typing import Any
 from ..base import format
 from ..base.model import Run
 from ..config.clauses import clauses_sha256
-from ..records.document.clauses import ClauseEntry, VerdictEntry
-from ..records.document.forms import Outcome
-from ..records.document.run import BegunRun
-from ..records.document.summary import ExitStatus
-from ..records.document.trials import PhaseEntry
+from ..records.document.summary import BegunRun, ClauseEntry, ExitStatus, VerdictEntry
+from ..records.document.trials import Outcome, PhaseEntry
 from .judge import FAIL, INCONCLUSIVE, PASS
 from .suite import SuiteCourse
 

@@ -10,9 +10,14 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.document.parts import IntervalsEntry, Lowest, MostDisordered, ReorderingEntry
-from ..records.document.run import NodeEntry
-from ..records.document.trials import PhaseEntry
+from ..records.document.summary import NodeEntry
+from ..records.document.trials import (
+    IntervalsEntry,
+    Lowest,
+    MostDisordered,
+    PhaseEntry,
+    ReorderingEntry,
+)
 from ..records.flows import Packets, Pair, PhaseFlows, PhaseRecords, Places
 from ..records.latency import phase_latency
 from ..records.record_forms import Record

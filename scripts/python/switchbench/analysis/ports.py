@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Site
-from ..records.document.ports import Direction, PortEntry, RdmaPort, SlowPhase
+from ..records.document.trials import Direction, PortEntry, RdmaPort, SlowPhase
 from ..records.record_forms import Record
 from ..records.rows import Floats, Numbers, Rows
 from .measures import (

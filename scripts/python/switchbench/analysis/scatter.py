@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base.model import Part, Trial
-from ..records.document.messages import Computing, PieceTimes, ScatterTimes
+from ..records.document.series import Computing, PieceTimes, ScatterTimes
 from ..records.record_forms import Record
 from ..records.store import TableFile
 from .statistics import interval

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import SCHEDULE, Repeats, Trial
-from ..records.document.comparisons import StatisticEntry
+from ..records.document.series import StatisticEntry
 
 Floats = NDArray[np.float64]
 

@@ -25,14 +25,14 @@ from ..plan.chosen import (
     subtest_of,
     suite_words,
 )
-from ..records.document.clauses import ClauseEntry
-from ..records.document.searches import (
+from ..records.document.series import (
     SearchEntry,
     SubtestEntry,
     SuiteEntry,
     SuiteSetting,
     TrialEntry,
 )
+from ..records.document.summary import ClauseEntry
 from ..search.loads import (
     Done,
     GoalResult,

@@ -19,10 +19,17 @@ from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Moment, PhaseRows
 from ..records.directory import SCHEMA
-from ..records.document.findings import FindingEntry
-from ..records.document.messages import ScatterTimes
-from ..records.document.run import AboutEntry, BegunRun, RunEntry
-from ..records.document.summary import Status, SummaryDocument, SupersededEntry, SwitchCountersEntry
+from ..records.document.series import ScatterTimes
+from ..records.document.summary import (
+    AboutEntry,
+    BegunRun,
+    FindingEntry,
+    RunEntry,
+    Status,
+    SummaryDocument,
+    SupersededEntry,
+    SwitchCountersEntry,
+)
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import Expected
 from ..records.flows import PhaseRecords, by_network

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ..base.model import PINGPONG, Part, Trial
-from ..records.document.forms import CurveSetting
-from ..records.document.messages import (
+from ..records.document.series import (
     Crossing,
     CrossingRange,
     Curve,
     CurvePoint,
+    CurveSetting,
     Peak,
     ScatterTimes,
 )

@@ -23,7 +23,7 @@ from ..base.errors import ConfigurationError, RunError
 from ..base.measures import MEASURES
 from ..base.model import PINGPONG, ROUND_TRIP
 from ..records.directory import SUMMARY
-from ..records.document.definitions import at, definition
+from ..records.document.schema import at, definition
 from ..records.latency import NS_PER_US
 from ..records.store import TableFile, has_tables
 from . import measures

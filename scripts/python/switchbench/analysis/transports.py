@@ -16,9 +16,8 @@ from typing import Literal
 
 from ..base.model import Trial
 from ..base.transports import BASELINES
-from ..records.document.comparisons import ComparedEntry, ComparisonEntry
-from ..records.document.forms import Free
-from ..records.document.trials import PlanEntry
+from ..records.document.series import ComparedEntry, ComparisonEntry
+from ..records.document.trials import Free, PlanEntry
 from . import measures as m
 
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"

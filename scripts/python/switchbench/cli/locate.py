@@ -15,12 +15,7 @@ from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import Run
 from ..records.directory import CONFIGURATION, PLAN, SUMMARY
-from ..records.document.location import (
-    NOTHING_LOCATED,
-    ElementEntry,
-    LocationEntry,
-    NextTestEntry,
-)
+from ..records.document.summary import NOTHING_LOCATED, ElementEntry, LocationEntry, NextTestEntry
 from ..records.plan_file import read_plan
 from ..records.store import finish, has_tables, refuse_old_form
 from ..render.terminal.console import make_console

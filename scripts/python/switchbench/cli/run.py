@@ -34,8 +34,7 @@ from ..hosts import push
 from ..plan import documents
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
-from ..records.document.run import BegunRun, MachineEntry
-from ..records.document.summary import SummaryDocument
+from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
 from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
 from ..records.store import finish

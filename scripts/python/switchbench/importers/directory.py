@@ -15,8 +15,7 @@ from pathlib import Path
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..records.directory import SCHEMA, RunDirectory, replace_bytes
-from ..records.document.location import NOTHING_LOCATED
-from ..records.document.summary import ImportedEntry, SummaryDocument
+from ..records.document.summary import NOTHING_LOCATED, ImportedEntry, SummaryDocument
 from . import kinds
 
 ORIGINALS = "originals"

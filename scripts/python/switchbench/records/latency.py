@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.model import IPDV, LATENCY_FIGURES, ONE_WAY, PERCENTILES, PINGPONG, ROUND_TRIP
-from .document.times import Figures, Latency, TimesEntry, WorstFlow
+from .document.trials import Figures, Latency, TimesEntry, WorstFlow
 from .record_forms import Record
 
 NS_PER_US = 1000.0

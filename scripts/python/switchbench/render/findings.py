@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from ..analysis import measures as m
 from ..base import format
-from ..records.document.findings import SEVERITIES, Severity
-from ..records.document.summary import SummaryDocument
+from ..records.document.summary import SEVERITIES, Severity, SummaryDocument
 from ..records.document.trials import PhaseEntry, TesterLimitEntry
 
 ERROR: Severity = "error"

@@ -19,8 +19,7 @@ from ..base import format, transports
 from ..base.model import WAITING
 from ..base.transports import Way
 from ..records.document.summary import SummaryDocument
-from ..records.document.times import TimesEntry
-from ..records.document.trials import PhaseEntry
+from ..records.document.trials import PhaseEntry, TimesEntry
 from .findings import ERROR, INFO, counts, findings, ppm
 
 NOTHING_JUDGED = 4  # the exit status

@@ -9,7 +9,7 @@ from typing import Any
 from ...base import format
 from ...compare.comparison import Compared, Comparison
 from ...compare.differences import DifferenceRow
-from ...records.document.definitions import at
+from ...records.document.schema import at
 from ..tables.table import PAGE, TERMINAL, Column, Spec, text
 
 _LEAST = 1e-6  # the JSON has no more digits either

@@ -15,8 +15,7 @@ from typing import TypeVar
 from ... import __version__
 from ...analysis.data import Measured
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
-from ...records.document.run import RunEntry
-from ...records.document.summary import SummaryDocument
+from ...records.document.summary import RunEntry, SummaryDocument
 from .. import tables
 from ..first_screen import named
 from ..tables import sections as s

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base import format
 from ...base.model import SCHEDULE
-from ...records.document.definitions import definition
+from ...records.document.schema import definition
 from ...records.document.summary import SummaryDocument
 from ...records.document.trials import PlanEntry
 from ...search.suites.declaration import Suite

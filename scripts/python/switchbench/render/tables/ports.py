@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...records.document.definitions import at
+from ...records.document.schema import at
 from .table import PAGE, Column, Entry, Spec, Summary, count, text
 
 _PORT = text("port", "port")

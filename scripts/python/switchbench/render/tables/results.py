@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
 from ...base.measures import MEASURES, REDUCED
-from ...records.document.definitions import at
+from ...records.document.schema import at
 from .. import first_screen
 from .columns import (
     LIMITED,

@@ -18,7 +18,7 @@ from typing import Any
 from ...base import format
 from ...base.errors import RunError
 from ...base.measures import COUNT, MEASURES, PERCENT
-from ...records.document.definitions import at, definition
+from ...records.document.schema import at, definition
 from ..first_screen import named
 
 Entry = Mapping[str, Any]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...records.document.definitions import at
+from ...records.document.schema import at
 from .columns import PHASE, SETTING, TITLED, TRIAL
 from .table import PAGE, RATE, Column, Entry, Spec, count, measured, text
 

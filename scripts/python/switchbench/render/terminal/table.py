@@ -20,7 +20,7 @@ from ...analysis.loss_location import in_network
 from ...analysis.statistics import MEASURE
 from ...base import format
 from ...base.model import PERCENTILES, SCHEDULE
-from ...records.document.definitions import at
+from ...records.document.schema import at
 from ...records.latency import needed
 from .. import first_screen
 from ..findings import ERROR, INFO, WARNING, findings

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from ... import __version__
 from ...base.errors import ConfigurationError
-from ...records.document.findings import KINDS
+from ...records.document.summary import KINDS
 from .state import STEPS, PortState, RunState, pattern_words
 
 

@@ -18,7 +18,7 @@ from ...analysis import measures as m
 from ...analysis.summary import EndedPhase, Summary
 from ...base import format
 from ...base.model import Run, Trial
-from ...records.document.findings import FindingEntry
+from ...records.document.summary import FindingEntry
 from ...records.flows import PhaseFlows
 from ...records.record_forms import Record
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ....analysis.data import Measured
 from ....base import format
-from ....records.document.messages import ScatterEntry
+from ....records.document.series import ScatterEntry
 from ....records.store import TableFile
 from ...tables.sections import MESSAGES
 from ..chart import ChartAxis, ChartSpec, Panel, Trace, sentence

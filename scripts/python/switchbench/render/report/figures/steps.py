@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ....analysis.data import Measured
 from ....base import format
-from ....records.document.definitions import at
+from ....records.document.schema import at
 from ...tables import sections
 from ..chart import ChartAxis, ChartSpec, Panel, Trace
 from ..figure import gaps
