@@ -11,8 +11,7 @@ from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
 from switchbench.records.collector import Collector
 from switchbench.records.document.schema import summary_schema
-from switchbench.records.flows import Pair, PhaseFlows, PhaseRecords, Times
-from switchbench.records.rows import Rows
+from switchbench.records.rows import Pair, PhaseFlows, PhaseRecords, Rows, Times
 
 LINE_BPS = 100_000_000
 FRAME = 1518

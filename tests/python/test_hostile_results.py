@@ -27,12 +27,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from recorded import Feed, rows_in, write_tables
-from switchbench.analysis import remake
-from switchbench.analysis.columns import Columns
+from switchbench.analysis import remake, sealing
+from switchbench.analysis.data import Columns
 from switchbench.analysis.remake import gather
-from switchbench.analysis.verdict import manifest
-from switchbench.analysis.verdict.record import write_record
-from switchbench.analysis.verdict.seal import fix_clauses
+from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
@@ -265,8 +263,8 @@ BY_HAND: dict[str, Damage] = {
     "a list for a summary": text(SUMMARY, b"[1,2]"),
     "no configuration": lambda path: (path / "configuration.yaml").unlink(),
     "a binary configuration": text("configuration.yaml", b"\xff\x00" * 100),
-    "a manifest of brackets": text(manifest.MANIFEST, b"[" * 200_000),
-    "a manifest of nothing": text(manifest.MANIFEST, b"{}"),
+    "a manifest of brackets": text(sealing.MANIFEST, b"[" * 200_000),
+    "a manifest of nothing": text(sealing.MANIFEST, b"{}"),
     "a configuration of brackets": text("configuration.yaml", b"site: " + b"[" * 20_000),
     "no plan": lambda path: (path / PLAN).unlink(),
     "a binary plan": text(PLAN, b"\xff\x00" * 100),
@@ -386,7 +384,7 @@ def check_commands(
 def reseal(path: Path) -> None:
     """As somebody would who made it up: else nothing but a hash is looked at."""
     with suppress(ConfigurationError):
-        manifest.seal(path)
+        sealing.seal(path)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +424,7 @@ NEVER_ENDING: dict[str, Damage] = {
 }
 
 
-@pytest.mark.parametrize("name", [SUMMARY, PLAN, FLOWS, manifest.MANIFEST, "verdict.xml"])
+@pytest.mark.parametrize("name", [SUMMARY, PLAN, FLOWS, sealing.MANIFEST, "verdict.xml"])
 @pytest.mark.parametrize("kind", NEVER_ENDING)
 def test_files_without_an_end_are_not_read(
     kind: str, name: str, whole: tuple[Path, Run], tmp_path: Path,

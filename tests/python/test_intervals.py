@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from recorded import write_tables
-from switchbench.analysis.columns import Columns, PlanKey
-from switchbench.analysis.phase_results import Intervals, interval_entry
+from switchbench.analysis.data import Columns, PlanKey
+from switchbench.analysis.phases import Intervals, interval_entry
 from switchbench.records.collector import Collector
 from switchbench.records.rows import Rows
 from synthetic import make_run, make_site
@@ -35,7 +35,7 @@ def entry_of(*records: Record, traffic: str = "stream") -> Record:
     spans = [row for phase in collector.rest() for row in phase.get("intervals", ())]
     rows = Rows.of("intervals", spans)
     intervals = Intervals.of(rows, set(), traffic == "stream")
-    return interval_entry(intervals, intervals.lowest, set())
+    return interval_entry(intervals, set())
 
 
 def test_a_sag_is_found_with_its_time() -> None:

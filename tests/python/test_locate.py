@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from golden import unpack
-from recorded import replace_rows, rows_in
+from golden import records_of, unpack
+from recorded import replace_rows, rows_in, write_tables
+from switchbench.analysis.sealing import MANIFEST, seal
 from switchbench.base.model import Load, Part, Port, Process, Site
 from switchbench.cli.locate import command
 from switchbench.cli.main import main
 from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
+from switchbench.records.plan_file import read_plan
 from switchbench.topology import topology
 from switchbench.topology.graph import wired
 from synthetic import make_run, make_site, make_trial
@@ -76,6 +78,31 @@ def test_records_cut_in_the_middle_are_located_as_far_as_they_go(tmp_path: Path)
         rows = rows_in(directory, table)
         replace_rows(directory, table, rows[: len(rows) // 2])
     assert locate(directory) == 0
+
+
+def test_a_stream_that_was_cut_off_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = unpack("clauses", tmp_path)
+    for file in directory.glob("*.parquet"):
+        file.unlink()
+    write_tables(directory, read_plan(directory), records_of("clauses"))
+    stream = directory / "flows.1.arrows"
+    stream.write_bytes(stream.read_bytes()[:-100])
+    locate(directory, "--json")
+    assert "flows.1.arrows" in json.loads(capsys.readouterr().out)["problems"][-1]
+
+
+def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = unpack("clauses", tmp_path)
+    seal(directory)
+    sealed = (directory / MANIFEST).read_bytes()
+    (directory / "ports.parquet").unlink()
+    assert main(["table", str(directory), "--again"]) == 2
+    assert "ports.parquet" in capsys.readouterr().err
+    assert (directory / MANIFEST).read_bytes() == sealed
 
 
 def test_a_topology_file_that_cannot_be_read_is_said(

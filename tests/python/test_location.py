@@ -123,7 +123,6 @@ def test_trunk_of_known_line_is_oversubscribed_and_no_suspect(links: int) -> Non
     if links == 1:
         named = {(x.element.name, x.element.direction) for x in found.expected}
         assert named == {("sw1 - sw2", "from sw1 to sw2"), ("sw1 - sw2", "from sw2 to sw1")}
-        assert "expected" in found.expected[0].sentence()
 
 
 def test_trunk_of_unknown_line_is_named() -> None:
@@ -308,7 +307,6 @@ def test_untested_elements_are_loaded_by_the_next_test() -> None:
     assert "sw1 - sw2" in {x.name for x in found.untested}
     assert found.next_test is not None
     assert {a for pair in found.next_test.flows for a in pair} >= {"node5", "node8"}
-    assert found.next_test.command("results/x/configuration.yaml").startswith("switchbench run ")
 
 
 def test_next_test_separates_what_the_flows_do_not() -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
 from switchbench.analysis.tester import host_limits
-from switchbench.records.flows import PhaseFlows
-from switchbench.records.rows import Floats, Rows
+from switchbench.records.rows import Floats, PhaseFlows, Rows
 from synthetic import flows_of, rows_of
 
 COUNTS = st.integers(0, 2**40)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from configs import LAB, compile_text
 from recorded import rows_in, write_tables
-from switchbench.analysis import scatter, sweep
+from switchbench.analysis import series
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.plan.documents import trial_document
@@ -48,7 +48,7 @@ def histogram(trial: int, times_ns: list[int], **changes: Any) -> dict[str, Any]
     } | changes  # fmt: skip
 
 
-def add(table: sweep.SweepTable, record: dict[str, Any]) -> None:
+def add(table: series.SweepTable, record: dict[str, Any]) -> None:
     """The times of one record, as its phase has them."""
     times = Histogram()
     times.add_record(record)
@@ -70,11 +70,11 @@ def curves_of(*transports: tuple[str, float, float]) -> dict[str, Any]:
             trials[number, 0] = trial
             round_ns = round(2000 * (latency_us + 8 * size / mbps))
             records.append(histogram(number, [round_ns] * 100))
-    table = sweep.SweepTable(trials)
+    table = series.SweepTable(trials)
     for record in records:
         add(table, record)
     curves = list(table.curves())
-    return {"curves": curves, "crossovers": list(sweep.crossovers(curves))}
+    return {"curves": curves, "crossovers": list(series.crossovers(curves))}
 
 
 def test_curve() -> None:
@@ -105,7 +105,7 @@ def test_paths_cross_in_one_matrix_though_another_has_only_one_path() -> None:
         "curves"
     ]
     alone |= {"pattern": "another"}
-    (crossing,) = sweep.crossovers([alone, *others])
+    (crossing,) = series.crossovers([alone, *others])
     assert len(crossing["ranges"]) == 2
 
 
@@ -125,17 +125,17 @@ def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
         return {"transport": transport, "network": "lab", "points": points}
 
     even = curve("dpdk", 10, 10, 10, 10)
-    before, alike, behind = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
+    before, alike, behind = series._ranges(curve("tcp", 8, 9.8, 10.2, 12), even)
     assert (before["use"], alike["use"], behind["use"]) == ("tcp in lab", None, "dpdk in lab")
     assert 2 < alike["crossover_size"] < 4
     there_and_back = curve("tcp", 8, 9.8, 10.2, 12, 10.2, 9.8, 8)
-    ranges = sweep._ranges(there_and_back, curve("dpdk", *[10] * 7))
+    ranges = series._ranges(there_and_back, curve("dpdk", *[10] * 7))
     assert [part["use"] for part in ranges] == [
         "tcp in lab", None, "dpdk in lab", None, "tcp in lab",
     ]  # fmt: skip
     assert 2 < ranges[1]["crossover_size"] < 4
     assert 16 < ranges[3]["crossover_size"] < 32
-    _, chance, _ = sweep._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
+    _, chance, _ = series._ranges(curve("tcp", 8, 9.8, 10.2, 8), even)
     assert chance["crossover_size"] is None
 
 
@@ -145,7 +145,7 @@ def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
         (0, repeat): make_trial(make_site(), repeat=repeat, sizes=(64,), traffic="pingpong")
         for repeat in (0, 1)
     }
-    table = sweep.SweepTable(trials)
+    table = series.SweepTable(trials)
     for repeat, lost in ((0, 5), (1, 7)):
         add(table, histogram(0, [2000] * 100, repeat=repeat, lost=lost))
     entries = [{"trial": 0, "repeat": repeat, "network": "lab"} for repeat in (0, 1)]
@@ -159,7 +159,7 @@ def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
 def test_trials_that_are_no_sweep_have_no_curve() -> None:
     """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
     sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")
-    table = sweep.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
+    table = series.SweepTable({(0, 0): scatter_trial(), (1, 0): sweeping})
     add(table, histogram(0, [2000] * 100, lost=4))
     add(table, histogram(1, [2000] * 50))
     (curve,) = table.curves()
@@ -169,7 +169,7 @@ def test_trials_that_are_no_sweep_have_no_curve() -> None:
 def test_few_round_trips_have_no_percentile() -> None:
     """p99 of fifty is a guess: it is not told."""
     trials = {(0, 0): make_trial(make_site(), sizes=(64,), traffic="pingpong")}
-    table = sweep.SweepTable(trials)
+    table = series.SweepTable(trials)
     add(table, histogram(0, list(range(2000, 2050)), lost=2))
     (point,) = next(table.curves())["points"]
     assert point["latency_us"]["p99"] is None
@@ -234,7 +234,7 @@ def test_single_times_by_trial(tmp_path: Path) -> None:
     times = [(1, 4 + i, i, 100_000 + 200 * i) for i in range(1001)]
     keep_samples(tmp_path, samples_record(times))
     sweeping = make_trial(make_site(4), 1, sizes=(64,), traffic="pingpong", size_unit="message")
-    (entry,) = scatter.summarize(tmp_path, [sweeping, scatter_trial()])
+    (entry,) = series.scatter_times(tmp_path, [sweeping, scatter_trial()])
     assert (entry["messages"], entry["min_size"], entry["max_size"]) == (1001, 4, 1004)
     assert (entry["p50_us"], entry["p99_us"], entry["max_us"]) == (100.0, 149.0, 150.0)
 
@@ -280,7 +280,7 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
     beside: tuple[int, ...], said: str
 ) -> None:
     """Nodes that compute faster beside messages are not slower by less than nothing."""
-    table = scatter.ComputeTable()
+    table = series.ComputeTable()
     for number, busy_ns in enumerate(beside):
         table.feed(compute_record(f"node{number}", busy_ns))
     trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
@@ -296,7 +296,7 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
 
 def test_each_repeat_computes_for_itself() -> None:
     """A node was slower by 20 % in the first repeat, by half in the second."""
-    table = scatter.ComputeTable()
+    table = series.ComputeTable()
     table.feed(compute_record("node1", 12_500_000))
     table.feed(compute_record("node1", 20_000_000) | {"repeat": 1})
     trials = [make_trial(make_site(), transport="tcp", repeat=repeat) for repeat in range(3)]

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from recorded import Feed, fed, write_tables
 from switchbench.analysis import tidy
-from switchbench.analysis.columns import Columns
-from switchbench.analysis.data import plan_key
+from switchbench.analysis.data import Columns, plan_key
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError

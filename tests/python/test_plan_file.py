@@ -15,10 +15,9 @@ import yaml
 from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
 from recorded import replace_rows, rows_in, write_tables
 from schemas import validate_summary
+from switchbench.analysis import sealing
 from switchbench.analysis.remake import gather
-from switchbench.analysis.verdict import manifest
-from switchbench.analysis.verdict.record import write_record
-from switchbench.analysis.verdict.seal import fix_clauses
+from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.base import source
 from switchbench.base.errors import RunError
 from switchbench.base.model import Run
@@ -257,7 +256,7 @@ def test_a_configuration_of_another_run_is_found(
     run = copied(measured, tmp_path)
     other = yaml.safe_load((run / CONFIGURATION).read_text()) | {"seed": 2}
     (run / CONFIGURATION).write_text(yaml.safe_dump(other))
-    manifest.seal(run)
+    sealing.seal(run)
     assert main(["verify", str(run)]) == 2
     assert "NO plan       plan.json was not made of configuration.yaml" in capsys.readouterr().out
 
@@ -293,7 +292,7 @@ def test_a_damaged_plan_is_one_sentence(
     run = copied(measured, tmp_path)
     act, words = DAMAGE[damage]
     act(run / PLAN)
-    manifest.seal(run)
+    sealing.seal(run)
     if name == "compare":
         (run / SUMMARY).unlink()
     assert main(COMMANDS[name](run, tmp_path)) == 2

@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 
 from recorded import replace_rows, rows_in
 from simulated import SPANS, Choice, simulate
-from switchbench.analysis.columns import PlanKey, PlanTimes, Spans
-from switchbench.analysis.data import Measured, plan_key
+from switchbench.analysis.data import Measured, PlanKey, PlanTimes, Spans, plan_key
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, SUMMARY
 from switchbench.records.document.schema import summary_schema

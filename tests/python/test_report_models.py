@@ -12,8 +12,7 @@ import pytest
 
 from configs import needs_engine
 from recorded import write_tables
-from switchbench.analysis.columns import Columns
-from switchbench.analysis.data import Measured
+from switchbench.analysis.data import Columns, Measured
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS

@@ -22,9 +22,8 @@ from switchbench.plan.chosen import estimates_s, range_of, searches_of
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import trial_document
 from switchbench.records.directory import SUMMARY
-from switchbench.records.flows import PhaseRecords
 from switchbench.records.plan_file import read_plan
-from switchbench.records.rows import NOTHING, PhaseKey
+from switchbench.records.rows import NOTHING, PhaseKey, PhaseRecords
 from switchbench.render.report.build import make
 from switchbench.search.loads import TrialLoss
 from switchbench.search.suites import SUITES

@@ -15,7 +15,7 @@ import pytest
 from configs import LAB, compile_text, needs_engine, read_text
 from recorded import fed
 from switchbench.analysis.above_line import above_line
-from switchbench.analysis.executions import ExecutionTable, port_rate_mbps
+from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
@@ -25,9 +25,8 @@ from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
-from switchbench.records.flows import Places
 from switchbench.records.latency import Histogram
-from switchbench.records.rows import PhaseKey
+from switchbench.records.rows import NameIndex, PhaseKey
 from switchbench.render.tables import steps as step_tables
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side
 from test_messages import bucket
@@ -278,9 +277,9 @@ def test_interval_over_repeats(pattern: str, share: int) -> None:
 def test_rate_of_ports() -> None:
     """Flows of a port add up; a port that nothing was sent to has none; unknown stays unknown."""
     rates = np.array([1e6, 2e6, 5e6, 0.0])
-    assert port_rate_mbps(Places.of("aabc"), rates) == 4.0
-    assert port_rate_mbps(Places.of("aabcc"), np.append(rates, np.nan)) is None
-    assert port_rate_mbps(Places.of("a"), np.zeros(1)) is None
+    assert port_rate_mbps(NameIndex.of("aabc"), rates) == 4.0
+    assert port_rate_mbps(NameIndex.of("aabcc"), np.append(rates, np.nan)) is None
+    assert port_rate_mbps(NameIndex.of("a"), np.zeros(1)) is None
 
 
 def summary_of(

@@ -18,7 +18,7 @@ import yaml
 
 import standards_page
 from configs import LAB, compile_text, needs_engine
-from switchbench.analysis.overall import exit_status, nothing_judged
+from switchbench.analysis.judge import exit_status, nothing_judged
 from switchbench.analysis.suite import (
     SuiteCourse,
     search_entries,

@@ -16,7 +16,7 @@ from recorded import fed
 from schemas import validate_summary
 from switchbench.analysis import measures
 from switchbench.base.model import Load, Run, Trial
-from switchbench.records.flows import Packets
+from switchbench.records.rows import Packets
 from switchbench.render.terminal.table import SummaryPrinter
 from synthetic import (
     about,
@@ -389,7 +389,7 @@ def bits_of(payload: int, messages: int, **known: int) -> float:
         {"type": "flow", "side": "destination", "src": "a", "dst": "b"} | counts,
     )
     packets = Packets(*np.array([[1024.0], [82.0], [20.0]]))
-    (bits,) = measures.line_bits(replace(flows, packets=packets), flows.destination)
+    (bits,) = measures.line_bits(replace(flows, packets=packets), "received")
     return float(bits)
 
 

@@ -12,8 +12,7 @@ import jsonschema
 import pytest
 
 from recorded import fed
-from switchbench.analysis.judge import FORMULAS, Judge, ValueLocation, _Seen, _Together
-from switchbench.analysis.overall import exit_status
+from switchbench.analysis.judge import FORMULAS, Judge, ValueLocation, _Seen, _Together, exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from recorded import fed
-from switchbench.analysis.verdict.junit import junit
+from switchbench.analysis.sealing import junit
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()

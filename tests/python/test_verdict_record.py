@@ -15,11 +15,10 @@ import pytest
 
 from golden import unpack
 from recorded import replace_rows, rows_in, write_tables
+from switchbench.analysis import sealing, verify
 from switchbench.analysis.remake import gather, remade
+from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import NOT_ENDED
-from switchbench.analysis.verdict import manifest, signature, verify
-from switchbench.analysis.verdict.record import write_record
-from switchbench.analysis.verdict.seal import fix_clauses
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
@@ -171,7 +170,7 @@ def test_each_byte_of_the_manifest_counts(directory: Path) -> None:
 
 def test_a_missing_and_a_shortened_file(directory: Path) -> None:
     (directory / "nodes.log").write_text("")
-    manifest.seal(directory)
+    sealing.seal(directory)
     (directory / "nodes.log").unlink()
     flows = directory / "flows.parquet"
     flows.write_bytes(flows.read_bytes()[:-1])
@@ -186,9 +185,9 @@ def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path,
     assert [row["received_frames"] for row in flows] == [8000, 7990]
     replace_rows(directory, "flows", [row | {"received_frames": 8000} for row in flows])
     (directory / "manifest.json").write_bytes(
-        manifest.content(
+        sealing.content(
             directory,
-            {name: manifest.entry_of(directory / name) for name in manifest.files_of(directory)},
+            {name: sealing.entry_of(directory / name) for name in sealing.files_of(directory)},
         )
     )
     (words, *_) = failures(directory, allowed=key.parent / "allowed")
@@ -201,7 +200,7 @@ def test_a_verdict_that_the_records_do_not_give(directory: Path) -> None:
     summary["expectations"][0]["verdict"] = summary["verdict"]["verdict"] = "PASS"
     summary["exit_status"] = 0
     (directory / "summary.json").write_text(json.dumps(summary, indent=1))
-    manifest.seal(directory)
+    sealing.seal(directory)
     words, beside = failures(directory)
     assert beside == "verdict.xml is not the verdict of summary.json"
     assert words == (
@@ -214,7 +213,7 @@ def test_a_claim_of_another_version_does_not_pass_for_a_whole_check(directory: P
     summary["run"]["versions"]["switchbench"] = "0.0.9"
     summary["plans"][0]["throughput"] = {"min": 999.0}
     (directory / "summary.json").write_text(json.dumps(summary))
-    manifest.seal(directory)
+    sealing.seal(directory)
     (said,) = (check for check in checks(directory) if check.name == "verdict")
     assert said.holds is not True
 
@@ -223,7 +222,7 @@ def test_other_clauses_than_were_fixed(directory: Path) -> None:
     """The plan's are milder than those that were hashed before traffic."""
     mild = make_run(SITE, make_trial(SITE), expectations=({**CLAUSE, "require": "<= 10"},))
     write_plan(directory, mild)
-    manifest.seal(directory)
+    sealing.seal(directory)
     (words,) = failures(directory)
     assert "is not what the tables amount to" in words
     assert "expectations" in words
@@ -241,7 +240,7 @@ def test_clauses_that_do_not_fit_each_other(
     """Also where the manifest was made to fit."""
     path = directory / name
     path.write_text(path.read_text().replace(before, after, 1))
-    manifest.seal(directory)
+    sealing.seal(directory)
     found = failures(directory, again=False)
     assert len(found) == 1
     assert words in found[0]
@@ -262,7 +261,7 @@ def test_the_clauses_hash_is_the_first_event(
 ) -> None:
     first, *others = rows_in(directory, "events")
     replace_rows(directory, "events", [first | change, *others])
-    manifest.seal(directory)
+    sealing.seal(directory)
     (found,) = failures(directory, again=False)
     assert words in found
 
@@ -291,7 +290,7 @@ def test_verify_leaves_samples_as_they_are(directory: Path) -> None:
     sample |= {"phase": 0, "rank": 0, "data": ""}
     with TableWriter(directory) as tables:
         tables.add_samples(sample)
-    manifest.seal(directory)
+    sealing.seal(directory)
     first, second = checks(directory), checks(directory)
     assert [check.holds for check in first] == [check.holds for check in second]
     assert [*directory.glob("samples.*.arrows")]
@@ -318,7 +317,7 @@ def test_a_plan_with_another_load_or_window(
     plan = json.loads((path / "plan.json").read_text())
     change(plan["run"]["trials"][0])
     (path / "plan.json").write_text(json.dumps(plan))
-    manifest.seal(path)
+    sealing.seal(path)
     assert any(words in failure for failure in failures(path))
 
 
@@ -329,10 +328,10 @@ def test_a_verdict_xml_that_says_something_else(directory: Path, sealed: bool) -
     text = path.read_text()
     if not sealed:
         path.unlink()
-        manifest.seal(directory)
+        sealing.seal(directory)
     path.write_text(text.replace("failure", "skipped"))
     if sealed:
-        manifest.seal(directory)
+        sealing.seal(directory)
     assert failures(directory) == ["verdict.xml is not the verdict of summary.json"]
 
 
@@ -342,7 +341,7 @@ def test_a_report_that_shows_something_else(
     path = shutil.copytree(kept_run, tmp_path / "results")
     report = path / "report.html"
     report.write_text(report.read_text().replace("acceptance", "triumph"))
-    manifest.seal(path)
+    sealing.seal(path)
     assert main(["verify", str(path)]) == 2
     assert "report.html does not show these results" in capsys.readouterr().err
 
@@ -351,7 +350,7 @@ def test_without_the_plan_the_rest_is_checked(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (directory / "plan.json").unlink()
-    manifest.seal(directory)
+    sealing.seal(directory)
     assert main(["verify", str(directory)]) == 2
     said = capsys.readouterr()
     assert "ok clauses" in said.out
@@ -444,7 +443,7 @@ def test_a_summary_that_is_sealed_half_written_does_not_pass(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     half_written(directory)
-    manifest.seal(directory)
+    sealing.seal(directory)
     assert main(["verify", str(directory)]) == 2
     assert "summary.json is half written: " in capsys.readouterr().err
 
@@ -498,7 +497,7 @@ def test_a_damaged_table(
 ) -> None:
     first, *others = rows_in(directory, "flows")
     replace_rows(directory, "flows", [first | change, *others])
-    manifest.seal(directory)
+    sealing.seal(directory)
     assert main(["verify", str(directory)]) == 2
     assert words in capsys.readouterr().err
 
@@ -545,7 +544,7 @@ def test_a_name_that_is_not_utf8_is_refused(
     strange = directory / os.fsdecode(b"Kabel-\xfc.jpg")
     strange.write_bytes(b"")
     with pytest.raises(ConfigurationError, match=r"Kabel-\\udcfc\.jpg' is not UTF-8"):
-        manifest.seal(directory)
+        sealing.seal(directory)
     strange.unlink()
     path = directory / "manifest.json"
     path.write_text(path.read_text().replace('"flows.parquet"', '"\\ud800"'))
@@ -557,15 +556,15 @@ def test_a_name_that_is_not_utf8_is_refused(
 def test_a_link_is_not_sealed(directory: Path) -> None:
     (directory / "elsewhere").symlink_to("/etc/hostname")
     with pytest.raises(ConfigurationError, match="elsewhere is no file"):
-        manifest.seal(directory)
+        sealing.seal(directory)
 
 
 def test_a_signed_manifest_is_not_renewed(directory: Path, key: Path) -> None:
-    signature.sign(directory, key)
+    sealing.sign(directory, key)
     before = (directory / "manifest.json").read_bytes()
     (directory / "report.html").write_text("<html>")
-    manifest.renew(directory)
+    sealing.renew(directory)
     assert (directory / "manifest.json").read_bytes() == before
     (directory / "manifest.json.sig").unlink()
-    manifest.renew(directory)
+    sealing.renew(directory)
     assert "report.html" in json.loads((directory / "manifest.json").read_text())["files"]

@@ -103,10 +103,9 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
     if flows.packets is not None:
         sizes = result.entry["size"]
         return np.full(len(flows), float(max(sizes) if isinstance(sizes, list) else sizes))
-    segment, overhead = m.tcp_segment(flows.destination)
+    segment, overhead = m.tcp_segment(flows, "received")
     behind, buffer = (
-        m.or_zero(flows.destination.floats(name))
-        for name in ("out_of_order_segments", "receive_buffer_bytes")
+        m.or_zero(flows[name]) for name in ("out_of_order_segments", "receive_buffer_bytes")
     )
     held: m.Floats = segment + overhead + np.minimum(behind * segment, buffer)
     return held

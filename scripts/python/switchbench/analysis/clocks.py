@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..base.model import ONE_WAY, Site
+from ..base.model import ONE_WAY
 from ..records.document.summary import ClockEntry
 from ..records.latency import Histogram
 from ..records.record_forms import Record
@@ -38,9 +38,9 @@ class NodeClock:
 class ClockTable:
     """Takes `ready` and `clock` records, and puts one-way delays right with them."""
 
-    def __init__(self, site: Site) -> None:
-        """`site` says which node has which port."""
-        self._nodes = {port.name: node.name for node in site.processes for port in node.ports}
+    def __init__(self, nodes: Mapping[str, str]) -> None:
+        """`nodes`: by port, the node that has it."""
+        self._nodes = nodes
         self._ready: dict[str, Record] = {}
         self._wall_offset_ns: int | None = None  # UTC - run time
         self._phases: dict[Moment, dict[str, NodeClock]] = {}

@@ -1,40 +1,242 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a results directory holds, read once for a report.
+"""What a results directory holds, read once for a report: its summary, and columns of its tables.
 
 From the directory alone: nothing is asked of site or lab. What can't be read is said in `damage`, a
-sentence each, and what can be is there.
+sentence each, and what can be is there. A run of 1,024 ranks has a million flows, so that figures
+are made of columns by plan.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..base import source
 from ..base.errors import ConfigurationError, SwitchbenchError
-from ..base.model import Port
+from ..base.model import ONE_WAY, Port
 from ..config.names import Names
-from ..records.directory import (
-    CONFIGURATION,
-    SUMMARY,
-    as_read,
-    load_summary,
-    refuse_endless,
-)
+from ..records.directory import CONFIGURATION, SUMMARY, as_read, load_summary, refuse_endless
 from ..records.document.schema import checked
 from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
-from ..records.document.trials import PhaseEntry, PlanEntry
+from ..records.document.trials import PhaseEntry, PlanEntry, filled
+from ..records.latency import MIDDLES
 from ..records.plan_file import read_plan
-from ..records.store import has_tables, refuse_old_form
-from .columns import Columns, PlanKey
+from ..records.rows import Floats, Numbers, PhaseFlows, Rows
+from ..records.schema import MOMENT
+from ..records.store import Tables, has_tables, refuse_old_form
+from . import measures as m
+from .clocks import ClockTable
 from .location.wired import group_of_port
-from .measures import UNSETTLED
+from .phases import before_last
 from .remake import is_begun_only, remade
 from .summary import NOT_ENDED
+
+Ints = NDArray[np.int32]
+
+# What figures need of the tables.
+_FLOW = (*MOMENT, "network", "src", "dst")
+_WANTED: dict[str, tuple[str, ...]] = {
+    "flows": (*_FLOW, "destination_reported", "sent_frames", "received_frames", "corrupted",
+              "received_window_ns", "received_window_payload_bytes"),
+    "intervals": (*_FLOW, "from_ms", "to_ms", "payload_bytes"),
+    "histograms": (*_FLOW, "kind", "bucket", "bucket_count"),
+}  # fmt: skip
+_CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns")
+
+
+class PlanKey(NamedTuple):
+    """One plan in one network, as the summary's plans say it."""
+
+    trial: int
+    repeat: int
+    network: str
+
+
+def plan_key(entry: Mapping[str, Any]) -> PlanKey:
+    """Return which plan an entry of trials or plans belongs to."""
+    return PlanKey(entry["trial"], entry["repeat"], entry["network"])
+
+
+@dataclass(frozen=True)
+class FlowColumns:
+    """What came of a plan's flows: one element for each flow and phase, in all arrays."""
+
+    phase: Ints
+    src: Ints  # place of the port in the list that the reader was given
+    dst: Ints
+    mbps: Floats  # payload verified in the window; NaN: not observed
+    offered: Floats  # frames that the source sent; NaN: not observed, or no frames are seen
+    lost: Floats  # offered and not arrived; NaN as well
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A plan's interval results: what came of a flow from one mark to the next."""
+
+    phase: Ints
+    src: Ints
+    dst: Ints
+    from_ms: Floats  # after the opening of the phase's window
+    to_ms: Floats
+    payload_bytes: Floats
+
+    @property
+    def mbps(self) -> Floats:
+        """Payload of each span in Mbit/s."""
+        return 8e-3 * self.payload_bytes / (self.to_ms - self.from_ms)
+
+    def until_done(self) -> Spans:
+        """Return those of a transfer without each flow's last span in which something came.
+
+        And the empty ones behind it (doc/reference/measures.md, "Interval results").
+        """
+        most = 1 + max(int(self.src.max()), int(self.dst.max()))
+        code = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
+        _, flow = np.unique(code, return_inverse=True)
+        order = np.lexsort((self.to_ms, flow))
+        kept = np.zeros(len(order), dtype=bool)
+        kept[order] = before_last(flow[order], self.payload_bytes[order] > 0)
+        return Spans(**{name: column[kept] for name, column in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class PlanTimes:
+    """A plan's times of one kind, all flows together: how many there were of each, ascending."""
+
+    values_ns: Floats  # middles of the nodes' buckets, clocks put right
+    counts: Numbers
+
+    @classmethod
+    def summed(cls, values_ns: Sequence[Floats], counts: Sequence[Numbers]) -> PlanTimes:
+        """Return distinct times with the sums of their counts."""
+        distinct, place = np.unique(np.concatenate(values_ns), return_inverse=True)
+        sums = np.bincount(place, np.concatenate(counts), len(distinct))
+        return cls(distinct, sums.astype(np.int64))
+
+    @classmethod
+    def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
+        """Return those of several plans together."""
+        return cls.summed([part.values_ns for part in parts], [part.counts for part in parts])
+
+    def quantile_ns(self, share: float) -> float:
+        """Return the time that at least this share of all do not exceed."""
+        passed = np.cumsum(self.counts)
+        return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
+
+
+_Parts = list[tuple[int, Rows]]  # by phase
+
+
+class Columns:
+    """Reads the tables of a results directory; asked for a plan afterwards."""
+
+    def __init__(
+        self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
+    ) -> None:
+        """`ports`: their places are what flows' ends are numbered by.
+
+        `unsettled`: the phases of plans that were stopped, of which it is not known what they lost.
+        """
+        self.damage: list[str] = []
+        self.cut = False  # a stream ends in half a batch
+        self._unsettled = unsettled or {}
+        self._places = {name: place for place, name in enumerate(ports)}
+        self._parts: dict[tuple[str, PlanKey], _Parts] = {}  # by table
+        self._flows: dict[PlanKey, FlowColumns | None] = {}  # those that were asked for
+        self._clocks: ClockTable | None = None  # None: nothing is to be put right
+
+    def read(self, directory: Path) -> None:
+        """Take all tables; what can't be read is said in `damage`."""
+        for name in (*_WANTED, "phases"):
+            try:
+                if name == "phases":
+                    self._clocks = _clock_table(directory)
+                    continue
+                tables = Tables(directory, (name,), _WANTED)
+                for phase in tables.phases():
+                    number, repeat, own = phase.moment
+                    for network, rows in phase.rows(name).by_network():
+                        key = name, PlanKey(number, repeat, network)
+                        self._parts.setdefault(key, []).append((own, rows))
+                self.cut |= bool(tables.cut)
+            except ConfigurationError as error:
+                self.damage.append(str(error).removeprefix(f"{directory}/"))
+
+    def flows(self, plan: PlanKey) -> FlowColumns | None:
+        """Return the plan's flows, as their destinations saw them.
+
+        None: no destination told of one.
+        """
+        if plan not in self._flows:
+            phase, src, dst, rows = self._joined("flows", plan)
+            flows = PhaseFlows(rows, {}, np.zeros(len(rows), dtype=bool))
+            lost = m.lost_frames(flows)
+            lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
+            mine = flows.reported("destination") & (src >= 0) & (dst >= 0)
+            mbps = m.flow_column(flows, "throughput")
+            every: list[Any] = [phase, src, dst, mbps, flows["sent_frames"], lost]
+            found = FlowColumns(*(column[mine] for column in every)) if mine.any() else None
+            self._flows[plan] = found
+        return self._flows[plan]
+
+    def spans(self, plan: PlanKey) -> Spans | None:
+        """Return the plan's interval results; None: there are none."""
+        phase, src, dst, rows = self._joined("intervals", plan)
+        mine = (src >= 0) & (dst >= 0)
+        figures = (rows.floats(name) for name in ("from_ms", "to_ms", "payload_bytes"))
+        every: list[Any] = [phase, src, dst, *figures]
+        return Spans(*(column[mine] for column in every)) if mine.any() else None
+
+    def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
+        """Return the plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
+        values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+        for phase, rows in self._parts.get(("histograms", plan), ()):
+            moment = (plan.trial, plan.repeat, phase)
+            for row in rows.select(rows.objects("kind") == kind).records():
+                found = MIDDLES[row["bucket"]]
+                if self._clocks is not None and kind == ONE_WAY:
+                    found = found + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
+                values.append(found)
+                counts.append(row["bucket_count"])
+        return PlanTimes.summed(values, counts) if any(map(np.any, counts)) else None
+
+    def _joined(self, table: str, plan: PlanKey) -> tuple[Ints, Ints, Ints, Rows]:
+        """Return phase and places of ports of all rows of a plan; -1 for one not in the list."""
+        parts = self._parts.get((table, plan), [])
+        rows = Rows.joined([rows for _, rows in parts], table)
+        phase = np.repeat([own for own, _ in parts], [len(rows) for _, rows in parts])
+        src, dst = (
+            np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
+            for end in ("src", "dst")
+        )
+        return phase.astype(np.int32), src, dst, rows
+
+
+def _clock_table(directory: Path) -> ClockTable | None:
+    """Return the clocks; None: all nodes share one, so that nothing is to be put right."""
+    tables = Tables(directory, ("phases",), {"phases": _CLOCK})
+    events = list(tables.events())
+    ready = [event for event in events if event["type"] == "ready"]
+    if all(event.get("clock") == "shared" for event in ready):
+        return None
+    table = ClockTable(
+        {event["port"]: event["node"] for event in events if event["type"] == "port-open"}
+    )
+    for event in ready:
+        table.take_ready(event)
+    for phase in tables.phases():
+        table.take(phase.moment, phase.rows("phases"))
+    return table
+
+
+# --- a run's results -----------------------------------------------------------------------------
 
 
 @dataclass
@@ -56,10 +258,13 @@ class Measured:
         summary = whole_summary(directory, damage)
         modules = _modules(directory, summary)
         ports = _in_order(summary, modules)
-        columns = Columns(ports, _unsettled(summary))
+        unsettled: dict[PlanKey, set[int]] = {}  # stopped while frames were in flight
+        for entry in summary["trials"]:
+            if entry["state"] in m.UNSETTLED:
+                unsettled.setdefault(plan_key(entry), set()).add(entry["phase"])
+        columns = Columns(ports, unsettled)
         columns.read(directory)
-        damage += columns.damage
-        return cls(directory, summary, damage, modules, ports, columns)
+        return cls(directory, summary, damage + columns.damage, modules, ports, columns)
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
         """Return the phases of one of the summary's plans, in order."""
@@ -77,23 +282,6 @@ class Measured:
         for entry in self.summary["trials"]:
             found.setdefault(plan_key(entry), []).append(entry)
         return found
-
-
-def plan_key(entry: Mapping[str, Any]) -> PlanKey:
-    """Return which plan an entry of trials or plans belongs to."""
-    return PlanKey(entry["trial"], entry["repeat"], entry["network"])
-
-
-def _unsettled(summary: SummaryDocument) -> dict[PlanKey, set[int]]:
-    """Return the phases that were stopped while frames were in flight."""
-    found: dict[PlanKey, set[int]] = {}
-    for entry in summary["trials"]:
-        if entry["state"] in UNSETTLED:
-            found.setdefault(plan_key(entry), set()).add(entry["phase"])
-    return found
-
-
-# --- the summary -------------------------------------------------------------------------------
 
 
 def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
@@ -115,34 +303,28 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
         if not has_tables(directory) or summary.get("imported"):
             raise
         damage.append(str(error))
+    # What was wrong with the summary makes the run a partial one.
+    known = {"run": summary.get("run", _about(directory)), "errors": damage, "exit_status": 0}
     try:
-        again = _again(directory, summary, damage)
+        again = remade(read_plan(directory), directory, known, ended=False)
     except SwitchbenchError as error:
         raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
     damage.append("what is shown here was made of the tables that there are")
     return cast("SummaryDocument", as_read(again))  # its text as a terminal can show it
 
 
-def _again(directory: Path, summary: Mapping[str, Any], faults: list[str]) -> SummaryDocument:
-    """Of the records; what was wrong with the summary makes the run a partial one."""
-    known = {"run": summary.get("run", _about(directory)), "errors": faults, "exit_status": 0}
-    return remade(read_plan(directory), directory, known, ended=False)
-
-
 def _about(directory: Path) -> BegunRun:
     """Return what a summary says of its run, where only the records are left."""
-    unknown = MachineEntry(host="unknown", system="unknown", cpus=0, cpu=None, memory_bytes=None)
-    return {
-        "id": directory.name,
-        "started": "unknown",
-        "elapsed_s": None,
-        "command": [],
-        "launch": "hand",
-        "lab": None,
-        "excluded_hosts": [],
-        "versions": {},
-        "machine": unknown,
-    }
+    return filled(
+        BegunRun,
+        id=directory.name,
+        started="unknown",
+        command=[],
+        launch="hand",
+        excluded_hosts=[],
+        versions={},
+        machine=filled(MachineEntry, host="unknown", system="unknown", cpus=0),
+    )
 
 
 # --- ports and modules -------------------------------------------------------------------------
@@ -156,8 +338,7 @@ def _modules(directory: Path, summary: SummaryDocument) -> dict[str, str]:
 
 def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
     try:
-        effective = source.load(directory / CONFIGURATION)
-        groups = effective["site"]["groups"]
+        groups = source.load(directory / CONFIGURATION)["site"]["groups"]
         names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
         members = {
             name: [

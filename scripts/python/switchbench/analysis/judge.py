@@ -9,251 +9,115 @@ tester-limited phase those values are valid that no host can have caused (`Measu
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from ..base import format
 from ..base.errors import ConfigurationError
-from ..base.measures import COUNT, LATENCY_MEASURES, MEASURES, NOTHING, REDUCED, VALID, Measure
-from ..base.model import Trial
-from ..config.clauses import Clause, Spec, name_of, parse_clause, selected
-from ..records.document.summary import ClauseEntry, FailureEntry, StatedClause, ValueLocationEntry
-from ..records.document.trials import PhaseEntry, PlanEntry
-from ..records.flows import PhaseFlows, Places, Times
-from ..records.latency import figure
-from .loss_location import beyond_hosts, lost_in_network
-from .measures import (
-    MEGA,
-    ByPort,
-    Floats,
-    PhaseResult,
-    as_int,
-    greatest,
-    least,
-    loss_percent,
-    lost_frames,
-    median,
-    observed,
-    payload_bps,
-    sum_by_port,
-    total,
+from ..base.measures import COUNT, NOTHING, VALID, Measure
+from ..base.model import Run, Trial
+from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
+from ..records.document.summary import (
+    BegunRun,
+    ClauseEntry,
+    ExitStatus,
+    FailureEntry,
+    StatedClause,
+    ValueLocationEntry,
+    VerdictEntry,
 )
+from ..records.document.trials import Outcome, PhaseEntry, PlanEntry, filled
+from ..records.rows import Floats, NameIndex, PhaseFlows
+from . import measures as m
+from .loss_location import beyond_hosts, lost_in_network
+from .measures import ByPort, PhaseResult
 
-Reducer = Callable[[Iterable[float | None]], float | None]
+if TYPE_CHECKING:
+    from .suite import SuiteCourse
 
-
-@dataclass(frozen=True)
-class LowerBound:
-    """How a measure of a tester-limited phase is read, where that is not as in other phases."""
-
-    phase: Callable[[PhaseResult], float | None]
-    flow: Callable[[PhaseResult], Floats]
-    port: Callable[[PhaseResult], ByPort]
-
-
-@dataclass(frozen=True)
-class Formula:
-    """How a measure is read from a phase, and how several phases are put together."""
-
-    phase: Callable[[PhaseResult], float | None]
-    reduce: Reducer
-    flow: Callable[[PhaseFlows], Floats] | None = None
-    port: Callable[[PhaseResult], ByPort] | None = None
-    at_least: LowerBound | None = None
+# --- a measure's values in a phase ---------------------------------------------------------------
 
 
-def _entry(*names: str) -> Callable[[PhaseResult], float | None]:
-    """Return what stands there in the phase's entry of the summary."""
-
-    def value(result: PhaseResult) -> float | None:
-        found: Any = result.entry
-        for name in names:
-            if found is None:
-                return None
-            found = found[name]
-        known: float | None = found
-        return known
-
-    return value
+def value_at(entry: Mapping[str, Any], place: str) -> float | None:
+    """Return what stands at a place as `throughput.mean` in an entry of the summary."""
+    found: Any = entry
+    for name in place.split("."):
+        found = None if found is None else found[name]
+    known: float | None = found
+    return known
 
 
-# --- of a flow -----------------------------------------------------------------------------------
-
-
-def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return a count that the destination keeps of frames; tcp sees none."""
-
-    def values(flows: PhaseFlows) -> Floats:
-        end = flows.destination
-        found: Floats = np.where(np.isnan(end.floats("frames")), np.nan, end.floats(name))
-        return found
-
-    return values
-
-
-def _throughput(flows: PhaseFlows) -> Floats:
-    found: Floats = np.where(flows.window_off, np.nan, payload_bps(flows) / MEGA)
-    return found
-
-
-def _offered(flows: PhaseFlows) -> Floats:
-    return flows.source.floats("frames")
-
-
-def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """Return what is read from the histograms of each flow."""
-    return lambda flows: np.array(
-        [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
-    )
-
-
-def _lost_probes(times: Times) -> float | None:
-    found = times.get("round_trip")
-    return None if found is None else found.lost
-
-
-# --- of a port -----------------------------------------------------------------------------------
+def phase_value(measure: Measure, result: PhaseResult) -> float | None:
+    """Return the figure of a phase: as its entry has it, or the uniformity of its ports."""
+    if measure.entry:
+        return value_at(result.entry, measure.entry)
+    values = list(_OF_PORT[measure.key](result).values())
+    return None if None in values else m.least(values)
 
 
 def _lesser(source: ByPort, destination: ByPort) -> ByPort:
-    """Of each port the lesser of what came from it and what came to it."""
+    """Return of each port the lesser of what came from it and what came to it."""
     both = dict(source)
     for port, value in destination.items():
-        both[port] = value if both.get(port) is None else least((both[port], value))
+        both[port] = value if both.get(port) is None else m.least((both[port], value))
     return both
 
 
 def _relative(shares: ByPort) -> ByPort:
-    """Percent of the median port's share."""
-    middle = median(shares.values())
+    """Return the shares in percent of the median port's."""
+    middle = m.median(shares.values())
     if not middle:
         return dict.fromkeys(shares)
     return {port: None if v is None else 100.0 * v / middle for port, v in shares.items()}
 
 
-def _port_uniformity(result: PhaseResult) -> ByPort:
-    return _lesser(_relative(result.shares.source), _relative(result.shares.destination))
+def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
+    """Return by port the sum of its flows' values, at both their ends."""
+    ends = NameIndex.of(port for pair in flows.pairs for port in pair)
+    return m.sum_by_port(ends, np.repeat(values, 2))
 
 
-def _uniformity(result: PhaseResult) -> float | None:
-    values = list(_port_uniformity(result).values())
-    return None if None in values else least(values)
-
-
-def _sum_of_port(flows: PhaseFlows, values: Floats) -> ByPort:
-    """Return a flow's value, at both its ports."""
-    ends = Places.of([port for pair in flows.pairs for port in pair])
-    return sum_by_port(ends, np.repeat(values, 2))
-
-
-def _port_loss(result: PhaseResult) -> ByPort:
-    return _sum_of_port(result.flows, lost_frames(result.flows))
-
-
-def _port_loss_percent(result: PhaseResult) -> ByPort:
-    return _percents(_port_loss(result), _sum_of_port(result.flows, _offered(result.flows)))
-
-
-def _percents(parts: ByPort, wholes: ByPort) -> ByPort:
+def _percents(lost: Floats, flows: PhaseFlows) -> ByPort:
+    wholes = _by_port(flows, flows["sent_frames"])
     return {
         port: None if part is None or not (whole := wholes[port]) else 100.0 * part / whole
-        for port, part in parts.items()
+        for port, part in _by_port(flows, lost).items()
     }
 
 
-# --- of a tester-limited phase -------------------------------------------------------------------
-
-
-def _share_at_least(result: PhaseResult) -> Floats:
-    with np.errstate(invalid="ignore"):
-        found: Floats = 100.0 * beyond_hosts(result) / _offered(result.flows)
-    return found
-
-
-def _port_share_at_least(result: PhaseResult) -> ByPort:
-    return _percents(
-        _sum_of_port(result.flows, beyond_hosts(result)),
-        _sum_of_port(result.flows, _offered(result.flows)),
-    )
-
-
-def _phase_share_at_least(result: PhaseResult) -> float | None:
-    lost, offered = lost_in_network(result), result.entry["offered_frames"]
-    return None if lost is None or not offered else 100.0 * lost / offered
-
-
-_AT_LEAST = {
-    "lost_frames": LowerBound(
-        lost_in_network,
-        beyond_hosts,
-        lambda result: _sum_of_port(result.flows, beyond_hosts(result)),
-    ),
-    "loss_percent": LowerBound(_phase_share_at_least, _share_at_least, _port_share_at_least),
-}
-
-
-# --- by measure ----------------------------------------------------------------------------------
-
-_REDUCERS: dict[str, Reducer] = {"min": least, "max": greatest, "sum": total}
-
-_OF_FLOW: dict[str, Callable[[PhaseFlows], Floats]] = {
-    "throughput": _throughput,
-    "offered_frames": _offered,
-    "delivered_frames": lambda flows: flows.destination.floats("frames"),
-    "lost_frames": lost_frames,
-    "loss_percent": loss_percent,
-    "duplicated_frames": _judged("duplicated"),
-    "reordered_frames": _judged("reordered"),
-    "late_frames": _judged("late"),
-    "corrupted_frames": _judged("corrupted"),
-    "retransmitted_segments": lambda flows: flows.source.floats("retransmitted_segments"),
-    "lost_probes": _of_times(_lost_probes),
-}
 _OF_PORT: dict[str, Callable[[PhaseResult], ByPort]] = {
     "percent_of_line": lambda result: _lesser(result.shares.source, result.shares.destination),
-    "uniformity_percent": _port_uniformity,
-    "lost_frames": _port_loss,
-    "loss_percent": _port_loss_percent,
+    "uniformity_percent": lambda result: _lesser(
+        _relative(result.shares.source), _relative(result.shares.destination)
+    ),
+    "lost_frames": lambda result: _by_port(result.flows, m.lost_frames(result.flows)),
+    "loss_percent": lambda result: _percents(m.lost_frames(result.flows), result.flows),
 }
 
 
-def _latency(kind: str, name: str) -> Callable[[PhaseFlows], Floats]:
-    return _of_times(lambda times: figure(kind, name, times.get(kind)))
+_LOSS = ("lost_frames", "loss_percent")
 
 
-_OF_FLOW |= {key: _latency(kind, name) for key, (kind, name) in LATENCY_MEASURES.items()}
-
-_OF_PHASE: dict[str, Callable[[PhaseResult], float | None]] = {"uniformity_percent": _uniformity}
-
-
-def formula_of(measure: Measure) -> Formula:
-    """Return the formula of a measure.
-
-    KeyError for one that neither the summary nor a function here gives for a phase.
-    """
-    return Formula(
-        _entry(*measure.entry.split(".")) if measure.entry else _OF_PHASE[measure.key],
-        _REDUCERS[measure.over_phases],
-        flow=_OF_FLOW.get(measure.key),
-        port=_OF_PORT.get(measure.key),
-        at_least=_AT_LEAST.get(measure.key),
-    )
-
-
-def reduced(flows: PhaseFlows) -> dict[str, float | None]:
-    """Return the measures that are one figure of all flows, by key; None where one is unknown."""
-    found: dict[str, float | None] = {}
-    for measure in REDUCED:
-        values = _OF_FLOW[measure.flow](flows)
-        known = len(values) and not np.isnan(values).any()
-        found[measure.key] = measure.reduce(values.tolist()) if measure.reduce and known else None
-    return found
-
-
-FORMULAS = {measure.key: formula_of(measure) for measure in MEASURES.values()}
+def _certain_loss(
+    measure: Measure, result: PhaseResult, over: str
+) -> Floats | ByPort | float | None:
+    """Return what a tester-limited phase lost for certain: of flows, of ports, or of the phase."""
+    flows, is_share = result.flows, measure.key == "loss_percent"
+    if over == "flow":
+        lost = beyond_hosts(result)
+        with np.errstate(invalid="ignore"):
+            return 100.0 * lost / flows["sent_frames"] if is_share else lost
+    if over == "port":
+        lost = beyond_hosts(result)
+        return _percents(lost, flows) if is_share else _by_port(flows, lost)
+    known, offered = lost_in_network(result), result.entry["offered_frames"]
+    if not is_share or known is None:
+        return known
+    return 100.0 * known / offered if offered else None
 
 
 PASS: Final = "PASS"
@@ -311,12 +175,12 @@ class _Together:
     unknown: bool = False  # whether one of them was not observed
     limited: bool = False  # whether one of them was tester-limited
 
-    def add(self, sample: JudgedValue, reduce: Reducer) -> None:
+    def add(self, sample: JudgedValue, reduce: str) -> None:
         """Take one more phase's value."""
         self.limited |= sample.limited
         self.unknown |= sample.value is None and not sample.limited
         known = [value for value in (self.value, sample.value) if value is not None]
-        value = reduce(known) if known else None
+        value = m.REDUCERS[reduce](known) if known else None
         if value == self.value:
             return
         self.value = value
@@ -347,11 +211,6 @@ class _Seen:
     trials: set[TrialKey] = field(default_factory=set)
 
     @property
-    def formula(self) -> Formula:
-        """How the clause's measure is computed."""
-        return FORMULAS[self.clause.spec["measure"]]
-
-    @property
     def is_of_plans(self) -> bool:
         """Whether it is judged by the summary's entries of plans."""
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
@@ -370,7 +229,7 @@ class _Seen:
             else:
                 key = {"port": sample.at.port, "plan": sample.at.trial}.get(self.clause.over)
                 group = self.gathered.setdefault(key, _Together(None, sample.at))
-                group.add(sample, self.formula.reduce)
+                group.add(sample, self.clause.measure.over_phases)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
         """Take a plan that `where` holds for, with its phases, which the tester did not limit."""
@@ -399,25 +258,27 @@ class _Seen:
         doubts = self._doubts(wanted, unsure)
         clause, worst = self.clause, self.worst
         margin = None if worst is None or worst.value is None else clause.margin(worst.value)
-        return {
-            **stated(clause.spec),
-            "limit": clause.limit,
-            "unit": clause.measure.unit,
-            "verdict": FAIL if self.failed else INCONCLUSIVE if doubts else PASS,
-            "judged": self.judged,
-            "failed": self.failed,
-            "unobserved": self.unknown,
-            "limited": self.limited,
-            "trials": len(wanted),
-            "trials_measured": len(wanted & self.trials),
-            "value": None if worst is None else worst.value,
-            "margin": margin,
-            "margin_percent": percent_of(margin, clause.limit),
-            "of": None if worst is None else worst.at.words(clause.over),
-            "at": None if worst is None else worst.at.entry(),
-            "failures": self._named(),
-            "reason": None if self.failed else "; ".join(doubts) or None,
-        }
+        seen = None if worst is None else worst.at
+        return filled(
+            ClauseEntry,
+            stated(clause.spec),
+            limit=clause.limit,
+            unit=clause.measure.unit,
+            verdict=FAIL if self.failed else INCONCLUSIVE if doubts else PASS,
+            judged=self.judged,
+            failed=self.failed,
+            unobserved=self.unknown,
+            limited=self.limited,
+            trials=len(wanted),
+            trials_measured=len(wanted & self.trials),
+            value=None if worst is None else worst.value,
+            margin=margin,
+            margin_percent=percent_of(margin, clause.limit),
+            of=seen and seen.words(clause.over),
+            at=seen and seen.entry(),
+            failures=self._named(),
+            reason=None if self.failed else "; ".join(doubts) or None,
+        )
 
     def _named(self) -> list[FailureEntry]:
         """Return the worst values that are not as required."""
@@ -435,29 +296,35 @@ class _Seen:
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
         """Yield the values of a phase; of a tester-limited one what is certain, if anything."""
-        formula, key, when_limited = self.formula, result.key, self.clause.measure.when_limited
+        measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
-        limited = bool(result.entry["tester_limited"]) and when_limited != VALID
-        at_least = formula.at_least if limited else None
+        limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
 
         def sample(value: float | None, at: ValueLocation) -> JudgedValue:
-            certain = None if limited and when_limited == NOTHING else value
+            certain = None if limited and measure.when_limited == NOTHING else value
             return JudgedValue(certain, at, limited)
 
-        if self.clause.over == "flow" and formula.flow is not None:
-            column = at_least.flow(result) if at_least else formula.flow(result.flows)
-            for (src, dst), value in zip(result.flows.pairs, observed(column), strict=True):
+        found: Floats | ByPort | float | None
+        if limited and measure.key in _LOSS:
+            found = _certain_loss(measure, result, over)
+        elif over == "flow":
+            found = m.flow_column(result.flows, measure.flow)
+        elif over == "port":
+            found = _OF_PORT[measure.key](result)
+        else:
+            found = phase_value(measure, result)
+        if isinstance(found, np.ndarray):
+            for (src, dst), value in zip(result.flows.pairs, m.observed(found), strict=True):
                 yield sample(self._counted(value), here._replace(src=src, dst=dst))
-        elif self.clause.over == "port" and formula.port is not None:
-            shares = at_least.port(result) if at_least else formula.port(result)
-            for port, value in shares.items():
+        elif isinstance(found, dict):
+            for port, value in found.items():
                 yield sample(self._counted(value), here._replace(port=port))
         else:
-            yield sample((at_least or formula).phase(result), here)
+            yield sample(found, here)
 
     def _counted(self, value: float | None) -> float | None:
         """Make a count of a column whole."""
-        return as_int(value) if self.clause.measure.format == COUNT else value
+        return m.as_int(value) if self.clause.measure.format == COUNT else value
 
     def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1
@@ -489,7 +356,7 @@ class _Seen:
 
     def _can_only_fall(self) -> bool:
         """Return whether one more value can lower those put together; else it can raise them."""
-        return self.formula.reduce is least
+        return self.clause.measure.over_phases == "min"
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
         """Return why nothing can be concluded where nothing fails."""
@@ -551,15 +418,6 @@ class Judge:
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
 
 
-def value_at(entry: Mapping[str, Any], place: str) -> float | None:
-    """Return what stands at a place as `throughput.mean` in an entry of the summary."""
-    found: Any = entry
-    for name in place.split("."):
-        found = None if found is None else found[name]
-    known: float | None = found
-    return known
-
-
 def stated(spec: Spec) -> StatedClause:
     """Return what the summary repeats of a clause."""
     return cast("StatedClause", {key: spec.get(key) for key in StatedClause.__annotations__})
@@ -568,3 +426,119 @@ def stated(spec: Spec) -> StatedClause:
 def percent_of(margin: float | None, limit: float) -> float | None:
     """Return the margin in percent of the limit."""
     return None if margin is None or not limit else 100.0 * margin / abs(limit)
+
+
+# --- the verdict of a whole run ------------------------------------------------------------------
+
+SCOPE = (
+    "The verdict is about these clauses and what was measured in this run, nothing else. A clause "
+    "may cite a standard, and a suite may follow one; conformance to a standard is not claimed."
+)
+
+
+def overall(
+    run: Run, about: BegunRun, expectations: Iterable[ClauseEntry], status: str
+) -> VerdictEntry:
+    """Return the verdict and its sentence.
+
+    In a run that is partial FAIL stays FAIL; PASS becomes INCONCLUSIVE.
+    """
+    verdict: Outcome
+    counts = Counter(clause["verdict"] for clause in expectations)
+    if counts[FAIL]:
+        verdict = FAIL
+    elif counts[INCONCLUSIVE] or status != "complete":
+        verdict = INCONCLUSIVE
+    else:
+        verdict = PASS
+    return {
+        "verdict": verdict,
+        "sentence": f"{_tested(run.about)} {_outcome(verdict, counts)}",
+        "scope": SCOPE,
+        "passed": counts[PASS],
+        "failed": counts[FAIL],
+        "inconclusive": counts[INCONCLUSIVE],
+        "warnings": [*run.reservations, *left_out(about)],
+        "clauses_sha256": clauses_sha256(run.expectations),
+    }
+
+
+def left_out(about: BegunRun) -> list[str]:
+    """Return a sentence for each host that the run went on without."""
+    hosts = about.get("excluded_hosts", [])
+    return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
+
+
+def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
+    """Return what is said of the system under test."""
+    every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
+    each = counts_words(failed, undecided, counts[PASS])
+    each = "" if every == 1 else f" ({each})"
+    if verdict == PASS:
+        return "meets its one clause" if every == 1 else f"meets all {every} clauses"
+    if verdict == FAIL:
+        return f"does not meet {_of_clauses(failed, every)}{each}"
+    if undecided:
+        return (
+            f"neither passes nor fails: {_of_clauses(undecided, every)} could not be judged{each}"
+        )
+    return "neither passes nor fails: no clause failed, but the run is not complete"
+
+
+def counts_words(failed: int, inconclusive: int, passed: int) -> str:
+    """Return the clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
+    return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
+
+
+def _of_clauses(count: int, every: int) -> str:
+    return "its one clause" if every == 1 else f"{count} of {every} clauses"
+
+
+def _tested(about: Mapping[str, Any]) -> str:
+    """Return what the verdict is about, by its model, serial number and firmware."""
+    switches = about.get("switches", [])
+    if not switches:
+        return "The system under test"
+    names = []
+    for switch in switches:
+        model = " ".join(switch[key] for key in ("vendor", "model") if key in switch)
+        more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if key in switch]
+        names.append(f"{model or switch.get('name') or 'a switch'} ({', '.join(more)})")
+    return " with ".join(name.removesuffix(" ()") for name in names)
+
+
+def exit_status(
+    status: str, expectations: Iterable[ClauseEntry], judged: bool = True
+) -> ExitStatus:
+    """Return the precedence of exit statuses: (2,) 3, 1, 4, 0.
+
+    `judged`: anything that was asked for could be judged.
+    """
+    if status != "complete":
+        return 3
+    verdicts = {clause["verdict"] for clause in expectations}
+    if FAIL in verdicts:
+        return 1
+    return 4 if INCONCLUSIVE in verdicts or not judged else 0
+
+
+def nothing_judged(
+    entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
+) -> str | None:
+    """Return why nothing that was asked for could be judged, a sentence; None: something could.
+
+    `course`: a suite's, whose trials alone decide nothing.
+    """
+    if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
+        return None
+    if course is not None:
+        searches = course.every
+        if any(measured.is_judged for measured in searches):
+            return None
+        first = searches[0].outcome()[0] if searches else ""
+        return f"nothing could be judged: {format.of(len(searches), 'measurement')}. {first}"
+    limited = sum(bool(entry["tester_limited"]) for entry in entries)
+    if limited < len(entries):
+        return None
+    phases = format.of(len(entries), "phase")
+    return f"nothing could be judged: the tester was the limit in {limited} of {phases}"

@@ -25,8 +25,6 @@ from ..records.document.summary import (
     SEVERITIES,
     ClauseEntry,
     ElementEntry,
-    ElementKind,
-    FaultKind,
     FindingEntry,
     HostCause,
     HostLossEntry,
@@ -37,14 +35,13 @@ from ..records.document.summary import (
     Severity,
     SuspectEntry,
 )
-from ..records.flows import Pair
+from ..records.document.trials import filled
 from ..records.record_forms import Record
-from ..records.rows import PhaseKey
+from ..records.rows import Pair, PhaseKey
 from . import measures as m
 from .location import locate
-from .location.facts import Element, Paths, PhaseFacts
+from .location.facts import Element, NextTest, Oversubscription, Paths, PhaseFacts, Suspect
 from .location.observed import ObservationTable, PortFrames
-from .location.suspects import NextTest, Oversubscription, Suspect
 from .location.wired import paths_of
 from .loss_location import HostLoss
 
@@ -167,7 +164,7 @@ class Locator:
             "hosts": _host_losses(self.observed.host_losses),
             "expected": list(_expected(found.expected, observations.phases)),
             "unexplained_frames": round(max(left, 0.0)),
-            "untested": [_element(one) for one in found.untested[:MOST_UNTESTED]],
+            "untested": [filled(ElementEntry, one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": _next_test(found.next_test),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
         }
@@ -186,14 +183,6 @@ class Locator:
 # --- the summary's `location` --------------------------------------------------------------------
 
 
-def _element(element: Element) -> ElementEntry:
-    return {
-        "name": element.name,
-        "kind": cast("ElementKind", element.kind),
-        "direction": element.direction,
-    }
-
-
 def _ports_at(element: Element) -> list[str]:
     """Return the ports that an element is at; [] for what is between switches."""
     if element.kind == "pair":
@@ -209,33 +198,23 @@ def _suspect(one: Suspect) -> SuspectEntry:
         for size in (one.value, one.low, one.high)
     ]
     first = min(one.phases, default=None)
-    when = one.when or (None, None)
-    return {
-        "element": _element(one.element),
-        "alike": [_element(other) for other in one.alike],
-        "ports": _ports_at(one.element),
-        "kind": cast("FaultKind", one.kind),
-        "value": sizes[0],
-        "low": sizes[1],
-        "high": sizes[2],
-        "unit": "" if sizes[0] is None else unit,
-        "confidence": one.confidence,
-        "gain": one.gain,
-        "suffering": one.suffering,
-        "through": one.through,
-        "beside": one.beside,
-        "beside_suffering": one.beside_suffering,
-        "frames": one.frames,
-        "phases": len(one.phases),
-        "trial": None if first is None else first.trial,
-        "phase": None if first is None or first.phase < 0 else first.phase,
-        "transports": list(one.transports),
-        "from_s": when[0],
-        "to_s": when[1],
-        "brief": one.brief(),
-        "evidence": one.evidence(),
-        "sentence": one.sentence(),
-    }
+    return filled(
+        SuspectEntry,
+        one,
+        element=filled(ElementEntry, one.element),
+        alike=[filled(ElementEntry, other) for other in one.alike],
+        ports=_ports_at(one.element),
+        **dict(zip(("value", "low", "high"), sizes, strict=True)),
+        unit="" if sizes[0] is None else unit,
+        phases=len(one.phases),
+        trial=first and first.trial,
+        phase=None if first is None or first.phase < 0 else first.phase,
+        transports=list(one.transports),
+        **dict(zip(("from_s", "to_s"), one.when or (None, None), strict=True)),
+        brief=one.brief(),
+        evidence=one.evidence(),
+        sentence=one.sentence(),
+    )
 
 
 def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[HostLossEntry]:
@@ -266,7 +245,7 @@ def _expected(
             together[one.element, transports_of[one.phase]].append(one)
     for (element, transport), some in together.items():
         yield {
-            "element": _element(element),
+            "element": filled(ElementEntry, element),
             "ports": _ports_at(element),
             "transport": transport,
             "offered_mbps": max(one.offered_bps for one in some) / m.MEGA,
@@ -279,46 +258,30 @@ def _expected(
 def _next_test(test: NextTest | None) -> NextTestEntry | None:
     if test is None:
         return None
-    return {
-        "flows": [list(pair) for pair in test.flows],
-        "load": 100 * test.load,
-        "transport": test.transport,
-        "why": test.why,
-    }
+    return filled(
+        NextTestEntry, test, flows=[list(pair) for pair in test.flows], load=100 * test.load
+    )
 
 
 # --- the summary's `findings` --------------------------------------------------------------------
 
 
-def _finding(kind: str, severity: Severity, count: int, sentence: str) -> FindingEntry:
-    return {
-        "kind": cast("Kind", kind),
-        "severity": severity,
-        "transport": "",
-        "trial": None,
-        "phase": None,
-        "src": None,
-        "dst": None,
-        "port": None,
-        "element": None,
-        "count": count,
-        "sentence": sentence,
-    }
+def _finding(
+    kind: str, severity: Severity, count: int, sentence: str, **more: object
+) -> FindingEntry:
+    at = {"kind": kind, "severity": severity, "count": count, "sentence": sentence}
+    return filled(FindingEntry, more, at, {"transport": ""})
 
 
 def _of_suspect(one: SuspectEntry) -> FindingEntry:
     severity: Severity = "warning" if one["kind"] in WARNINGS else "error"
-    ports = one["ports"]
-    return {
-        **_finding(one["kind"], severity, one["frames"], one["sentence"]),
-        "transport": next(iter(one["transports"]), ""),
-        "trial": one["trial"],
-        "phase": one["phase"],
-        "src": ports[0] if len(ports) == 2 else None,
-        "dst": ports[1] if len(ports) == 2 else None,
-        "port": ports[0] if len(ports) == 1 else None,
-        "element": one["element"]["name"],
-    }
+    names = ("src", "dst") if len(one["ports"]) == 2 else ("port",)
+    ports = dict(zip(names, one["ports"], strict=False))
+    return _finding(
+        one["kind"], severity, one["frames"], one["sentence"], trial=one["trial"],
+        transport=next(iter(one["transports"]), ""), phase=one["phase"], **ports,
+        element=one["element"]["name"],
+    )  # fmt: skip
 
 
 def _of_flows(flows: Sequence[_Flow]) -> Iterator[FindingEntry]:
@@ -331,17 +294,12 @@ def _of_flows(flows: Sequence[_Flow]) -> Iterator[FindingEntry]:
         some = [flow for flow in ranked if flow.kind == kind]
         noun = "byte" if kind == "unfinished" else "frame"
         for flow in some[:MOST_FLOWS]:
+            src, dst = flow.pair
             said = words.format(count=format.of(flow.count, noun))
-            yield {
-                **_finding(
-                    kind, "error", flow.count, f"{' -> '.join(flow.pair)}: {said}, in {flow.label}"
-                ),
-                "transport": flow.transport,
-                "trial": flow.key.trial,
-                "phase": flow.key.phase,
-                "src": flow.pair[0],
-                "dst": flow.pair[1],
-            }
+            yield _finding(
+                kind, "error", flow.count, f"{src} -> {dst}: {said}, in {flow.label}", src=src,
+                dst=dst, transport=flow.transport, trial=flow.key.trial, phase=flow.key.phase,
+            )  # fmt: skip
         rest = sum(flow.count for flow in some[MOST_FLOWS:])
         if rest:
             said = words.format(count=format.of(rest, noun))
@@ -357,13 +315,11 @@ def _of_ports(unread: Sequence[PortFrames]) -> Iterator[FindingEntry]:
         frames[one.port] += one.frames
     for port, count in frames.most_common():
         said = f"{port}: {format.of(count, 'frame')} arrived that are another port's"
-        yield {
-            **_finding("misdelivered", "error", count, f"{said}, in {first[port].label}"),
-            "transport": first[port].transport,
-            "trial": first[port].key.trial,
-            "phase": first[port].key.phase,
-            "port": port,
-        }
+        one = first[port]
+        yield _finding(
+            "misdelivered", "error", count, f"{said}, in {one.label}", port=port,
+            transport=one.transport, trial=one.key.trial, phase=one.key.phase,
+        )  # fmt: skip
 
 
 def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
@@ -378,7 +334,7 @@ def _of_host(one: HostLossEntry) -> FindingEntry:
     said = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
     where = f"in {format.of(one['phases'], 'phase')}"
     sentence = f"{one['port']}: {said}, {where}: no fault of the network"
-    return {**_finding("host", "warning", one["frames"], sentence), "port": one["port"]}
+    return _finding("host", "warning", one["frames"], sentence, port=one["port"])
 
 
 def _of_expected(one: OversubscriptionEntry) -> FindingEntry:
@@ -388,13 +344,11 @@ def _of_expected(one: OversubscriptionEntry) -> FindingEntry:
         f"{name}: up to {rates[0]} offered to a line of {rates[1]}, "
         f"{format.of(one['frames'], 'frame')} lost as expected"
     )
-    ports = one["ports"]
-    return {
-        **_finding("oversubscribed", "info", one["frames"], sentence),
-        "transport": one["transport"],
-        "port": ports[0] if len(ports) == 1 else None,
-        "element": one["element"]["name"],
-    }
+    port = one["ports"][0] if len(one["ports"]) == 1 else None
+    return _finding(
+        "oversubscribed", "info", one["frames"], sentence, transport=one["transport"], port=port,
+        element=one["element"]["name"],
+    )  # fmt: skip
 
 
 # --- counts of flows that need no location -------------------------------------------------------
@@ -402,7 +356,7 @@ def _of_expected(one: OversubscriptionEntry) -> FindingEntry:
 
 def _counted(result: m.PhaseResult) -> Iterator[_Flow]:
     """Yield the flows to which frames with impossible sequence numbers arrived."""
-    forged = m.or_zero(result.flows.destination.floats("forged"))
+    forged = m.or_zero(result.flows["forged"])
     for flow in np.flatnonzero(forged).tolist():
         yield _flow(result, "forged", flow, forged[flow])
 
@@ -412,9 +366,7 @@ def _unfinished(result: m.PhaseResult) -> Iterator[_Flow]:
     if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
         return
     flows = result.flows
-    sent, came = (
-        m.or_zero(end.floats("payload_bytes")) for end in (flows.source, flows.destination)
-    )
+    sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
     for flow in np.flatnonzero(flows.whole & (sent > came)).tolist():
         yield _flow(result, "unfinished", flow, sent[flow] - came[flow])
 

@@ -86,12 +86,12 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     were read first. Guests and probes leave doubt. Where as many came to a port as foreign
     as it lacks, and not a few, they are most likely the same.
     """
-    source, end = result.every.source, result.every.destination
+    flows = result.every
     unexpected = m.or_zero(result.ports.floats("unexpected"))
     besides = m.or_zero(result.ports.floats("misdelivered")).sum() + sum(
-        m.or_zero(end.floats(name)).sum() for name in ("duplicated", "late")
+        m.or_zero(flows[name]).sum() for name in ("duplicated", "late")
     )
-    besides += m.or_zero(source.floats("frames"))[source.copies].sum()
+    besides += m.or_zero(flows["sent_frames"])[flows.has_role("copy")].sum()
     many = unexpected >= AS_MANY
     if many.any() and (many & (unexpected == _lacking(result))).any():
         return False
@@ -117,7 +117,7 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
         return {}
     flows = result.every
     asked = m.sum_by_port(flows.ends("dst"), m.intended_line_bps(flows))
-    window_ns = max(0.0, *m.or_zero(flows.source.floats("window_ns")).tolist())
+    window_ns = max(0.0, *m.or_zero(flows["sent_window_ns"]).tolist())
     full_bps = m.per_second(
         8.0 * foreign * (FULL_FRAME + m.FRAME_OVERHEAD_L1), np.full(len(foreign), window_ns)
     )
@@ -150,7 +150,7 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
         result.ports.texts("port"), m.or_zero(result.ports.floats("no_carrier")), strict=True
     )
     cut = {port for port, frames in carriers if frames}
-    late = m.or_zero(result.flows.source.floats("late_frames"))
+    late = m.or_zero(result.flows["late_frames"])
     found: dict[str, float] = {}
     for (src, dst), frames in zip(result.flows.pairs, late.tolist(), strict=True):
         if frames and src in behind and not cut & {src, dst}:
@@ -263,7 +263,7 @@ class _Hosts:
 
 def _hosts(result: m.PhaseResult) -> _Hosts:
     flows, ports = result.every, result.ports
-    forwarders = set(flows.ends("src").taken(flows.source.forwards).names)
+    forwarders = set(flows.ends("src").select(flows.has_role("forward")).names)
     names = ports.texts("port")
     return _Hosts(
         names,

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The measures by formula, as doc/reference/measures.md states them.
 
-Pure functions of joined records.
-
-Columns have an element for each flow, NaN where nothing was observed. Of single values None is "not
-observed" and stays so: a sum with an unknown part is unknown.
+Pure functions of the tables' columns, which have an element for each flow, NaN where nothing was
+observed. Of single values None is "not observed" and stays so: a sum with an unknown part is
+unknown.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.measures import LATENCY_MEASURES, Reduce
 from ..records.document.trials import PhaseEntry
-from ..records.flows import Ends, Packets, PhaseFlows, Places
+from ..records.latency import figure
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
-from ..records.rows import PhaseKey, Rows
+from ..records.rows import NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times
 from ..records.rows import or_zero as or_zero
 
 LEAST_FRAME = 64
@@ -103,6 +103,19 @@ def median(values: Values) -> float | None:
     return statistics.median(known) if known else None
 
 
+REDUCERS: dict[str, Callable[[Values], float | None]] = {
+    "min": least, "max": greatest, "mean": mean, "sum": total, "known": total_known,
+}  # fmt: skip
+
+
+def reduced(values: Values, by: Reduce) -> float | None:
+    """Return one figure of many, by a name of REDUCERS, or by a function where all are known."""
+    if isinstance(by, str):
+        return REDUCERS[by](values)
+    known, whole = _known(values)
+    return by(known) if known and whole else None
+
+
 def as_int(value: float | None) -> int | None:
     """Return a count out of a column."""
     return None if value is None or np.isnan(value) else int(value)
@@ -129,19 +142,12 @@ def packets_of(
 
     By their options, what the node said of their ports (by port and transport), and their path MTU.
     """
+    mtu = np.where(
+        flows.reported("source"), flows["sent_path_mtu_bytes"], flows["received_path_mtu_bytes"]
+    )
     shapes = [
-        packet_shape(verbs, opened.get((src, transport), {}), mtu)
-        for (src, _), mtu in zip(
-            flows.pairs,
-            observed(
-                np.where(
-                    flows.source.seen,
-                    flows.source.floats("path_mtu_bytes"),
-                    flows.destination.floats("path_mtu_bytes"),
-                )
-            ),
-            strict=True,
-        )
+        packet_shape(verbs, opened.get((src, transport), {}), one)
+        for (src, _), one in zip(flows.pairs, observed(mtu), strict=True)
     ]
     columns = np.array(shapes, dtype=np.float64).reshape(-1, 3)
     return Packets(*columns.T)
@@ -168,20 +174,20 @@ def packet_shape(verbs: Mapping[str, Any], opened: Record, mtu: float | None) ->
     return PacketShape(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
 
 
-def line_bits(flows: PhaseFlows, end: Ends) -> Floats:
-    """Layer-1 bits in the windows of one end.
+def line_bits(flows: PhaseFlows, end: str) -> Floats:
+    """Return the layer-1 bits in the windows of one end, `sent` or `received`.
 
     Exact where frames are counted, else by packets or full TCP segments.
     """
-    payload = end.floats("window_payload_bytes")
+    payload = flows[f"{end}_window_payload_bytes"]
     if flows.packets is not None:
-        shaped = _packet_bits(flows.packets, payload, end.floats("window_messages"))
+        shaped = _packet_bits(flows.packets, payload, flows[f"{end}_window_messages"])
     else:
-        segment, overhead = tcp_segment(flows.source)
+        segment, overhead = tcp_segment(flows, "sent")
         with np.errstate(over="ignore"):
             shaped = 8.0 * payload * (segment + overhead) / segment
-    frames = end.floats("window_frames")
-    bits = 8.0 * (end.floats("window_frame_bytes") + FRAME_OVERHEAD_L1 * frames)
+    frames = flows[f"{end}_window_frames"]
+    bits = 8.0 * (flows[f"{end}_window_frame_bytes"] + FRAME_OVERHEAD_L1 * frames)
     found: Floats = np.where(np.isnan(bits), shaped, bits)
     return found
 
@@ -196,12 +202,12 @@ def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
     return found
 
 
-def tcp_segment(end: Ends) -> tuple[Floats, Floats]:
+def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
     """Return the payload of a full segment and its other layer-1 bytes.
 
-    As the kernel of one end has them (TCP_INFO), else those of MTU 1500.
+    As the kernel of one end, `sent` or `received`, has them (TCP_INFO), else those of MTU 1500.
     """
-    payload, overhead = end.floats("mss_bytes"), end.floats("segment_overhead_bytes")
+    payload, overhead = flows[f"{end}_mss_bytes"], flows[f"{end}_segment_overhead_bytes"]
     return (
         np.where(or_zero(payload) == 0, TCP_SEGMENT_PAYLOAD, payload),
         np.where(or_zero(overhead) == 0, TCP_SEGMENT_OVERHEAD, overhead),
@@ -215,34 +221,34 @@ def per_second(amount: Floats, span_ns: Floats) -> Floats:
     return found
 
 
+def frames_per_second(flows: PhaseFlows, end: str) -> Floats:
+    """Return the frames/s of one end, `sent` or `received`, of each flow in its window."""
+    return per_second(flows[f"{end}_window_frames"], flows[f"{end}_window_ns"])
+
+
 def payload_bps(flows: PhaseFlows) -> Floats:
     """Return the flows' throughput: payload that their destinations verified in their windows."""
-    end = flows.destination
-    return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
+    return per_second(8.0 * flows["received_window_payload_bytes"], flows["received_window_ns"])
 
 
 def offered_payload_bps(flows: PhaseFlows) -> Floats:
     """Return the payload in bit/s that the sources sent in their windows."""
-    end = flows.source
-    return per_second(8.0 * end.floats("window_payload_bytes"), end.floats("window_ns"))
+    return per_second(8.0 * flows["sent_window_payload_bytes"], flows["sent_window_ns"])
 
 
 def delivered_line_bps(flows: PhaseFlows) -> Floats:
-    """Layer-1 bit/s that the destinations verified in their windows."""
-    end = flows.destination
-    return per_second(line_bits(flows, end), end.floats("window_ns"))
+    """Return the layer-1 bit/s that the destinations verified in their windows."""
+    return per_second(line_bits(flows, "received"), flows["received_window_ns"])
 
 
 def offered_line_bps(flows: PhaseFlows) -> Floats:
-    """Layer-1 bit/s that the sources really sent in their windows."""
-    end = flows.source
-    return per_second(line_bits(flows, end), end.floats("window_ns"))
+    """Return the layer-1 bit/s that the sources really sent in their windows."""
+    return per_second(line_bits(flows, "sent"), flows["sent_window_ns"])
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
     """Return what the load asked for: as much more than was offered as frames were intended."""
-    offered, sent = offered_line_bps(flows), flows.source.floats("frames")
-    said = flows.source.floats("intended")
+    offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
     found: Floats = np.where(or_zero(sent) == 0, offered, scaled)
@@ -264,33 +270,39 @@ def missing(offered: Floats, delivered: Floats, corrupted: Floats) -> Floats:
 def lost_frames(flows: PhaseFlows) -> Floats:
     """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
 
-    `frames` of a destination are distinct: each sequence number counts once, duplicates apart.
+    Frames of a destination are distinct: each sequence number counts once, duplicates apart.
     Unknown in a phase that was stopped: what was in flight was neither lost nor delivered.
     """
     if not flows.settled:
         return np.full(len(flows), np.nan)
-    sent, end = flows.source.floats("frames"), flows.destination
-    return missing(sent, end.floats("frames"), or_zero(end.floats("corrupted")))
+    return missing(flows["sent_frames"], flows["received_frames"], or_zero(flows["corrupted"]))
+
+
+def lost_messages(flows: PhaseFlows) -> Floats:
+    """Return the messages of each flow that were offered and did not arrive."""
+    if not flows.settled:
+        return np.full(len(flows), np.nan)
+    return missing(flows["sent_messages"], flows["received_messages"], np.zeros(len(flows)))
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
     """Lost frames of 100 offered."""
     with np.errstate(invalid="ignore"):  # of none offered none is lost
-        found: Floats = 100.0 * lost_frames(flows) / flows.source.floats("frames")
+        found: Floats = 100.0 * lost_frames(flows) / flows["sent_frames"]
     return found
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
     """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
-    more = flows.destination.floats("frames") - flows.source.floats("frames")
+    more = flows["received_frames"] - flows["sent_frames"]
     found: Floats = or_zero(np.maximum(more, 0.0))
     return found
 
 
 def host_drops(ports: Rows) -> Floats:
-    """By port: frames dropped inside the host: its receive ring, its queueing discipline.
+    """Return by port the frames dropped inside the host: receive ring, queue, driver.
 
-    Its driver. What is known counts, but 0 is only said when both are known.
+    What is known counts, but 0 is only said when both directions are known.
     """
     received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
     known = or_zero(received) + or_zero(sent)
@@ -298,19 +310,67 @@ def host_drops(ports: Rows) -> Floats:
     return found
 
 
+# --- columns of flows that follow from others ----------------------------------------------------
+
+
+def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
+    """Return a count that the destination keeps of frames; tcp sees none."""
+    return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
+
+
+def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
+    """Return what is read from the histograms of each flow."""
+    return lambda flows: np.array(
+        [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
+    )
+
+
+def _latency(kind: str, name: str) -> Callable[[PhaseFlows], Floats]:
+    return _of_times(lambda times: figure(kind, name, times.get(kind)))
+
+
+def _lost_probes(times: Times) -> float | None:
+    return times["round_trip"].lost if "round_trip" in times else None
+
+
+DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
+    "throughput": lambda flows: np.where(flows.window_off, np.nan, payload_bps(flows) / MEGA),
+    "every_throughput": lambda flows: payload_bps(flows) / MEGA,
+    "lost_frames": lost_frames,
+    "lost_messages": lost_messages,
+    "loss_percent": loss_percent,
+    "lost_probes": _of_times(_lost_probes),
+    **{name: _judged(name) for name in ("duplicated", "reordered", "late", "corrupted")},
+    "duplicated_messages": lambda flows: flows["duplicated"],
+    "reordered_messages": lambda flows: flows["reordered"],
+    "corrupted_bytes": lambda flows: flows["corrupted"],
+    **{key: _latency(kind, name) for key, (kind, name) in LATENCY_MEASURES.items()},
+}
+
+
+def flow_column(flows: PhaseFlows, name: str) -> Floats:
+    """Return what a measure's `flow` names: a column of the table, or of DERIVED."""
+    return DERIVED[name](flows) if name in DERIVED else flows[name]
+
+
+def port_column(ports: Rows, name: str) -> Floats:
+    """Return what a measure's `port` names: a column of the table, or the drops of hosts."""
+    return host_drops(ports) if name == "host_drops" else ports.floats(name)
+
+
 # --- by port -------------------------------------------------------------------------------------
 
 ByPort = dict[str, float | None]
 
 
-def lines_of(ports: Places[str], line_bps: Mapping[str, int]) -> Floats:
+def lines_of(ports: NameIndex[str], line_bps: Mapping[str, int]) -> Floats:
     """Return the line rate of each port; NaN where it is unknown."""
     found = np.array([*map(line_bps.get, ports.names)], dtype=np.float64)
     found[found == 0] = np.nan
     return found
 
 
-def sum_by_port(ports: Places[str], values: Floats) -> ByPort:
+def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
     """Sum values by the port of each; one with an unknown part is None."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
@@ -331,7 +391,7 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     `every`: rates in windows that were not as agreed, too.
     """
 
-    def percent(ports: Places[str], rates: Floats) -> ByPort:
+    def percent(ports: NameIndex[str], rates: Floats) -> ByPort:
         sums = np.bincount(ports.place, rates, len(ports.names))
         shares = 100.0 * sums / lines_of(ports, line_bps)
         return dict(zip(ports.names, observed(shares), strict=True))
@@ -340,11 +400,11 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
         rates if every else np.where(flows.window_off, np.nan, rates)
         for rates in (delivered_line_bps(flows), offered_line_bps(flows))
     )
-    made = flows.source.generates | ~flows.source.seen
-    once = ~flows.source.copies
+    made = flows.generates | ~flows.reported("source")
+    once = ~flows.has_role("copy")
 
     def by_source(rates: Floats, some: Bools) -> ByPort:
-        return percent(flows.ends("src").taken(some), rates[some])
+        return percent(flows.ends("src").select(some), rates[some])
 
     return PortShares(
         source=by_source(delivered, once),

@@ -228,7 +228,7 @@ def _says_intentions(result: PhaseResult) -> bool:
 
     What TCP intends is what the network lets it.
     """
-    intended = result.flows.source.floats("intended")
+    intended = result.flows["intended"]
     return transports.of(result.entry["transport"]).frames and bool((intended > 0).all())
 
 

@@ -19,7 +19,7 @@ from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
 from ..records.switch_counters import AFTER, BEFORE, compare_counters
-from . import scatter
+from .series import scatter_times
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
 
 # What records without sense raise where they are computed with; OSError is pyarrow's.
@@ -97,7 +97,7 @@ def gather(run: Run, directory: Path) -> Summary:
     """Return all of a results directory's tables, ready to be finished."""
     summary = Summary(run)
     feed(summary, directory)
-    summary.take_scatter(scatter.summarize(directory, run.trials))
+    summary.take_scatter(scatter_times(directory, run.trials))
     if run.superseded:
         summary.superseded = superseded(run, directory)
     summary.switch = compare_counters(run.switch_counters, directory)

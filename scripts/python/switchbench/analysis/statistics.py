@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..base.model import SCHEDULE, Repeats, Trial
 from ..records.document.series import StatisticEntry
+from ..records.document.trials import filled
 
 Floats = NDArray[np.float64]
 
@@ -279,28 +280,30 @@ class RepeatTable:
         found = interval(known, repeats.confidence, chosen=asked)
         doubt = self._doubt(repeats, values)
         by_steps = point.first.traffic == SCHEDULE
-        return {
-            "point": point.first.point,
-            "test": point.first.test,
-            "trials": point.trials,
-            "network": network,
-            "measure": STEP_MEASURE if by_steps else MEASURE,
-            "unit": "us" if by_steps else "Mbit/s",
-            "values": values,
-            "min_repeats": repeats.least,
-            "max_repeats": repeats.most,
-            "target_ci_width_percent": 100 * repeats.width if repeats.width is not None else None,
-            "confidence_percent": 100 * repeats.confidence,
-            "mean": None if found is None else found.mean,
-            "standard_deviation": None if found is None else found.deviation,
-            "ci_half_width": None if found is None else found.half_width,
-            "ci_low": None if found is None else found.low,
-            "ci_high": None if found is None else found.high,
-            "ci_width_percent": 100 * found.width
-            if found is not None and math.isfinite(found.width)
-            else None,
-            "autocorrelation": None if found is None else found.correlation,
-            "dependent": None if found is None else found.dependent,
-            "verdict": None if not asked else "inconclusive" if doubt else "conclusive",
-            "reason": doubt,
-        }
+        return filled(
+            StatisticEntry,
+            {key: getattr(found, name, None) for key, name in _INTERVAL.items()},
+            point=point.first.point,
+            test=point.first.test,
+            trials=point.trials,
+            network=network,
+            measure=STEP_MEASURE if by_steps else MEASURE,
+            unit="us" if by_steps else "Mbit/s",
+            values=values,
+            min_repeats=repeats.least,
+            max_repeats=repeats.most,
+            target_ci_width_percent=100 * repeats.width if repeats.width is not None else None,
+            confidence_percent=100 * repeats.confidence,
+            ci_width_percent=None
+            if found is None or math.isinf(found.width)
+            else 100 * found.width,
+            verdict=None if not asked else "inconclusive" if doubt else "conclusive",
+            reason=doubt,
+        )
+
+
+# Keys of the summary's statistics, and what an interval calls them.
+_INTERVAL = {
+    "mean": "mean", "standard_deviation": "deviation", "ci_half_width": "half_width",
+    "ci_low": "low", "ci_high": "high", "autocorrelation": "correlation", "dependent": "dependent",
+}  # fmt: skip

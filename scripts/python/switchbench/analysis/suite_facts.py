@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ..records.flows import Ends
-from ..records.rows import Floats
 from ..search.loads import TrialLoss
 from ..search.suites.declaration import PortFacts, TrialFacts
 from . import measures as m
@@ -26,8 +24,8 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     every = [result for result in told if result.entry["size_unit"] == "frame"]
     streams = [result.entry for result in told if result.entry["size_unit"] != "frame"]
     entries = [result.entry for result in every]
-    sent_fps = m.total([m.total(_fps(result.flows.source)) for result in every])
-    came_fps = m.total([m.total(_fps(result.flows.destination)) for result in every])
+    sent_fps = m.total([m.total(m.frames_per_second(result.flows, "sent")) for result in every])
+    came_fps = m.total([m.total(m.frames_per_second(result.flows, "received")) for result in every])
     offered = m.total_int(entry["offered_frames"] for entry in entries)
     lost = [entry["lost_frames"] for entry in entries if entry["lost_frames"] is not None]
     whole = all(result.entry["state"] == "complete" for result in told)
@@ -69,11 +67,6 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
     )
 
 
-def _fps(end: Ends) -> Floats:
-    """Frames/s of one end of each flow in its window."""
-    return m.per_second(end.floats("window_frames"), end.floats("window_ns"))
-
-
 def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
     """Return the facts of each port that frames were for.
 
@@ -83,10 +76,10 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
     for result in results:
         flows = result.flows
         places = flows.ends("dst")
-        sent = m.sum_by_port(places, m.or_zero(flows.source.floats("frames")))
+        sent = m.sum_by_port(places, m.or_zero(flows["sent_frames"]))
         lost = m.sum_by_port(places, m.or_zero(m.lost_frames(flows)))
-        rates = m.sum_by_port(places, _fps(flows.destination))
-        offered = m.sum_by_port(places, _fps(flows.source))
+        rates = m.sum_by_port(places, m.frames_per_second(flows, "received"))
+        offered = m.sum_by_port(places, m.frames_per_second(flows, "sent"))
         for port, rate in rates.items():
             came = None if rate is None else m.least((rate, offered.get(port)))
             found[port] = PortFacts(
@@ -98,9 +91,9 @@ def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
 def _offered_part(results: Iterable[PhaseResult]) -> float:
     parts = []
     for result in results:
-        places, source = result.flows.ends("src"), result.flows.source
-        sent = m.sum_by_port(places, m.or_zero(source.floats("frames")))
-        asked = m.sum_by_port(places, m.or_zero(source.floats("intended")))
+        flows, places = result.flows, result.flows.ends("src")
+        sent = m.sum_by_port(places, m.or_zero(flows["sent_frames"]))
+        asked = m.sum_by_port(places, m.or_zero(flows["intended"]))
         parts += [(sent[port] or 0.0) / count for port, count in asked.items() if count]
     return min([1.0, *parts])
 
@@ -110,7 +103,7 @@ def _late_frames(results: Iterable[PhaseResult]) -> list[int]:
     found: dict[tuple[int, str], float] = {}
     for network, result in enumerate(results):
         places = result.flows.ends("src")
-        late = m.or_zero(result.flows.source.floats("late_frames"))
+        late = m.or_zero(result.flows["late_frames"])
         for number, frames in zip(places.place.tolist(), late.tolist(), strict=True):
             port = network, places.names[number]
             found[port] = max(found.get(port, 0.0), frames)
@@ -123,8 +116,8 @@ def _learned_late(results: Iterable[PhaseResult]) -> bool:
     More than one of a hundred was late.
     """
     for result in results:
-        announced = np.nansum(result.flows.source.floats("frames"))
-        late = np.nansum(result.flows.destination.floats("learning_late"))
+        announced = np.nansum(result.flows["sent_frames"])
+        late = np.nansum(result.flows["learning_late"])
         if late > LATE_SHARE * announced:
             return True
     return False
@@ -138,19 +131,18 @@ def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:
     """
     gaps_ns = []
     for result in results:
-        source, destination = result.flows.source, result.flows.destination
-        lost_last = source.floats("frames") - destination.floats("numbers")
-        unclear = lost_last + destination.floats("reordered")
+        flows = result.flows
+        unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
         if not len(unclear) or not (unclear == 0).all():
             return None
-        gaps_ns.append(float(destination.floats("gap_ns").max()))
+        gaps_ns.append(float(flows["gap_ns"].max()))
     return max(gaps_ns) / 1e9
 
 
 def _silent_s(results: Iterable[PhaseResult]) -> float | None:
     """For how long at the end of its traffic nothing came of a flow, the longest."""
-    ends = [(result.flows.source, result.flows.destination) for result in results]
-    times = [sent.floats("last_run_ns") - came.floats("last_run_ns") for sent, came in ends]
+    every = [result.flows for result in results]
+    times = [flows["sent_last_run_ns"] - flows["received_last_run_ns"] for flows in every]
     longest = max((float(each.max(initial=0.0)) for each in times), default=0.0)
     return None if any(np.isnan(each).any() for each in times) else longest / 1e9
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..base import format
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.collector import Moment, PhaseRows
+from ..records.collector import Moment
 from ..records.directory import SCHEMA
 from ..records.document.series import ScatterTimes
 from ..records.document.summary import (
@@ -32,19 +32,23 @@ from ..records.document.summary import (
 )
 from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.expected import Expected
-from ..records.flows import PhaseRecords, by_network
 from ..records.record_forms import DamagedRecord, Record
-from ..records.rows import PhaseKey, Rows
+from ..records.rows import PhaseKey, PhaseRows, by_network
 from ..search.suites.declaration import TrialFacts
-from . import scatter, sweep
+from . import series
 from .above_line import above_line, windows_above_line
-from .entries import PhaseContext, plan_entry, repeat_value, rounded, trial_words
-from .executions import ExecutionTable
-from .judge import Judge
+from .judge import Judge, exit_status, left_out, nothing_judged, overall
 from .located import Locator
 from .measures import PhaseResult, or_zero
-from .overall import exit_status, left_out, nothing_judged, overall
-from .phase_results import PhaseResults, contradiction, surplus
+from .phases import (
+    PhaseResults,
+    contradiction,
+    plan_entry,
+    repeat_value,
+    rounded,
+    surplus,
+    trial_words,
+)
 from .ports import PortTable
 from .statistics import RepeatTable
 from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts
@@ -124,9 +128,9 @@ class Summary:
         judged = [trial for trial in run.trials if not trial.locating]
         self._judge = Judge(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
-        self._sweep = sweep.SweepTable(self._trials)
-        self._computing = scatter.ComputeTable()
-        self._executions = ExecutionTable(self._trials)
+        self._sweep = series.SweepTable(self._trials)
+        self._computing = series.ComputeTable()
+        self._executions = series.ExecutionTable(self._trials)
         self._scatter: list[ScatterTimes] = []
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
@@ -190,8 +194,9 @@ class Summary:
             self._sweep.add(key, records.times)
             self._executions.add(key, records.executions)
             if records.has_flows:
-                context = PhaseContext(trial.of(part.network), part, key)
-                results.append(self._result(context, trial, place, records, nodes, open_trial))
+                result = self._results.result(trial.of(part.network), part, key, records, nodes)
+                results.append(result)
+                self._take_result(trial, place, result, open_trial)
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
@@ -266,7 +271,7 @@ class Summary:
             "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
             "messages": {
                 "curves": curves,
-                "crossovers": list(sweep.crossovers(curves)),
+                "crossovers": list(series.crossovers(curves)),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self._scatter],
                 "concurrent_computation": self._computing.summary(self._run.trials),
             },
@@ -361,21 +366,15 @@ class Summary:
         for key in [key for key, one in self._open.items() if one.ended.keys() >= self._nodes]:
             self._close_trial(key)
 
-    def _result(
-        self,
-        context: PhaseContext,
-        trial: Trial,
-        place: int,
-        records: PhaseRecords,
-        nodes: Rows,
-        open_trial: OpenTrial,
-    ) -> PhaseResult:
-        """Return what a phase amounts to in one network, the `place`th of its trial's."""
-        key = context.key
+    def _take_result(
+        self, trial: Trial, place: int, result: PhaseResult, open_trial: OpenTrial
+    ) -> None:
+        """Take what a phase amounts to in one network, the `place`th of its trial's."""
+        key = result.key
         with np.errstate(all="ignore"):  # what is beyond a float is not observed
-            result = self._results.result(context, records, nodes)
-            self._ports.add(result, context.trial.transport)
-            self.locator.add(result, context.trial)
+            own = trial.of(key.network)
+            self._ports.add(result, own.transport)
+            self.locator.add(result, own)
             if not trial.locating:
                 self._judge.add(result)
             if trial.search is not None:
@@ -395,7 +394,6 @@ class Summary:
         self._entries.append(result.entry)
         ours = (key.trial, key.repeat)
         self._flows_seen[ours] = self._flows_seen.get(ours, 0) + len(result.every)
-        return result
 
     def _close_trial(self, key: tuple[int, int]) -> None:
         open_trial = self._open.pop(key)
@@ -404,7 +402,7 @@ class Summary:
         for part in trial.parts:
             entries = sorted(open_trial.entries.get(part.network, []), key=_ORDER)
             if entries:
-                plan = plan_entry(trial.of(part.network), part, entries, open_trial.ended)
+                plan = plan_entry(trial, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._judge.add_plan(key, plan, entries)
                 self._repeats.add(trial, part.network, self._value(trial, plan, entries))

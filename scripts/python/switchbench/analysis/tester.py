@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..records.document.trials import TesterLimitEntry
-from ..records.flows import Ends, PhaseFlows
-from ..records.rows import Bools, Floats, Rows
+from ..records.rows import Bools, Floats, PhaseFlows, Rows
 from . import measures as m
 from .loss_location import lost_in_network
-from .oversubscribed import MORE
 
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
 SHORT_SHARE_LAB = 0.03
@@ -25,6 +23,7 @@ LATE_MS = 5.0  # after the agreed start
 WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
 COMPUTES_ALONE_MS = 500.0  # ALONE_NS of engine/phase/phase_template.c
 SOME_RANK = "a rank"  # late, and no record says which
+MORE = 1.005  # than the line: clocks differ, and senders catch up in a window
 BOTH_WAYS = 0.5  # of the share that a slow link does not take, so much at least it loses
 PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
 
@@ -98,7 +97,7 @@ def explains_all(result: m.PhaseResult) -> bool:
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
     """Return the flows of which an end's window is not as long as the agreed one."""
-    off = [_off(end, window_s) > WINDOW_SHARE for end in (flows.source, flows.destination)]
+    off = [_off(flows, end, window_s) > WINDOW_SHARE for end in ("sent", "received")]
     found: Bools = off[0] | off[1]
     return found
 
@@ -193,10 +192,10 @@ def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall
 
     TCP sends less than intended because the network tells it to: only frames are judged so.
     """
-    sent, intended = flows.source.floats("frames"), flows.source.floats("intended")
-    judged = flows.source.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
-    ports = flows.ends("src").taken(judged)
-    octets = m.or_zero(flows.source.floats("frame_bytes"))
+    sent, intended = flows["sent_frames"], flows["intended"]
+    judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
+    ports = flows.ends("src").select(judged)
+    octets = m.or_zero(flows["sent_frame_bytes"])
     asked, left, size = (m.sum_by_port(ports, each[judged]) for each in (intended, sent, octets))
     found = {}
     for port, frames in left.items():
@@ -217,7 +216,7 @@ def _lost_percents(flows: PhaseFlows, lines: Mapping[str, int]) -> dict[str, flo
     sent, lost, offered_bps = (
         m.sum_by_port(ends, m.or_zero(each))
         for each in (
-            flows.source.floats("frames"),
+            flows["sent_frames"],
             m.lost_frames(flows),
             m.offered_line_bps(flows),
         )
@@ -250,17 +249,17 @@ def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
 def _windows(flows: PhaseFlows, window_s: float | None) -> dict[str, float]:
     """By port, in percent."""
     off: dict[str, float] = {}
-    for name, end in (("src", flows.source), ("dst", flows.destination)):
-        shares, ports = _off(end, window_s), flows.ends(name)
+    for name, end in (("src", "sent"), ("dst", "received")):
+        shares, ports = _off(flows, end, window_s), flows.ends(name)
         for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
             port = ports.names[ports.place[flow]]
             off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
     return off
 
 
-def _off(end: Ends, window_s: float | None) -> Floats:
-    """By what share each window differs; 0 where that is not known."""
+def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
+    """Return by what share each window of an end differs; 0 where that is not known."""
     if not window_s:
-        return np.zeros(len(end.seen))
-    found: Floats = m.or_zero(np.abs(end.floats("window_ns") / (1e9 * window_s) - 1.0))
+        return np.zeros(len(flows))
+    found: Floats = m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
     return found

@@ -17,7 +17,7 @@ from ..base.model import Run
 from ..records.directory import CONFIGURATION, PLAN, SUMMARY
 from ..records.document.summary import NOTHING_LOCATED, ElementEntry, LocationEntry, NextTestEntry
 from ..records.plan_file import read_plan
-from ..records.store import finish, has_tables, refuse_old_form
+from ..records.store import cut_streams, finish, has_tables, refuse_old_form
 from ..render.terminal.console import make_console
 from ..render.terminal.grid import heading, listed, say
 from ..topology import topology
@@ -65,12 +65,13 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
     if not has_tables(directory):
         return NOTHING_LOCATED
     try:
-        return gather(run, directory).locator.location()
+        found = gather(run, directory).locator.location()
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise ConfigurationError(
             f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}"
         ) from None
+    return {**found, "problems": [*found["problems"], *cut_streams(directory)]}
 
 
 def _with_topology(run: Run, file: Path) -> Run:

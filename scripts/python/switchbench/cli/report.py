@@ -10,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..analysis import sealing
 from ..analysis.data import Measured
-from ..analysis.verdict import manifest
 from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, replace_bytes
 from ..render.report import build, export
@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
     program = export.find_browser() if args.figures else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
-    if inside and manifest.is_signed(args.directory):
+    if inside and sealing.is_signed(args.directory):
         raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")
     measured = Measured.load(args.directory)
     report = build.make(measured)
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
         for path in written:
             print(path)
     if inside:
-        manifest.renew(args.directory)
+        sealing.renew(args.directory)
     for sentence in report.damage:
         print(f"switchbench: {sentence}", file=sys.stderr)
     return ConfigurationError.status if report.damage else 0

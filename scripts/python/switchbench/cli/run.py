@@ -18,11 +18,10 @@ from pathlib import Path
 import yaml
 
 from .. import __version__
+from ..analysis import sealing
 from ..analysis.remake import elsewhere, gather
+from ..analysis.sealing import changed_clauses, fix_clauses, write_record
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
-from ..analysis.verdict import signature
-from ..analysis.verdict.record import write_record
-from ..analysis.verdict.seal import changed_clauses, fix_clauses
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.model import Run
@@ -142,7 +141,7 @@ def main(args: argparse.Namespace) -> int:
     if args.locate:
         run = replace(run, locate_s=args.budget)
     if args.sign is not None:
-        signature.try_key(args.sign)
+        sealing.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
     if args.conf is None and begun is None and not args.quiet:
         made = document_of(request(args)).data

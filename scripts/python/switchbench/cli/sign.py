@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..analysis import sealing
 from ..analysis.summary import NOT_ENDED
-from ..analysis.verdict import manifest, signature
 from ..base.errors import ConfigurationError
 from ..records.directory import SUMMARY, load_summary
 
@@ -23,15 +23,15 @@ def main(args: argparse.Namespace) -> int:
     directory = args.directory
     if NOT_ENDED in load_summary(directory)["errors"]:
         raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
-    signature.try_key(args.key)
-    if manifest.is_signed(directory):
+    sealing.try_key(args.key)
+    if sealing.is_signed(directory):
         raise ConfigurationError(
-            f"{directory} is signed already: {manifest.SIGNATURE}; move that away to sign again"
+            f"{directory} is signed already: {sealing.SIGNATURE}; move that away to sign again"
         )
-    if (directory / manifest.MANIFEST).exists():
-        sealed = manifest.load(directory)
-        changed = list(manifest.differences(directory, sealed))
+    if (directory / sealing.MANIFEST).exists():
+        sealed = sealing.load(directory)
+        changed = list(sealing.differences(directory, sealed))
         if changed:
             raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
-    print(signature.sign(directory, args.key))
+    print(sealing.sign(directory, args.key))
     return 0

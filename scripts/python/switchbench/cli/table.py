@@ -12,9 +12,10 @@ from typing import Any
 
 from rich.console import Console
 
+from ..analysis import sealing
 from ..analysis.remake import remade
+from ..analysis.sealing import write_record
 from ..analysis.summary import NOT_ENDED
-from ..analysis.verdict.record import write_record
 from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, SUMMARY, load_summary, replace_json
 from ..records.document.schema import checked
@@ -91,6 +92,7 @@ def main(args: argparse.Namespace) -> int:
 
     if args.again:
         begun = load_summary(args.directory)
+        sealing.refuse_missing(args.directory)
         summary = remade(read_plan(args.directory), args.directory, begun, keep=True)
         checked(summary, args.directory / SUMMARY)  # what no record says is as it was
         replace_json(args.directory / SUMMARY, summary)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..analysis.data import Measured
-from ..analysis.verdict.verify import VerifyCheck, VerifyOptions, verify
+from ..analysis.verify import VerifyCheck, VerifyOptions, verify
 from ..base.errors import ConfigurationError
 from ..records.directory import REPORT
 from ..render.report import build

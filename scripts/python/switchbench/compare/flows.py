@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.columns import FlowColumns
-from ..analysis.data import plan_key
+from ..analysis.data import FlowColumns, plan_key
 from ..analysis.statistics import Floats
 from ..base import format
 from ..records.directory import SUMMARY

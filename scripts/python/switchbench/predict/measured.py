@@ -18,9 +18,8 @@ from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
 from ..records.directory import SUMMARY, load_summary
 from ..records.document.schema import checked
-from ..records.flows import PhaseFlows, by_network
 from ..records.record_forms import Record
-from ..records.rows import PhaseKey
+from ..records.rows import PhaseFlows, PhaseKey, by_network
 from ..records.store import Tables
 from ..topology.fabric.routes import Rates
 from .predictor import Pair, Place, Predictor, recorded_flows

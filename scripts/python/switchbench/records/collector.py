@@ -7,18 +7,17 @@ phase or trial that all nodes have ended. So the rows of a run fit together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.model import Run
 from .latency import Histogram
 from .record_forms import DamagedRecord, Record
-from .rows import NOTHING, Rows
+from .rows import EXECUTION, PhaseRows, Rows
 from .schema import BY_PHASE, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check
-EXECUTION = "execution"  # the kind of times of a rank's repetitions
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
 Row = dict[str, Any]
@@ -37,18 +36,6 @@ _PER_PHASE = frozenset(
 _BESIDE = ("misdelivered-flow",)  # events that a phase's result is made of
 _ORDERED = _PER_PHASE.union(_BESIDE, ("trial",))
 _LIVE = frozenset(("progress", "samples"))  # for the screen, and for a table of their own
-
-
-@dataclass(frozen=True)
-class PhaseRows:
-    """All that nodes told of one phase: rows by table."""
-
-    moment: Moment
-    tables: Mapping[str, Rows]
-
-    def rows(self, table: str) -> Rows:
-        """Return the rows of one table; none where it has none."""
-        return self.tables.get(table, NOTHING)
 
 
 @dataclass

@@ -8,8 +8,8 @@ says of others is no part of a result.
 from __future__ import annotations
 
 from ..base.model import Run, Trial
-from .collector import PhaseRows
 from .record_forms import DamagedRecord, Record
+from .rows import PhaseRows
 
 # Which end of a flow a record is of, and so which node has to have written it.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times

@@ -11,7 +11,7 @@ and pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from ..base.errors import ConfigurationError, printable
-from .schema import columns_of, flow_side
+from .schema import ResultColumn, columns_of, flow_side
 
 Record = dict[str, Any]  # as one of the forms below has it
 
@@ -44,170 +44,54 @@ BUCKETS = rf"^(?:{_INDEX}:\d{{1,18}}(?: |$))*$"
 Buckets = Annotated[str, Field(pattern=BUCKETS)]
 Displaced = Annotated[str, Field(pattern=r"^(?:-?\d{1,2}:\d{1,18}(?: |$))*$")]
 
-MaybeCount = Count | None
-MaybeWhole = Whole | None
-MaybeFigure = Figure | None
-MaybeText = Text | None
-
-
-class NodeRecord(TypedDict):
-    """What any record of a node has."""
-
-    type: str
-    node: Name
-
-
-class _OfTrial(NodeRecord):
-    trial: Number
-    repeat: NotRequired[Repeat | None]
-
-
-class _OfPhase(_OfTrial):
-    phase: Phase
-
-
-class _OfNetwork(_OfPhase):
-    network: Name
-
-
-class HelloRecord(NodeRecord):
-    """A node that has started."""
-
-    protocol: NotRequired[Whole]
-    version: NotRequired[MaybeText]
-    host: NotRequired[MaybeText]
-    boot: NotRequired[MaybeText]
-    control: Text
-    key: Text
-    cpus: NotRequired[MaybeCount]
-    workers: NotRequired[MaybeCount]
-    worker: NotRequired[MaybeText]
-    cores: NotRequired[list[Count] | None]
-
-
-class PortOpenRecord(NodeRecord):
-    """A port that is open."""
-
-    port: Name
-    transport: Name
-    network: NotRequired[Name]
-    driver: NotRequired[MaybeText]
-    mac: NotRequired[MaybeText]
-    ipv4: NotRequired[MaybeText]
-    ipv6: NotRequired[MaybeText]
-    link_bps: NotRequired[MaybeCount]
-    line_rate_bps: NotRequired[MaybeCount]
-    frame_max: NotRequired[MaybeCount]
-    numa: NotRequired[MaybeCount]
-    queues: NotRequired[MaybeCount]
-    cores: NotRequired[list[Count] | None]
-    core_fps: NotRequired[MaybeFigure]
-    offloads: NotRequired[MaybeText]
-    mtu: NotRequired[MaybeCount]
-    congestion: NotRequired[MaybeText]
-    rdma: NotRequired[MaybeText]
-    link_layer: NotRequired[MaybeText]
-    gid: NotRequired[MaybeText]
-    gid_index: NotRequired[MaybeCount]
-
-
-class ReadyRecord(NodeRecord):
-    """A node that is ready."""
-
-    clock: NotRequired[MaybeText]
-    clock_reason: NotRequired[MaybeText]
-    clock_id: NotRequired[MaybeText]
-    clock_offset_ns: NotRequired[MaybeWhole]
-    clock_bound_ns: NotRequired[MaybeCount]
-    wall_clock_offset_ns: NotRequired[MaybeWhole]
-
-
-class ClockRecord(_OfPhase):
-    """A clock's offset, learned later."""
-
-    clock: NotRequired[MaybeText]
-    offset_ns: NotRequired[MaybeWhole]
-    shift_ns: NotRequired[MaybeWhole]
-    bound_ns: NotRequired[MaybeCount]
-
-
-class TimesRecord(NodeRecord):
-    """A histogram, or a part of one."""
-
-    kind: Name
-    count: Count
-    sum_ns: Count
-    min_ns: NotRequired[MaybeCount]
-    max_ns: NotRequired[MaybeCount]
-    overflow: NotRequired[MaybeCount]
-    lost: NotRequired[MaybeCount]
-    bound_ns: NotRequired[MaybeCount]
-    part: NotRequired[MaybeCount]
-    buckets: NotRequired[Buckets | None]
-
-
-class FlowTimesRecord(_OfNetwork, TimesRecord):
-    """Times of a flow."""
-
-    src: Name
-    dst: Name
-
-
-class ExecutionRecord(_OfNetwork):
-    """Repetitions of a rank."""
-
-    rank: Name
-    repetitions: Count
-    batches: Count
-    verified: NotRequired[MaybeCount]
-    sum_ns: Count
-    min_ns: NotRequired[MaybeCount]
-    max_ns: NotRequired[MaybeCount]
-    part: NotRequired[MaybeCount]
-    buckets: NotRequired[Buckets | None]
-
-
+_KINDS: dict[str, Any] = {
+    "name": Name,
+    "text": Text,
+    "count": Count,
+    "whole": Whole,
+    "number": Figure,
+    "flag": bool,
+    "counts": list[Count],
+}
+_TRIAL = {"trial": Number, "repeat": NotRequired[Repeat | None]}
+_PHASE = {**_TRIAL, "phase": Phase}
+_NETWORK = {**_PHASE, "network": Name}
+_ENDS = {"src": Name, "dst": Name}
 _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
 _Rate = Annotated[tuple[Name, Figure | None, Figure | None, Figure | None], Field(strict=False)]
 
 
-class IntervalRecord(_OfNetwork):
-    """Interval results of flows."""
+def _form(must: Mapping[str, Any], **may: str | Iterable[str]) -> Any:
+    """Return the form of a record: keys that it must have, and by kind those that it may have.
 
-    dst: Name
-    from_ms: Figure
-    at_ms: list[Figure]
-    flows: list[_Span]
-
-
-class ProgressRecord(_OfPhase):
-    """Payload so far, for the live screen."""
-
-    step: NotRequired[MaybeText]
-    offered_bps: NotRequired[MaybeFigure]
-    delivered_bps: NotRequired[MaybeFigure]
-    ports: NotRequired[list[_Rate] | None]
+    What it may have, it may have as null.
+    """
+    more = {
+        key: NotRequired[_KINDS[kind] | None]
+        for kind, keys in may.items()
+        for key in (keys.split() if isinstance(keys, str) else keys)
+        if key not in must and key != "node"
+    }
+    return TypedDict("Record", {"type": str, "node": Name, **more, **must})  # type: ignore[operator]
 
 
-class ReorderRecord(_OfNetwork):
-    """Order of a flow's frames."""
-
-    src: Name
-    dst: Name
-    reordered: Count
-    extent_sum: Count
-    extent_max: Count
-    three_reordered: Count
-    displaced: NotRequired[Displaced | None]
+def _by_kind(columns: Iterable[tuple[str, ResultColumn]]) -> dict[str, list[str]]:
+    """Return the keys of a record that becomes a row, by the kind of their columns."""
+    found: dict[str, list[str]] = {}
+    for key, column in columns:
+        found.setdefault(column.kind, []).append(key)
+    return found
 
 
-class StrayRecord(_OfNetwork):
-    """Frames of no flow of the phase."""
+def _row_of(table: str) -> dict[str, list[str]]:
+    return _by_kind((name, one) for name, one in columns_of(table).items() if not one.key)
 
-    port: Name
-    src: Name | None
-    dst: Name | None
-    frames: Count
+
+_FLOW = [
+    (key, columns_of("flows")[name])
+    for side in ("source", "destination")
+    for key, name in flow_side(side).items()
+]
 
 
 class _Computed(TypedDict):
@@ -218,130 +102,73 @@ class _Computed(TypedDict):
     piece_max_ns: Count
 
 
-class ComputeRecord(_OfPhase):
-    """Concurrent computation of a node."""
-
-    share: Figure
-    compute_only: _Computed
-    concurrent: _Computed
-
-
-class TrialRecord(_OfTrial):
-    """A node's part in a trial."""
-
-    elapsed_ns: NotRequired[MaybeWhole]
-    state: NotRequired[MaybeText]
-
-
-class UnreachableRecord(_OfTrial):
-    """Flows that the connectivity check found broken."""
-
-    src: Name
-    dst: Name
-    received: NotRequired[MaybeCount]
-    sent: NotRequired[MaybeCount]
-
-
-class EventRecord(NodeRecord):
-    """An event at a node."""
-
-    kind: NotRequired[MaybeText]
-    port: NotRequired[Name | None]
-    text: NotRequired[MaybeText]
-
-
-class ErrorRecord(NodeRecord):
-    """Why a node could not go on."""
-
-    text: NotRequired[MaybeText]
-    status: NotRequired[Whole | None]
-
-
-class MissingRecord(NodeRecord):
-    """Nodes that others miss."""
-
-    missing_node: NotRequired[MaybeText]
-    barrier: NotRequired[MaybeCount]
-    text: NotRequired[MaybeText]
-    status: NotRequired[Whole | None]
-
-
-class ByeRecord(NodeRecord):
-    """A node that has ended."""
-
-    dropped_datagrams: NotRequired[MaybeCount]
-    dropped_records: NotRequired[MaybeCount]
-
-
-class SamplesRecord(_OfNetwork):
-    """Single times of messages."""
-
-    rank: Count
-    data: str
-
-
-_KINDS: dict[str, Any] = {
-    "count": MaybeCount,
-    "whole": MaybeWhole,
-    "number": MaybeFigure,
-    "text": MaybeText,
-    "flag": bool | None,
-}
-
-
-def _row_form(name: str, base: Any, columns: Mapping[str, str], **more: Any) -> Any:
-    """Return the form of a record that becomes a row: each key is of the kind of its column."""
-    keys = {
-        key: NotRequired[_KINDS[kind]]
-        for key, kind in columns.items()
-        if key not in base.__annotations__
-    }
-    return TypedDict(name, {**base.__annotations__, **keys, **more})  # type: ignore[operator]
-
-
-def _kinds(table: str, *sides: str) -> dict[str, str]:
-    """Return the kinds of a table's columns by the keys of records."""
-    known = columns_of(table)
-    if sides:
-        return {key: known[name].kind for side in sides for key, name in flow_side(side).items()}
-    return {name: column.kind for name, column in known.items() if not column.key}
-
+_HISTOGRAM = {"count": "min_ns max_ns overflow lost bound_ns part"}
 
 _FORMS: dict[str, Any] = {
-    "hello": HelloRecord,
-    "port-open": PortOpenRecord,
-    "ready": ReadyRecord,
-    "clock": ClockRecord,
-    "flow": _row_form(
-        "FlowRecord",
-        _OfNetwork,
-        _kinds("flows", "source", "destination"),
-        side=Literal["source", "destination"],
-        src=Name,
-        dst=Name,
-        role=NotRequired[Literal["generate", "forward", "copy"] | None],
-        measures=NotRequired[dict[Name, Figure] | None],
+    "hello": _form(
+        {"control": Text, "key": Text, "protocol": NotRequired[Whole]},
+        text="version host boot worker", count="cpus workers", counts="cores",
     ),
-    "port": _row_form("PortRecord", _OfNetwork, _kinds("ports"), port=Name),
-    "histogram": FlowTimesRecord,
-    "execution": ExecutionRecord,
-    "interval": IntervalRecord,
-    "progress": ProgressRecord,
-    "reorder": ReorderRecord,
-    "misdelivered-flow": StrayRecord,
-    "phase": _row_form("PhaseRecord", _OfPhase, _kinds("phases")),
-    "compute": ComputeRecord,
-    "trial": TrialRecord,
-    "unreachable": UnreachableRecord,
-    "event": EventRecord,
-    "error": ErrorRecord,
-    "missing": MissingRecord,
-    "bye": ByeRecord,
-    "samples": SamplesRecord,
-}
+    "port-open": _form(
+        {"port": Name, "transport": Name, "network": NotRequired[Name]},
+        text="driver mac ipv4 ipv6 offloads congestion rdma link_layer gid",
+        count="link_bps line_rate_bps frame_max numa queues mtu gid_index", counts="cores",
+        number="core_fps",
+    ),
+    "ready": _form(
+        {}, text="clock clock_reason clock_id", whole="clock_offset_ns wall_clock_offset_ns",
+        count="clock_bound_ns",
+    ),
+    "clock": _form(_PHASE, text="clock", whole="offset_ns shift_ns", count="bound_ns"),
+    "flow": _form(
+        {
+            **_NETWORK, **_ENDS,
+            "side": Literal["source", "destination"],
+            "role": NotRequired[Literal["generate", "forward", "copy"] | None],
+            "measures": NotRequired[dict[Name, Figure] | None],
+        },
+        **_by_kind(_FLOW),
+    ),
+    "port": _form({**_NETWORK, "port": Name}, **_row_of("ports")),
+    "phase": _form(_PHASE, **_row_of("phases")),
+    "histogram": _form(
+        {**_NETWORK, **_ENDS, "kind": Name, "count": Count, "sum_ns": Count,
+         "buckets": NotRequired[Buckets | None]},
+        **_HISTOGRAM,
+    ),
+    "execution": _form(
+        {**_NETWORK, "rank": Name, "repetitions": Count, "batches": Count, "sum_ns": Count,
+         "buckets": NotRequired[Buckets | None]},
+        count="verified min_ns max_ns part",
+    ),
+    "interval": _form(
+        {**_NETWORK, "dst": Name, "from_ms": Figure, "at_ms": list[Figure], "flows": list[_Span]}
+    ),
+    "progress": _form(
+        {**_PHASE, "ports": NotRequired[list[_Rate] | None]},
+        text="step", number="offered_bps delivered_bps",
+    ),
+    "reorder": _form(
+        {**_NETWORK, **_ENDS, "reordered": Count, "extent_sum": Count, "extent_max": Count,
+         "three_reordered": Count, "displaced": NotRequired[Displaced | None]}
+    ),
+    "misdelivered-flow": _form(
+        {**_NETWORK, "port": Name, "src": Name | None, "dst": Name | None, "frames": Count}
+    ),
+    "compute": _form(
+        {**_PHASE, "share": Figure, "compute_only": _Computed, "concurrent": _Computed}
+    ),
+    "trial": _form(_TRIAL, whole="elapsed_ns", text="state"),
+    "unreachable": _form({**_TRIAL, **_ENDS}, count="received sent"),
+    "event": _form({}, text="kind text", name="port"),
+    "error": _form({}, text="text", whole="status"),
+    "missing": _form({}, text="missing_node text", count="barrier", whole="status"),
+    "bye": _form({}, count="dropped_datagrams dropped_records"),
+    "samples": _form({**_NETWORK, "rank": Count, "data": str}),
+}  # fmt: skip
 TYPES = frozenset(_FORMS)  # that this version knows
-for _form in (*_FORMS.values(), _Computed):
-    _form.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
+for _one in (*_FORMS.values(), _Computed):
+    _one.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
 
 
 class DamagedRecord(ConfigurationError):

@@ -26,12 +26,12 @@ from pydantic_core import from_json, to_json
 
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run
-from .collector import PhaseData, PhaseRows
+from .collector import PhaseData
 from .directory import LineFile
 from .latency import BUCKETS
 from .plan_file import write_plan
 from .record_forms import DamagedRecord, Record
-from .rows import Rows
+from .rows import PhaseRows, Rows
 from .schema import (
     BY_PHASE,
     FORM,
@@ -465,7 +465,7 @@ class Tables:
                     number,
                     Rows.from_arrow(self._files[name].group(number), name),
                 )
-            parts.append(self._loaded[name][1].taken(slice(start, end)))
+            parts.append(self._loaded[name][1].select(slice(start, end)))
         return Rows.joined(parts, name)
 
 

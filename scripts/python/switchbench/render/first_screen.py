@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
-from ..analysis.overall import counts_words
+from ..analysis.judge import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
 from ..base.transports import Way

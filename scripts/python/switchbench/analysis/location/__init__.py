@@ -4,14 +4,17 @@
 from .facts import (
     Element,
     IntervalRows,
+    Location,
     Misdelivered,
+    NextTest,
     Observations,
+    Oversubscription,
     Paths,
     PhaseFacts,
+    Suspect,
     table_route,
 )
 from .inference import locate
-from .suspects import Location, NextTest, Oversubscription, Suspect
 
 __all__ = [
     "Element",

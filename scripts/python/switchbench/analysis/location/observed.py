@@ -19,9 +19,8 @@ import numpy as np
 
 from ...base import transports
 from ...base.model import WAITING, Trial
-from ...records.flows import Pair
 from ...records.record_forms import Record
-from ...records.rows import PhaseKey
+from ...records.rows import Pair, PhaseKey
 from .. import measures as m
 from ..loss_location import HostLoss, without_hosts
 from ..tester import SOME_RANK
@@ -90,7 +89,7 @@ class ObservationTable:
         every = bool(limited) and (SOME_RANK in limited or (self._lab and not transport.frames))
         ends = [np.isin(end, self._known(limited)) for end in (src, dst)]
         columns["limited"] = ends[0] | ends[1] | every | flows.window_off
-        retransmitted = flows.source.floats("retransmitted_segments")
+        retransmitted = flows["retransmitted_segments"]
         columns["retransmitted"] = retransmitted if not np.isnan(retransmitted).all() else None
         phase = _Phase(self._facts(result, trial, transport.frames, limited), columns)
         if transport.frames:
@@ -171,13 +170,13 @@ class ObservationTable:
         flows = result.flows
         lost, losses = without_hosts(result)
         self.host_losses += [(result.key, loss) for loss in losses]
-        sent, delivered = (end.floats("frames").copy() for end in (flows.source, flows.destination))
+        sent, delivered = flows["sent_frames"].copy(), flows["received_frames"].copy()
         wrong = np.isnan(lost) | (m.surplus_frames(flows) > 0) | ~flows.whole
         for column in (sent, delivered, lost):
             column[wrong] = np.nan
         found: dict[str, Any] = {"sent": sent, "delivered": delivered, "lost": lost}
         for name in ("duplicated", "reordered", "corrupted"):
-            said = m.or_zero(flows.destination.floats(name))
+            said = m.or_zero(flows[name])
             found[name] = said if said.any() else None
         return found
 
@@ -192,7 +191,7 @@ class ObservationTable:
             intended = _asked_bps(result, trial)
         if result.burst_bps is not None:  # while a burst lasts
             intended = offered = result.burst_bps
-        off = flows.window_off | flows.source.copies
+        off = flows.window_off | flows.has_role("copy")
         return {
             name: np.where(off, np.nan, rates)
             for name, rates in zip(_RATES, (intended, offered, delivered), strict=True)

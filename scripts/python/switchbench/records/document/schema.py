@@ -118,7 +118,8 @@ def _keys(hint: Any, before: str) -> Iterator[tuple[str, Any, str, Any]]:
             yield from _keys(part, before)
         return
     for key, inner in get_type_hints(hint, include_extras=True).items():
-        value = get_args(inner)[0] if get_origin(inner) is NotRequired else inner
+        origin: Any = get_origin(inner)
+        value = get_args(inner)[0] if origin is NotRequired else inner
         yield before + key, hint, key, value
         yield from _keys(value, f"{before}{key}.")
 

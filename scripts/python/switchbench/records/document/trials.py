@@ -8,7 +8,8 @@ registry has the words (base/measures.py). The JSON Schema and the code book are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeVar, cast
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -23,6 +24,32 @@ Size = Count | list[Annotated[int, Field(ge=1)]]  # bytes, or the sizes of a mix
 Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
 SizeUnit = Literal["frame", "message"]
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+
+_Entry = TypeVar("_Entry")
+
+
+def filled(kind: type[_Entry], *sources: object, **own: object) -> _Entry:
+    """Return an entry of the summary: each key from `own`, else from the first source that has it.
+
+    Sources are mappings, or values with attributes of these names. What nothing has is null.
+    """
+    found: dict[str, object] = {}
+    for key in kind.__annotations__:
+        if key in own:
+            found[key] = own[key]
+            continue
+        for source in sources:
+            if isinstance(source, Mapping):
+                if key in source:
+                    found[key] = source[key]
+                    break
+            elif hasattr(source, key):
+                found[key] = getattr(source, key)
+                break
+        else:
+            if key in cast("Any", kind).__required_keys__:
+                found[key] = None
+    return cast("_Entry", found)
 
 
 class PlanSetting(TypedDict):

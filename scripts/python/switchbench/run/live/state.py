@@ -19,8 +19,8 @@ from ...analysis.summary import EndedPhase, Summary
 from ...base import format
 from ...base.model import Run, Trial
 from ...records.document.summary import FindingEntry
-from ...records.flows import PhaseFlows
 from ...records.record_forms import Record
+from ...records.rows import PhaseFlows
 
 JUDGED = ("duplicated", "reordered", "corrupted")
 
@@ -64,22 +64,22 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
     for flows in (result.every for result in results if result.every.settled):
         loss.rates |= _rates(flows)
         # TCP and RDMA repeat what is lost.
-        counted = flows.taken(flows.whole & ~np.isnan(flows.source.floats("frames")))
+        counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
         for counter, counts in (
-            (loss.sent, counted.source.floats("frames")),
+            (loss.sent, counted["sent_frames"]),
             (loss.lost, m.or_zero(m.lost_frames(counted))),
         ):
             sums = m.sum_by_port(ports, counts)
             counter.update({port: int(count) for port, count in sums.items() if count is not None})
         for name in JUDGED:
-            loss.judged[name] += int(m.or_zero(counted.destination.floats(name)).sum())
+            loss.judged[name] += int(m.or_zero(counted[name]).sum())
     return loss
 
 
 def _rates(flows: PhaseFlows) -> dict[str, PortRates]:
     """Return the rates of each port in the window, as the summary has them."""
-    frames = ~np.isnan(flows.destination.floats("frames"))
+    frames = ~np.isnan(flows["received_frames"])
     line = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
     offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
     delivered = m.sum_by_port(flows.ends("dst"), m.payload_bps(flows))

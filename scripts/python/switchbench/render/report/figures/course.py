@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analysis.columns import Spans
-from ....analysis.data import Measured, plan_key
+from ....analysis.data import Measured, Spans, plan_key
 from ....base.format import Unit, unit_for
 from ....base.model import WAITING
 from ....records.document.trials import PlanEntry

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analysis.columns import PlanTimes
-from ....analysis.data import Measured, plan_key
+from ....analysis.data import Measured, PlanTimes, plan_key
 from ....base import format
 from ....base.model import LATENCY_KINDS, ONE_WAY
 from ....records.document.trials import PlanEntry

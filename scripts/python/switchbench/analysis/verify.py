@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
-from ...base import format, source
-from ...base.errors import ConfigurationError, SwitchbenchError
-from ...base.model import WAITING, Load, Run, Trial
-from ...config import Request, read
-from ...config.schema import ResolvedSettings
-from ...config.tests import points
-from ...records.directory import (
+from .. import __version__
+from ..base import format, source
+from ..base.errors import ConfigurationError, SwitchbenchError
+from ..base.model import WAITING, Load, Run, Trial
+from ..config import Request, read
+from ..config.schema import ResolvedSettings
+from ..config.tests import points
+from ..records.directory import (
     CONFIGURATION,
     JUNIT,
     PLAN,
@@ -28,14 +28,13 @@ from ...records.directory import (
     as_read,
     load_summary,
 )
-from ...records.document.schema import checked
-from ...records.plan_file import read_plan
-from ...records.store import Tables
-from ..remake import remade
-from ..summary import NOT_ENDED
-from . import manifest, signature
-from .junit import junit
-from .seal import changed_clauses
+from ..records.document.schema import checked
+from ..records.plan_file import read_plan
+from ..records.store import Tables
+from . import sealing
+from .remake import remade
+from .sealing import changed_clauses, junit
+from .summary import NOT_ENDED
 
 NS = 1_000_000_000
 
@@ -62,9 +61,9 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     """Yield all checks in order; ConfigurationError where there is nothing that can be checked."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
-    sealed = manifest.load(directory)
+    sealed = sealing.load(directory)
     with ThreadPoolExecutor(1) as beside:
-        hashing = beside.submit(lambda: list(manifest.differences(directory, sealed)))
+        hashing = beside.submit(lambda: list(sealing.differences(directory, sealed)))
         again = _made_again(directory) if asked.again else None
         differences = hashing.result()
     yield from _files(directory, sealed, differences)
@@ -73,7 +72,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
     if not _is_whole(directory, sealed):
-        yield VerifyCheck("manifest", False, f"{manifest.MANIFEST} was changed")
+        yield VerifyCheck("manifest", False, f"{sealing.MANIFEST} was changed")
         return
     summary = load_summary(directory)
     try:
@@ -105,7 +104,7 @@ def _made_again(directory: Path) -> Future[Any]:
 
 
 def _files(
-    directory: Path, files: dict[str, manifest.SealedFile], differences: list[str]
+    directory: Path, files: dict[str, sealing.SealedFile], differences: list[str]
 ) -> Iterator[VerifyCheck]:
     if differences:
         yield from (VerifyCheck("file", False, words) for words in differences)
@@ -114,25 +113,25 @@ def _files(
         yield VerifyCheck(
             "files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed"
         )
-    for name in manifest.files_of(directory):
+    for name in sealing.files_of(directory):
         if name not in files:
             yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
 
 
-def _is_whole(directory: Path, files: dict[str, manifest.SealedFile]) -> bool:
+def _is_whole(directory: Path, files: dict[str, sealing.SealedFile]) -> bool:
     """Return whether the manifest is, byte by byte, what these files make; they are as it says."""
-    wanted = manifest.content(directory, files)
-    return (directory / manifest.MANIFEST).read_bytes() == wanted
+    wanted = sealing.content(directory, files)
+    return (directory / sealing.MANIFEST).read_bytes() == wanted
 
 
 def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
-    if not manifest.is_signed(directory):
+    if not sealing.is_signed(directory):
         yield VerifyCheck(
             "signature", None if allowed is None else False, f"{directory} is not signed"
         )
         return
     try:
-        signed = signature.check(directory, allowed)
+        signed = sealing.check(directory, allowed)
     except ConfigurationError as error:
         yield VerifyCheck("signature", False, str(error))
     else:

@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one phase in one network amounts to, and a whole plan: their entries of the summary.
+
+Keys and their meaning are the form's (records/document/trials.py), formulas are in
+doc/reference/measures.md. A key with no observation is there, and is None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from ..base import transports
+from ..base.measures import ANY, FRAMES, MEASURES, MESSAGES, RDMA, REDUCED, Reduce
+from ..base.model import SCHEDULE, Part, Run, Trial
+from ..records.document.summary import NodeEntry
+from ..records.document.trials import (
+    IntervalsEntry,
+    Lowest,
+    MostDisordered,
+    PhaseEntry,
+    PlanEntry,
+    QueuePairs,
+    ReorderingEntry,
+    Setting,
+    State,
+    Throughput,
+    filled,
+)
+from ..records.latency import phase_latency
+from ..records.record_forms import Record
+from ..records.rows import (
+    Bools,
+    Floats,
+    NameIndex,
+    Numbers,
+    Pair,
+    PhaseFlows,
+    PhaseKey,
+    PhaseRecords,
+    Rows,
+)
+from . import measures as m
+from .clocks import ClockTable
+from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
+from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
+
+LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
+
+# What nodes say of a phase, the cause first.
+_STATES: tuple[State, ...] = ("flooded", "stopped", "unreachable")
+
+# Counts of a phase: key, column of flows, column of ports, how parts are put together, transports
+# that have it. Those of clauses are declared in base/measures.py.
+_COUNTS: tuple[tuple[str, str, str, Reduce, str], ...] = (
+    *((one.entry, one.flow, one.port, one.reduce, one.seen)
+      for one in MEASURES.values() if one.reduce and "." not in one.entry),
+    ("offered_bytes", "sent_payload_bytes", "", "sum", ANY),
+    ("delivered_bytes", "received_payload_bytes", "", "sum", ANY),
+    ("offered_messages", "sent_messages", "", "sum", MESSAGES),
+    ("delivered_messages", "received_messages", "", "sum", MESSAGES),
+    ("forged_frames", "forged", "", "sum", FRAMES),
+    ("corrupted_bytes", "corrupted_bytes", "", "sum", MESSAGES),
+    ("unexpected_frames", "", "unexpected", "sum", FRAMES),
+    ("arp_nd_frames", "", "arp_nd_sent", "sum", FRAMES),
+    ("duplicated_messages", "duplicated_messages", "", "sum", RDMA),
+    ("reordered_messages", "reordered_messages", "", "sum", RDMA),
+    ("out_of_sequence_packets", "", "out_of_sequence", "known", RDMA),
+    ("receiver_not_ready", "", "not_ready", "known", RDMA),
+    ("cnp_sent", "", "cnp_sent", "known", RDMA),
+    ("cnp_handled", "", "cnp_handled", "known", RDMA),
+    ("ecn_marked_packets", "", "ecn_marked", "known", RDMA),
+)  # fmt: skip
+
+
+class PhaseResults:
+    """Makes results of phases, and knows the nodes and ports of the run for it."""
+
+    def __init__(self, run: Run) -> None:
+        """Nothing was said yet."""
+        self.clocks = ClockTable(
+            {port.name: node.name for node in run.site.processes for port in node.ports}
+        )
+        self._hellos: list[NodeEntry] = []
+        self._in_lab = run.site.launcher.in_lab
+        self._order = {process.name: i for i, process in enumerate(run.site.processes)}
+        self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
+        self._machines: dict[str, str] = {}  # by node
+        self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
+
+    def greet(self, record: Record) -> None:
+        """Take a `hello`."""
+        self._hellos.append(filled(NodeEntry, record))
+        machine = record.get("boot") or record.get("host") or record["node"]
+        self._machines[record["node"]] = machine
+
+    def nodes(self) -> list[NodeEntry]:
+        """Return the summary's nodes, in the site's order."""
+        return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
+
+    def open_port(self, record: Record) -> None:
+        """Take a `port-open`."""
+        self._opened[record["port"], record["transport"]] = record
+        self._lines.clear()
+
+    @np.errstate(all="ignore")  # what is beyond a float is not observed
+    def result(
+        self, trial: Trial, part: Part, key: PhaseKey, records: PhaseRecords, nodes: Rows
+    ) -> m.PhaseResult:
+        """Return a phase's result, with its entry; `trial` as its part in the network has it."""
+        lines, every = self._line_rates(trial, part, key), records.flows()
+        moment = (key.trial, key.repeat, key.phase)
+        self.clocks.correct(moment, ((*pair, times) for pair, times in every.times.items()))
+        how = _state(every, nodes, self._order.keys())
+        window_ns = m.greatest(nodes.floats("window_ns"))
+        length_s = trial.window_s if window_ns is None else window_ns / 1e9
+        window_s = length_s if trial.traffic == "stream" else None
+        transport = transports.of(trial.transport)
+        every = replace(
+            every,
+            settled=how not in m.UNSETTLED,
+            window_off=windows_off(every, window_s),
+            packets=m.packets_of(trial.options, self._opened, trial.transport, every)
+            if transport.rdma
+            else None,
+        )
+        busy = ~every.idle
+        only_busy = trial.traffic == SCHEDULE and how == "complete" and busy.any()
+        flows = every.select(busy) if only_busy and not busy.all() else every
+        off = {pair for pair, is_off in zip(flows.pairs, flows.window_off, strict=True) if is_off}
+        intervals = Intervals.of(records.spans, off, trial.traffic == "stream")
+        ports, shares = records.ports, m.port_shares(flows, lines)
+        short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
+        computes = trial.scatter is not None and trial.scatter.compute > 0
+        limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
+        entry = filled(
+            PhaseEntry,
+            setting(trial, part, key.phase, lines),
+            _timing(nodes),
+            _rates(flows, shares),
+            _counts(flows, ports, transport),
+            self._cpu(nodes, flows),
+            window_s=length_s,
+            started=self.clocks.utc(_start_of(nodes)),
+            queue_pairs=_queue_pairs(flows) if transport.rdma else None,
+            reduced=reduced(flows),
+            latency=phase_latency(flows.times),
+            flows=len(flows),
+            flows_observed=int(flows.whole.sum()),
+            loss_location=NOT_LOCATED,
+            reordering=_disorder(flows, trial.transport),
+            intervals=interval_entry(intervals, off),
+            state=how,
+            tester_limited=[limit.entry() for limit in limits],
+        )
+        result = m.PhaseResult(
+            key, entry, flows, shares, lines, every, ports, records.misdelivered,
+            burst_bps=burst_line_bps(trial, key.network, flows, lines), intervals=intervals,
+        )  # fmt: skip
+        alone = trial.traffic == "stream" and not trial.own
+        if self._in_lab and alone and transport.reliable:
+            named = {limit.port for limit in limits}
+            found = starved(flows, shares, entry["intended_load"], nodes)
+            entry["tester_limited"] += [x.entry() for x in found if x.port not in named]
+        result.displaced.update(displaced_frames(result))
+        entry["loss_location"] = loss_location(result)
+        return result
+
+    def _cpu(self, nodes: Rows, flows: PhaseFlows) -> dict[str, float | bool | None]:
+        """Return the CPU time of a phase, and whether workers burnt a core each, whatever came."""
+        names = set(nodes.texts("node"))
+        workers = {hello["worker"] for hello in self._hellos if hello["node"] in names}
+        cpu_s = m.machine_cpu_s(nodes, self._machines)
+        delivered = m.total(flows["received_payload_bytes"])
+        return {
+            "cpu_s": cpu_s,
+            "cpu_process_s": m.process_cpu_s(nodes),
+            "cpu_s_per_gb": None
+            if cpu_s is None or not delivered
+            else cpu_s / (delivered / m.GIGA),
+            "polling": None if workers <= {None} else "poll" in workers,
+        }
+
+    def _line_rates(self, trial: Trial, part: Part, key: PhaseKey) -> dict[str, int]:
+        """Return layer-1 rates: what the node resolved, else what the site says."""
+        place = (key.trial, key.repeat, key.network)
+        if place not in self._lines:
+            said = (self._opened.get((port.name, trial.transport), {}) for port in part.ranks)
+            rates = (
+                opened.get("line_rate_bps") or port.line_rate_bps
+                for opened, port in zip(said, part.ranks, strict=True)
+            )
+            names = (port.name for port in part.ranks)
+            self._lines = {place: dict(zip(names, rates, strict=True))}
+        return self._lines[place]
+
+
+# --- parts of a phase's entry --------------------------------------------------------------------
+
+
+def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Setting:
+    """Return what a phase was asked to do."""
+    size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
+    networks = [one.network for one in trial.parts]
+    return filled(
+        Setting,
+        trial,
+        trial=trial.id,
+        pattern=trial.pattern["name"],
+        parameters=dict(trial.parameters),
+        network=part.network,
+        concurrent_networks=networks if len(networks) > 1 else None,
+        ranks=len(part.ranks),
+        phase=phase,
+        size=size,
+        frame_bytes=size if trial.size_unit == "frame" else None,
+        load={name: value for name, value in asdict(trial.load).items() if value is not None},
+        intended_load=_asked_percent(trial, lines),
+        load_unit="percent_of_line",
+    )
+
+
+def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
+    """Return the load in percent of line.
+
+    Mean over the part's ports, which may have several rates.
+    """
+    load = trial.load
+    if trial.traffic == SCHEDULE:
+        return None  # a step waits for the one before
+    if load.percent is not None:
+        return load.percent
+    bps = load.bps
+    if load.fps is not None and trial.size_unit == "frame":
+        frame = sum(trial.sizes) / len(trial.sizes)
+        bps = load.fps * 8 * (frame + m.FRAME_OVERHEAD_L1)
+    return m.mean(100.0 * bps / line for line in lines.values() if bps is not None and line)
+
+
+def _timing(nodes: Rows) -> dict[str, Any]:
+    """Return how long a phase took and how far its ranks were apart."""
+    elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
+    drained = set(nodes.texts("drained"))
+    skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
+    return {
+        "phase_name": next((name for name in nodes.texts("name") if name), None),
+        "elapsed_s": None if elapsed_ns is None else elapsed_ns / 1e9,
+        **{name: m.greatest(nodes.floats(name)) for name in skews},
+        "drained": False if False in drained else (True if True in drained else None),
+    }
+
+
+def _start_of(nodes: Rows) -> int | None:
+    """Return when the phase's start was agreed to be, in run time."""
+    said = nodes.floats("start_run_ns")
+    return next((m.as_int(value) for value in said.tolist() if not math.isnan(value)), None)
+
+
+def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:
+    """Return a phase's rates; flows whose window was off are in the total alone."""
+    rates = m.flow_column(flows, "throughput")
+    # A transfer's flows have one window: the slowest is the one that was done last.
+    order = np.lexsort((-m.or_zero(flows["received_last_run_ns"]), rates))
+    known = order[: len(rates) - int(np.isnan(rates).sum())]
+    received = shares.destination.values()
+    figures = {
+        one.entry.removeprefix("throughput."): m.reduced(m.flow_column(flows, one.flow), one.reduce)
+        for one in MEASURES.values()
+        if one.reduce and one.entry.startswith("throughput.")
+    }
+    return {
+        "offered_load": m.mean(shares.offered.values()),
+        "throughput": filled(
+            Throughput,
+            figures,
+            layer="payload",
+            unit="Mbit/s",
+            percent_of_line=m.mean(received),
+            min_percent_of_line=m.least(received),
+        ),
+        "slowest": dict(zip(("src", "dst"), flows.pairs[known[0]], strict=True))
+        if len(known)
+        else None,
+    }
+
+
+def _counts(
+    flows: PhaseFlows, ports: Rows, transport: transports.Transport
+) -> dict[str, float | None]:
+    """Return what was counted of a phase's frames, messages and bytes."""
+    has = {ANY: True, FRAMES: transport.frames, MESSAGES: not transport.frames,
+           RDMA: transport.rdma}  # fmt: skip
+    found: dict[str, float | None] = {}
+    for key, flow, port, reduce, seen in _COUNTS:
+        value = None
+        if has[seen]:
+            column = m.flow_column(flows, flow) if flow else m.port_column(ports, port)
+            value = m.reduced(column, reduce)
+        found[key] = None if value is None else int(value)
+    lost, offered = found["lost_frames"], found["offered_frames"]
+    found["loss_percent"] = None if lost is None or not offered else 100 * lost / offered
+    found["worst_loss_percent"] = m.greatest(m.loss_percent(flows)) if transport.frames else None
+    return found
+
+
+def reduced(flows: PhaseFlows) -> dict[str, float | None]:
+    """Return the measures that are one figure of all flows, by key; None where one is unknown."""
+    return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
+
+
+def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
+    """Return what sources say of their queue pairs.
+
+    Settings, as they took effect, are equal on all flows or null.
+    """
+    sources = flows.select(flows.reported("source"))
+
+    def same(name: str) -> float | None:
+        values = set(m.observed(sources[name])) - {None}
+        return next(iter(values)) if len(values) == 1 else None
+
+    each = [flows[f"{end}_queue_pair_bytes"] for end in ("sent", "received")]
+    settings = ("depth", "signal_every", "inline_bytes", "gid_index")
+    return filled(
+        QueuePairs,
+        {name: same(name) for name in settings},
+        path_mtu_bytes=same("sent_path_mtu_bytes"),
+        count=m.total(sources["queue_pairs"]),
+        reused=m.total(sources["reused_queue_pairs"]),
+        bytes_each=m.greatest(np.concatenate(each)),
+        slowest_setup_us=m.greatest(sources["setup_us"]),
+        credit_waits=m.total(sources["credit_waits"]),
+    )
+
+
+def _state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
+    """Return how a phase ended: of several ways the cause; partial where a record is missing."""
+    said = set(nodes.texts("state"))
+    for state in _STATES:
+        if state in said:
+            return state
+    whole = bool(flows.whole.all()) and set(wanted).issubset(nodes.texts("node"))
+    return "complete" if whole else "partial"
+
+
+def _disorder(flows: PhaseFlows, transport: str) -> ReorderingEntry:
+    """Return the `reordering` of a phase's entry; nulls where frames are not seen."""
+    frames, extent = flows["received_frames"], flows["extent_max"]
+    delivered = m.total_int(frames) if transports.of(transport).frames else None
+    if not delivered:
+        return filled(ReorderingEntry)
+    counted = [flows[name] for name in ("reordered", "extent_sum", "three_reordered")]
+    some = ~np.isnan([extent, *counted]).any(axis=0)
+    reordered, extents, three = (int(counts[some].sum()) for counts in counted)
+    shares = np.where(some, 100.0 * counted[0] / frames, np.nan)
+    worst: MostDisordered | None = None
+    if (shares > 0).any():
+        place = int(np.nanargmax(shares))
+        src, dst = flows.pairs[place]
+        worst = {
+            "src": src,
+            "dst": dst,
+            "reordered_percent": float(shares[place]),
+            "extent_max": int(extent[place]),
+        }
+    return {
+        "reordered_percent": 100.0 * reordered / delivered,
+        "three_reordered_percent": 100.0 * three / delivered,
+        "extent_mean": extents / reordered if reordered else None,
+        "extent_max": int(extent[some].max(initial=0)),
+        "worst": worst,
+    }
+
+
+def burst_line_bps(
+    trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
+) -> Floats | None:
+    """Return each flow's rate while a burst lasts; None where it sends all the time.
+
+    Ports may then be offered more than their lines. Beside streams of bytes no rate fits: they
+    fill the line.
+    """
+    if trial.own and network not in trial.own:
+        return np.full(len(flows), np.inf)
+    if trial.traffic != "burst" or trial.load.percent is None:
+        return None
+    sources, places = flows.ends("src"), flows.ends("dst").place
+    rates = (m.lines_of(sources, lines) * trial.load.percent / 100)[sources.place]
+    if trial.pattern.get("load_of") == "receivers":
+        return np.asarray(rates / np.bincount(places)[places])
+    sent = m.or_zero(flows["sent_frames"])
+    by_port = np.bincount(sources.place, np.where(flows.has_role("copy"), 0.0, sent))
+    frames = trial.burst.frames if trial.burst else 1
+    return np.asarray(rates * sent / (frames * np.ceil(by_port.max(initial=1.0) / frames)))
+
+
+# --- interval results ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The spans of a phase's flows, from one mark to the next."""
+
+    pairs: Sequence[Pair]  # flows, in the order in which they were first heard of
+    flow: Numbers  # of each span: its place in `pairs`
+    spans: Rows
+    mbps: Floats  # of each span
+
+    @classmethod
+    def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
+        """Return them without the last span in which something came and the empty ones behind it.
+
+        Of a flow that is done: a transfer's, or one whose window was off (`off`).
+        """
+        places = NameIndex.of(spans.pairs())
+        pairs, flow = places.names, places.place
+        done = np.array([not is_stream or pair in off for pair in pairs], dtype=bool)
+        kept = ~done[flow] | before_last(flow, spans.floats("payload_bytes") > 0)
+        flow, spans = flow[kept], spans.select(kept)
+        length_ms = spans.floats("to_ms") - spans.floats("from_ms")
+        mbps = 8.0 * spans.floats("payload_bytes") / length_ms / 1e3
+        return cls(pairs, flow, spans, mbps)
+
+    @property
+    def lowest(self) -> tuple[Numbers, Numbers]:
+        """Flows, and of each the span in which least came, of several the first."""
+        order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
+        flows, first = np.unique(self.flow[order], return_index=True)
+        return flows, order[first]
+
+
+def before_last(flow: Numbers, something: Bools) -> Bools:
+    """Return the spans before the last one of their flow in which something came."""
+    last = np.full(int(flow.max(initial=-1)) + 1, -1)
+    last[flow[something]] = np.flatnonzero(something)
+    found: Bools = np.arange(len(flow)) < last[flow]
+    return found
+
+
+def interval_entry(intervals: Intervals, off: Set[Pair]) -> IntervalsEntry:
+    """Return the `intervals` of a phase's entry, without flows whose window was off."""
+    size, spans = len(intervals.pairs), intervals.spans
+    count = np.bincount(intervals.flow, minlength=size)
+    payload = np.bincount(intervals.flow, spans.floats("payload_bytes"), size)
+    span_ms = np.bincount(intervals.flow, spans.floats("to_ms") - spans.floats("from_ms"), size)
+    in_it = np.array([pair not in off for pair in intervals.pairs], dtype=bool) & (count > 0)
+    mean = 8.0 * payload / np.where(span_ms > 0, span_ms, np.nan) / 1e3
+    lowest = np.zeros(size, dtype=np.int64)  # its span
+    flows, spans_of = intervals.lowest
+    lowest[flows] = spans_of
+    low = np.full(size, np.nan)
+    low[flows] = intervals.mbps[spans_of]
+    percent = np.where(mean > 0, 100.0 * low / np.where(mean > 0, mean, 1.0), 100.0)
+
+    def entry(place: int) -> Lowest:
+        src, dst = intervals.pairs[place]
+        from_s, to_s = (
+            float(spans.floats(name)[lowest[place]] / 1e3) for name in ("from_ms", "to_ms")
+        )
+        return {
+            "src": src,
+            "dst": dst,
+            "mbps": float(low[place]),
+            "percent_of_mean": float(percent[place]),
+            "from_s": from_s,
+            "to_s": to_s,
+        }
+
+    known = np.flatnonzero(in_it)
+    slowest = entry(int(known[low[known].argmin()])) if len(known) else None
+    furthest = known[np.argsort(percent[known], kind="stable")][:LOWEST_SHOWN]
+    return {
+        "count": int(count[known].max()) if len(known) else 0,
+        "length_s": m.median(span_ms[known] / count[known] / 1e3),
+        "min": None if slowest is None else slowest["mbps"],
+        "slowest": slowest,
+        "lowest": [entry(place) for place in furthest.tolist()],
+    }
+
+
+# --- what is odd in a phase ----------------------------------------------------------------------
+
+
+def contradiction(result: m.PhaseResult) -> list[str]:
+    """Return a sentence where the flows and the ports' counters contradict each other."""
+    found = result.entry["loss_location"]
+    if not contradicted(found):
+        return []
+    return [
+        f"{result.label}: {found['lost_frames']:,} frames are lost by the flows' counts, "
+        f"{found['counted_in_network']:,} in the network by the ports' counters: one of them is "
+        "wrong, and it is unknown which loss of this phase is the network's"
+    ]
+
+
+def surplus(result: m.PhaseResult) -> list[str]:
+    """Return a sentence for each flow that delivered more than it was offered."""
+    found = m.surplus_frames(result.flows)
+    return [
+        f"{' -> '.join(result.flows.pairs[flow])}: {int(found[flow])} "
+        f"{'frame' if found[flow] == 1 else 'frames'} more delivered than offered in {result.label}"
+        for flow in found.nonzero()[0].tolist()
+    ]
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+_SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes",
+         "lost_frames", "host_dropped_frames")  # fmt: skip
+
+
+def plan_entry(
+    trial: Trial, entries: Sequence[PhaseEntry], ended: Mapping[str, Record]
+) -> PlanEntry:
+    """Return a whole plan in one network, of its phases' entries.
+
+    The paper's figure is its time and its throughput, which is of the phases that the tester did
+    not limit.
+    """
+    fair = [entry for entry in entries if not entry["tester_limited"]]
+    every = cast("Sequence[Mapping[str, Any]]", entries)
+    rates = [entry["throughput"] for entry in fair]
+    windows = [entry["window_s"] for entry in fair]
+    worst = min(
+        (entry for entry in fair if entry["throughput"]["min"] is not None),
+        key=lambda entry: entry["throughput"]["min"] or 0.0,
+        default=None,
+    )
+    elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
+    throughput = filled(
+        Throughput,
+        layer="payload",
+        unit="Mbit/s",
+        min=m.least(rate["min"] for rate in rates),
+        mean=m.mean(rate["mean"] for rate in rates),
+        max=m.greatest(rate["max"] for rate in rates),
+        total=_weighted([rate["total"] for rate in rates], windows),
+        percent_of_line=m.mean(rate["percent_of_line"] for rate in rates),
+        min_percent_of_line=m.least(rate["min_percent_of_line"] for rate in rates),
+    )
+    return filled(
+        PlanEntry,
+        {name: m.total_int(entry[name] for entry in every) for name in _SUMS},
+        {name: m.total(entry[name] for entry in every) for name in ("cpu_s", "cpu_process_s")},
+        {"worst_phase": None, "slowest": None}
+        if worst is None
+        else {"worst_phase": worst["phase"], "slowest": worst["slowest"]},
+        entries[0],
+        phases=trial.phases,
+        phases_measured=len(entries),
+        elapsed_s=None if elapsed_ns is None else elapsed_ns / 1e9,
+        window_s=m.total(entry["window_s"] for entry in entries),
+        throughput=throughput,
+    )
+
+
+def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None:
+    """Return what one repeat adds to the mean over repeats.
+
+    None where the plan was not measured whole.
+    """
+    whole = plan["phases_measured"] == plan["phases"]
+    if not whole or any(entry["state"] != "complete" for entry in entries):
+        return None
+    return plan["throughput"]["mean"]
+
+
+def _weighted(values: Sequence[float | None], windows: Sequence[float | None]) -> float | None:
+    """Return the mean over time: each phase counts by its window."""
+    weights = [window or 0.0 for window in windows]
+    parts = m.total(
+        None if value is None else value * weight
+        for value, weight in zip(values, weights, strict=True)
+    )
+    return None if parts is None or not sum(weights) else parts / sum(weights)
+
+
+def trial_words(trial: Trial) -> str:
+    """Return a trial in a sentence."""
+    networks = " + ".join(part.network for part in trial.parts)
+    ranks = max(len(part.ranks) for part in trial.parts)
+    return (
+        f"trial {trial.id} ({trial.pattern['name']}, {trial.transport}, {networks}, {ranks} ranks)"
+    )
+
+
+def rounded(value: Any) -> Any:
+    """Return figures to six decimals: none is measured more finely. One without end is unknown."""
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return value

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What seals a results directory: clauses fixed before traffic, JUnit XML, manifest, signature.
+
+manifest.json has the SHA-256 of every file of the directory, and what they are of. It follows from
+the directory byte by byte, so that a byte of its own that was changed shows, too. Signatures are
+detached ones of OpenSSH's ssh-keygen. They carry the namespace `switchbench`, so that one made for
+something else (a mail, a commit) never passes for a run's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+from typing_extensions import TypedDict
+
+from ..base.errors import ConfigurationError
+from ..base.model import Run
+from ..config.clauses import canonical, clauses_sha256
+from ..records.directory import (
+    CLAUSES,
+    JUNIT,
+    SUMMARY,
+    RunDirectory,
+    load_summary,
+    read_json,
+    refuse_endless,
+    refuse_other_form,
+    replace_bytes,
+)
+from ..records.record_forms import Record
+from ..records.store import Tables, TableWriter
+from .judge import FAIL, INCONCLUSIVE
+
+MANIFEST = "manifest.json"
+SCHEMA = "switchbench-manifest/1"
+SIGNATURE = f"{MANIFEST}.sig"
+
+
+class SealedFile(TypedDict):
+    """What a manifest says of a file."""
+
+    bytes: int
+    sha256: str
+
+
+_OURS = (MANIFEST, SIGNATURE)
+
+
+def files_of(directory: Path) -> list[str]:
+    """Return the names of all files that a manifest of the directory has.
+
+    Those of folders below too.
+    """
+    names = []
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise ConfigurationError(f"{path} is no file: what is sealed has to lie there itself")
+        if not _is_utf8(name):
+            raise ConfigurationError(
+                f"{directory}: the name of the file {name!a} is not UTF-8, so that it can't be "
+                "sealed: rename it"
+            )
+        if path.is_file() and name not in _OURS:
+            names.append(name)
+    return names
+
+
+def _is_utf8(name: str) -> bool:
+    """Return whether it can be written into a manifest.
+
+    Other bytes are lone surrogates in Python.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
+    """Return the manifest of these files and their entries, as it is written."""
+    summary = load_summary(directory)
+    run, verdict = summary["run"], summary.get("verdict")
+    value = {
+        "schema": SCHEMA,
+        "run": run["id"],
+        "started": run["started"],
+        "versions": run["versions"],
+        "verdict": verdict and verdict["verdict"],
+        "clauses_sha256": verdict and verdict["clauses_sha256"],
+        "files": {
+            name: {"bytes": entry["bytes"], "sha256": entry["sha256"]}
+            for name, entry in files.items()
+        },
+    }
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def entry_of(path: Path) -> SealedFile:
+    """Return a file's size and hash."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": path.stat().st_size, "sha256": digest}
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
+
+
+def load(directory: Path) -> dict[str, SealedFile]:
+    """Return the files of the manifest there.
+
+    ConfigurationError for one that is damaged or newer.
+    """
+    refuse_endless(directory)
+    path = directory / MANIFEST
+    try:
+        loaded = read_json(path)
+    except FileNotFoundError:
+        raise ConfigurationError(_no_manifest(directory)) from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is damaged: {error}") from None
+    refuse_other_form(loaded, SCHEMA, path)
+    files: dict[str, SealedFile] | None = loaded.get("files")
+    if not isinstance(files, dict) or SUMMARY not in files:
+        raise ConfigurationError(f"{path} is damaged: it lists no {SUMMARY}")
+    for name, entry in files.items():
+        strange = name.startswith("/") or ".." in name.split("/") or not _is_utf8(name)
+        if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
+            raise ConfigurationError(f"{path} is damaged: at the file {name!a}")
+    return files
+
+
+def _no_manifest(directory: Path) -> str:
+    load_summary(directory)  # says so where this is no results directory at all
+    return (
+        f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench table "
+        f"{directory} --again` makes the summary of what was measured), or an older version made it"
+    )
+
+
+def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
+    """Files that are not as the manifest has them, a sentence each."""
+    for name, entry in files.items():
+        path = directory / name
+        if not path.is_file() or path.is_symlink():
+            yield f"{name} is missing"
+        elif (found := entry_of(path)) != entry:
+            size = f": {found['bytes']} bytes, and {entry['bytes']} when it was sealed"
+            yield f"{name} was changed" + (size if found["bytes"] != entry["bytes"] else "")
+
+
+def refuse_missing(directory: Path) -> None:
+    """Refuse a sealed directory that lacks a sealed table: a new seal would be of less."""
+    if not (directory / MANIFEST).exists():
+        return
+    gone = [name for name in load(directory)
+            if name.endswith((".parquet", ".cut")) and not (directory / name).exists()]  # fmt: skip
+    if gone:
+        raise ConfigurationError(
+            f"{directory}: {MANIFEST} lists what is missing: {', '.join(gone)}; bring it back from "
+            "where the results were made"
+        )
+
+
+def is_signed(directory: Path) -> bool:
+    """Return whether somebody has signed the manifest."""
+    return (directory / SIGNATURE).exists()
+
+
+def seal(directory: Path) -> None:
+    """Make the manifest of all that is there. One that is signed stays as it is."""
+    if not is_signed(directory):
+        files = {name: entry_of(directory / name) for name in files_of(directory)}
+        replace_bytes(directory / MANIFEST, content(directory, files))
+
+
+def renew(directory: Path) -> None:
+    """After a command has changed a file. A directory that was never sealed stays so."""
+    if (directory / MANIFEST).exists():
+        seal(directory)
+
+
+# --- signatures --------------------------------------------------------------------------------
+
+NAMESPACE = "switchbench"
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What is known of a signature that fits."""
+
+    words: str  # whose key it is, as the program says
+    trusted: bool  # whether the key is one that was named as allowed
+
+
+def sign(directory: Path, key: Path) -> Path:
+    """Seals what is there and signs it; returns the signature's file."""
+    _refuse_other_key(key)
+    seal(directory)
+    replace_bytes(directory / SIGNATURE, _signature(directory / MANIFEST, key))
+    return directory / SIGNATURE
+
+
+def try_key(key: Path) -> None:
+    """Sign something of no importance, so that a key that can't is known before traffic."""
+    _refuse_other_key(key)
+    with TemporaryDirectory(prefix="switchbench-") as folder:
+        message = Path(folder) / "message"
+        message.write_bytes(b"switchbench\n")
+        _signature(message, key)
+
+
+def _signature(message: Path, key: Path) -> bytes:
+    words = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", NAMESPACE]
+    done = _execute(words, message)
+    if done.returncode:
+        raise ConfigurationError(f"{key} can't sign: {_said(done)}")
+    return done.stdout
+
+
+def check(directory: Path, allowed: Path | None) -> Signed:
+    """Check the signature that is there; ConfigurationError says what is wrong with it.
+
+    `allowed`: an allowed_signers file of ssh-keygen(1).
+    """
+    message, signature = directory / MANIFEST, directory / SIGNATURE
+    if allowed is not None:
+        _refuse_no_signers(allowed)
+    common = ["-n", NAMESPACE, "-s", str(signature)]
+    if allowed is None:
+        done = _execute(["ssh-keygen", "-Y", "check-novalidate", *common], message)
+        _refuse_bad(done, message, signature)
+        whose = _said(done, done.stdout).partition(" with ")[2]
+        return Signed(f"by {whose}, whose owner is not checked: --allowed-signers says", False)
+    words = ["ssh-keygen", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed)]
+    found = _execute(words, message)
+    principals = found.stdout.decode(errors="replace").splitlines()
+    if found.returncode or not principals:
+        raise ConfigurationError(
+            f"{signature} was made with a key that {allowed} does not allow: {_said(found)}"
+        )
+    words = ["ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", principals[0], *common]
+    done = _execute(words, message)
+    _refuse_bad(done, message, signature)
+    return Signed(_said(done, done.stdout).partition(" signature for ")[2], True)
+
+
+def _refuse_other_key(key: Path) -> None:
+    text = _read(key)
+    # A public key stands for the secret one that ssh-agent holds.
+    if "PRIVATE KEY-----" not in text and not text.startswith(("ssh-", "ecdsa-", "sk-")):
+        raise ConfigurationError(f"{key} is no secret key of ssh-keygen")
+
+
+def _refuse_no_signers(allowed: Path) -> None:
+    lines = [line for line in _read(allowed).splitlines() if line.strip() and line[0] != "#"]
+    if not lines or not all(len(line.split()) >= 3 for line in lines):
+        raise ConfigurationError(
+            f"{allowed} is no allowed_signers file (ssh-keygen(1): `NAME KEYTYPE KEY` a line)"
+        )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is no key: it is not text") from None
+
+
+def _execute(words: Sequence[str], message: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a program; it asks for a passphrase at the terminal by itself."""
+    try:
+        return subprocess.run(words, capture_output=True, check=False, input=message.read_bytes())
+    except FileNotFoundError:
+        raise ConfigurationError(
+            "ssh-keygen is not installed: it is in Debian's package openssh-client"
+        ) from None
+
+
+def _refuse_bad(done: subprocess.CompletedProcess[bytes], message: Path, signature: Path) -> None:
+    if done.returncode:
+        raise ConfigurationError(f"{signature} does not fit {message.name}: {_said(done)}")
+
+
+def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -> str:
+    """Return the last thing that a program said, on one line."""
+    text = (done.stderr if what is None else what).decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Signing data on")]
+    return (
+        lines[-1].removeprefix("Enter passphrase: ").rstrip(".")
+        if lines
+        else f"{done.args[0]} ended with {done.returncode}"
+    )
+
+
+# --- clauses fixed before traffic --------------------------------------------------------------
+
+# The clauses are written in their canonical form, whose SHA-256 is the file's own, and the hash is
+# the first event of the tables: whoever has noted it down knows that nothing was judged by other
+# words afterwards.
+
+RECORD = "clauses"  # the record's type
+
+
+def fix_clauses(run: Run, directory: RunDirectory) -> None:
+    """Write the clauses and their hash. To be called before the first node starts."""
+    if not run.expectations:
+        return
+    replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
+    record = {
+        "type": RECORD,
+        "node": None,
+        "clauses": len(run.expectations),
+        "sha256": clauses_sha256(run.expectations),
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
+    with TableWriter(directory.path) as tables:
+        tables.add_event(record)
+
+
+def changed_clauses(sha256: str | None, directory: Path) -> str | None:
+    """Return what is no longer as it was fixed before traffic, in a sentence; None: all is.
+
+    `sha256`: what the clauses' hash is; None: there are none.
+    """
+    if sha256 is None:
+        return None
+    try:
+        found = hashlib.sha256((directory / CLAUSES).read_bytes()).hexdigest()
+    except OSError:
+        found = ""
+    if found != sha256:
+        return f"{CLAUSES} is not what was fixed before traffic: the clauses were changed since"
+    first = _first_event(directory)
+    if first is None or first.get("type") != RECORD:
+        return "the table `events` does not begin with the clauses' hash, which was its first row"
+    if first.get("sha256") != sha256:
+        return "the first row of the table `events` has the hash of other clauses"
+    return None
+
+
+def _first_event(directory: Path) -> Record | None:
+    try:
+        return next(Tables(directory, ()).events(), None)
+    except ConfigurationError:
+        return None
+
+
+# --- JUnit XML, for continuous integration -----------------------------------------------------
+
+# A clause is a test case: FAIL is a failure, INCONCLUSIVE an error. That the run came to its end is
+# a case of its own. The form is that of the schemas which Jenkins and Ant's reports are checked
+# with: names and order of elements, and which attributes they need.
+
+Entry = Mapping[str, Any]
+
+_SUITE = "switchbench"
+# What XML 1.0 can't hold (2.2).
+_NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
+
+
+def junit(summary: Entry) -> bytes:
+    """Return the document."""
+    run, verdict = summary["run"], summary["verdict"]
+    whole = summary["status"] == "complete"
+    totals = {
+        "tests": str(len(summary["expectations"]) + 1),
+        "failures": str(verdict["failed"]),
+        "errors": str(verdict["inconclusive"] + (not whole)),
+        "skipped": "0",
+        "time": _seconds(run["elapsed_s"]),
+    }
+    root = ElementTree.Element("testsuites")  # Ant's form allows it no attributes
+    suite = ElementTree.SubElement(
+        root,
+        "testsuite",
+        {
+            "name": _xml_text(run["id"]),
+            "package": _SUITE,
+            "id": "0",
+            "timestamp": run["started"].removesuffix("Z"),
+            "hostname": _xml_text(run["machine"]["host"]),
+            **totals,
+        },
+    )
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in _properties(summary):
+        ElementTree.SubElement(properties, "property", {"name": name, "value": _xml_text(value)})
+    _add_run(suite, summary)
+    for number, clause in enumerate(summary["expectations"]):
+        _add_clause(suite, number, clause)
+    words = "\n".join(
+        [f"{verdict['verdict']}: {verdict['sentence']}.", *verdict["warnings"], verdict["scope"]]
+    )
+    ElementTree.SubElement(suite, "system-out").text = _xml_text(words)
+    ElementTree.SubElement(suite, "system-err").text = _xml_text("\n".join(summary["errors"]))
+    ElementTree.indent(root)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _properties(summary: Entry) -> Iterator[tuple[str, str]]:
+    yield "verdict", summary["verdict"]["verdict"]
+    yield "clauses_sha256", summary["verdict"]["clauses_sha256"]
+    about = summary["run"].get("about", {})
+    for number, switch in enumerate(about.get("switches", [])):
+        yield from ((f"about.switches.{number}.{key}", value) for key, value in switch.items())
+    yield from ((f"about.{key}", value) for key, value in about.items() if key != "switches")
+    versions = summary["run"]["versions"]
+    yield from ((f"version.{name}", value or "unknown") for name, value in versions.items())
+
+
+def _add_run(suite: ElementTree.Element, summary: Entry) -> None:
+    """Add the case that all that was asked for was measured."""
+    case = _case(suite, "the run came to its end", summary["run"]["elapsed_s"])
+    if summary["status"] != "complete":
+        gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
+        _add_outcome(case, "error", summary["status"], gaps)
+
+
+def _add_clause(suite: ElementTree.Element, number: int, clause: Entry) -> None:
+    name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
+    case = _case(suite, name or f"expect.{number} {clause['measure']}", 0)
+    element = _ELEMENTS.get(clause["verdict"])
+    if element is not None:
+        _add_outcome(case, element, clause["verdict"], list(_lines(clause)))
+
+
+def _lines(clause: Entry) -> Iterator[str]:
+    """Yield what was required, what was seen and where; then the other values that fail."""
+    seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
+    at = f" at {clause['of']}" if clause["of"] else ""
+    reason = f"; {clause['reason']}" if clause["reason"] else ""
+    required = f"{clause['measure']} over {clause['over'] or 'run'} {clause['require']}"
+    yield f"required {required}, {seen}{at}{reason}"
+    if clause["source"]:
+        yield f"stated in {clause['source']}"
+    for failure in clause["failures"]:
+        yield f"{failure['value']:.10g} {clause['unit']}: {failure['of']}"
+
+
+def _case(suite: ElementTree.Element, name: str, elapsed_s: float | None) -> ElementTree.Element:
+    attributes = {"name": _xml_text(name), "classname": _SUITE, "time": _seconds(elapsed_s)}
+    return ElementTree.SubElement(suite, "testcase", attributes)
+
+
+def _add_outcome(case: ElementTree.Element, name: str, kind: str, lines: list[str]) -> None:
+    attributes = {"message": _xml_text(lines[0]), "type": kind}
+    ElementTree.SubElement(case, name, attributes).text = _xml_text("\n".join(lines))
+
+
+def _seconds(value: float | None) -> str:
+    return f"{value or 0:.3f}"
+
+
+def _xml_text(text: str) -> str:
+    """Without the characters that XML can't hold."""
+    return _NO_CHARACTER.sub("\ufffd", str(text))
+
+
+def write_record(directory: Path, summary: Mapping[str, Any], key: Path | None = None) -> None:
+    """Write the verdict for CI, then the manifest over all files, then its signature by `key`."""
+    if summary.get("verdict") is not None:
+        replace_bytes(directory / JUNIT, junit(summary))
+    if key is None:
+        seal(directory)
+    else:
+        sign(directory, key)

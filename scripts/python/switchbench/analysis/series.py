@@ -1,0 +1,648 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What several trials amount to: curves of ping-pong, single times, computation, dependent steps.
+
+Times of ping-pong are half the round trip, as the papers give them. A mean over single times
+misleads (Salmon, Stein and Sterling 1998), so each is kept, as a row of the table `samples`.
+doc/reference/messages.md and measures.md have the formulas.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base.model import PERCENTILES, PINGPONG, Part, Repeats, Trial
+from ..records.document.series import (
+    Computing,
+    ConfidenceIntervalEntry,
+    Crossing,
+    CrossingRange,
+    Curve,
+    CurvePoint,
+    CurveSetting,
+    Function,
+    FunctionPoint,
+    ImbFigures,
+    KernelEntry,
+    Peak,
+    PieceTimes,
+    RankedPath,
+    Ranking,
+    RepetitionTimes,
+    ScatterTimes,
+    Steps,
+)
+from ..records.document.trials import filled
+from ..records.latency import Histogram, merged
+from ..records.record_forms import Record
+from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Times
+from ..records.store import TableFile
+from . import measures as m
+from .statistics import interval
+
+Flows = dict[tuple[str, str], Histogram]  # by source and destination
+
+ALIKE = 0.05  # paths whose times differ by less are alike
+
+
+def is_sweep(trial: Trial) -> bool:
+    """Return whether a trial gives a point of a curve: one size, there and back."""
+    return trial.traffic == "pingpong" and "scatter" not in trial.parameters
+
+
+class SweepTable:
+    """Takes the times of ping-pong, phase by phase, and says what they amount to."""
+
+    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
+        """`trials` by id and repeat."""
+        self._trials = trials
+        self._flows: dict[tuple[int, int, str], Flows] = {}
+
+    def add(self, key: PhaseKey, times: Mapping[Pair, Times]) -> None:
+        """Take the times of one phase's flows by kind; other kinds are not its own."""
+        for pair, kinds in times.items():
+            if PINGPONG in kinds:
+                flows = self._flows.setdefault(key[:3], {})
+                flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
+
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drop the times of a trial (id, repeat)."""
+        self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
+
+    def lost(self, entry: ScatterTimes) -> int | None:
+        """Messages of one trial's entry that did not come back; None: that is not known."""
+        key = (entry["trial"], entry["repeat"], entry["network"])
+        return merged(self._flows.get(key, {}).values()).lost
+
+    def curves(self) -> Iterator[Curve]:
+        """Yield one of each setting, its points by size."""
+        found: dict[str, tuple[CurveSetting, dict[int, list[Flows]]]] = {}
+        for (trial_id, repeat, network), flows in sorted(self._flows.items()):
+            trial = self._trials[trial_id, repeat]
+            if not is_sweep(trial):
+                continue
+            part = next(part for part in trial.parts if part.network == network)
+            said = about(trial, part)
+            _, sizes = found.setdefault(json.dumps(said, sort_keys=True), (said, {}))
+            sizes.setdefault(trial.sizes[0], []).append(flows)
+        for said, sizes in found.values():
+            points = [_point(size, repeats) for size, repeats in sorted(sizes.items())]
+            yield {**said, "points": points, **peak(points)}
+
+
+def about(trial: Trial, part: Part) -> CurveSetting:
+    """Return what tells a curve from others."""
+    return {
+        "transport": trial.transport,
+        "network": part.network,
+        "ranks": len(part.ranks),
+        "pattern": trial.pattern["name"],
+        "parameters": dict(trial.parameters),
+    }
+
+
+def _point(size: int, repeats: Sequence[Flows]) -> CurvePoint:
+    """Return one size: all flows and repeats together, and the slowest flow."""
+    flows: Flows = {}
+    for repeat in repeats:
+        for pair, times in repeat.items():
+            flows.setdefault(pair, Histogram()).merge(times)
+    whole = merged(flows.values())
+    known = {pair: times.mean_ns for pair, times in flows.items() if times.mean_ns is not None}
+    slowest = max(known, key=lambda pair: known[pair] or 0.0, default=None)
+    return {
+        "size": size,
+        "round_trips": whole.count,
+        "lost": whole.lost,
+        "flows": len(flows),
+        "latency_us": {
+            "min": half_us(whole.min_ns),
+            "mean": half_us(whole.mean_ns),
+            "p50": half_us(whole.quantile_ns(0.5)),
+            "p99": half_us(whole.quantile_ns(0.99)),
+            "max": half_us(whole.max_ns),
+        },
+        "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
+        "slowest": None
+        if slowest is None
+        else {
+            "src": slowest[0],
+            "dst": slowest[1],
+            "mean_us": half_us(known[slowest]),
+            "bandwidth_mbps": _bandwidth(size, known[slowest]),
+        },
+    }
+
+
+def half_us(ns: float | None) -> float | None:
+    """Half a round trip, in microseconds."""
+    return None if ns is None else ns / 2000
+
+
+def _bandwidth(size: int, mean_ns: float | None) -> float | None:
+    """Mbit/s: the size by half the mean round trip."""
+    return None if not mean_ns else 8 * size / (mean_ns / 2000)
+
+
+def peak(points: Sequence[CurvePoint]) -> Peak:
+    """Return the largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
+    known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
+    size, most = max(known, key=lambda pair: pair[1], default=(None, None))
+    return {
+        "peak_mbps": most,
+        "peak_size": size,
+        # It may be higher still beyond the last size.
+        "peak_at_end": bool(known) and size == known[-1][0],
+        "size_at_half_peak": None if most is None else reached(known, most / 2),
+        "size_at_90_percent_peak": None if most is None else reached(known, 0.9 * most),
+    }
+
+
+def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
+    """Return the first size that has the bandwidth, between two points on a line in logarithms."""
+    before: tuple[int, float] | None = None
+    for size, rate in points:
+        if rate >= wanted:
+            if before is None:
+                return float(size)
+            share = math.log(wanted / before[1]) / math.log(rate / before[1])
+            return float(before[0] * (size / before[0]) ** share)
+        before = (size, rate)
+    return None
+
+
+# --- two paths side by side --------------------------------------------------------------------
+
+
+def path_of(curve: CurveSetting) -> str:
+    """Return what one chooses between: a transport in a network."""
+    return f"{curve['transport']} in {curve['network']}"
+
+
+def crossovers(curves: Sequence[Curve]) -> Iterator[Crossing]:
+    """For each two paths with the same matrix: which is the faster, and where that changes."""
+    for one, other in combinations(curves, 2):
+        if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
+            continue
+        ranges = _ranges(one, other)
+        if ranges:
+            yield {
+                "paths": [path_of(one), path_of(other)],
+                "ranks": one["ranks"],
+                "pattern": one["pattern"],
+                "parameters": one["parameters"],
+                "ranges": ranges,
+            }
+
+
+def matrix_of(curve: CurveSetting) -> str:
+    """Equal for curves that can be compared."""
+    return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
+
+
+def _ranges(one: Curve, other: Curve) -> list[CrossingRange]:
+    """From size to size: which path to use; null where they are alike."""
+    times = [
+        {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
+        for curve in (one, other)
+    ]
+    ratios = [
+        (size, math.log(times[1][size] / times[0][size]))
+        for size in sorted(times[0].keys() & times[1].keys())
+        if times[0][size] and times[1][size]
+    ]
+    found: list[CrossingRange] = []
+    within: dict[int, float] = {}  # where they cross while they are alike, by range
+    for place, (size, ratio) in enumerate(ratios):
+        use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
+        crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
+        if found and found[-1]["use"] == use:
+            found[-1]["to"] = size
+            if crossed:
+                within.setdefault(len(found) - 1, crossed)
+            continue
+        found.append({"use": use, "from": size, "to": size, "crossover_size": crossed})
+    # Alike curves cross by chance; between two sizes where different ones are better they must.
+    for place, crossed in within.items():
+        around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
+        if len(around) == 2:
+            found[place]["crossover_size"] = found[place]["crossover_size"] or crossed
+    return found
+
+
+def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | None:
+    """Return where two curves cross between two sizes, if they do."""
+    if before[1] * after[1] >= 0:
+        return None
+    share = before[1] / (before[1] - after[1])
+    return float(before[0] * (after[0] / before[0]) ** share)
+
+
+# --- single times, and computation beside messages ------------------------------------------------
+
+_CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
+
+
+def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[ScatterTimes]:
+    """Return one entry for each scatter in each network."""
+    scattered = [trial for trial in trials if "scatter" in trial.parameters]
+    if not scattered:
+        return []
+    import pyarrow.compute as pc
+
+    table = TableFile(directory, "samples").whole()
+    found = []
+    for trial in scattered:
+        if trial.traffic != "pingpong":
+            continue
+        for part in trial.parts:
+            chosen = pc.and_(
+                pc.and_(
+                    pc.equal(table["trial"], trial.id), pc.equal(table["repeat"], trial.repeat)
+                ),
+                pc.equal(table["network"], part.network),
+            )
+            rows = table.filter(chosen)
+            if rows.num_rows:
+                found.append(_entry(trial, part, rows))
+    return found
+
+
+def _entry(trial: Trial, part: Part, rows: Any) -> ScatterTimes:
+    size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
+    p50, p99, most = (float(value) for value in np.quantile(time_us, (0.5, 0.99, 1.0)))
+    return {
+        **about(trial, part),
+        "trial": trial.id,
+        "repeat": trial.repeat,
+        "messages": len(size),
+        "min_size": int(size.min()),
+        "max_size": int(size.max()),
+        "p50_us": p50,
+        "p99_us": p99,
+        "max_us": most,
+    }
+
+
+class ComputeTable:
+    """How much slower nodes computed beside their messages than alone."""
+
+    def __init__(self) -> None:
+        """No record yet."""
+        self._records: dict[tuple[int, int], list[Record]] = {}
+
+    def feed(self, record: Record) -> None:
+        """Take one `compute` record."""
+        key = (record["trial"], record.get("repeat") or 0)
+        self._records.setdefault(key, []).append(record)
+
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drop the records of a trial (id, repeat)."""
+        self._records.pop(trial, None)
+
+    def summary(self, trials: Sequence[Trial]) -> list[Computing]:
+        """Return one entry for each trial that computed."""
+        return [
+            _slowdown(trial, self._records[trial.id, trial.repeat])
+            for trial in trials
+            if (trial.id, trial.repeat) in self._records
+        ]
+
+
+def _slowdown(trial: Trial, records: Sequence[Record]) -> Computing:
+    """Rates are while computing: operations by the time that pieces took."""
+    alone, beside = (_rate(records, part) for part in ("compute_only", "concurrent"))
+    nodes = {
+        record["node"]: slower(_rate([record], "compute_only"), _rate([record], "concurrent"))
+        for record in records
+    }
+    known = {node: share for node, share in nodes.items() if share is not None}
+    worst = max(known, key=lambda node: known[node], default=None)
+    spread = interval(list(known.values()), _CONFIDENCE)
+    return {
+        "trial": trial.id,
+        "repeat": trial.repeat,
+        "transport": trial.transport,
+        "parameters": dict(trial.parameters),
+        "nodes": len(nodes),
+        "share": records[0]["share"],
+        "compute_only_mflops": alone,
+        "concurrent_mflops": beside,
+        "slowdown_percent": slower(alone, beside),
+        "slowdown_ci_half_width_percent": None if spread is None else spread.half_width,
+        "slowest_node": worst,
+        "max_slowdown_percent": None if worst is None else known[worst],
+        "piece_us": {
+            "compute_only": _pieces(records, "compute_only"),
+            "concurrent": _pieces(records, "concurrent"),
+        },
+    }
+
+
+def _pieces(records: Sequence[Record], part: str) -> PieceTimes:
+    p50, p99, most = (
+        max(record[part][f"piece_{name}_ns"] for record in records) / 1000
+        for name in ("p50", "p99", "max")
+    )
+    return {"p50": p50, "p99": p99, "max": most}
+
+
+def _rate(records: Sequence[Record], part: str) -> float | None:
+    """Mflop/s of one thread, the mean over all."""
+    busy_ns = sum(record[part]["busy_ns"] for record in records)
+    operations = sum(record[part]["operations"] for record in records)
+    return operations / busy_ns * 1000 if busy_ns else None
+
+
+def slower(alone: float | None, beside: float | None) -> float | None:
+    """By how many percent a rate fell."""
+    return None if not alone or beside is None else 100 * (1 - beside / alone)
+
+
+# --- dependent steps -----------------------------------------------------------------------------
+
+# IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
+# ping-pong the time is half the round trip. Others have none.
+IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
+IMB_MEGA = 1e6
+US = 1e6  # in a second
+
+
+@dataclass
+class RankTimes:
+    """One rank's repetitions in one phase."""
+
+    repetitions: int  # that were timed
+    sum_ns: int  # of all of them
+    times: Histogram  # of batches: the mean of their repetitions
+    verified: int | None  # results that were looked at; None: nothing was computed
+
+    @property
+    def mean_us(self) -> float | None:
+        """The mean time of a repetition."""
+        return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
+
+
+@dataclass
+class MeasuredExecutions:
+    """One trial in one network: its ranks by phase, and how fast data reached the ports."""
+
+    trial: Trial
+    part: Part
+    phases: dict[int, dict[str, RankTimes]] = field(default_factory=dict)  # by phase and rank
+    rates_mbps: dict[int, float | None] = field(default_factory=dict)
+    idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
+
+    def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
+        """Drop the ranks of a phase that went through repetitions without any message.
+
+        Of a ping-pong among many only two do something, and IMB's times are over these.
+        """
+        ranks = self.phases.get(phase, {})
+        idle = [name for name in ranks if name not in busy and ranks[name].times.count]
+        if len(idle) < len(ranks):
+            for name in idle:
+                del ranks[name]
+            self.idle[phase] = len(idle)
+
+    @property
+    def ranks(self) -> list[RankTimes]:
+        """The times of all ranks in all phases."""
+        return [times for ranks in self.phases.values() for times in ranks.values()]
+
+    @property
+    def whole(self) -> bool:
+        """Return whether all ranks that take part timed something in all phases."""
+        return len(self.phases) == self.trial.phases and all(
+            len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
+            and all(times.times.count for times in ranks.values())
+            for phase, ranks in self.phases.items()
+        )
+
+    def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
+        """Return the mean over phases of a figure of the ranks' means; None: not whole.
+
+        IMB's t_avg is their mean, its t_max the greatest.
+        """
+        if not self.whole:
+            return None
+        return m.mean(
+            choose(times.mean_us for times in ranks.values()) for ranks in self.phases.values()
+        )
+
+
+class ExecutionTable:
+    """Takes the times of repetitions, phase by phase, and says what they amount to.
+
+    Each rank times its own repetitions, from behind a barrier until its last step is complete.
+    Formulas are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md lays them
+    beside those of IMB and HPCC.
+    """
+
+    def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
+        """`trials` by id and repeat."""
+        self._trials = trials
+        self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
+
+    def add(self, key: PhaseKey, executions: Iterable[Mapping[str, Any]]) -> None:
+        """Take the ranks' times of one phase, a row of `histograms` each."""
+        for row in executions:
+            one = self._of(self._trials[key.trial, key.repeat], key.network)
+            one.phases.setdefault(key.phase, {})[row["src"]] = RankTimes(
+                row.get("repetitions", 0), row["sum_ns"], Histogram.of_row(row), row.get("verified")
+            )
+
+    def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
+        """Take all flows of one phase.
+
+        How fast data reached the ports, and which ranks had messages.
+        """
+        one = self._of(trial, network)
+        one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
+        idle = zip(flows.pairs, flows.idle.tolist(), strict=True)
+        one.leave_out_idle(phase, {end for pair, is_idle in idle if not is_idle for end in pair})
+
+    def forget(self, trial: tuple[int, int]) -> None:
+        """Drop the times of a trial (id, repeat)."""
+        self._measured = {key: one for key, one in self._measured.items() if key[:2] != trial}
+
+    def average_us(self, trial: Trial, network: str) -> float | None:
+        """Return what one repeat adds to the mean over repeats."""
+        return self._of(trial, network).over_ranks(m.mean)
+
+    def summary(self) -> Steps:
+        """Return the summary's `steps`."""
+        functions: dict[str, list[MeasuredExecutions]] = {}
+        kernels: dict[tuple[int, str], list[MeasuredExecutions]] = {}
+        for one in self._measured.values():
+            if _iterations(one):
+                kernels.setdefault((one.trial.point, one.part.network), []).append(one)
+            else:
+                what = json.dumps(about(one.trial, one.part), sort_keys=True)
+                functions.setdefault(what, []).append(one)
+        entries = [_kernel(repeats) for repeats in kernels.values()]
+        return {
+            "functions": [_function(some) for some in functions.values()],
+            "kernels": entries,
+            "rankings": list(_rankings(entries)),
+        }
+
+    def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
+        part = next(part for part in trial.parts if part.network == network)
+        key = (trial.id, trial.repeat, network)
+        return self._measured.setdefault(key, MeasuredExecutions(trial, part))
+
+
+def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
+    """Return the mean over the ports that anything was sent to, of all that reached each.
+
+    The rates are flows', whose destinations are the ports.
+    """
+    totals = [one for one in m.sum_by_port(ports, rates_bps).values() if one is None or one > 0]
+    mean = None if None in totals else m.mean(totals)
+    return None if mean is None else mean / m.MEGA
+
+
+def _function(some: Iterable[MeasuredExecutions]) -> Function:
+    """Return one function at one setting, its points by size."""
+    sizes: dict[int, list[MeasuredExecutions]] = {}
+    for one in some:
+        sizes.setdefault(one.trial.sizes[0], []).append(one)
+    points = [_function_point(size, repeats) for size, repeats in sorted(sizes.items())]
+    return {**about(one.trial, one.part), "points": points}
+
+
+def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> FunctionPoint:
+    """Return one size: all phases and repeats together."""
+    first = repeats[0].trial
+    pattern = first.pattern["name"]
+    ranks = [times for one in repeats for times in one.ranks]
+    batches = merged(times.times for times in ranks)
+    averages = [one.over_ranks(m.mean) for one in repeats]
+    by_repeat = [_imb(size, one) for one in repeats]
+    t_min, t_avg, t_max = (
+        m.mean(one[name] for one in by_repeat) for name in ("t_min_us", "t_avg_us", "t_max_us")
+    )
+    batch = {name: getattr(batches, f"{name}_ns") for name in ("min", "max")}
+    batch |= {name: batches.quantile_ns(PERCENTILES[name]) for name in ("p50", "p99")}
+    return {
+        "size": size,
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((times.repetitions for times in ranks), default=0),
+        "batch": first.schedule.batch if first.schedule else 1,
+        "imb": {
+            "t_min_us": t_min,
+            "t_avg_us": t_avg,
+            "t_max_us": t_max,
+            "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
+        },
+        "by_repeat": by_repeat,
+        "repetition_us": filled(
+            RepetitionTimes,
+            {name: None if ns is None else ns / 1e3 for name, ns in batch.items()},
+            mean=m.mean(averages),
+        ),
+        "ci_us": _sure(averages, first.repeats, 1.0 / _parts_of(pattern)),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+        "verified": m.total_int(times.verified for times in ranks),
+    }
+
+
+def _parts_of(pattern: str) -> int:
+    """Return how many times of IMB's one is made of: its time of a ping-pong is of one way."""
+    return 2 if pattern == "pingpong" else 1
+
+
+def _imb(size: int, one: MeasuredExecutions) -> ImbFigures:
+    """Return IMB's figures of one repeat; null where it was not measured whole."""
+    pattern = one.trial.pattern["name"]
+    by_rank: dict[str, list[float]] = {}
+    for ranks in one.phases.values() if one.whole else ():
+        for name, times in ranks.items():
+            by_rank.setdefault(name, []).append(times.mean_us or 0.0)
+    means = [sum(values) / len(values) for values in by_rank.values()]
+    shortest, average, longest = (
+        None if value is None else value / _parts_of(pattern)
+        for value in (m.least(means), one.over_ranks(m.mean), m.greatest(means))
+    )
+    return {
+        "t_min_us": shortest,
+        "t_avg_us": average,
+        "t_max_us": longest,
+        "mbytes_s": _imb_mbytes_s(pattern, size, longest),
+    }
+
+
+def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | None:
+    factor = IMB_FACTORS.get(pattern)
+    return factor * size / (time_us / 1e6) / IMB_MEGA if factor and time_us else None
+
+
+def _sure(
+    values: Sequence[float | None], asked: Repeats, scale: float
+) -> ConfidenceIntervalEntry | None:
+    """Return the interval of the mean over repeats, times `scale`.
+
+    None where there are too few, or one was not measured whole.
+    """
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    found = interval(known, asked.confidence, chosen=asked.width is not None)
+    return None if found is None else {"low": found.low * scale, "high": found.high * scale}
+
+
+def _iterations(one: MeasuredExecutions) -> int | None:
+    """Return those of the benchmark that a trial stands for; None: it stands for none."""
+    return one.trial.steps.iterations if one.trial.steps else None
+
+
+def _kernel(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
+    first = repeats[0]
+    iterations = _iterations(first) or 0
+    times = [one.over_ranks(m.greatest) for one in repeats]
+    mean = m.mean(times)
+    whole = [None if time is None else iterations * time / US for time in (mean, *times)]
+    return {
+        **about(first.trial, first.part),
+        "trials": [one.trial.id for one in repeats],
+        "repetitions": max((t.repetitions for one in repeats for t in one.ranks), default=0),
+        "iterations": iterations,
+        "iteration_us": mean,
+        "total_s": whole[0],
+        "by_repeat_s": whole[1:],
+        "ci_s": _sure(times, first.trial.repeats, iterations / US),
+        "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
+    }
+
+
+def _rankings(entries: Iterable[KernelEntry]) -> Iterator[Ranking]:
+    """Yield each problem that several paths (a transport in a network) ran: the fastest first."""
+    problems: dict[str, list[tuple[float, KernelEntry]]] = {}
+    for entry in entries:
+        if entry["total_s"] is not None:
+            problems.setdefault(matrix_of(entry), []).append((entry["total_s"], entry))
+    for some in problems.values():
+        if len({path_of(entry) for _, entry in some}) > 1:
+            ordered = sorted(some, key=itemgetter(0))
+            least, fastest = ordered[0]
+            yield filled(
+                Ranking,
+                fastest,
+                paths=[
+                    RankedPath(
+                        path=path_of(entry),
+                        total_s=total_s,
+                        ratio_to_fastest=total_s / least if least else None,
+                    )
+                    for total_s, entry in ordered
+                ],
+            )
