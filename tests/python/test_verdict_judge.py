@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from recorded import fed
-from switchbench.analysis.judge import FORMULAS, Judge, ValueLocation, _Seen, _Together, exit_status
+from switchbench.analysis.judge import Judge, ValueLocation, _Seen, _Together, exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
@@ -531,13 +531,6 @@ def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str
     with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
         Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
     assert words in str(caught.value)
-
-
-def test_every_measure_has_its_formula() -> None:
-    assert FORMULAS.keys() == MEASURES.keys()
-    for name, formula in FORMULAS.items():
-        overs = {"flow": formula.flow is not None, "port": formula.port is not None}
-        assert {over: over in MEASURES[name].overs for over in overs} == overs, name
 
 
 def test_every_measure_is_documented() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..base.model import ONE_WAY
 from ..records.document.summary import ClockEntry
+from ..records.document.trials import filled
 from ..records.latency import Histogram
 from ..records.record_forms import Record
 from ..records.rows import Rows
@@ -84,18 +85,13 @@ class ClockTable:
         """Replace the one-way delays of each flow (source, destination, times)."""
         clocks = self._phases.get(moment, {})
         for src, dst, times in flows:
-            if ONE_WAY in times:
-                times[ONE_WAY] = self._corrected(times[ONE_WAY], clocks, (src, dst))
+            shift = self._shift(clocks, (src, dst)) if ONE_WAY in times else None
+            if shift is not None:
+                times[ONE_WAY] = times[ONE_WAY].moved_by(*shift)
 
     def forget(self, moment: Moment) -> None:
         """Forget a phase."""
         self._phases.pop(moment, None)
-
-    def _corrected(
-        self, times: Histogram, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
-    ) -> Histogram:
-        shift = self._shift(clocks, ends)
-        return times if shift is None else times.moved_by(*shift)
 
     def shift_ns(self, moment: Moment, ends: tuple[str, str]) -> int:
         """By how much the one-way delays of one flow (source, destination) are to be moved."""
@@ -129,12 +125,12 @@ class ClockTable:
     def summary(self) -> list[ClockEntry]:
         """Return the summary's `clocks`, by node."""
         return [
-            {
-                "node": node,
-                "clock": record.get("clock"),
-                "reason": record.get("clock_reason"),
-                "bound_us": self._bounds.get(node),
-            }
+            filled(
+                ClockEntry,
+                record,
+                reason=record.get("clock_reason"),
+                bound_us=self._bounds.get(node),
+            )
             for node, record in self._ready.items()
         ]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Site
-from ..records.document.trials import Direction, PortEntry, RdmaPort, SlowPhase
+from ..records.document.trials import Direction, PortEntry, RdmaPort, SlowPhase, filled
 from ..records.record_forms import Record
 from ..records.rows import Floats, Numbers, Rows
 from .measures import (
@@ -155,13 +155,7 @@ class PortTable:
         opened = self._opened.get((name, transport), {})
         if not transports.of(transport).rdma:
             return None
-        return {
-            "rdma": opened.get("rdma"),
-            "link_layer": opened.get("link_layer"),
-            "gid": opened.get("gid"),
-            "gid_index": opened.get("gid_index"),
-            "mtu": opened.get("mtu"),
-        }
+        return filled(RdmaPort, opened)
 
     def _entries(self, transport: str) -> Iterator[PortEntry]:
         """Yield one for each port that had flows."""
@@ -171,40 +165,37 @@ class PortTable:
             percents[end] = _medians(direction.percents, size)
             relatives[end], _ = _medians(direction.relative, size)
         for number, (name, port) in enumerate(self._ports.items()):
-            ends: dict[str, Direction] = {
-                end: {
-                    "phases": int(direction.phases[number]),
-                    "median_percent_of_line": _known(percents[end][0][number]),
-                    "min_percent_of_line": _known(percents[end][1][number]),
-                    "relative_to_median": _known(relatives[end][number]),
-                    "lost_frames": as_int(direction.lost[number])
+            ends = {
+                f"as_{end}": filled(
+                    Direction,
+                    phases=int(direction.phases[number]),
+                    median_percent_of_line=_known(percents[end][0][number]),
+                    min_percent_of_line=_known(percents[end][1][number]),
+                    relative_to_median=_known(relatives[end][number]),
+                    lost_frames=as_int(direction.lost[number])
                     if direction.phases[number]
                     else None,
-                }
+                )
                 for end, direction in lines.ends.items()
             }
             if not any(end["phases"] for end in ends.values()):
                 continue
             opened = self._opened.get((name, transport), {})
-            yield {
-                "port": name,
-                "transport": transport,
-                "network": port.network,
-                "switch": port.switch,
-                "switch_port": port.switch_port,
-                "driver": opened.get("driver"),
-                "numa": opened.get("numa"),
-                "queues": opened.get("queues"),
-                "cores": opened.get("cores"),
-                "offloads": opened.get("offloads"),
-                "rdma": self._rdma(name, transport),
-                "link_downs": self._downs[name],
-                "variants": self._variants.get((name, transport), []),
-                "as_source": ends["source"],
-                "as_destination": ends["destination"],
-                "suspect": None,
-                "slowest_phases": lines.slowest.get(name, []),
-            }
+            yield filled(
+                PortEntry,
+                ends,
+                opened,
+                port=name,
+                transport=transport,
+                network=port.network,
+                switch=port.switch,
+                switch_port=port.switch_port,
+                rdma=self._rdma(name, transport),
+                link_downs=self._downs[name],
+                variants=self._variants.get((name, transport), []),
+                suspect=None,
+                slowest_phases=lines.slowest.get(name, []),
+            )
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:

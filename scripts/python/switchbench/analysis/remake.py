@@ -15,6 +15,7 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
 from ..records.directory import PLAN
 from ..records.document.summary import SummaryDocument, SupersededEntry
+from ..records.document.trials import filled
 from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
@@ -140,19 +141,12 @@ def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
     first = {trial.id: trial.id if trial.again is None else trial.again
              for trial in (*run.trials, *run.superseded)}  # fmt: skip
     return [
-        {
-            "trial": first[entry["trial"]],
-            "repeat": entry["repeat"],
-            "network": entry["network"],
-            "phase": entry["phase"],
-            "pattern": entry["pattern"],
-            "transport": entry["transport"],
-            "offered_load": entry["offered_load"],
-            "offered_frames": entry["offered_frames"],
-            "lost_frames": entry["lost_frames"],
-            "host_dropped_frames": entry["host_dropped_frames"],
-            "reason": "; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])
+        filled(
+            SupersededEntry,
+            entry,
+            trial=first[entry["trial"]],
+            reason="; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])
             or None,
-        }
+        )
         for entry in before.phases()
     ]

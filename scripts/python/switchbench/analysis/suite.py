@@ -33,6 +33,7 @@ from ..records.document.series import (
     TrialEntry,
 )
 from ..records.document.summary import ClauseEntry
+from ..records.document.trials import filled
 from ..search.loads import (
     Done,
     GoalResult,
@@ -259,27 +260,20 @@ def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
 def search_entries(course: SuiteCourse) -> list[SearchEntry]:
     """Return the summary's `searches`: one entry per search of loads and goal."""
     return [
-        {
-            **_facts_of(measured),
-            "search": measured.planned.id,
-            "goal": name,
-            "load_unit": range_of(measured.planned).unit,
-            "relevant_lower_bound": result.relevant_lower_bound,
-            "relevant_upper_bound": result.relevant_upper_bound,
-            "conditional_throughput": result.conditional_throughput,
-            "relative_width": result.relative_width,
-            "trials": measured.search.trials,
-            "regular": result.is_regular,
-            "outcome": result.outcome.sentence,
-            "goal_loss_ratio": goal.loss_ratio,
-            "goal_exceed_ratio": goal.exceed_ratio,
-            "goal_initial_trial_s": goal.initial_trial_s,
-            "goal_final_trial_s": goal.final_trial_s,
-            "goal_duration_sum_s": goal.duration_sum_s,
-            "goal_width": goal.width,
-            "min_load": measured.setting.loads.min,
-            "max_load": measured.setting.loads.max,
-        }
+        filled(
+            SearchEntry,
+            _facts_of(measured),
+            result,
+            {f"goal_{key}": value for key, value in vars(goal).items()},
+            search=measured.planned.id,
+            goal=name,
+            load_unit=range_of(measured.planned).unit,
+            trials=measured.search.trials,
+            regular=result.is_regular,
+            outcome=result.outcome.sentence,
+            min_load=measured.setting.loads.min,
+            max_load=measured.setting.loads.max,
+        )
         for measured in course.every
         if measured.search is not None
         for name, goal, result in _goal_results(measured)
@@ -301,45 +295,43 @@ def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
             continue
         sentence, whole = measured.outcome()
         found.append(
-            {
-                **_facts_of(measured),
-                "subtest": measured.subtest.name,
-                "variant": measured.planned.parameters.get(VARIANT),
-                "rows": measured.rows(),
-                "unit": "" if measured.method is None else measured.method.unit,
-                "trials": [_trial_entry(measured, *one) for one in measured.every],
-                "iterations": list(getattr(measured.result, "longest", ())),
-                "complete": whole,
-                "outcome": sentence,
-            }
+            filled(
+                SubtestEntry,
+                _facts_of(measured),
+                subtest=measured.subtest.name,
+                variant=measured.planned.parameters.get(VARIANT),
+                rows=measured.rows(),
+                unit="" if measured.method is None else measured.method.unit,
+                trials=[_trial_entry(measured, *one) for one in measured.every],
+                iterations=list(getattr(measured.result, "longest", ())),
+                complete=whole,
+                outcome=sentence,
+            )
         )
     return found
 
 
 def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFacts) -> TrialEntry:
     rate = {"rate": proposed.value, "addresses": proposed.value / (proposed.duration_s or 1.0)}
-    return {
-        "value": proposed.value,
-        "duration_s": proposed.duration_s,
-        "learning_rate": rate.get(measured.subtest.quantity),
-        "offered": facts.offered,
-        "forwarded": facts.offered - facts.lost,
-        "lost": facts.lost,
-        "flooded": facts.flooded,
-        "tester_limited": facts.tester_limited,
-    }
+    return filled(
+        TrialEntry,
+        proposed,
+        facts,
+        learning_rate=rate.get(measured.subtest.quantity),
+        forwarded=facts.offered - facts.lost,
+    )
 
 
 def _facts_of(measured: Measurement) -> SuiteSetting:
     planned = measured.planned
-    return {
-        "pattern": planned.parameters.get(VARIANT) or planned.pattern["name"],
-        "parameters": dict(planned.parameters),
-        "transport": planned.transport,
-        "networks": [part.network for part in planned.parts],
-        "size": planned.sizes[0] if len(planned.sizes) == 1 else list(planned.sizes),
-        "size_unit": planned.size_unit,
-    }
+    return filled(
+        SuiteSetting,
+        planned,
+        pattern=planned.parameters.get(VARIANT) or planned.pattern["name"],
+        parameters=dict(planned.parameters),
+        networks=[part.network for part in planned.parts],
+        size=planned.sizes[0] if len(planned.sizes) == 1 else list(planned.sizes),
+    )
 
 
 def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[ClauseEntry]:

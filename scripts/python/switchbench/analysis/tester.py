@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..records.document.trials import TesterLimitEntry
+from ..records.document.trials import TesterLimitEntry, filled
 from ..records.rows import Bools, Floats, PhaseFlows, Rows
 from . import measures as m
 from .loss_location import lost_in_network
@@ -64,16 +64,9 @@ class HostLimit:
 
     def entry(self) -> TesterLimitEntry:
         """Return the summary's."""
-        entry: TesterLimitEntry = {
-            "port": self.port,
-            "shortfall_percent": self.shortfall_percent,
-            "dropped_frames": self.dropped_frames,
-            "start_delay_ms": self.start_delay_ms,
-            "window_error_percent": self.window_error_percent,
-            "reason": self.reason,
-        }
-        if self.cpu_idle_percent is not None:
-            entry["cpu_idle_percent"] = self.cpu_idle_percent
+        entry = filled(TesterLimitEntry, self)
+        if self.cpu_idle_percent is None:
+            del entry["cpu_idle_percent"]
         return entry
 
 

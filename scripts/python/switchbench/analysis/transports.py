@@ -16,8 +16,8 @@ from typing import Literal
 
 from ..base.model import Trial
 from ..base.transports import BASELINES
-from ..records.document.series import ComparedEntry, ComparisonEntry
-from ..records.document.trials import Free, PlanEntry
+from ..records.document.series import ComparedEntry, ComparedThroughput, ComparisonEntry
+from ..records.document.trials import Free, PlanEntry, filled
 from . import measures as m
 
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
@@ -164,19 +164,16 @@ def _entry(row: list[TransportSeries], reason: str | None) -> ComparisonEntry:
     of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
     size = next(size for size in of_messages if size is not None)
     turns = alternated(row)
-    return {
-        "pattern": first["pattern"],
-        "parameters": {key: v for key, v in first["parameters"].items() if "." not in key},
-        "network": first["network"],
-        "concurrent_networks": first["concurrent_networks"],
-        "ranks": first["ranks"],
-        "traffic": first["traffic"],
-        "message_bytes": size,
-        "baseline": name,
-        "alternated": turns,
-        "reason": (reason or NOT_IN_TURN) if turns is False else None,
-        "transports": [_transport(one, base, size) for one in row],
-    }
+    return filled(
+        ComparisonEntry,
+        first,
+        parameters={key: v for key, v in first["parameters"].items() if "." not in key},
+        message_bytes=size,
+        baseline=name,
+        alternated=turns,
+        reason=(reason or NOT_IN_TURN) if turns is False else None,
+        transports=[_transport(one, base, size) for one in row],
+    )
 
 
 def alternated(row: Iterable[TransportSeries]) -> bool | None:
@@ -198,35 +195,34 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
     first = one.plans[0]
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
-    return {
-        "transport": one.transport,
-        "options": one.options,
-        "size": first["size"],
-        "size_unit": first["size_unit"],
-        "message_bytes": one.message_bytes,
-        "equal_size": one.message_bytes == size,
-        "load": first["load"],
-        "intended_load": first["intended_load"],
-        "repeats": len(one.plans),
-        "trials": [plan["trial"] for plan in one.plans],
-        "throughput": {
-            "layer": "payload",
-            "unit": "Mbit/s",
-            "mean": one.rate,
-            "min": m.least(one.rates.values()),
-            "max": m.greatest(one.rates.values()),
-        },
-        "percent_of_line": m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
-        "cpu_s_per_gb": cpu,
-        "cpu_process_s_per_gb": one.cpu_per_gb("cpu_process_s"),
-        "polling": _polling(one.plans),
-        "ratio": {
+    rates = one.rates.values()
+    return filled(
+        ComparedEntry,
+        first,
+        options=one.options,
+        message_bytes=one.message_bytes,
+        equal_size=one.message_bytes == size,
+        repeats=len(one.plans),
+        trials=[plan["trial"] for plan in one.plans],
+        throughput=filled(
+            ComparedThroughput,
+            layer="payload",
+            unit="Mbit/s",
+            mean=one.rate,
+            min=m.least(rates),
+            max=m.greatest(rates),
+        ),
+        percent_of_line=m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
+        cpu_s_per_gb=cpu,
+        cpu_process_s_per_gb=one.cpu_per_gb("cpu_process_s"),
+        polling=_polling(one.plans),
+        ratio={
             "throughput": _ratio(one.rate, base.rate),
             "throughput_min": m.least(ratios),
             "throughput_max": m.greatest(ratios),
             "cpu_s_per_gb": _ratio(cpu, base_cpu),
         },
-    }
+    )
 
 
 def _ratio(value: float | None, base: float | None) -> float | None:
