@@ -8,7 +8,7 @@
 
 #include "clock.h"
 #include "schedule_executor.h"
-#include "tcp/tcp_options.h"
+#include "tcp/tcp.h"
 #include "transport.h"
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include "tcp_world.h"
 
 #include "tcp/handshake.h"
-#include "tcp/port.h"
+#include "tcp/tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -353,10 +353,10 @@ static void unauthenticated(void **state)
     play_all();
     assert_true(recv(talker, byte, sizeof byte, 0) > 0); /* the challenge ... */
     assert_true(recv(talker, byte, sizeof byte, 0) <= 0);
-    dropped = tcp_port_rejected(world->ranks[1].port, last, sizeof last);
+    dropped = tcp_port_rejected(world->ranks[1].port, last);
     assert_in_range(dropped, SILENT - HALF_OPEN, SILENT + 1);
     assert_non_null(strstr(last, "127.0.0.1 port "));
-    assert_int_equal(tcp_port_rejected(world->ranks[0].port, last, sizeof last), 0);
+    assert_int_equal(tcp_port_rejected(world->ranks[0].port, last), 0);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
     close(talker);
@@ -384,13 +384,13 @@ static void idle_connections_wake_nobody(void **state)
     assert_int_equal(poll(&waits, 1, 0), 1);
     assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns, &err), -EAGAIN);
     assert_int_equal(poll(&waits, 1, 0), 0);
-    dropped = tcp_port_rejected(world->ranks[1].port, last, sizeof last);
+    dropped = tcp_port_rejected(world->ranks[1].port, last);
     assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns + NS_PER_MS, &err),
                      -EAGAIN);
-    assert_int_equal(tcp_port_rejected(world->ranks[1].port, last, sizeof last), dropped);
+    assert_int_equal(tcp_port_rejected(world->ranks[1].port, last), dropped);
     now_ns += 20 * NS_PER_MS;
     assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns, &err), -EAGAIN);
-    assert_true(tcp_port_rejected(world->ranks[1].port, last, sizeof last) > dropped);
+    assert_true(tcp_port_rejected(world->ranks[1].port, last) > dropped);
     assert_int_equal(poll(&waits, 1, 0), 0);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
@@ -426,7 +426,7 @@ static void a_key_of_zeros_opens_nothing(void **state)
     assert_true(world_run(world, LIMIT_NS));
     assert_verified(&world->flows[0]);
     assert_true(recv(intruder, &proof, sizeof proof, 0) <= 0);
-    assert_int_equal(tcp_port_rejected(world->ranks[1].port, last, sizeof last), 1);
+    assert_int_equal(tcp_port_rejected(world->ranks[1].port, last), 1);
     assert_non_null(strstr(last, "it does not hold this run's key"));
     close(intruder);
 }
@@ -468,7 +468,7 @@ static void wrong_key(void **state)
     assert_int_equal(world_prepare(world), 0);
     assert_int_equal(world_connect(world, LIMIT_NS), -ECONNABORTED);
     assert_non_null(strstr(world->err.text, "this run's key"));
-    assert_true(tcp_port_rejected(world->ranks[1].port, last, sizeof last) > 0);
+    assert_true(tcp_port_rejected(world->ranks[1].port, last) > 0);
     assert_non_null(strstr(last, "127.0.0.5 port "));
     assert_non_null(strstr(last, "it does not hold this run's key"));
 }

@@ -2,7 +2,7 @@
  *
  * Schedules over real sockets of this process: the ranks' lanes are driven by one thread.
  */
-#include "tcp/lane.h"
+#include "tcp/tcp.h"
 #include "tcp_world.h"
 
 #include <errno.h>

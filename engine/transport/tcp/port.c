@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port.h"
+#include "tcp.h"
 
 #include "clock.h"
 #include "log.h"
-#include "message.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,16 +31,19 @@
 #define ACCEPTED_MOST 256 /* at once: the main thread has more to do */
 #define EVENTS 64
 
-/* Takes an arrival off its list. */
+/* --- arrivals --- */
+
+static void attach(struct transport_port *port, struct tcp_arrival *arrival, bool proven)
+{
+    arrival->proven = proven;
+    TAILQ_INSERT_TAIL(&port->arrivals[proven], arrival, link);
+    port->counts[proven]++;
+}
+
 static void detach(struct transport_port *port, struct tcp_arrival *arrival)
 {
-    if (arrival->proven) {
-        TAILQ_REMOVE(&port->proven, arrival, link);
-        port->proven_count--;
-    } else {
-        TAILQ_REMOVE(&port->half_open, arrival, link);
-        port->half_open_count--;
-    }
+    TAILQ_REMOVE(&port->arrivals[arrival->proven], arrival, link);
+    port->counts[arrival->proven]--;
 }
 
 static void drop(struct transport_port *port, struct tcp_arrival *arrival)
@@ -54,41 +56,41 @@ static void drop(struct transport_port *port, struct tcp_arrival *arrival)
 /* Logged at most once a second: nobody without the key may fill the log. */
 static void reject(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
 {
-    struct tcp_rejected *rejected = &port->rejected;
     int64_t now_ns = clock_now();
+    char text[IP_ADDRESS_TEXT];
 
-    rejected->count++;
-    rejected->in_turn++;
-    rejected->from = arrival->from;
-    rejected->why = why;
-    if (rejected->warned_ns == 0 || now_ns - rejected->warned_ns >= NS_PER_S) {
-        char text[IP_ADDRESS_TEXT];
-
-        rejected->warned_ns = now_ns;
+    port->rejected.count++;
+    port->rejected.in_turn++;
+    port->rejected.from = arrival->from;
+    port->rejected.why = why;
+    if (port->rejected.warned_ns == 0 || now_ns - port->rejected.warned_ns >= NS_PER_S) {
+        port->rejected.warned_ns = now_ns;
         log_warning("%s: dropped a connection from %s: %s", port->ip.conf->name,
                     ip_address_text(&arrival->from, text), why);
     }
     drop(port, arrival);
 }
 
-uint64_t tcp_port_rejected(struct transport_port *port, char *last, size_t size)
+uint64_t tcp_port_rejected(struct transport_port *port, char last[TCP_REJECTED_TEXT])
 {
-    struct tcp_rejected known = port->rejected;
+    const struct sockaddr_storage *from = &port->rejected.from;
+    const char *why = port->rejected.why;
+    uint64_t count = port->rejected.count;
     int64_t silent_ns = clock_now() - SILENT_NS;
-    const struct tcp_arrival *a;
+    const struct tcp_arrival *arrival;
     char text[IP_ADDRESS_TEXT];
 
-    TAILQ_FOREACH(a, &port->half_open, link)
+    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
     {
-        if (a->came_ns > silent_ns)
+        if (arrival->came_ns > silent_ns)
             break;
-        known.count++;
-        known.from = a->from;
-        known.why = "it keeps silent";
+        count++;
+        from = &arrival->from;
+        why = "it keeps silent";
     }
-    if (known.count > 0)
-        snprintf(last, size, "%s: %s", ip_address_text(&known.from, text), known.why);
-    return known.count;
+    if (count > 0)
+        snprintf(last, TCP_REJECTED_TEXT, "%s: %s", ip_address_text(from, text), why);
+    return count;
 }
 
 /* --- accepting --- */
@@ -98,9 +100,8 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
 {
     struct tcp_arrival *arrival = calloc(1, sizeof *arrival);
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = arrival};
-    ssize_t sent;
 
-    if (!arrival || epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event)) {
+    if (arrival == NULL || epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close(fd);
         free(arrival);
         return;
@@ -108,11 +109,10 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
     arrival->fd = fd;
     arrival->from = *from;
     arrival->came_ns = now_ns;
-    TAILQ_INSERT_TAIL(&port->half_open, arrival, link);
-    port->half_open_count++;
+    attach(port, arrival, false);
     tcp_challenge_make(&arrival->challenge);
-    sent = send(fd, &arrival->challenge, sizeof arrival->challenge, MSG_NOSIGNAL);
-    if (sent != (ssize_t)sizeof arrival->challenge)
+    if (send(fd, &arrival->challenge, sizeof arrival->challenge, MSG_NOSIGNAL) !=
+        (ssize_t)sizeof arrival->challenge)
         drop(port, arrival);
 }
 
@@ -121,10 +121,9 @@ static void watch_listener(struct transport_port *port, bool watch)
 {
     struct epoll_event event = {.events = watch ? (uint32_t)EPOLLIN : 0u, .data.ptr = NULL};
 
-    if (port->listening == watch)
-        return;
+    if (port->listening != watch)
+        epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->ip.socket, &event);
     port->listening = watch;
-    epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->ip.socket, &event);
 }
 
 static void accept_some(struct transport_port *port, int64_t now_ns)
@@ -146,20 +145,17 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
             watch_listener(port, errno == EAGAIN);
             return;
         }
-        if (port->half_open_count >= port->half_open_most)
-            reject(port, TAILQ_FIRST(&port->half_open), "it kept silent while others waited");
+        if (port->counts[false] >= port->half_open_most)
+            reject(port, TAILQ_FIRST(&port->arrivals[false]), "it kept silent while others waited");
         greet(port, fd, &from, now_ns);
     }
     watch_listener(port, true);
 }
 
-/* --- claims --- */
-
 /* Something came from a connection that waits for its lane: before its proof it has nothing to
  * say, so it was closed by its owner, or it is not one of ours. */
 static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
 {
-    uint8_t *claim = (uint8_t *)&arrival->claim;
     const char *why = NULL;
     ssize_t got;
 
@@ -167,7 +163,7 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
         drop(port, arrival);
         return;
     }
-    got = recv(arrival->fd, claim + arrival->claim_bytes,
+    got = recv(arrival->fd, (uint8_t *)&arrival->claim + arrival->claim_bytes,
                sizeof arrival->claim - arrival->claim_bytes, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -178,29 +174,21 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
         why = "it ended before it said who it is";
     else if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place))
         why = "it does not hold this run's key";
-    else if (port->proven_count >= PROVEN_MAX)
+    else if (port->counts[true] >= PROVEN_MAX)
         why = "too many connections wait for a later phase";
     if (why != NULL) {
         reject(port, arrival, why);
         return;
     }
     detach(port, arrival);
-    arrival->proven = true;
-    TAILQ_INSERT_TAIL(&port->proven, arrival, link);
-    port->proven_count++;
-}
-
-static void drop_slow(struct transport_port *port, int64_t now_ns)
-{
-    while (TAILQ_FIRST(&port->half_open) != NULL &&
-           now_ns - TAILQ_FIRST(&port->half_open)->came_ns >= CLAIM_TIMEOUT_NS)
-        reject(port, TAILQ_FIRST(&port->half_open), "it did not say who it is in time");
+    attach(port, arrival, true);
 }
 
 void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
 {
     struct epoll_event events[EVENTS];
     int count = epoll_wait(port->epoll, events, EVENTS, 0);
+    struct tcp_arrival *oldest;
     bool knocking = false;
 
     for (int i = 0; i < count; i++) {
@@ -209,7 +197,9 @@ void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
         else if (events[i].data.ptr != port) /* a connection out: connect reads it */
             read_claim(port, events[i].data.ptr);
     }
-    drop_slow(port, now_ns);
+    while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
+           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
+        reject(port, oldest, "it did not say who it is in time");
     if (now_ns - port->rejected.turn_ns >= TURN_NS) {
         port->rejected.turn_ns = now_ns;
         port->rejected.in_turn = 0;
@@ -219,32 +209,20 @@ void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
         accept_some(port, now_ns);
 }
 
-/* --- lanes --- */
-
 struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase)
-{
-    struct tcp_arrival *a;
-
-    TAILQ_FOREACH(a, &port->proven, link)
-    {
-        if (a->place.trial != phase->trial || a->place.phase != phase->number ||
-            a->place.tag != phase->tag)
-            continue;
-        detach(port, a);
-        epoll_ctl(port->epoll, EPOLL_CTL_DEL, a->fd, NULL);
-        return a;
-    }
-    return NULL;
-}
-
-void tcp_acceptor_forget(struct transport_port *port, const struct phase *phase)
 {
     struct tcp_arrival *arrival;
 
-    while ((arrival = tcp_acceptor_take(port, phase)) != NULL) {
-        close(arrival->fd);
-        free(arrival);
+    TAILQ_FOREACH(arrival, &port->arrivals[true], link)
+    {
+        if (arrival->place.trial != phase->trial || arrival->place.phase != phase->number ||
+            arrival->place.tag != phase->tag)
+            continue;
+        detach(port, arrival);
+        epoll_ctl(port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
+        return arrival;
     }
+    return NULL;
 }
 
 /* --- the port --- */
@@ -266,60 +244,52 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_cur / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_cur / 4 : HALF_OPEN_MOST;
 }
 
-static int listen_on(struct transport_port *port)
+static int listen_on(struct transport_port *port, struct err *err)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    char text[IP_ADDRESS_TEXT];
 
     port->epoll = epoll_create1(EPOLL_CLOEXEC);
     port->listening = true;
-    if (port->epoll < 0 || listen(port->ip.socket, BACKLOG) ||
-        epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event))
-        return -errno;
-    return 0;
+    if (port->epoll >= 0 && listen(port->ip.socket, BACKLOG) == 0 &&
+        epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event) == 0)
+        return 0;
+    return err_set(err, -errno, "%s: can't listen on %s: %s", port->ip.conf->name,
+                   ip_address_text(&port->ip.address, text), strerror(errno));
 }
 
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
-    struct transport_port *p;
-    char text[IP_ADDRESS_TEXT];
+    struct transport_port *made;
     int rc;
 
     (void)run;
     if (sodium_init() < 0)
         return err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
-    p = calloc(1, sizeof *p);
-    if (!p)
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
-    p->epoll = -1;
-    TAILQ_INIT(&p->half_open);
-    TAILQ_INIT(&p->proven);
-    p->half_open_most = raise_descriptor_limit();
+    made->epoll = -1;
+    TAILQ_INIT(&made->arrivals[false]);
+    TAILQ_INIT(&made->arrivals[true]);
+    made->half_open_most = raise_descriptor_limit();
     message_payload_init();
-    rc = ip_port_open(&p->ip, conf, "tcp", SOCK_STREAM, err);
-    if (rc == 0 && (rc = listen_on(p)) != 0)
-        err_set(err, rc, "%s: can't listen on %s: %s", conf->name,
-                ip_address_text(&p->ip.address, text), strerror(-rc));
-    if (rc)
-        tcp_port_close(p);
+    rc = ip_port_open(&made->ip, conf, "tcp", SOCK_STREAM, err);
+    if (rc == 0)
+        rc = listen_on(made, err);
+    if (rc < 0)
+        tcp_port_close(made);
     else
-        *port = p;
+        *port = made;
     return rc;
-}
-
-void tcp_port_use_key(struct transport_port *port, const struct transport_secret *secret)
-{
-    if (!port->keyed)
-        tcp_key_derive(port->key, secret);
-    port->keyed = true;
 }
 
 void tcp_port_close(struct transport_port *port)
 {
-    while (!TAILQ_EMPTY(&port->half_open))
-        drop(port, TAILQ_FIRST(&port->half_open));
-    while (!TAILQ_EMPTY(&port->proven))
-        drop(port, TAILQ_FIRST(&port->proven));
+    for (unsigned i = 0; i < 2; i++)
+        while (!TAILQ_EMPTY(&port->arrivals[i]))
+            drop(port, TAILQ_FIRST(&port->arrivals[i]));
     ip_port_close(&port->ip);
     if (port->epoll >= 0)
         close(port->epoll);
@@ -340,17 +310,5 @@ void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
 void tcp_port_status(struct transport_port *port, struct port_status *status)
 {
     ip_port_status(port, status);
-    status->rejected = tcp_port_rejected(port, status->last_rejected, sizeof status->last_rejected);
-}
-
-int tcp_port_watch(struct transport_port *port, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = port};
-
-    return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-void tcp_port_forget(struct transport_port *port, int fd)
-{
-    epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+    status->rejected = tcp_port_rejected(port, status->last_rejected);
 }

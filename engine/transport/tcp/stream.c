@@ -7,8 +7,9 @@
  * waits in the kernel until its step has come. Few messages are looked for by reading; among many
  * the kernel says which are there.
  */
+#include "tcp.h"
+
 #include "clock.h"
-#include "lane.h"
 #include "schedule_executor.h"
 
 #include <errno.h>
@@ -47,7 +48,6 @@
 #define LOOKS_NS (20 * NS_PER_US)
 #define PARTNERS_LOOKS_NS (400 * NS_PER_US)
 #define ALONE_LOOK_NS 1500
-#define PARTNERS_NS (5 * NS_PER_S)
 #define KEEP_IDLE_S 10 /* a connection without data is tried after so long ... */
 #define KEEP_EVERY_S 5 /* ... and again, if nobody answers ... */
 #define KEEP_COUNT 4   /* ... so often */
@@ -94,44 +94,45 @@ static void batch_add(struct tcp_batch *batch, const void *data, uint32_t bytes)
     batch->bytes += bytes;
 }
 
-/* The next bytes of the messages, `budget` at most but for what completes a header. */
-static void fill(struct tcp_batch *batch, const struct message_out *out, size_t budget)
+/* The next bytes of the messages, in `most` pieces and `budget` bytes at most but for what
+ * completes a header. */
+static void fill(struct tcp_batch *batch, const struct message_out *out, size_t budget,
+                 unsigned most)
 {
     struct message_cursor at = out->at;
 
     batch->count = 0;
     batch->bytes = 0;
-    while (batch->bytes < budget && batch->count + 2 <= TCP_BATCH_IOVS && at.length > 0 &&
+    while (batch->bytes < budget && batch->count < most && at.length > 0 &&
            !(out->stopping && at.position == 0)) {
         uint32_t head = message_cursor_head(&at);
-        uint32_t bytes;
+        uint32_t bytes = at.length - at.position;
 
         if (at.position < head) {
             struct message_header *header = &batch->headers[batch->count];
 
             *header = message_cursor_header(&at, &out->script);
-            batch_add(batch, (uint8_t *)header + at.position, head - at.position);
-            at.position = head;
-        }
-        bytes = at.length - at.position;
-        bytes = bytes < MESSAGE_RUN ? bytes : MESSAGE_RUN;
-        if (bytes > budget - batch->bytes)
-            bytes = budget > batch->bytes ? (uint32_t)(budget - batch->bytes) : 0;
-        if (bytes > 0)
+            bytes = head - at.position;
+            batch_add(batch, (uint8_t *)header + at.position, bytes);
+        } else {
+            bytes = bytes < MESSAGE_RUN ? bytes : MESSAGE_RUN;
+            if (bytes > budget - batch->bytes)
+                bytes = (uint32_t)(budget - batch->bytes);
             batch_add(batch, message_payload_at(&at, at.position), bytes);
+        }
         at.position += bytes;
         if (at.position == at.length)
             message_cursor_next(&at, &out->script);
     }
 }
 
-static uint64_t push_copy(struct tcp_out *out, size_t budget)
+static uint64_t push(struct tcp_out *out, size_t budget)
 {
     struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
     struct msghdr message = {.msg_iov = batch->iov};
     size_t taken;
 
-    fill(batch, &out->base, budget);
+    fill(batch, &out->base, budget, TCP_BATCH_IOVS);
     message.msg_iovlen = batch->count;
     taken = push_result(out, sendmsg(out->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL), batch->bytes);
     account_sent(&out->base, taken);
@@ -153,34 +154,29 @@ static void reap_zero_copy(int fd)
 static uint64_t push_zero_copy(struct tcp_out *out, size_t budget)
 {
     const struct message_cursor *at = &out->base.at;
+    struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
     size_t done = 0, taken;
 
     do {
-        struct message_header header = message_cursor_header(at, &out->base.script);
-        uint32_t head = message_cursor_head(at);
-        const uint8_t *data = (const uint8_t *)&header + at->position;
-        size_t bytes = head - at->position;
-        int flags = MSG_DONTWAIT | MSG_NOSIGNAL, more = at->length > head ? MSG_MORE : 0;
+        bool heads = at->position < message_cursor_head(at);
+        int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+        int more = heads && at->length > MESSAGE_HEADER_BYTES ? MSG_MORE : 0;
         ssize_t sent;
 
-        if (at->position >= head) {
-            data = message_payload_at(at, at->position);
-            bytes = at->length - at->position;
-            bytes = bytes < budget - done ? bytes : budget - done;
-            bytes = bytes < MESSAGE_RUN ? bytes : MESSAGE_RUN;
-            more = MSG_ZEROCOPY;
-        }
-        sent = send(out->fd, data, bytes, flags | more);
+        fill(batch, &out->base, budget - done, 1);
+        if (batch->count == 0)
+            break;
+        sent = send(out->fd, batch->iov[0].iov_base, batch->bytes,
+                    flags | (heads ? more : MSG_ZEROCOPY));
         /* Too many unread completions, or more locked memory than this user may have. */
-        if (sent < 0 && errno == ENOBUFS && more == MSG_ZEROCOPY) {
+        if (sent < 0 && errno == ENOBUFS && !heads) {
             reap_zero_copy(out->fd);
-            sent = send(out->fd, data, bytes, flags);
+            sent = send(out->fd, batch->iov[0].iov_base, batch->bytes, flags);
         }
-        taken = push_result(out, sent, bytes);
+        taken = push_result(out, sent, batch->bytes);
         account_sent(&out->base, taken);
         done += taken;
-    } while (taken > 0 && done < budget && out->writable && at->length > 0 &&
-             !(out->base.stopping && at->position == 0));
+    } while (taken > 0 && done < budget && out->writable);
     return done;
 }
 
@@ -206,25 +202,22 @@ static uint64_t push_forward(struct tcp_out *out)
     const struct tcp_in *in = (const struct tcp_in *)(void *)out->base.pair;
     const struct message_sink *sink = &in->base.sink;
     uint64_t end = sink->at.before + (sink->ending ? 0 : sink->at.position);
-    uint64_t ready, done = 0;
+    uint64_t place = sent_bytes(&out->base), begin = place;
 
     if (sink->at.position > 0 && !sink->ending)
-        end -= (end - sent_bytes(&out->base)) % lane_of(out->base.lane)->segment;
-    while ((ready = end - sent_bytes(&out->base)) > 0 && out->writable) {
-        uint64_t place = sent_bytes(&out->base);
-        size_t bytes = contiguous(place, ready), taken;
-        int more = bytes < ready ? MSG_MORE : 0;
+        end -= (end - place) % lane_of(out->base.lane)->segment;
+    while (place < end && out->writable) {
+        size_t bytes = contiguous(place, end - place);
+        int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (bytes < end - place ? MSG_MORE : 0);
+        size_t taken =
+            push_result(out, send(out->fd, in->ring + place % TCP_READ_BYTES, bytes, flags), bytes);
 
-        taken = push_result(out,
-                            send(out->fd, in->ring + place % TCP_READ_BYTES, bytes,
-                                 MSG_DONTWAIT | MSG_NOSIGNAL | more),
-                            bytes);
         if (taken == 0)
             break;
         account_sent(&out->base, taken);
-        done += taken;
+        place += taken;
     }
-    return done;
+    return place - begin;
 }
 
 static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
@@ -242,7 +235,7 @@ static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
         most -= most % lane->flows[base->flow - lane->lane.request.sends].segment;
     budget = budget < most ? budget : most;
     return tcp_options(lane->lane.request.phase)->zero_copy ? push_zero_copy(out, budget)
-                                                            : push_copy(out, budget);
+                                                            : push(out, budget);
 }
 
 static void finish(struct message_out *base, int64_t now_ns)
@@ -288,14 +281,25 @@ static void closed(struct tcp_lane *lane, struct tcp_in *in, int why)
         in_ended(lane, in);
 }
 
+/* What became of a receive: bytes, 0 when there is nothing, or the connection has ended. */
+static size_t pull_result(struct tcp_lane *lane, struct tcp_in *in, ssize_t got)
+{
+    if (got > 0)
+        return (size_t)got;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        in->readable = errno == EINTR;
+    else
+        closed(lane, in, got < 0 ? errno : 0);
+    return 0;
+}
+
 static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
 {
     struct message_sink *sink = &in->base.sink;
-    bool ended = sink->ended, replied = in->base.use != MESSAGE_LOAD;
+    bool ended = sink->ended, loads = in->base.use == MESSAGE_LOAD;
     uint64_t sequence = sink->at.sequence;
     uint8_t *data = lane->buffer;
-    size_t room = TCP_READ_BYTES;
-    ssize_t got;
+    size_t room = TCP_READ_BYTES, got;
     int one = 1;
 
     if (in->ring != NULL) {
@@ -305,22 +309,16 @@ static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
     }
     if (room == 0)
         return;
-    got = recv(in->fd, data, room, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        in->readable = errno == EINTR;
+    got = pull_result(lane, in, recv(in->fd, data, room, MSG_DONTWAIT));
+    if (got == 0)
         return;
-    }
-    if (got <= 0) {
-        closed(lane, in, got < 0 ? errno : 0);
-        return;
-    }
-    if (replied)
+    if (!loads)
         now_ns = clock_now();
-    in->received += (size_t)got;
-    if (!replied && (size_t)got > lane->most_read)
-        lane->most_read = (size_t)got;
+    in->received += got;
+    if (loads && got > lane->most_read)
+        lane->most_read = got;
     lane->more |= got == TCP_READ_BYTES;
-    message_sink_feed(sink, data, (size_t)got);
+    message_sink_feed(sink, data, got);
     if (sink->at.sequence > sequence)
         in->base.came_ns = now_ns;
     /* The sender is done when its last byte and its end are acknowledged: an acknowledgement that
@@ -366,6 +364,16 @@ static void out_event(struct tcp_out *out, uint32_t events)
         tcp_fault(out->base.lane, out->base.flow, why);
 }
 
+/* A schedule's connection has something, or has broken, whether or not a step reads it now. */
+static void step_event(struct tcp_lane *lane, struct tcp_in *in, uint32_t events)
+{
+    uint8_t byte;
+
+    in->readable = true;
+    if (events & (EPOLLERR | HANG_UPS))
+        (void)pull_result(lane, in, recv(in->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
+}
+
 /* Notes what the kernel says of the connections, after at most so long; how many it spoke of. */
 static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int most_ms)
 {
@@ -380,7 +388,7 @@ static int take_events(struct tcp_lane *lane, int epoll, int64_t now_ns, int mos
         if (index < lane->base.out_count)
             out_event(&lane->outs[index], events[i].events);
         else if (lane->base.schedules)
-            in->readable = true;
+            step_event(lane, in, events[i].events);
         else
             receive(lane, in, now_ns);
     }
@@ -402,30 +410,8 @@ static bool needs_events(struct tcp_lane *lane)
 {
     const struct schedule_executor *executor = lane->base.lane.request.executor;
 
-    if (!lane->base.stepping)
-        return true;
-    if (lane->base.lane.request.sleeps)
-        return !lane->waits;
-    return executor->sends_left > 0 || executor->receives_left > FEW ||
+    return !lane->base.stepping || executor->sends_left > 0 || executor->receives_left > FEW ||
            ++lane->polls % EVENTS_TURNS == 0;
-}
-
-/* Of a wait that lasts: connections that have broken, whether or not a step reads them now. */
-static void look_at_partners(struct tcp_lane *lane, int64_t now_ns)
-{
-    uint8_t byte;
-
-    if (lane->moved_ns == 0)
-        lane->moved_ns = now_ns;
-    if (now_ns - lane->moved_ns < PARTNERS_NS)
-        return;
-    lane->moved_ns = now_ns;
-    for (unsigned i = 0; i < lane->base.in_count && !message_lane_failed(&lane->base); i++) {
-        ssize_t got = recv(lane->ins[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-            tcp_fault(&lane->base, lane->ins[i].base.flow, got < 0 ? errno : 0);
-    }
 }
 
 static bool reap(struct message_lane *base, int64_t now_ns)
@@ -439,10 +425,8 @@ static bool reap(struct message_lane *base, int64_t now_ns)
         (void)take_events(lane, lane->wakes, now_ns, 0);
     if (needs_events(lane))
         (void)take_events(lane, lane->epoll, now_ns, 0);
-    if (base->stepping && now_ns >= base->opens_ns)
-        look_at_partners(lane, now_ns);
     /* Behind the last barrier comes nothing but the partner's end mark. */
-    for (unsigned i = 0; lane->base.schedules && !base->stepping && i < base->in_count; i++)
+    for (unsigned i = 0; base->schedules && !base->stepping && i < base->in_count; i++)
         if (!lane->ins[i].base.sink.ended && lane->ins[i].readable)
             receive(lane, &lane->ins[i], now_ns);
     return lane->most_read > 0;
@@ -457,9 +441,9 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     int64_t look_ns = CLOCK_NEVER;
 
     (void)moved;
-    if (base->outs_ended == base->out_count && !base->lane.tx_done)
+    if (base->outs_ended == base->out_count && !base->lane.tx_done) {
         look_ns = now_ns + DRAIN_LOOK_NS;
-    else if (lane->loads_left > 0 && !lane->base.schedules) {
+    } else if (lane->loads_left > 0 && !base->schedules) {
         if (lane->most_read > LOOK_MANY_BYTES)
             lane->look_ns /= 2;
         else if (lane->most_read < LOOK_FEW_BYTES)
@@ -496,6 +480,8 @@ static enum message_piece move_on(struct message_cursor *at, size_t moved, uint3
     uint32_t left = MESSAGE_HEADER_BYTES - at->position;
     uint32_t part = moved < left ? (uint32_t)moved : left;
 
+    if (moved == 0)
+        return PIECE_NONE;
     at->position += part;
     *payload = (uint32_t)moved - part;
     return at->position == MESSAGE_HEADER_BYTES && *payload == bytes ? PIECE_MOVED : PIECE_PART;
@@ -507,17 +493,15 @@ static enum message_piece send_piece(struct message_out *base, const struct mess
     struct tcp_out *out = (struct tcp_out *)(void *)base;
     struct iovec iov[2];
     struct msghdr call = {.msg_iov = iov};
-    size_t asked, taken;
+    size_t asked;
 
     if (!out->writable)
         return PIECE_NONE;
     asked = fill_piece(&call, header, base->at.position, payload,
                        bytes < STEP_WRITE_BYTES ? bytes : STEP_WRITE_BYTES);
-    taken = push_result(out, sendmsg(out->fd, &call, MSG_DONTWAIT | MSG_NOSIGNAL), asked);
-    if (taken == 0)
-        return PIECE_NONE;
-    lane_of(base->lane)->moved_ns = 0;
-    return move_on(&base->at, taken, bytes, moved);
+    return move_on(&base->at,
+                   push_result(out, sendmsg(out->fd, &call, MSG_DONTWAIT | MSG_NOSIGNAL), asked),
+                   bytes, moved);
 }
 
 static enum message_piece receive_piece(struct message_in *base, uint8_t *payload, uint32_t bytes,
@@ -527,22 +511,12 @@ static enum message_piece receive_piece(struct message_in *base, uint8_t *payloa
     struct message_cursor *at = &base->sink.at;
     struct iovec iov[2];
     struct msghdr call = {.msg_iov = iov};
-    ssize_t got;
 
     if (!in->readable && base->lane->lane.request.executor->receives_left > FEW)
         return PIECE_NONE;
-    (void)fill_piece(&call, (uint8_t *)&base->sink.header, at->position, payload, bytes);
-    got = recvmsg(in->fd, &call, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-        in->readable = errno == EINTR;
-        return PIECE_NONE;
-    }
-    if (got <= 0) {
-        tcp_fault(base->lane, base->flow, got < 0 ? errno : 0);
-        return PIECE_NONE;
-    }
-    lane_of(base->lane)->moved_ns = 0;
-    return move_on(at, (size_t)got, bytes, moved);
+    (void)fill_piece(&call, &base->sink.header, at->position, payload, bytes);
+    return move_on(at, pull_result(lane_of(base->lane), in, recvmsg(in->fd, &call, MSG_DONTWAIT)),
+                   bytes, moved);
 }
 
 const struct message_hooks tcp_hooks = {
@@ -562,17 +536,15 @@ const struct message_hooks tcp_hooks = {
 /* A partner's process that dies closes its connections. Of a host or a way that is gone only the
  * kernel can tell, if it is told to ask: within half a minute. Whoever receives from such a rank,
  * and of each rank somebody does, ends then, and so do those who wait for it. */
-static void keep_alive(const struct tcp_lane *lane)
+static void keep_alive(int fd)
 {
     static const int values[][2] = {
         {TCP_KEEPIDLE, KEEP_IDLE_S}, {TCP_KEEPINTVL, KEEP_EVERY_S}, {TCP_KEEPCNT, KEEP_COUNT}};
     int yes = 1;
 
-    for (unsigned i = 0; i < lane->base.in_count; i++) {
-        for (unsigned j = 0; j < sizeof values / sizeof values[0]; j++)
-            setsockopt(lane->ins[i].fd, IPPROTO_TCP, values[j][0], &values[j][1], sizeof(int));
-        setsockopt(lane->ins[i].fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    }
+    for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
+        setsockopt(fd, IPPROTO_TCP, values[i][0], &values[i][1], sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
 }
 
 void tcp_lane_start(struct lane *base, int64_t now_ns)
@@ -581,28 +553,20 @@ void tcp_lane_start(struct lane *base, int64_t now_ns)
 
     (void)now_ns;
     for (uint32_t i = 0; i < base->request.send_count; i++) {
-        int fd = lane->outs[i * lane->base.stride].fd;
+        struct message_flow *flow = &lane->base.flows[i];
 
-        lane->base.flows[i].payload_share = tcp_payload_share(fd);
-        lane->base.flows[i].segment = lane->segment = tcp_segment_bytes(fd);
+        flow->payload_share =
+            tcp_payload_share(lane->outs[i * lane->base.stride].fd, &flow->segment);
+        lane->segment = flow->segment;
     }
     for (unsigned i = 0; i < lane->base.in_count; i++) {
         const struct message_in *in = &lane->ins[i].base;
 
         lane->loads_left += !in->ended && in->use == MESSAGE_LOAD;
+        if (lane->base.schedules)
+            keep_alive(lane->ins[i].fd);
     }
-    if (lane->base.schedules)
-        keep_alive(lane);
     message_lane_start(&lane->base);
-}
-
-/* Whoever waits for this rank, or for one that waits for it, is told at once. */
-static void hang_up(const struct tcp_lane *lane)
-{
-    for (unsigned i = 0; i < lane->base.out_count; i++)
-        shutdown(lane->outs[i].fd, SHUT_RDWR);
-    for (unsigned i = 0; i < lane->base.in_count; i++)
-        shutdown(lane->ins[i].fd, SHUT_RDWR);
 }
 
 int64_t tcp_lane_poll(struct lane *base, int64_t now_ns)
@@ -613,8 +577,13 @@ int64_t tcp_lane_poll(struct lane *base, int64_t now_ns)
     if (message_lane_failed(&lane->base))
         return CLOCK_NEVER;
     due_ns = message_lane_poll(base, now_ns);
-    if (lane->base.schedules && message_lane_failed(&lane->base))
-        hang_up(lane);
+    /* Whoever waits for this rank, or for one that waits for it, is told at once. */
+    if (lane->base.schedules && message_lane_failed(&lane->base)) {
+        for (unsigned i = 0; i < lane->base.out_count; i++)
+            shutdown(lane->outs[i].fd, SHUT_RDWR);
+        for (unsigned i = 0; i < lane->base.in_count; i++)
+            shutdown(lane->ins[i].fd, SHUT_RDWR);
+    }
     return due_ns;
 }
 
@@ -648,10 +617,7 @@ bool tcp_lane_wait(struct lane *base, int64_t until_ns)
         return false;
     now_ns = clock_now();
     left_ns = until_ns - now_ns;
-    lane->waits = true;
-    if (yielding_finds(lane, now_ns, left_ns))
-        return true;
-    if (left_ns > 0)
+    if (!yielding_finds(lane, now_ns, left_ns) && left_ns > 0)
         (void)take_events(lane, lane->epoll, now_ns, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
     return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The tcp transport: the kernel's TCP over a kernel interface, by sockets in the interface's own
- * network namespace. No privilege is needed where the port is in the process's own namespace.
+ * The tcp transport's table, its options, and how a lane is made.
  *
  * - A flow is `streams` connections to the partner's listener, opened in prepare and proved with
  *   the run's key in connect. Other connections never count as flows.
@@ -14,9 +13,10 @@
  *
  * Between phases there is nothing to do: the kernel answers the network.
  */
+#include "tcp.h"
+
 #include "clock.h"
 #include "flow_rate.h"
-#include "lane.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static const struct option options[] = {
     {.key = NULL},
 };
 
-const struct option_table tcp_option_table = {options, sizeof(struct tcp_options), NULL};
+static const struct option_table option_table = {options, sizeof(struct tcp_options), NULL};
 
 /* An orderly end waits for nothing here (everybody has everything by then, or the phase was
  * given up), so a reset frees both ends at once, without TIME_WAIT. */
@@ -58,6 +58,7 @@ static void close_now(int fd)
 static void destroy(struct lane *base)
 {
     struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    struct tcp_arrival *arrival;
 
     for (unsigned i = 0; lane->outs != NULL && i < lane->base.out_count; i++)
         close_now(lane->outs[i].fd);
@@ -65,7 +66,10 @@ static void destroy(struct lane *base)
         close_now(lane->ins[i].fd);
         free(lane->ins[i].ring);
     }
-    tcp_acceptor_forget(lane->port, base->request.phase);
+    while ((arrival = tcp_acceptor_take(lane->port, base->request.phase)) != NULL) {
+        close(arrival->fd);
+        free(arrival);
+    }
     if (lane->epoll >= 0)
         close(lane->epoll);
     if (lane->wakes >= 0)
@@ -76,12 +80,10 @@ static void destroy(struct lane *base)
 }
 
 /* What the lane has beside its base. */
-static int make_lane(struct tcp_lane *lane, struct err *err)
+static int make_rest(struct tcp_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
-    bool wakes = lane->base.pingpong != NULL || lane->base.schedules;
     int64_t refill_ns = REFILL_NS;
-    int rc = -ENOMEM;
 
     if (request->line_rate_bps > 0)
         refill_ns = (int64_t)(tcp_unsent_most(request) / 4.0 * 8 * NS_PER_S /
@@ -89,35 +91,56 @@ static int make_lane(struct tcp_lane *lane, struct err *err)
     lane->base.refill_ns = refill_ns < NS_PER_MS ? refill_ns : NS_PER_MS;
     lane->outs = lane->base.outs;
     lane->ins = lane->base.ins;
-    for (unsigned i = 0; i < lane->base.out_count; i++)
-        lane->outs[i].fd = -1;
-    for (unsigned i = 0; i < lane->base.in_count; i++)
-        lane->ins[i].fd = -1;
-    lane->buffer = malloc(TCP_READ_BYTES);
-    if (lane->buffer != NULL)
-        rc = 0;
     for (unsigned i = 0; i < lane->base.out_count; i++) {
         const struct message_out *out = &lane->outs[i].base;
 
+        lane->outs[i].fd = -1;
         lane->outs[i].is_passive =
             out->use == MESSAGE_ANSWER ||
             (lane->base.schedules && out->pair != NULL && out->flow->src > out->flow->dst);
     }
-    for (unsigned i = 0; i < lane->base.in_count && lane->base.forwards && rc == 0; i++)
+    for (unsigned i = 0; i < lane->base.in_count; i++)
+        lane->ins[i].fd = -1;
+    for (unsigned i = 0; lane->base.forwards && i < lane->base.in_count; i++)
         if ((lane->ins[i].ring = malloc(TCP_READ_BYTES)) == NULL)
-            rc = -ENOMEM;
-    if (rc == 0 && (lane->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
-        rc = -errno;
-    if (rc == 0 && lane->base.probe_fps > 0 && (lane->wakes = epoll_create1(EPOLL_CLOEXEC)) < 0)
-        rc = -errno;
-    lane->base.lane.wake_fd = wakes ? lane->epoll : lane->wakes;
-    return rc == 0 ? 0
-                   : err_set(err, rc, "%s: can't make a lane: %s", lane->base.label, strerror(-rc));
+            return -ENOMEM;
+    if ((lane->buffer = malloc(TCP_READ_BYTES)) == NULL)
+        return -ENOMEM;
+    if ((lane->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+        (lane->base.probe_fps > 0 && (lane->wakes = epoll_create1(EPOLL_CLOEXEC)) < 0))
+        return -errno;
+    lane->base.lane.wake_fd =
+        lane->base.pingpong != NULL || lane->base.schedules ? lane->epoll : lane->wakes;
+    return 0;
+}
+
+/* Checks the partners and the options, on a socket of its own: a lane that only receives makes no
+ * other here, and every rank refuses the same phase. */
+static int check(struct tcp_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+    struct ip_port *ip = &lane->port->ip;
+    struct sockaddr_storage partner;
+    int fd, rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
+        rc = ip_port_check_partner(ip, &request->sends[i].partner, request->sends[i].dst, &partner,
+                                   err);
+    if (rc < 0)
+        return rc;
+    fd = socket(ip->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_set(err, -errno, "%s: can't make a socket: %s", lane->base.label,
+                       strerror(errno));
+    rc = tcp_set_options(lane, fd, err);
+    close(fd);
+    return rc;
 }
 
 static int prepare(struct lane **made, const struct lane_request *request, struct err *err)
 {
     struct transport_port *port = request->port;
+    enum traffic traffic = request->phase->traffic;
     const struct message_plan plan = {
         .transport = "tcp",
         .label = port->ip.conf->name,
@@ -127,30 +150,29 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         .probe_fps = flow_load_probe_rate(request, PROBE_LINE_BYTES),
     };
     struct tcp_lane *lane;
-    enum traffic traffic = request->phase->traffic;
     int rc;
 
     if (tcp_options(request->phase)->zero_copy &&
         (traffic == TRAFFIC_PINGPONG || traffic == TRAFFIC_SCHEDULE))
         return err_set(err, -EINVAL, "%s: messages of a %s are copied: leave zero_copy out",
                        plan.label, traffic == TRAFFIC_SCHEDULE ? "schedule" : "ping-pong");
-    tcp_port_use_key(port, request->secret);
+    /* The key by which connections are proved is made once, from the run's, now that it is known.
+     */
+    if (!port->keyed)
+        tcp_key_derive(port->key, request->secret);
+    port->keyed = true;
     lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", plan.label);
     lane->port = port;
     lane->epoll = lane->wakes = -1;
     rc = message_lane_make(&lane->base, request, &tcp_hooks, &plan, err);
+    if (rc == 0 && (rc = make_rest(lane)) < 0)
+        err_set(err, rc, "%s: can't make a lane: %s", plan.label, strerror(-rc));
     if (rc == 0)
-        rc = make_lane(lane, err);
-    for (uint32_t i = 0; rc == 0 && i < request->send_count; i++) {
-        struct sockaddr_storage partner;
-
-        rc = ip_port_check_partner(&port->ip, &request->sends[i].partner, request->sends[i].dst,
-                                   &partner, err);
-    }
+        rc = check(lane, err);
     if (rc == 0)
-        rc = tcp_lane_call(lane, err);
+        rc = tcp_lane_call(lane, 0, err);
     if (rc == 0)
         *made = &lane->base.lane;
     else
@@ -164,7 +186,7 @@ const struct transport transport_tcp = {
     .name = "tcp",
     .capabilities =
         TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_IFACE,
-    .options = &tcp_option_table,
+    .options = &option_table,
     .open = tcp_port_open,
     .facts = tcp_port_facts,
     .status = tcp_port_status,
