@@ -540,23 +540,23 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     return 0;
 }
 
-static void start(struct lane *base, int64_t now_ns)
+void verbs_lane_begin(struct message_lane *base)
 {
     struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
+    const struct phase *phase = base->lane.request.phase;
     double payload = 0, line = 0;
 
-    (void)now_ns;
-    for (uint32_t i = 0; i < base->request.phase->size_count; i++) {
+    for (uint32_t i = 0; i < phase->size_count; i++) {
         payload += lane->base.sizes[i];
         line += line_bytes(lane, lane->base.sizes[i]);
     }
-    for (uint32_t i = 0; i < base->request.send_count; i++)
+    for (uint32_t i = 0; i < base->lane.request.send_count; i++)
         lane->base.flows[i].payload_share = payload / line;
     for (unsigned i = 0; i < lane->base.out_count; i++) {
         struct verbs_out *out = &lane->outs[i];
         const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.pair;
 
-        out->moved_ns = base->request.phase->start_ns;
+        out->moved_ns = phase->start_ns;
         if (out->base.use != MESSAGE_ASK)
             continue;
         /* No more probes than either end has places for, and one for the end mark. */
@@ -566,7 +566,6 @@ static void start(struct lane *base, int64_t now_ns)
         if (out->base.window > VERBS_PROBES_OUT)
             out->base.window = VERBS_PROBES_OUT;
     }
-    message_lane_start(&lane->base);
 }
 
 /* --- infos --- */
@@ -700,8 +699,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 /* --- what was measured --- */
 
 /* Its queue pairs and what they were made of. */
-static unsigned flow_metrics(struct lane *base, const struct lane_flow *flow,
-                             struct flow_metric *out, unsigned room)
+static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct verbs_lane *lane = (const struct verbs_lane *)(const void *)base;
     const struct verbs_options *o = &lane->options;
@@ -709,8 +707,8 @@ static unsigned flow_metrics(struct lane *base, const struct lane_flow *flow,
     size_t place = (size_t)(flow - (sends ? base->request.sends : base->request.receives));
     const struct verbs_end *one = NULL;
     double reused = 0, setup_us = 0, bytes = 0, waits = 0, missed = 0;
-    unsigned count;
 
+    message_lane_read_flow(base, flow, reading);
     for (unsigned i = 0; i < lane->base.streams; i++) {
         size_t index = place * lane->base.stride + i;
         const struct verbs_qp *qp;
@@ -741,9 +739,9 @@ static unsigned flow_metrics(struct lane *base, const struct lane_flow *flow,
         {"timeout_us", 4.096 * (double)(1u << o->timeout)},
         {sends ? "credit_waits" : "missed_messages", sends ? waits : missed},
     };
-    count = sizeof all / sizeof all[0] < room ? sizeof all / sizeof all[0] : room;
-    memcpy(out, all, count * sizeof *out);
-    return count;
+    static_assert(sizeof all / sizeof all[0] <= FLOW_METRICS_MAX, "all fit");
+    memcpy(reading->metrics, all, sizeof all);
+    reading->metric_count = sizeof all / sizeof all[0];
 }
 
 /* Between phases there is nothing to do: the device answers the network. */
@@ -754,14 +752,10 @@ const struct transport transport_verbs = {
     .options = &verbs_option_table,
     .open = verbs_port_open,
     .facts = verbs_port_facts,
-    .status = verbs_port_status,
     .prepare = prepare,
     .connect = connect_lane,
-    .start = start,
     .poll = message_lane_poll,
-    .flow_metrics = flow_metrics,
-    .latency = message_lane_latency,
-    .hardware = verbs_port_hardware,
+    .read_flow = read_flow,
     .destroy = destroy,
     .close = verbs_port_close,
 };

@@ -402,7 +402,6 @@ static int open_all(struct transport_port *port, struct err *err)
     if (rc < 0)
         return rc;
     read_driver(port);
-    verbs_port_hardware(port, &port->base);
     rc = connection_pool_open(port);
     return rc < 0 ? err_set(err, rc, "port %s: out of memory", port->conf->name) : 0;
 }
@@ -481,14 +480,6 @@ void verbs_port_events(struct transport_port *port)
     }
 }
 
-void verbs_port_status(struct transport_port *port, struct port_status *status)
-{
-    verbs_port_events(port);
-    if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
-        port->up = port->attributes.state == IBV_PORT_ACTIVE;
-    *status = (struct port_status){.link_up = port->up && !port->fatal};
-}
-
 /* --- facts --- */
 
 /* Lanes of a link by the code of active_width, and Gbit/s of data a lane by that of active_speed
@@ -510,31 +501,6 @@ static uint64_t link_bps(const struct ibv_port_attr *attributes)
         if (speeds[i].code == attributes->active_speed)
             gbps = speeds[i].value;
     return (uint64_t)(lanes * gbps * 1e9);
-}
-
-void verbs_port_facts(struct transport_port *port, struct port_facts *facts)
-{
-    const struct sockaddr_in6 *v6 = &port->ip;
-
-    *facts = (struct port_facts){.gid_index = -1, .connect_fd = -1};
-    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
-    snprintf(facts->rdma, sizeof facts->rdma, "%s/%u", port->device, port->number);
-    snprintf(facts->link_layer, sizeof facts->link_layer, "%s",
-             port->ethernet ? "Ethernet" : "InfiniBand");
-    if (port->gid != NULL) {
-        verbs_gid_text(port->gid->bytes, facts->gid);
-        facts->gid_index = (int)port->gid->index;
-    }
-    if (v6->sin6_family != 0 && verbs_gid_is_ipv4(v6->sin6_addr.s6_addr))
-        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], facts->ipv4, sizeof facts->ipv4);
-    else if (v6->sin6_family != 0)
-        inet_ntop(AF_INET6, &v6->sin6_addr, facts->ipv6, sizeof facts->ipv6);
-    /* A software device invents a speed. */
-    facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
-    facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
-    facts->numa_node =
-        (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
-    write_address(port, &facts->address);
 }
 
 /* --- counters --- */
@@ -574,11 +540,6 @@ static const struct counter_source sources[] = {
       "hw_counters/RxECNMrkd"}},
 };
 
-static int64_t *counter_of(struct port_hardware *counters, const struct counter_source *source)
-{
-    return (int64_t *)(void *)((char *)counters + source->offset);
-}
-
 static int64_t read_counter(const struct transport_port *port, const struct counter_source *source)
 {
     int64_t value = -1;
@@ -589,15 +550,42 @@ static int64_t read_counter(const struct transport_port *port, const struct coun
     return value;
 }
 
-void verbs_port_hardware(struct transport_port *port, struct port_hardware *counters)
+static void read_counters(const struct transport_port *port, struct port_hardware *counters)
 {
-    struct port_hardware base = port->base;
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        *(int64_t *)(void *)((char *)counters + sources[i].offset) =
+            read_counter(port, &sources[i]);
+}
 
-    *counters = PORT_HARDWARE_UNKNOWN;
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
-        int64_t value = read_counter(port, &sources[i]);
-        int64_t before = *counter_of(&base, &sources[i]);
+void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
+{
+    const struct sockaddr_in6 *v6 = &port->ip;
 
-        *counter_of(counters, &sources[i]) = value < 0 || before < 0 ? -1 : value - before;
+    verbs_port_events(port);
+    if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
+        port->up = port->attributes.state == IBV_PORT_ACTIVE;
+    *facts = (struct port_facts){.gid_index = -1,
+                                 .connect_fd = -1,
+                                 .link_up = port->up && !port->fatal,
+                                 .hardware = PORT_HARDWARE_UNKNOWN};
+    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
+    snprintf(facts->rdma, sizeof facts->rdma, "%s/%u", port->device, port->number);
+    snprintf(facts->link_layer, sizeof facts->link_layer, "%s",
+             port->ethernet ? "Ethernet" : "InfiniBand");
+    if (port->gid != NULL) {
+        verbs_gid_text(port->gid->bytes, facts->gid);
+        facts->gid_index = (int)port->gid->index;
     }
+    if (v6->sin6_family != 0 && verbs_gid_is_ipv4(v6->sin6_addr.s6_addr))
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], facts->ipv4, sizeof facts->ipv4);
+    else if (v6->sin6_family != 0)
+        inet_ntop(AF_INET6, &v6->sin6_addr, facts->ipv6, sizeof facts->ipv6);
+    /* A software device invents a speed. */
+    facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
+    facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
+    facts->numa_node =
+        (int)sysfs_number(-1, "/sys/class/infiniband/%s/device/numa_node", port->device);
+    write_address(port, &facts->address);
+    if (counters)
+        read_counters(port, &facts->hardware);
 }

@@ -868,6 +868,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 const struct message_hooks verbs_hooks = {
     .out_bytes = sizeof(struct verbs_out),
     .in_bytes = sizeof(struct verbs_in),
+    .begin = verbs_lane_begin,
     .post = post,
     .skip = skip,
     .finish = finish,

@@ -102,16 +102,13 @@ struct transport_port {
     bool fatal; /**< the device has failed */
     struct registered_memory memory;
     struct memory_range payload; /**< of whatever this port sends */
-    struct port_hardware base;   /**< counters when it was opened */
     struct connection_pool *pool;
 };
 
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
                     const struct transport_run *run, struct err *err);
 void verbs_port_close(struct transport_port *port);
-void verbs_port_facts(struct transport_port *port, struct port_facts *facts);
-void verbs_port_status(struct transport_port *port, struct port_status *status);
-void verbs_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 /** Reads what the device says of itself: link changes, failures. Never blocks. */
 void verbs_port_events(struct transport_port *port);
 
@@ -363,6 +360,9 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
     return index < lane->base.out_count ? &lane->outs[index].end
                                         : &lane->ins[index - lane->base.out_count].end;
 }
+
+/** @brief lane.c: message_lane.h's hook. */
+void verbs_lane_begin(struct message_lane *lane);
 
 /* --- stream.c --- */
 

@@ -177,7 +177,7 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
 }
 
-/** @brief What the port's driver counts, since it was opened; -1: it does not say. */
+/** @brief What the port's driver has counted: only differences mean something. -1: unknown. */
 struct port_hardware {
     int64_t received_frames;
     int64_t sent_frames;     /**< that left, without those of dropped_send */

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define METRICS_MAX 16
 #define MARKS_SPAN_NS NS_PER_S /* interval marks that are closer wait so long for each other */
 /* 10^8 samples of a rank are allowed: a record of them all would take gigabytes here, in the queue
  * and in the controller. */
@@ -110,9 +109,9 @@ static uint64_t sum_frames(const struct lane_flow *flows, uint32_t count)
 /* --- flows --- */
 
 static void report_flow(const struct phase_run *run, const struct phase_lane *lane,
-                        const struct lane_flow *flow, bool source)
+                        const struct lane_flow *flow, bool source,
+                        const struct flow_reading *reading)
 {
-    const struct transport *transport = lane_transport(lane);
     const struct flow_side *side = flow->side;
     bool timed = phase_is_timed(&run->template), frames = counts_frames(lane);
     /* Frames make messages only where these go there and back, or in steps. */
@@ -123,16 +122,13 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
     struct flow_count close = timed ? side->window.close : side->live;
     const char *role = flow->role == PATTERN_FORWARD ? "forward" : "generate";
     const struct worker_lane *timing = run->worker_lanes;
-    struct flow_metric metrics[METRICS_MAX];
-    unsigned metric_count = 0;
     json_t *measures = json_object();
 
     while (timed && timing->lane != lane->lane)
         timing++;
-    if (transport->flow_metrics != NULL)
-        metric_count = transport->flow_metrics(lane->lane, flow, metrics, METRICS_MAX);
-    for (unsigned i = 0; i < metric_count; i++)
-        json_object_set_new(measures, metrics[i].name, json_real(metrics[i].value));
+    for (unsigned i = 0; i < reading->metric_count; i++)
+        json_object_set_new(measures, reading->metrics[i].name,
+                            json_real(reading->metrics[i].value));
     const struct record_row rows[] = {
         {"side", json_string(source ? "source" : "destination")},
         {"src", rank_text(lane, flow->src)},
@@ -163,9 +159,9 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
     report(run, lane, "flow", rows);
 }
 
-/* The times of a flow's side: all queues of the port have measured some. */
+/* The times of a flow's side. */
 static void report_times(const struct phase_run *run, const struct phase_lane *lane,
-                         const struct lane_flow *flow, bool source)
+                         const struct lane_flow *flow, const struct flow_reading *reading)
 {
     static const char *const names[LATENCY_KINDS] = {
         [LATENCY_ONE_WAY] = "one_way",
@@ -173,20 +169,16 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
         [LATENCY_ROUND_TRIP] = "round_trip",
         [LATENCY_PINGPONG] = "pingpong",
     };
-    const struct transport *transport = lane_transport(lane);
     /* Our clock may be wrong by its bound, and the other end's by what the worst of all said: what
      * that end says itself is in its `clock` record. */
     int64_t ours_ns = run->clock.bound_ns, theirs_ns = run->outcome.clock_bound_ns;
     int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
 
-    for (enum latency_kind kind = 0; transport->latency != NULL && kind < LATENCY_KINDS; kind++) {
-        bool of_source = kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG, measured = false;
-        struct latency sum = {0};
-        const struct histogram *times = &sum.histogram;
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
+        const struct latency *sum = &reading->latency[kind];
+        const struct histogram *times = &sum->histogram;
 
-        for (uint32_t q = 0; of_source == source && q < lane->queue_count; q++)
-            measured = transport->latency(lane->queues[q].lane, flow, kind, &sum) || measured;
-        if (!measured)
+        if (!reading->measured[kind])
             continue;
         const struct record_row rows[] = {
             {"src", rank_text(lane, flow->src)},
@@ -198,7 +190,7 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
             {"min_ns", counted(times->count > 0, times->min_ns)},
             {"max_ns", counted(times->count > 0, times->max_ns)},
             {"overflow", record_u64(times->beyond)},
-            {"lost", sum.sent > 0 ? since(times->count, sum.sent) : json_null()},
+            {"lost", sum->sent > 0 ? since(times->count, sum->sent) : json_null()},
             {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
             {"buckets", buckets(times)},
             {NULL, NULL},
@@ -206,6 +198,25 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
 
         report(run, lane, "histogram", rows);
     }
+}
+
+/* One side of a flow: what was counted, and what all queues of the port measured; the first gives
+ * the metrics. `reading` is zero, and is again behind it. */
+static void report_side(const struct phase_run *run, const struct phase_lane *lane,
+                        const struct lane_flow *flow, bool source, struct flow_reading *reading)
+{
+    for (uint32_t q = lane->queue_count; q-- > 0;)
+        lane_transport(lane)->read_flow(lane->queues[q].lane, flow, reading);
+    report_flow(run, lane, flow, source, reading);
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
+        if ((kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG) != source)
+            reading->measured[kind] = false;
+    report_times(run, lane, flow, reading);
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
+        if (reading->latency[kind].sent + reading->latency[kind].histogram.count > 0)
+            reading->latency[kind] = (struct latency){0};
+    memset(reading->measured, 0, sizeof reading->measured);
+    reading->metric_count = 0;
 }
 
 static void report_order(const struct phase_run *run, const struct phase_lane *lane,
@@ -663,13 +674,12 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
 {
-    for (uint32_t i = 0; i < lane->send_count; i++) {
-        report_flow(run, lane, &lane->sends[i], true);
-        report_times(run, lane, &lane->sends[i], true);
-    }
+    static struct flow_reading reading; /* the main thread's */
+
+    for (uint32_t i = 0; i < lane->send_count; i++)
+        report_side(run, lane, &lane->sends[i], true, &reading);
     for (uint32_t i = 0; i < lane->receive_count; i++) {
-        report_flow(run, lane, &lane->receives[i], false);
-        report_times(run, lane, &lane->receives[i], false);
+        report_side(run, lane, &lane->receives[i], false, &reading);
         /* 0: in order, or a transport that does not look. */
         if (lane->receives[i].side->reordering.extent_max > 0)
             report_order(run, lane, &lane->receives[i]);

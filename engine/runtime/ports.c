@@ -126,7 +126,6 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
 {
     struct port_opening *opening = opening_in(port, transport);
     struct port_facts facts = {0};
-    struct port_status status;
     int rc = 0;
 
     if (node->job->bind && port->leaves_kernel) {
@@ -144,12 +143,11 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
         return rc;
     port->transport = transport;
     port->open = opening->open;
-    transport->facts(port->open, &facts);
+    transport->facts(port->open, &facts, false);
     port->queues = facts.queues > 0 ? facts.queues : 1;
     port->core_fps = facts.core_fps;
     port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts.link_bps;
-    transport->status(port->open, &status);
-    port->had_link = port->link_up = status.link_up;
+    port->had_link = port->link_up = facts.link_up;
     port->down_ns = port->link_up ? 0 : clock_now();
     return 0;
 }
@@ -157,28 +155,28 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
 /* Connections that did not show the run's key: told when there are twice as many as the last time,
  * and `all` when the port is closed, so that a flood of them fills no record. */
 static void report_rejected(struct node *node, struct node_port *port,
-                            const struct port_status *status, bool all)
+                            const struct port_facts *facts, bool all)
 {
     char text[300];
 
-    if (status->rejected <= port->rejected_told ||
-        (!all && status->rejected < 2 * port->rejected_told))
+    if (facts->rejected <= port->rejected_told ||
+        (!all && facts->rejected < 2 * port->rejected_told))
         return;
-    port->rejected_told = status->rejected;
+    port->rejected_told = facts->rejected;
     snprintf(text, sizeof text,
              "connections that did not show this run's key: %llu; the last from %s",
-             (unsigned long long)status->rejected, status->last_rejected);
+             (unsigned long long)facts->rejected, facts->last_rejected);
     record_event(node->records, "unauthenticated", port->conf.name, text);
 }
 
 static void close_opening(struct node *node, struct node_port *port, struct port_opening *opening)
 {
-    struct port_status status;
+    struct port_facts facts;
 
     if (opening->open == NULL)
         return;
-    opening->transport->status(opening->open, &status);
-    report_rejected(node, port, &status, true);
+    opening->transport->facts(opening->open, &facts, false);
+    report_rejected(node, port, &facts, true);
     port->rejected_told = 0;
     opening->transport->close(opening->open);
     opening->open = NULL;
@@ -193,7 +191,7 @@ static void leave_port(struct node *node, struct node_port *port)
 
     if (port->transport == NULL)
         return;
-    port->transport->facts(port->open, &facts);
+    port->transport->facts(port->open, &facts, false);
     if (!facts.independent)
         close_opening(node, port, opening_in(port, port->transport));
     port->transport = NULL;
@@ -291,7 +289,7 @@ static void report_port(struct node *node, const struct node_port *port)
 
     for (uint32_t queue = 0; queue < queues; queue++)
         cores[queue] = node->cores.core[node_worker_of(node, port, queue)];
-    port->transport->facts(port->open, &facts);
+    port->transport->facts(port->open, &facts, false);
     rdma = facts.rdma[0] != '\0';
     const struct record_row rows[] = {
         {"port", json_string(port->conf.name)},
@@ -410,15 +408,15 @@ int ports_watch_links(struct node *node)
 
     for (size_t i = 0; i < node->port_count; i++) {
         struct node_port *port = &node->ports[i];
-        struct port_status status;
+        struct port_facts facts;
         char text[64] = "";
 
         if (port->transport == NULL)
             continue;
-        port->transport->status(port->open, &status);
-        report_rejected(node, port, &status, false);
-        if (status.link_up != port->link_up) {
-            port->link_up = status.link_up;
+        port->transport->facts(port->open, &facts, false);
+        report_rejected(node, port, &facts, false);
+        if (facts.link_up != port->link_up) {
+            port->link_up = facts.link_up;
             if (port->link_up)
                 snprintf(text, sizeof text, "it was down for %.1f s",
                          (double)(now_ns - port->down_ns) / 1e9);
@@ -429,9 +427,9 @@ int ports_watch_links(struct node *node)
                             port->link_up ? ": " : "", text);
             }
             port->had_link = true;
-            port->down_ns = status.link_up ? 0 : now_ns;
+            port->down_ns = facts.link_up ? 0 : now_ns;
         }
-        if (!status.link_up && now_ns - port->down_ns > LINK_WAIT_NS)
+        if (!facts.link_up && now_ns - port->down_ns > LINK_WAIT_NS)
             return err_set(&node->err, -ENOLINK,
                            "port %s has had no link for %lld s: check its cable and its peer",
                            port->conf.name, LINK_WAIT_NS / NS_PER_S);

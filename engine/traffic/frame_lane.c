@@ -242,6 +242,8 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         if (lane->ops->woken != NULL && lane->pingpong == NULL)
             lane->ops->woken(lane);
     }
+    if (__builtin_expect(lane->state == FRAME_NEW, false))
+        frame_lane_begin(lane, now_ns);
     if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
         timer(lane, now_ns);
     if (lane->pingpong == NULL)
@@ -316,41 +318,46 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
 
 /* --- results ----------------------------------------------------------------------------------*/
 
-unsigned frame_lane_flow_metrics(struct lane *base, const struct lane_flow *flow,
-                                 struct flow_metric *out, unsigned room)
+static unsigned read_metrics(const struct frame_lane *lane, const struct lane_flow *flow,
+                             struct flow_metric *metrics)
 {
-    const struct frame_lane *lane = (const struct frame_lane *)base;
-    enum traffic traffic = base->request.phase->traffic;
+    uint32_t rank = lane->lane.request.rank;
+    enum traffic traffic = lane->lane.request.phase->traffic;
     uint64_t late = traffic == TRAFFIC_BURST ? lane->sender.late_frames : lane->sender.pace.clumped;
 
-    if (room == 0)
-        return 0;
-    if (flow->src == base->request.rank) {
-        out[0] = (struct flow_metric){"late_frames", (double)late};
+    if (flow->src == rank) {
+        metrics[0] = (struct flow_metric){"late_frames", (double)late};
         return traffic == TRAFFIC_BURST || traffic == TRAFFIC_STREAM;
     }
-    if (flow->dst != base->request.rank || lane->conf.falls_to == 0 || room < 2)
+    if (flow->dst != rank || lane->conf.falls_to == 0)
         return 0;
-    out[0] = (struct flow_metric){"numbers", (double)flow->side->numbers};
-    out[1] = (struct flow_metric){"gap_ns", (double)flow->side->gap_ns};
+    metrics[0] = (struct flow_metric){"numbers", (double)flow->side->numbers};
+    metrics[1] = (struct flow_metric){"gap_ns", (double)flow->side->gap_ns};
     return 2;
 }
 
-bool frame_lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
-                        struct latency *sum)
+void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
+                          struct flow_reading *reading)
 {
     const struct frame_lane *lane = (const struct frame_lane *)base;
     const struct receiver *receiver = &lane->receiver;
     uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+    struct delay_stats *stats = NULL;
 
-    if (lane->pingpong != NULL)
-        return kind == LATENCY_PINGPONG && pingpong_latency(base->pingpong, flow, sum);
-    if (kind == LATENCY_ROUND_TRIP)
-        return frame_prober_sum(&lane->prober, flow, sum);
-    if (receiver->delay_stats == NULL || index == 0 || kind == LATENCY_PINGPONG)
-        return false;
-    delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
-                    receiver->sources, receiver->buckets,
-                    kind == LATENCY_ONE_WAY ? DELAY_ONE_WAY : DELAY_IPDV, &sum->histogram);
-    return true;
+    reading->metric_count = read_metrics(lane, flow, reading->metrics);
+    if (lane->pingpong != NULL) {
+        if (pingpong_latency(base->pingpong, flow, &reading->latency[LATENCY_PINGPONG]))
+            reading->measured[LATENCY_PINGPONG] = true;
+        return;
+    }
+    if (frame_prober_sum(&lane->prober, flow, &reading->latency[LATENCY_ROUND_TRIP]))
+        reading->measured[LATENCY_ROUND_TRIP] = true;
+    if (receiver->delay_stats == NULL || index == 0)
+        return;
+    stats = &receiver->delay_stats[(size_t)(index - 1) * receiver->sources];
+    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_ONE_WAY,
+                    &reading->latency[LATENCY_ONE_WAY].histogram);
+    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_IPDV,
+                    &reading->latency[LATENCY_IPDV].histogram);
+    reading->measured[LATENCY_ONE_WAY] = reading->measured[LATENCY_IPDV] = true;
 }

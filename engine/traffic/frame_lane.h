@@ -31,19 +31,18 @@ int frame_lane_check(const struct lane_request *request, const struct frame_conf
  */
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err);
 void frame_lane_free(struct frame_lane *lane);
+/** @brief Begin the phase: poll calls it first. */
+void frame_lane_begin(struct frame_lane *lane, int64_t now_ns);
 /** @brief Write the streams' templates, once partners are known. */
 void frame_lane_build(struct frame_lane *lane);
 /** @brief Drop the frames that still wait to be sent on, and count them; `release` frees one. */
 void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame));
 
 /** As the transport's functions of these names. */
-void frame_lane_start(struct lane *lane, int64_t now_ns);
 int64_t frame_lane_poll(struct lane *lane, int64_t now_ns);
 bool frame_lane_account(struct lane *lane, enum account what);
-unsigned frame_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
-                                 struct flow_metric *out, unsigned room);
-bool frame_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
-                        struct latency *sum);
+void frame_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
+                          struct flow_reading *reading);
 
 /** @brief Bring the live counts of a stream's flow up to date with it. */
 void frame_account_sent(struct frame_lane *lane, uint32_t number);

@@ -468,17 +468,19 @@ static void schedule(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
     pace_dither(&sender->pace, conf->dither, sender->cost, prng_bits(seed, (*drawn)++));
 }
 
-void frame_lane_start(struct lane *base, int64_t now_ns)
+void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
 {
-    struct frame_lane *lane = (struct frame_lane *)base;
+    struct lane *base = &lane->lane;
     const struct phase *phase = base->request.phase;
     uint64_t seed = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number ^
                     (uint64_t)lane->conf.queue << 48;
     uint64_t drawn = 0;
 
-    (void)now_ns;
+    lane->state = FRAME_WAITS;
     lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
     base->stop_ns = phase->stop_ns;
+    if (lane->ops->begin != NULL)
+        lane->ops->begin(lane, now_ns);
     base->rx_done = lane->receiver.left == 0;
     if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
         lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;

@@ -150,7 +150,7 @@ struct forwarder {
     uint64_t *dropped; /**< where frames count that found no room */
 };
 
-enum frame_state { FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
+enum frame_state { FRAME_NEW, FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
 
 struct frame_lane;
 struct frame_pingpong;
@@ -192,6 +192,8 @@ struct frame_ops {
     frame_send (*choose_send)(const struct frame_lane *lane);
     frame_receive (*choose_receive)(const struct frame_lane *lane);
     const char *(*send_name)(const struct frame_lane *lane); /**< for the records */
+    /** The phase begins, on the worker's thread; NULL: nothing to do. */
+    void (*begin)(struct frame_lane *lane, int64_t now_ns);
     /** Sends one frame beside the load; false: the device had no room. */
     bool (*send_single)(struct frame_lane *lane, const struct frame_single *single);
     /** Whether a frame is as it was sent, whatever its length. */

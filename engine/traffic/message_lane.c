@@ -538,31 +538,33 @@ static int64_t run_probers(struct message_lane *lane, int64_t now_ns)
     return wake_ns;
 }
 
-bool message_lane_latency(struct lane *base, const struct lane_flow *flow, enum latency_kind kind,
-                          struct latency *sum)
+void message_lane_read_flow(struct lane *base, const struct lane_flow *flow,
+                            struct flow_reading *reading)
 {
     const struct message_lane *lane = (const struct message_lane *)base;
+    struct latency *round_trip = &reading->latency[LATENCY_ROUND_TRIP];
 
-    if (kind == LATENCY_PINGPONG)
-        return lane->pingpong != NULL && pingpong_latency(lane->pingpong, flow, sum);
-    for (uint32_t i = 0;
-         kind == LATENCY_ROUND_TRIP && lane->probers != NULL && i < base->request.send_count; i++) {
+    if (lane->pingpong != NULL &&
+        pingpong_latency(lane->pingpong, flow, &reading->latency[LATENCY_PINGPONG]))
+        reading->measured[LATENCY_PINGPONG] = true;
+    for (uint32_t i = 0; lane->probers != NULL && i < base->request.send_count; i++) {
         if (base->request.sends[i].src != flow->src || base->request.sends[i].dst != flow->dst)
             continue;
-        histogram_merge(&sum->histogram, &lane->probers[i].times);
-        sum->sent += lane->probers[i].measured;
-        return true;
+        histogram_merge(&round_trip->histogram, &lane->probers[i].times);
+        round_trip->sent += lane->probers[i].measured;
+        reading->measured[LATENCY_ROUND_TRIP] = true;
     }
-    return false;
 }
 
 /* --- the worker's calls --- */
 
-void message_lane_start(struct message_lane *lane)
+static void begin(struct message_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
 
+    lane->begun = true;
+    lane->hooks->begin(lane);
     lane->lane.stop_ns = phase->stop_ns;
     lane->lane.tx_done = lane->out_count == 0;
     lane->lane.rx_done = lane->ins_ended == lane->in_count; /* those of a check may all be lost */
@@ -605,9 +607,12 @@ static int64_t send_all(struct message_lane *lane, int64_t now_ns)
 int64_t message_lane_poll(struct lane *base, int64_t now_ns)
 {
     struct message_lane *lane = (struct message_lane *)base;
-    bool moved = lane->hooks->reap(lane, now_ns);
     int64_t due_ns = CLOCK_NEVER;
+    bool moved;
 
+    if (!lane->begun)
+        begin(lane);
+    moved = lane->hooks->reap(lane, now_ns);
     if (message_lane_failed(lane))
         return CLOCK_NEVER;
     if (now_ns < lane->opens_ns)

@@ -101,6 +101,8 @@ enum message_piece {
 struct message_hooks {
     size_t out_bytes; /**< sizes of the transport's own ends */
     size_t in_bytes;
+    /** The phase begins: sets each flow's payload_share and segment. */
+    void (*begin)(struct message_lane *lane);
     /** Sends messages of up to `budget` bytes from the end's cursor on, or one that is larger;
      * counts them at the end's side, at once or when they are acknowledged. Returns the bytes. */
     uint64_t (*post)(struct message_out *out, uint64_t budget, int64_t now_ns);
@@ -148,6 +150,7 @@ struct message_lane {
     unsigned in_count, ins_ended;
     uint32_t *flow_of[2]; /**< by rank: place in the request's sends to it (0), or in its receives
                                from it (1), + 1; 0: none */
+    bool begun;           /**< poll was called */
     int64_t opens_ns;     /**< nothing is sent before */
     int64_t refill_ns;    /**< a full stream is tried again after so long */
     struct pingpong *pingpong;
@@ -211,11 +214,10 @@ static inline void message_side_time(struct flow_side *side, int64_t now_ns)
 
 /* --- in the transport's table --- */
 
-/** @brief As the table's `start`; each flow's payload_share and segment are set. */
-void message_lane_start(struct message_lane *lane);
 int64_t message_lane_poll(struct lane *lane, int64_t now_ns);
-bool message_lane_latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
-                          struct latency *sum);
+/** @brief As the table's `read_flow`, without metrics. */
+void message_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
+                            struct flow_reading *reading);
 
 /* --- message_schedule.c --- */
 

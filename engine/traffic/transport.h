@@ -16,9 +16,8 @@
  * received by any: the device spreads what comes by a hash over its addresses and ports. So each
  * lane of a port knows all flows that the port receives, and counts its own part of each.
  *
- * Life of a lane: prepare, connect until it is ready, [worker: start, poll ... poll], flow_metrics,
- * latency, destroy. The main thread may prepare and connect the next phase's lane of a port while a
- * worker polls the present one; a transport keeps the two apart.
+ * Life of a lane: prepare, connect until it is ready, [worker: poll ... poll, account], read_flow,
+ * destroy. One thread at a time has it.
  */
 #ifndef ENGINE_TRANSPORT_H
 #define ENGINE_TRANSPORT_H
@@ -87,7 +86,7 @@ struct port_conf {
 };
 
 /**
- * @brief What an open port says of itself, for its record and its partners.
+ * @brief What an open port says of itself: for its record and its partners, and while it is used.
  *
  * "" or 0: unknown.
  */
@@ -112,13 +111,11 @@ struct port_facts {
     struct blob address; /**< what a partner must know to reach the port */
     int connect_fd; /**< readable when a call of connect for its lanes would get further; -1: none
                      */
-};
-
-/** @brief What may change of an open port at any time. */
-struct port_status {
+    /** @brief What may change at any time. */
     bool link_up;
     uint64_t rejected;       /**< connections it dropped because they did not show the run's key; */
     char last_rejected[128]; /**< if any, who the last one was and why */
+    struct port_hardware hardware; /**< PORT_HARDWARE_UNKNOWN: not asked for */
 };
 
 enum traffic {
@@ -383,6 +380,13 @@ struct lane {
     int wake_fd; /**< readable when poll would get further, for a worker that sleeps; -1: nothing
                     tells but the time that poll returns; set by prepare */
     bool woken;  /**< its wake_fd ended the worker's sleep; poll takes it back */
+    /**
+     * @brief Gives the core away until poll would get further, or until then; for a worker that
+     * sleeps and has this lane alone.
+     *
+     * False: not now; it sleeps by wake_fd. NULL: always. Set by prepare.
+     */
+    bool (*wait)(struct lane *lane, int64_t until_ns);
     const struct pingpong *pingpong; /**< of a phase of them (pingpong.h), set by prepare; its
                                         samples are whole once the worker has let go of the lane */
     char variant[112]; /**< which hot paths were chosen, for the records; set by prepare or connect
@@ -390,14 +394,18 @@ struct lane {
     struct err error;  /**< a fault in poll (a connection lost): text set, lane goes on idle */
 };
 
-/**
- * @brief A transport's further metric of one flow's side, e.g.
- *
- * {"retransmitted_segments", 3}.
- */
-struct flow_metric {
-    const char *name; /**< static string, snake case with its unit */
-    double value;
+#define FLOW_METRICS_MAX 16
+
+/** @brief What a lane knows of one side of a flow, beside its counts. */
+struct flow_reading {
+    /** @brief The transport's own, e.g. {"retransmitted_segments", 3}. */
+    struct flow_metric {
+        const char *name; /**< static string, snake case with its unit */
+        double value;
+    } metrics[FLOW_METRICS_MAX];
+    unsigned metric_count;
+    struct latency latency[LATENCY_KINDS];
+    bool measured[LATENCY_KINDS]; /**< in this phase */
 };
 
 /** @brief What a lane accounts at once. */
@@ -433,9 +441,9 @@ struct transport {
      */
     int (*open)(struct transport_port **port, const struct port_conf *conf,
                 const struct transport_run *run, struct err *err);
-    void (*facts)(struct transport_port *port, struct port_facts *facts);
-    /** @brief Cheap; must not block. */
-    void (*status)(struct transport_port *port, struct port_status *status);
+    void (*close)(struct transport_port *port);
+    /** @brief Cheap; must not block. `counters`: with those of the hardware. */
+    void (*facts)(struct transport_port *port, struct port_facts *facts, bool counters);
 
     /**
      * @brief Checks a phase against a port and makes the lane of one of its queues: memory,
@@ -455,25 +463,11 @@ struct transport {
     int (*connect)(struct lane *lane, int64_t now_ns, struct err *err);
 
     /**
-     * @brief Worker: gives the core away until poll would get further, or until then; for a worker
-     * that sleeps and has this lane alone.
-     *
-     * False: it has no way of its own, by wake_fd and the time it must be done. NULL: never.
-     */
-    bool (*wait)(struct lane *lane, int64_t until_ns);
-
-    /**
-     * @brief Worker: once, shortly before start_ns.
-     *
-     * Empties what earlier phases left behind.
-     */
-    void (*start)(struct lane *lane, int64_t now_ns);
-    /**
      * @brief Worker: the hot path.
      *
      * Receives and accounts what is there, sends what is due between start_ns and stop_ns. Must not
-     * block, allocate or log. Returns when it next has something to send (CLOCK_NEVER: it only
-     * listens).
+     * block, allocate or log. The first call, shortly before start_ns, begins the phase. Returns
+     * when it next has something to send (CLOCK_NEVER: it only listens).
      */
     int64_t (*poll)(struct lane *lane, int64_t now_ns);
     /**
@@ -493,24 +487,14 @@ struct transport {
     void (*idle)(struct transport_port *port, int64_t now_ns);
 
     /**
-     * @brief Further metrics of a flow's side (RTT, retransmissions): writes at most `room`,
-     * returns how many.
+     * @brief Adds the times that the lane measured of one of its port's flows to `reading`, and
+     * sets the metrics (RTT, retransmissions).
      *
      * After the worker has let go of the lane.
      */
-    unsigned (*flow_metrics)(struct lane *lane, const struct lane_flow *flow,
-                             struct flow_metric *out, unsigned room);
-    /**
-     * @brief Adds what the lane measured of one of its port's flows to *sum.
-     *
-     * After the worker has let go of the lane. False: it does not measure this, or did not in this
-     * phase. NULL: never.
-     */
-    bool (*latency)(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
-                    struct latency *sum);
-    void (*hardware)(struct transport_port *port, struct port_hardware *counters);
+    void (*read_flow)(struct lane *lane, const struct lane_flow *flow,
+                      struct flow_reading *reading);
     void (*destroy)(struct lane *lane);
-    void (*close)(struct transport_port *port);
 };
 
 /** @brief Return whether it has one of these capabilities. */
@@ -525,7 +509,7 @@ static inline struct blob transport_address(const struct transport *transport,
 {
     struct port_facts facts = {0};
 
-    transport->facts(port, &facts);
+    transport->facts(port, &facts, false);
     return facts.address;
 }
 

@@ -184,9 +184,12 @@ static void read_hardware(struct phase_run *run, bool before)
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
         struct node_port *port = &run->trial->node->ports[lane->own->port];
+        struct port_facts facts;
 
-        if (lane->lane != NULL)
-            lane_transport(lane)->hardware(port->open, before ? &lane->before : &lane->after);
+        if (lane->lane == NULL)
+            continue;
+        lane_transport(lane)->facts(port->open, &facts, true);
+        *(before ? &lane->before : &lane->after) = facts.hardware;
     }
 }
 

@@ -216,7 +216,7 @@ static int open_ports(struct trial *trial, struct err *err)
         struct node_port *port = &node->ports[own->port];
         struct port_facts facts = {0};
 
-        own->part->transport->facts(port->open, &facts);
+        own->part->transport->facts(port->open, &facts, false);
         port->address = facts.address;
         port->connect_fd = facts.connect_fd;
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),

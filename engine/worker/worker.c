@@ -317,8 +317,7 @@ static void wait_until_due(struct worker_task *task, int64_t wake_ns, int lanes_
 {
     const struct worker_lane *lane = task->lanes;
 
-    if (task->count != 1 || lane->transport->wait == NULL ||
-        !lane->transport->wait(lane->lane, wake_ns))
+    if (task->count != 1 || lane->lane->wait == NULL || !lane->lane->wait(lane->lane, wake_ns))
         wait_for_lanes(wake_ns, lanes_fd);
 }
 
@@ -339,12 +338,12 @@ static void run_task(struct worker *worker, struct worker_task *task)
     int64_t now_ns;
 
     task->moved_ns = 0;
-    for (size_t i = 0; i < task->count; i++)
-        task->lanes[i].transport->start(task->lanes[i].lane, clock_now());
-    task->awake_ns = clock_now();
+    task->awake_ns = 0;
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
+        if (task->awake_ns == 0)
+            task->awake_ns = clock_now();
         if (now_ns >= task->interval_due_ns)
             mark_intervals(task, now_ns);
         if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {

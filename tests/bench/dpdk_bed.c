@@ -104,7 +104,7 @@ void bed_start(struct bed *bed)
 {
     bed->phase.start_ns = clock_now();
     bed->phase.stop_ns = INT64_MAX / 2;
-    transport_dpdk.start(bed->lane, clock_now());
+    transport_dpdk.poll(bed->lane, clock_now());
 }
 
 void bed_time(struct bed *bed, bool timed)

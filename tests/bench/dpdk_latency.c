@@ -59,7 +59,7 @@ static void *poll_side(void *context)
     const struct side *side = context;
 
     pin(side->core);
-    transport_dpdk.start(side->bed->lane, clock_now());
+    transport_dpdk.poll(side->bed->lane, clock_now());
     bed_burn(side->bed, side->bed->phase.stop_ns + NS_PER_MS);
     return NULL;
 }
@@ -85,18 +85,21 @@ static void prepare(struct bed beds[2])
 static void measure(struct bed beds[2], double *one_way_us, double *round_trip_us)
 {
     struct side sides[2] = {{&beds[0], 0}, {&beds[1], 1}};
+    static struct flow_reading readings[2];
     static struct latency one_way, round_trip;
     pthread_t threads[2];
 
-    one_way = round_trip = (struct latency){.sent = 0};
     prepare(beds);
     for (unsigned i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, poll_side, &sides[i]) != 0)
             bed_fail("no thread");
     for (unsigned i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    transport_dpdk.latency(beds[1].lane, &beds[1].receives[0], LATENCY_ONE_WAY, &one_way);
-    transport_dpdk.latency(beds[0].lane, &beds[0].sends[0], LATENCY_ROUND_TRIP, &round_trip);
+    memset(readings, 0, sizeof readings);
+    transport_dpdk.read_flow(beds[1].lane, &beds[1].receives[0], &readings[0]);
+    transport_dpdk.read_flow(beds[0].lane, &beds[0].sends[0], &readings[1]);
+    one_way = readings[0].latency[LATENCY_ONE_WAY];
+    round_trip = readings[1].latency[LATENCY_ROUND_TRIP];
     if (one_way.histogram.count == 0 || round_trip.histogram.count == 0)
         bed_fail("nothing was measured");
     *one_way_us = (double)histogram_quantile(&one_way.histogram, 0.5) / 1e3;

@@ -259,8 +259,6 @@ static void *work(void *context)
     int64_t begun_ns = clock_now();
 
     stay_on_this_core();
-    for (uint32_t rank = 0; rank < subject->ports; rank++)
-        subject->transport->start(stage->lanes[rank], clock_now());
     while (!all_over(stage, clock_now()) && clock_now() - begun_ns < LIMIT_NS) {
         int64_t wake_ns = clock_now() + SLEEP_NS;
 
@@ -281,26 +279,26 @@ static void *work(void *context)
     return NULL;
 }
 
-/* What the lanes at both ends of each flow measured of its times. */
-static void gather_latency(struct stage *stage)
+/* What the lane at one end of a flow measured. */
+static void read_times(struct lane *lane, struct lane_flow *flows, uint32_t count,
+                       const struct battery_run *run)
 {
-    const struct battery_run *run = stage->run;
+    static struct flow_reading reading;
 
-    for (size_t i = 0; run->latency != NULL && i < run->flow_count; i++) {
-        struct lane_flow flow = {.src = run->flows[i].src, .dst = run->flows[i].dst};
-
-        for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
-            bool of_source = kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG;
-            struct lane *lane = stage->lanes[of_source ? flow.src : flow.dst];
-
-            subject->transport->latency(lane, &flow, kind, &run->latency[i][kind]);
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t f = 0; f < run->flow_count; f++) {
+            if (flows[i].src != run->flows[f].src || flows[i].dst != run->flows[f].dst)
+                continue;
+            memset(&reading, 0, sizeof reading);
+            subject->transport->read_flow(lane, &flows[i], &reading);
+            for (int kind = 0; kind < LATENCY_KINDS; kind++)
+                if (reading.measured[kind])
+                    run->latency[f][kind] = reading.latency[kind];
         }
-    }
 }
 
 static void finish(struct stage *stage)
 {
-    gather_latency(stage);
     for (uint32_t rank = 0; rank < subject->ports; rank++) {
         struct lane *lane = stage->lanes[rank];
 
@@ -308,6 +306,10 @@ static void finish(struct stage *stage)
             fail_msg("lane: %s", lane->error.text);
         assert_true(lane->tx_done || subject->drops);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
+        if (stage->run->latency != NULL) {
+            read_times(lane, lane->request.sends, lane->request.send_count, stage->run);
+            read_times(lane, lane->request.receives, lane->request.receive_count, stage->run);
+        }
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
         subject->transport->destroy(lane);
@@ -485,21 +487,24 @@ static void check_back(const struct battery_run *run, uint64_t least)
 /* Every message came back, and took its time. */
 static void look_at_times(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    for (uint32_t i = 0; i < lane->request.send_count; i++) {
-        struct latency *times = calloc(1, sizeof *times);
+    static struct flow_reading reading;
 
-        assert_non_null(times);
-        assert_true(
-            subject->transport->latency(lane, &lane->request.sends[i], LATENCY_PINGPONG, times));
+    for (uint32_t i = 0; i < lane->request.send_count; i++) {
+        const struct latency *times = &reading.latency[LATENCY_PINGPONG];
+
+        memset(&reading, 0, sizeof reading);
+        subject->transport->read_flow(lane, &lane->request.sends[i], &reading);
+        assert_true(reading.measured[LATENCY_PINGPONG]);
         assert_true(times->histogram.count > 0);
         assert_true(came_back(times->histogram.count, times->sent));
         assert_true(times->histogram.min_ns > 0);
         assert_true(times->histogram.max_ns < (uint64_t)run->duration_ns);
-        free(times);
     }
-    for (uint32_t i = 0; i < lane->request.receive_count; i++)
-        assert_false(subject->transport->latency(lane, &lane->request.receives[i], LATENCY_PINGPONG,
-                                                 &(struct latency){0}));
+    for (uint32_t i = 0; i < lane->request.receive_count; i++) {
+        memset(&reading, 0, sizeof reading);
+        subject->transport->read_flow(lane, &lane->request.receives[i], &reading);
+        assert_false(reading.measured[LATENCY_PINGPONG]);
+    }
     assert_true(rank < subject->ports);
 }
 
@@ -863,20 +868,17 @@ static void case_facts(void **state)
 {
     for (size_t i = 0; i < subject->ports; i++) {
         struct port_facts facts;
-        struct port_hardware hardware;
-        struct port_status status;
+        const struct port_hardware *hardware = &facts.hardware;
 
-        subject->transport->facts(ports[i], &facts);
-        subject->transport->status(ports[i], &status);
-        subject->transport->hardware(ports[i], &hardware);
+        subject->transport->facts(ports[i], &facts, true);
         print_message("%s: driver %s, mac %s, frame_max %u; received %lld, sent %lld, dropped "
                       "%lld / %lld\n",
                       confs[i].name, facts.driver, facts.mac, facts.frame_max,
-                      (long long)hardware.received_frames, (long long)hardware.sent_frames,
-                      (long long)hardware.dropped_receive, (long long)hardware.dropped_send);
-        assert_true(status.link_up);
-        assert_true(hardware.dropped_receive <= 0 &&
-                    (hardware.dropped_send <= 0 || subject->drops));
+                      (long long)hardware->received_frames, (long long)hardware->sent_frames,
+                      (long long)hardware->dropped_receive, (long long)hardware->dropped_send);
+        assert_true(facts.link_up);
+        assert_true(hardware->dropped_receive <= 0 &&
+                    (hardware->dropped_send <= 0 || subject->drops));
     }
 }
 

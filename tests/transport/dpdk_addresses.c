@@ -39,7 +39,7 @@ static void expect_address(const uint8_t *at, unsigned port, uint32_t number)
     uint8_t own[FRAME_MAC];
     char text[18];
 
-    transport_dpdk.facts(pair.ports[port], &facts);
+    transport_dpdk.facts(pair.ports[port], &facts, false);
     for (unsigned i = 0; i < FRAME_MAC; i++)
         own[i] = (uint8_t)strtoul(facts.mac + (size_t)3 * i, NULL, 16);
     address_write(own, BLOCK, (uint16_t)port, number);
@@ -84,17 +84,6 @@ static void a_port_that_receives_makes_its_addresses_known(void **state)
     ring_pair_destroy();
 }
 
-/* Learning frames that were due too long before they could be sent. */
-static double learning_late(void)
-{
-    const struct lane_flow flow = {.src = 0, .dst = 1, .side = &pair.sides[1]};
-    struct flow_metric metrics[4];
-
-    assert_int_equal(transport_dpdk.flow_metrics(pair.lanes[1], &flow, metrics, 4), 1);
-    assert_string_equal(metrics[0].name, "learning_late");
-    return metrics[0].value;
-}
-
 /* Port 1 alone, which is about to announce so many addresses. */
 static void prepare_learner(uint32_t addresses)
 {
@@ -132,7 +121,7 @@ static void learning_keeps_to_its_rate(void **state)
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1 + ADDRESSES);
     assert_int_equal(transport_dpdk.connect(pair.lanes[1], NS_PER_S, &err), 0);
     assert_int_equal(rte_ring_count(pair.rings.sent[1]), 1 + ADDRESSES);
-    assert_true(learning_late() == 0);
+    assert_true(ring_pair_metric(1, "learning_late") == 0);
     ring_pair_lose_sent(1);
     transport_dpdk.destroy(pair.lanes[1]);
 }
@@ -158,7 +147,7 @@ static void a_full_device_loses_no_learning_frame(void **state)
         (void)transport_dpdk.connect(pair.lanes[1], ms * NS_PER_MS, &err);
     }
     assert_int_equal(number, MANY);
-    assert_true(learning_late() > 0);
+    assert_true(ring_pair_metric(1, "learning_late") > 0);
     transport_dpdk.destroy(pair.lanes[1]);
 }
 
@@ -296,19 +285,19 @@ static void receive_control(struct rte_mbuf *frame, uint16_t opcode)
 /* PAUSE and PFC; another MAC control frame is foreign. */
 static void pause_frames_that_no_mac_took_are_counted(void **state)
 {
-    struct port_hardware before, after;
+    struct port_facts before, after;
     struct rte_mbuf *frame;
 
     begin(TRAFFIC_BURST);
-    transport_dpdk.start(pair.lanes[1], START_NS);
+    transport_dpdk.poll(pair.lanes[1], START_NS);
     frame = take(0);
     assert_non_null(frame);
-    transport_dpdk.hardware(pair.ports[1], &before);
+    transport_dpdk.facts(pair.ports[1], &before, true);
     receive_control(ring_ports_copy(frame), 0x0001);
     receive_control(ring_ports_copy(frame), 0x0101);
     receive_control(frame, 0x0002);
-    transport_dpdk.hardware(pair.ports[1], &after);
-    assert_int_equal(after.pause_received - before.pause_received, 2);
+    transport_dpdk.facts(pair.ports[1], &after, true);
+    assert_int_equal(after.hardware.pause_received - before.hardware.pause_received, 2);
     assert_int_equal(pair.counts[1].foreign, 1);
     rte_pktmbuf_free(take(1));
     ring_pair_destroy();

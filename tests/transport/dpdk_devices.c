@@ -272,7 +272,7 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
 
     round_trip();
     for (unsigned i = 0; i < PORTS; i++) {
-        transport_dpdk.facts(ports[i], &facts);
+        transport_dpdk.facts(ports[i], &facts, false);
         assert_int_equal(rte_ether_unformat_addr(facts.mac, &macs[i]), 0);
     }
     battery_begin(&run);

@@ -60,26 +60,15 @@ static void run(int64_t lose_ns, int64_t keep_ns)
                     pair.sides[0].live.frames + 1);
 }
 
-static double metric(const char *name)
-{
-    struct flow_metric metrics[4];
-    unsigned count = transport_dpdk.flow_metrics(pair.lanes[1], &pair.flows[1], metrics, 4);
-
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(metrics[i].name, name) == 0)
-            return metrics[i].value;
-    fail_msg("no metric %s", name);
-    return 0;
-}
-
 static void the_last_loss_is_told_by_the_frame_behind_it(void **state)
 {
     int64_t keep_ns = FALL_NS + 5 * NS_PER_MS;
 
     begin();
     run(2 * NS_PER_MS, keep_ns);
-    assert_true(metric("gap_ns") >= keep_ns && metric("gap_ns") <= keep_ns + 4 * FRAME_NS);
-    assert_int_equal(metric("numbers"), pair.sides[0].live.frames);
+    assert_true(ring_pair_metric(1, "gap_ns") >= keep_ns &&
+                ring_pair_metric(1, "gap_ns") <= keep_ns + 4 * FRAME_NS);
+    assert_int_equal(ring_pair_metric(1, "numbers"), pair.sides[0].live.frames);
     ring_pair_destroy();
 }
 
@@ -87,9 +76,9 @@ static void frames_lost_at_the_end_are_numbers_that_are_missing(void **state)
 {
     begin();
     run(FALL_NS + 5 * NS_PER_MS, STOP_NS);
-    assert_int_equal(metric("gap_ns"), 0);
-    assert_int_equal(metric("numbers"), pair.sides[1].live.frames);
-    assert_true(metric("numbers") < pair.sides[0].live.frames);
+    assert_int_equal(ring_pair_metric(1, "gap_ns"), 0);
+    assert_int_equal(ring_pair_metric(1, "numbers"), pair.sides[1].live.frames);
+    assert_true(ring_pair_metric(1, "numbers") < pair.sides[0].live.frames);
     ring_pair_destroy();
 }
 

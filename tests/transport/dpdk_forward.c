@@ -93,7 +93,7 @@ static void begin(struct chain *chain, uint16_t burst, uint16_t sources)
     chain->receive.partner = chain->send.partner;
     assert_int_equal(transport_dpdk.prepare(&chain->lane, &request, &err), 0);
     assert_int_equal(transport_dpdk.connect(chain->lane, START_NS / 2, &err), 0);
-    transport_dpdk.start(chain->lane, START_NS / 2);
+    transport_dpdk.poll(chain->lane, START_NS / 2);
     chain->now_ns = START_NS;
     while (rte_ring_count(out) > 0) { /* the port's introduction */
         struct rte_mbuf *frame = NULL;
@@ -182,10 +182,10 @@ static void end(struct chain *chain, uint64_t fed, uint64_t lost)
 
 static int64_t dropped(void)
 {
-    struct port_hardware counters;
+    struct port_facts facts;
 
-    transport_dpdk.hardware(port, &counters);
-    return counters.dropped_send;
+    transport_dpdk.facts(port, &facts, true);
+    return facts.hardware.dropped_send;
 }
 
 /* What comes early waits for the start: the next hop may not be there yet. */

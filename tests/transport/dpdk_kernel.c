@@ -245,7 +245,7 @@ static void into_narrow_port(struct transport_port **ports, const struct port_co
 {
     const char *const shrink[] = {"ip",  "-n", netlab_switch(), "link", "set",
                                   "dev", "p0", "mtu",           "576",  NULL};
-    struct port_hardware before, after;
+    struct port_facts before, after;
     struct battery_run run;
     int64_t frames;
 
@@ -255,13 +255,14 @@ static void into_narrow_port(struct transport_port **ports, const struct port_co
     run.duration_ns = NS_PER_S;
     run.phase.load = (struct load){.rate_fps = 20000};
     battery_add(&run, 0, 1, PATTERN_GENERATE);
-    transport_dpdk.hardware(ports[0], &before);
+    transport_dpdk.facts(ports[0], &before, true);
     battery_play(&run);
-    transport_dpdk.hardware(ports[0], &after);
+    transport_dpdk.facts(ports[0], &after, true);
     frames = (int64_t)(run.flows[0].source.live.frames + run.counts[0].arp_nd_sent);
     assert_int_equal(run.flows[0].destination.live.frames, 0);
-    assert_in_range(after.sent_frames - before.sent_frames, 0, 10);
-    assert_in_range(after.dropped_send - before.dropped_send, frames - 10, frames);
+    assert_in_range(after.hardware.sent_frames - before.hardware.sent_frames, 0, 10);
+    assert_in_range(after.hardware.dropped_send - before.hardware.dropped_send, frames - 10,
+                    frames);
 }
 
 /* Port 2 is in another prefix: port 0 finds the gateway, port 1, and sends its frames there. */

@@ -158,7 +158,7 @@ static void test_counts_a_full_ring(void **state)
     struct transport_port *port = open_port(&conf);
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = 6};
     uint8_t frame[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 0x88, 0xb5};
-    struct port_hardware hardware;
+    struct port_facts facts;
     struct err err = {""};
     int64_t dropped;
     int before, fd;
@@ -173,14 +173,14 @@ static void test_counts_a_full_ring(void **state)
     close(fd);
     netns_leave(before);
     /* The kernels at both ends may say a word of their own. */
-    transport_dpdk.hardware(port, &hardware);
-    assert_in_range(hardware.dropped_receive, 200 - 64, 200 - 64 + 10);
-    dropped = hardware.dropped_receive;
+    transport_dpdk.facts(port, &facts, true);
+    assert_in_range(facts.hardware.dropped_receive, 200 - 64, 200 - 64 + 10);
+    dropped = facts.hardware.dropped_receive;
     transport_dpdk.idle(port, 1);
-    transport_dpdk.hardware(port, &hardware);
-    assert_int_equal(hardware.received_frames, 64);
-    assert_in_range(hardware.dropped_receive, dropped, dropped + 1);
-    assert_int_equal(hardware.dropped_send, 0);
+    transport_dpdk.facts(port, &facts, true);
+    assert_int_equal(facts.hardware.received_frames, 64);
+    assert_in_range(facts.hardware.dropped_receive, dropped, dropped + 1);
+    assert_int_equal(facts.hardware.dropped_send, 0);
     transport_dpdk.close(port);
 }
 
@@ -208,10 +208,10 @@ static void test_refuses_interfaces(void **state)
 
 static bool has_link(struct transport_port *port)
 {
-    struct port_status status;
+    struct port_facts facts;
 
-    transport_dpdk.status(port, &status);
-    return status.link_up;
+    transport_dpdk.facts(port, &facts, false);
+    return facts.link_up;
 }
 
 /* The kernel notes links that change when it finds time, once a second for all of the machine. */

@@ -27,7 +27,7 @@ static void begin(enum traffic traffic, double fps)
     phase.probes = PROBES;
     phase.close_ns = phase.stop_ns = END_NS;
     ring_pair_connect(&phase);
-    transport_dpdk.start(pair.lanes[0], START_NS);
+    transport_dpdk.poll(pair.lanes[0], START_NS);
 }
 
 static void poll_until(struct lane *lane, int64_t from_ns, int64_t until_ns)
@@ -52,7 +52,7 @@ static void a_late_worker_counts_what_waits(void **state)
 {
     begin(TRAFFIC_STREAM, FPS);
     poll_until(pair.lanes[0], START_NS, START_NS + 40 * NS_PER_MS);
-    transport_dpdk.start(pair.lanes[1], START_NS + 40 * NS_PER_MS);
+    transport_dpdk.poll(pair.lanes[1], START_NS + 40 * NS_PER_MS);
     poll_until(pair.lanes[1], START_NS + 40 * NS_PER_MS, START_NS + 41 * NS_PER_MS);
     end(30);
 }
@@ -64,7 +64,7 @@ static void an_idle_worker_counts_what_comes(void **state)
     poll_until(pair.lanes[0], START_NS, START_NS + 20 * NS_PER_MS);
     transport_dpdk.idle(pair.ports[1], START_NS + 20 * NS_PER_MS);
     poll_until(pair.lanes[0], START_NS + 20 * NS_PER_MS, START_NS + 40 * NS_PER_MS);
-    transport_dpdk.start(pair.lanes[1], START_NS + 40 * NS_PER_MS);
+    transport_dpdk.poll(pair.lanes[1], START_NS + 40 * NS_PER_MS);
     poll_until(pair.lanes[1], START_NS + 40 * NS_PER_MS, START_NS + 41 * NS_PER_MS);
     end(30);
 }
@@ -86,7 +86,7 @@ static void probes_are_spread(void **state)
     assert_int_equal(waiting() - introduced, 2);
     poll_until(pair.lanes[0], START_NS + 100 * NS_PER_MS, START_NS + 151 * NS_PER_MS);
     assert_int_equal(waiting() - introduced, PROBES);
-    transport_dpdk.start(pair.lanes[1], END_NS);
+    transport_dpdk.poll(pair.lanes[1], END_NS);
     end(PROBES);
 }
 

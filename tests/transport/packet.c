@@ -79,7 +79,7 @@ static const struct battery_refusal refusals[] = {
 static void overrun(struct transport_port **ports)
 {
     static const uint32_t senders[] = {0, 2, 3};
-    struct port_hardware before, after;
+    struct port_facts before, after;
     struct battery_run run;
     uint64_t sent = 0, received = 0;
 
@@ -88,9 +88,9 @@ static void overrun(struct transport_port **ports)
     set_number(&run.phase, "burst", 128);
     for (size_t i = 0; i < 3; i++)
         battery_add(&run, senders[i], 1, PATTERN_GENERATE);
-    transport_packet.hardware(ports[1], &before);
+    transport_packet.facts(ports[1], &before, true);
     battery_play(&run);
-    transport_packet.hardware(ports[1], &after);
+    transport_packet.facts(ports[1], &after, true);
     for (size_t i = 0; i < 3; i++) {
         const struct flow_side *to = &run.flows[i].destination;
 
@@ -100,9 +100,10 @@ static void overrun(struct transport_port **ports)
     }
     print_message("sent %llu, received %llu, dropped %lld\n", (unsigned long long)sent,
                   (unsigned long long)received,
-                  (long long)(after.dropped_receive - before.dropped_receive));
+                  (long long)(after.hardware.dropped_receive - before.hardware.dropped_receive));
     assert_true(received > 1000 && received < sent);
-    assert_int_equal(after.dropped_receive - before.dropped_receive, sent - received);
+    assert_int_equal(after.hardware.dropped_receive - before.hardware.dropped_receive,
+                     sent - received);
 }
 
 #define FRAME_BYTES (256 - 4)
@@ -187,7 +188,7 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
                                    .sends = &flow,
                                    .receives = &flow,
                                    .receive_count = 1};
-    struct port_hardware before, after;
+    struct port_facts before, after;
     struct battery_run run;
     struct lane *lane = NULL;
     struct err err = {""};
@@ -200,17 +201,18 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
     request.count = &count;
     assert_int_equal(transport_packet.prepare(&lane, &request, &err), 0);
     assert_int_equal(transport_packet.connect(lane, clock_now(), &err), 0);
-    transport_packet.hardware(ports[1], &before);
+    transport_packet.facts(ports[1], &before, true);
     memset(&count, 0, sizeof count);
-    transport_packet.start(lane, clock_now());
+    transport_packet.poll(lane, clock_now());
     inject(&confs[0], ends, run.phase.tag);
     do {
         transport_packet.poll(lane, clock_now());
-        transport_packet.hardware(ports[1], &after);
-    } while (after.received_frames - before.received_frames < KINDS && clock_now() < begin_ns);
+        transport_packet.facts(ports[1], &after, true);
+    } while (after.hardware.received_frames - before.hardware.received_frames < KINDS &&
+             clock_now() < begin_ns);
     transport_packet.account(lane, ACCOUNT_ALL);
     transport_packet.destroy(lane);
-    assert_int_equal(after.received_frames - before.received_frames, KINDS);
+    assert_int_equal(after.hardware.received_frames - before.hardware.received_frames, KINDS);
     assert_int_equal(side.live.frames, 1);
     assert_int_equal(side.corrupted, 2);
     assert_int_equal(count.misdelivered, 1);

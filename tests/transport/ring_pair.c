@@ -101,7 +101,20 @@ void ring_pair_destroy(void)
 void ring_pair_start(int64_t now_ns)
 {
     for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.start(pair.lanes[i], now_ns);
+        transport_dpdk.poll(pair.lanes[i], now_ns);
+}
+
+double ring_pair_metric(uint32_t rank, const char *name)
+{
+    static struct flow_reading reading;
+
+    reading = (struct flow_reading){.metric_count = 0};
+    transport_dpdk.read_flow(pair.lanes[rank], &pair.flows[rank], &reading);
+    for (unsigned i = 0; i < reading.metric_count; i++)
+        if (strcmp(reading.metrics[i].name, name) == 0)
+            return reading.metrics[i].value;
+    fail_msg("no metric %s", name);
+    return 0;
 }
 
 void ring_pair_lose_sent(unsigned port)

@@ -47,6 +47,9 @@ void ring_pair_destroy(void);
 /* Both workers are at their lanes. */
 void ring_pair_start(int64_t now_ns);
 
+/* A metric of the flow at a rank's lane; a test fails where there is none of that name. */
+double ring_pair_metric(uint32_t rank, const char *name);
+
 /* Frees what a port has sent. */
 void ring_pair_lose_sent(unsigned port);
 

@@ -71,7 +71,7 @@ static int run(struct lane *lane, struct phase *phase, struct err *err)
         return fail(err);
     phase->start_ns = clock_now();
     phase->stop_ns = end_ns;
-    transport_dpdk.start(lane, clock_now());
+    transport_dpdk.poll(lane, clock_now());
     while (!lane->tx_done && clock_now() < end_ns)
         clock_sleep_until(transport_dpdk.poll(lane, clock_now()));
     transport_dpdk.account(lane, ACCOUNT_ALL);

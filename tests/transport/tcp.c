@@ -95,8 +95,8 @@ static const struct battery_refusal refusals[] = {
 /* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */
 static void unlimited(struct transport_port **ports, const struct port_conf *confs)
 {
-    struct port_hardware before;
-    struct port_hardware after;
+    struct port_facts before;
+    struct port_facts after;
     struct battery_run run;
 
     battery_begin(&run);
@@ -104,12 +104,12 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
     run.phase.sizes[0] = 65536;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     battery_add(&run, 1, 0, PATTERN_GENERATE);
-    transport_tcp.hardware(ports[0], &before);
+    transport_tcp.facts(ports[0], &before, true);
     battery_play(&run);
-    transport_tcp.hardware(ports[0], &after);
+    transport_tcp.facts(ports[0], &after, true);
     battery_whole(&run, 10000000);
     /* At most 64 KiB in what the kernel counts as one packet. */
-    assert_true((uint64_t)(after.sent_frames - before.sent_frames) * 65536 >=
+    assert_true((uint64_t)(after.hardware.sent_frames - before.hardware.sent_frames) * 65536 >=
                 run.flows[0].source.live.payload_bytes);
 }
 

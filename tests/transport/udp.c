@@ -107,7 +107,7 @@ static void count_in_window(void)
  * receiving host says that it dropped, where it does not drop several frames at once. */
 static void overrun(struct transport_port **ports, const struct port_conf *confs)
 {
-    struct port_hardware before, after;
+    struct port_facts before, after;
     const struct flow_side *from, *to;
     const struct transport_run battery = {.run_id = "battery", .node = "battery"};
     struct battery_run run;
@@ -121,18 +121,19 @@ static void overrun(struct transport_port **ports, const struct port_conf *confs
     options_of(&run.phase)->receive_buffer = 20000;
     options_of(&run.phase)->socket.burst = 128;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
-    transport_udp.hardware(ports[1], &before);
+    transport_udp.facts(ports[1], &before, true);
     battery_play(&run);
-    transport_udp.hardware(ports[1], &after);
+    transport_udp.facts(ports[1], &after, true);
     from = &run.flows[0].source;
     to = &run.flows[0].destination;
     print_message("sent %llu, received %llu, dropped %lld\n", (unsigned long long)from->live.frames,
                   (unsigned long long)to->live.frames,
-                  (long long)(after.dropped_receive - before.dropped_receive));
+                  (long long)(after.hardware.dropped_receive - before.hardware.dropped_receive));
     assert_true(from->live.frames > 1000 && to->live.frames > 0);
-    assert_true(after.dropped_receive > before.dropped_receive);
+    assert_true(after.hardware.dropped_receive > before.hardware.dropped_receive);
     lost = (int64_t)(from->live.frames - to->live.frames);
-    assert_in_range(after.dropped_receive - before.dropped_receive, offload ? 1 : lost, lost);
+    assert_in_range(after.hardware.dropped_receive - before.hardware.dropped_receive,
+                    offload ? 1 : lost, lost);
     assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
     transport_udp.close(ports[1]); /* what it dropped goes with it */
     ports[1] = NULL;

@@ -132,8 +132,8 @@ static const struct battery_refusal refusals[] = {
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
 static void unlimited(struct transport_port **ports, const struct port_conf *confs)
 {
-    struct port_hardware before;
-    struct port_hardware after;
+    struct port_facts before;
+    struct port_facts after;
     bool reliable = wanted.service == VERBS_RC;
 
     for (unsigned turn = 0; turn < 2; turn++) {
@@ -145,9 +145,9 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
         run.phase.sizes[0] = wanted.service == VERBS_UD ? 1000 : 65536;
         battery_add(&run, 0, 1, PATTERN_GENERATE);
         battery_add(&run, 1, 0, PATTERN_GENERATE);
-        transport_verbs.hardware(ports[0], &before);
+        transport_verbs.facts(ports[0], &before, true);
         battery_play(&run);
-        transport_verbs.hardware(ports[0], &after);
+        transport_verbs.facts(ports[0], &after, true);
         if (reliable)
             battery_whole(&run, 200000);
         for (size_t i = 0; i < run.flow_count; i++) {
@@ -160,7 +160,7 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
             assert_int_equal(to->corrupted, 0);
             assert_true(to->live.messages * 2 > run.flows[i].source.live.messages);
         }
-        assert_true((uint64_t)(after.sent_frames - before.sent_frames) * 1024 >=
+        assert_true((uint64_t)(after.hardware.sent_frames - before.hardware.sent_frames) * 1024 >=
                     run.flows[0].source.live.payload_bytes / 2);
     }
 }
@@ -171,17 +171,16 @@ static double reused_pairs;
 /* One end's port may keep none of its queue pairs; how many of the other's were kept. */
 static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *lane)
 {
-    struct flow_metric all[32];
-    unsigned count;
+    static struct flow_reading reading;
 
     if (rank == 1 && forgets)
         ((struct verbs_lane *)lane)->keep_max = 0;
     if (rank != 0)
         return;
-    count = transport_verbs.flow_metrics(lane, &lane->request.sends[0], all, 32);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(all[i].name, "reused_queue_pairs") == 0)
-            reused_pairs = all[i].value;
+    transport_verbs.read_flow(lane, &lane->request.sends[0], &reading);
+    for (unsigned i = 0; i < reading.metric_count; i++)
+        if (strcmp(reading.metrics[i].name, "reused_queue_pairs") == 0)
+            reused_pairs = reading.metrics[i].value;
 }
 
 /* A kept end whose partner kept none is connected again; then both keep theirs. */

@@ -205,7 +205,20 @@ void world_start(struct world *world)
     phase->close_ns = phase->stop_ns - world->stream_ns / 4;
     for (uint32_t i = 0; i < world->rank_count; i++)
         if (world->ranks[i].lane)
-            transport_tcp.start(world->ranks[i].lane, clock_now());
+            transport_tcp.poll(world->ranks[i].lane, clock_now());
+}
+
+double world_metric(const struct world_rank *rank, const struct lane_flow *flow, const char *name)
+{
+    static struct flow_reading reading;
+
+    reading = (struct flow_reading){.metric_count = 0};
+    transport_tcp.read_flow(rank->lane, flow, &reading);
+    for (unsigned i = 0; i < reading.metric_count; i++)
+        if (strcmp(reading.metrics[i].name, name) == 0)
+            return reading.metrics[i].value;
+    fail_msg("no metric %s", name);
+    return 0;
 }
 
 static void mark(struct flow_side *side, const struct phase *phase, int64_t now_ns)

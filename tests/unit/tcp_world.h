@@ -82,6 +82,8 @@ int world_connect(struct world *world, int64_t limit_ns);
 bool world_run(struct world *world, int64_t limit_ns);
 /* The two halves of world_run. */
 void world_start(struct world *world);
+/* A metric of one of a rank's flows; a test fails where there is none of that name. */
+double world_metric(const struct world_rank *rank, const struct lane_flow *flow, const char *name);
 void world_poll(struct world *world, int64_t now_ns);
 bool world_finished(const struct world *world);
 void world_finish(struct world *world);

@@ -272,7 +272,7 @@ static void rules_stand_between_start_and_stop(void **state)
     struct port_facts facts = {0};
 
     assert_int_equal(driver.rules, 12);
-    port_facts(port, &facts);
+    port_facts(port, &facts, false);
     assert_non_null(strstr(facts.offloads, "ISOLATED"));
     port_close(port);
     noted(expected);
@@ -306,7 +306,7 @@ static void others_have_no_rules(void **state)
     conf.shared = false;
     conf.mac = "02:00:00:00:00:01";
     port = opened(&conf);
-    port_facts(port, &facts);
+    port_facts(port, &facts, false);
     assert_null(strstr(facts.offloads, "ISOLATED"));
     assert_true(driver.promiscuous);
     port_close(port);

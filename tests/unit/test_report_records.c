@@ -73,31 +73,6 @@ void __wrap_compute_sum(const struct compute *compute, struct compute_part *alon
     histogram_add(&beside->pieces, 3);
 }
 
-static unsigned flow_metrics(struct lane *lane, const struct lane_flow *flow,
-                             struct flow_metric *out, unsigned room)
-{
-    assert_true(room >= 2);
-    if (flow->src == 0)
-        return 0;
-    out[0] = (struct flow_metric){"rtt_us", 1234.56789012345};
-    out[1] = (struct flow_metric){"retransmitted_segments", 3};
-    return 2;
-}
-
-/* One way: in more buckets than a record holds; IPDV: none was seen. */
-static bool latency(struct lane *lane, const struct lane_flow *flow, enum latency_kind kind,
-                    struct latency *sum)
-{
-    if (kind == LATENCY_ROUND_TRIP)
-        return false;
-    sum->sent = kind == LATENCY_PINGPONG ? 5 : 0;
-    for (uint64_t i = 0; i < 100 && kind == LATENCY_ONE_WAY; i++)
-        histogram_add_times(&sum->histogram, 100 + 977 * i, i + 1);
-    if (kind == LATENCY_PINGPONG)
-        histogram_add_times(&sum->histogram, UINT64_C(1) << 41, 3);
-    return true;
-}
-
 static const struct pingpong *pingpong_with_samples(void)
 {
     static struct sample kept[33];
@@ -113,6 +88,8 @@ static struct {
     struct doc_trial doc;
     struct doc_part doc_part;
     struct transport transport;
+    bool metrics; /* the transport has some, */
+    bool times;   /* and times of flows */
     struct trial trial;
     struct trial_part part;
     struct local_rank own;
@@ -129,6 +106,30 @@ static struct {
     const struct port_location *ranks[RANKS];
     struct pattern_plan *plan;
 } bed;
+
+/* One way: in more buckets than a record holds; IPDV: none was seen. */
+static void add_times(struct flow_reading *reading)
+{
+    struct latency *pingpong = &reading->latency[LATENCY_PINGPONG];
+
+    for (uint64_t i = 0; i < 100; i++)
+        histogram_add_times(&reading->latency[LATENCY_ONE_WAY].histogram, 100 + 977 * i, i + 1);
+    pingpong->sent = 5;
+    histogram_add_times(&pingpong->histogram, UINT64_C(1) << 41, 3);
+    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
+        reading->measured[kind] = kind != LATENCY_ROUND_TRIP;
+}
+
+static void read_flow(struct lane *lane, const struct lane_flow *flow, struct flow_reading *reading)
+{
+    if (bed.times)
+        add_times(reading);
+    if (bed.metrics && flow->src != 0) {
+        reading->metrics[0] = (struct flow_metric){"rtt_us", 1234.56789012345};
+        reading->metrics[1] = (struct flow_metric){"retransmitted_segments", 3};
+        reading->metric_count = 2;
+    }
+}
 
 static void lay_counts(void)
 {
@@ -176,8 +177,9 @@ static void lay(const char *transport, unsigned capabilities)
     hz = 2.5e9;
     bed.doc = (struct doc_trial){.id = 4, .repeat = 2, .parts_count = 1};
     bed.doc_part.network = network;
-    bed.transport = (struct transport){
-        .name = transport, .capabilities = capabilities, .flow_metrics = flow_metrics};
+    bed.transport =
+        (struct transport){.name = transport, .capabilities = capabilities, .read_flow = read_flow};
+    bed.metrics = true;
     bed.trial = (struct trial){.node = &bed.node,
                                .doc = &bed.doc,
                                .parts = &bed.part,
@@ -230,7 +232,7 @@ static void lay(const char *transport, unsigned capabilities)
 static void lay_stream(void)
 {
     lay("dpdk", TRANSPORT_FRAMES);
-    bed.transport.latency = latency;
+    bed.times = true;
     clocks = (struct control_clocks){.mode = CLOCK_ESTIMATED, .maxerror_ns = -1, .esterror_ns = -1};
     clock_at = (struct control_clock){.offset_ns = -200, .bound_ns = 321};
 }
@@ -241,7 +243,7 @@ static void lay_flooded(void)
     lay("dpdk", TRANSPORT_FRAMES);
     clock_at.bound_ns = -1;
     clocks = (struct control_clocks){.mode = CLOCK_PTP, .maxerror_ns = 1000, .esterror_ns = 0};
-    bed.transport.latency = latency;
+    bed.times = true;
     hz = 0;
     bed.run.begin.idle_s = -1;
     bed.run.outcome.states = STATE_FLOODED | STATE_STOPPED | STATE_DRAIN_TIMEOUT;
@@ -254,7 +256,7 @@ static void lay_transfer(void)
     lay("tcp", TRANSPORT_KNOWS_END);
     bed.run.template.traffic = TRAFFIC_TRANSFER;
     bed.run.outcome.states = STATE_LANE_FAILED;
-    bed.transport.flow_metrics = NULL;
+    bed.metrics = false;
     bed.transport_lane.variant[0] = '\0';
     bed.doc_part.network = NULL;
 }

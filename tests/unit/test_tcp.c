@@ -75,27 +75,17 @@ static void play_all(void)
 
 static void buffers_and_congestion_control(void **state)
 {
-    struct flow_metric metrics[16];
-    unsigned count;
-
     world_add(world, 0, 1, PATTERN_GENERATE);
     world->options.send_buffer = 65536;
     world->options.receive_buffer = 100000;
     snprintf(world->options.congestion, sizeof world->options.congestion, "reno");
     play_all();
     assert_string_equal(world->ranks[0].lane->variant, "congestion control reno");
-    count =
-        transport_tcp.flow_metrics(world->ranks[0].lane, &world->ranks[0].sends[0], metrics, 16);
-    assert_true(count > 0);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(metrics[i].name, "send_buffer_bytes") == 0)
-            assert_int_equal(metrics[i].value, 131072);
-    count =
-        transport_tcp.flow_metrics(world->ranks[1].lane, &world->ranks[1].receives[0], metrics, 16);
-    assert_true(count > 0);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(metrics[i].name, "receive_buffer_bytes") == 0)
-            assert_int_equal(metrics[i].value, 200000);
+    assert_int_equal(world_metric(&world->ranks[0], &world->ranks[0].sends[0], "send_buffer_bytes"),
+                     131072);
+    assert_int_equal(
+        world_metric(&world->ranks[1], &world->ranks[1].receives[0], "receive_buffer_bytes"),
+        200000);
 }
 
 /* --- transfers, probes, chains --- */
@@ -379,7 +369,7 @@ static void idle_connections_wake_nobody(void **state)
     world->ranks[1].port->half_open_most = HALF_OPEN;
     for (int i = 0; i < SILENT; i++)
         silent[i] = call(&world->ranks[1].blob);
-    transport_tcp.facts(world->ranks[1].port, &facts);
+    transport_tcp.facts(world->ranks[1].port, &facts, false);
     waits.fd = facts.connect_fd;
     assert_int_equal(poll(&waits, 1, 0), 1);
     assert_int_equal(transport_tcp.connect(world->ranks[1].lane, now_ns, &err), -EAGAIN);
@@ -701,7 +691,7 @@ static void partner_a_phase_ahead(void **state)
     ahead.phase.start_ns = clock_now();
     ahead.phase.stop_ns = until;
     for (unsigned i = 0; i < 2; i++)
-        transport_tcp.start(ahead.lanes[i], clock_now());
+        transport_tcp.poll(ahead.lanes[i], clock_now());
     while (!ahead.lanes[1]->rx_done && clock_now() < until)
         for (unsigned i = 0; i < 2; i++)
             transport_tcp.poll(ahead.lanes[i], clock_now());

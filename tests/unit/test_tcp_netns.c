@@ -59,10 +59,7 @@ static void oversleep(void *way)
 /* A pace must not cut segments where it looks: their headers would be load of their own. */
 static void paced_segments_are_full(void **state)
 {
-    struct flow_metric metrics[16];
-    double segments = 0;
-    double payload;
-    unsigned count;
+    double segments, payload;
 
     world_open_netns(world, 2, prefix, "eth0");
     world_add(world, 0, 1, PATTERN_GENERATE);
@@ -73,11 +70,7 @@ static void paced_segments_are_full(void **state)
     play_verified();
     payload = (double)world->flows[0].source.live.payload_bytes;
     assert_true(payload > 0.5 * 10e6 / 8);
-    count =
-        transport_tcp.flow_metrics(world->ranks[0].lane, &world->ranks[0].sends[0], metrics, 16);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(metrics[i].name, "segments_sent") == 0)
-            segments = metrics[i].value;
+    segments = world_metric(&world->ranks[0], &world->ranks[0].sends[0], "segments_sent");
     assert_true(segments >= payload / 1448);
     assert_true(segments < 1.1 * payload / 1448 + 20);
 }
@@ -100,7 +93,7 @@ static void over_ipv6(void **state)
     world->ranks[1].conf.tcp_address = "fd00:7::2";
     reopen(&world->ranks[0]);
     reopen(&world->ranks[1]);
-    transport_tcp.facts(world->ranks[1].port, &facts);
+    transport_tcp.facts(world->ranks[1].port, &facts, false);
     assert_string_equal(facts.ipv6, "fd00:7::2");
     world_add(world, 0, 1, PATTERN_GENERATE);
     world_add(world, 1, 0, PATTERN_GENERATE);
@@ -182,10 +175,10 @@ static void partner_is_mute(void **state)
 
 static bool has_link(void)
 {
-    struct port_status status;
+    struct port_facts facts;
 
-    transport_tcp.status(world->ranks[0].port, &status);
-    return status.link_up;
+    transport_tcp.facts(world->ranks[0].port, &facts, false);
+    return facts.link_up;
 }
 
 static void link_is_followed(void **state)

@@ -77,7 +77,7 @@ static void begin_lane(void)
     if (transport_udp.prepare(&bed.lane, &request, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(transport_udp.connect(bed.lane, FORGED_START_NS / 2, &err), 0);
-    transport_udp.start(bed.lane, FORGED_START_NS / 2);
+    transport_udp.poll(bed.lane, FORGED_START_NS / 2);
 }
 
 /* Of its own address, and any port. */
@@ -226,7 +226,7 @@ static void a_stranger_is_not_the_sender(void **state)
 static void forged_answers_to_probes_are_not_counted(void **state)
 {
     const struct frame answers[] = {{0, FORGED_START_NS}, {1000, FORGED_START_NS}};
-    struct latency sum = {0};
+    static struct flow_reading reading;
 
     for (unsigned i = 0; i < 2; i++) {
         deliver_from(bed.stranger, probe_answer_tag(7), &answers[i]);
@@ -234,8 +234,9 @@ static void forged_answers_to_probes_are_not_counted(void **state)
     }
     assert_int_equal(bed.count.foreign, 4);
     assert_int_equal(bed.count.probes_received, 0);
-    assert_true(transport_udp.latency(bed.lane, &bed.back, LATENCY_ROUND_TRIP, &sum));
-    assert_int_equal(sum.histogram.count, 0);
+    transport_udp.read_flow(bed.lane, &bed.back, &reading);
+    assert_true(reading.measured[LATENCY_ROUND_TRIP]);
+    assert_int_equal(reading.latency[LATENCY_ROUND_TRIP].histogram.count, 0);
 }
 
 /* Segments are of one destination: a burst has a train of each flow, and over the bursts each flow
@@ -271,7 +272,7 @@ static void flows_have_equal_loads_by_segments(void **state)
     if (transport_udp.prepare(&lane, &request, &err) != 0)
         fail_msg("%s", err.text);
     assert_int_equal(transport_udp.connect(lane, FORGED_START_NS / 2, &err), 0);
-    transport_udp.start(lane, FORGED_START_NS / 2);
+    transport_udp.poll(lane, FORGED_START_NS / 2);
     for (unsigned i = 0; i < POLLS; i++) /* 11 are due: trains of 3, and 2 more */
         transport_udp.poll(lane, now_ns += 1000);
     transport_udp.account(lane, ACCOUNT_ALL);

@@ -129,7 +129,10 @@ static bool flush(struct frame_lane *lane)
     return iface_push(&dpdk_lane_of(lane)->port->iface);
 }
 
+static void begin(struct frame_lane *base, int64_t now_ns);
+
 static const struct frame_ops ops = {
+    .begin = begin,
     .check_size = check_size,
     .resolve = partner_resolve,
     .write_template = write_template,
@@ -323,20 +326,18 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- worker ------------------------------------------------------------------------------------*/
 
-static void start(struct lane *base, int64_t now_ns)
+static void begin(struct frame_lane *base, int64_t now_ns)
 {
-    struct dpdk_lane *lane = (struct dpdk_lane *)base;
+    struct dpdk_lane *lane = dpdk_lane_of(base);
 
     eal_thread();
     pthread_mutex_lock(&lane->port->lock);
-    iface_cork(&lane->port->iface, lane->frame.forwarder.queue == NULL);
-    frame_lane_start(base, now_ns);
+    iface_cork(&lane->port->iface, base->forwarder.queue == NULL);
     listen_between(lane->queue, now_ns); /* a late worker finds here what its partners have sent */
     lane->started = true;
     pthread_mutex_unlock(&lane->port->lock);
-    base->rx_done = lane->frame.receiver.left == 0;
     if (woken_by_probes(lane))
-        iface_wake_by(&lane->port->iface, lane->frame.prober.tags,
+        iface_wake_by(&lane->port->iface, base->prober.tags,
                       lane->shape.payload + (uint32_t)offsetof(struct signature, tag),
                       lane->shape.vlan);
 }
@@ -355,17 +356,15 @@ static void idle(struct transport_port *port, int64_t now_ns)
 }
 
 /* With several addresses: learning frames that were due too long before they could be sent. */
-static unsigned flow_metrics(struct lane *base, const struct lane_flow *flow,
-                             struct flow_metric *out, unsigned room)
+static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
-    unsigned count = frame_lane_flow_metrics(base, flow, out, room);
 
-    if (count > 0 || room == 0 || flow->dst != base->request.rank ||
-        dpdk_options(base->request.phase)->addresses <= 1)
-        return count;
-    out[0] = (struct flow_metric){"learning_late", (double)lane->learning.pace.given_up};
-    return 1;
+    frame_lane_read_flow(base, flow, reading);
+    if (reading->metric_count == 0 && flow->dst == base->request.rank &&
+        dpdk_options(base->request.phase)->addresses > 1)
+        reading->metrics[reading->metric_count++] =
+            (struct flow_metric){"learning_late", (double)lane->learning.pace.given_up};
 }
 
 static void destroy(struct lane *base)
@@ -386,12 +385,6 @@ static void destroy(struct lane *base)
 
 /* --- the table ---------------------------------------------------------------------------------*/
 
-static void facts_of(struct transport_port *port, struct port_facts *facts)
-{
-    port_facts(port, facts);
-    port_address(port, &facts->address);
-}
-
 extern const struct transport transport_dpdk;
 
 const struct transport transport_dpdk = {
@@ -400,17 +393,13 @@ const struct transport transport_dpdk = {
         TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_TAKES_DEVICE | TRANSPORT_BURSTS,
     .options = &dpdk_option_table,
     .open = port_open,
-    .facts = facts_of,
-    .status = port_status,
+    .facts = port_facts,
     .prepare = prepare,
     .connect = connect_lane,
-    .start = start,
     .poll = frame_lane_poll,
     .account = frame_lane_account,
     .idle = idle,
-    .flow_metrics = flow_metrics,
-    .latency = frame_lane_latency,
-    .hardware = port_hardware,
+    .read_flow = read_flow,
     .destroy = destroy,
     .close = port_close,
 };

@@ -3,6 +3,7 @@
 
 #include "eal.h"
 #include "netns.h"
+#include "partner.h"
 #include "port_device.h"
 
 #include <errno.h>
@@ -180,26 +181,6 @@ static void name_offloads(const struct transport_port *port, char *out, size_t s
                                      offloads[i].name);
 }
 
-void port_facts(struct transport_port *port, struct port_facts *facts)
-{
-    const uint8_t *mac = port->responder.mac;
-    int node = rte_eth_dev_socket_id(port->id);
-
-    *facts = (struct port_facts){.link_bps = port_link_bps(port),
-                                 .frame_max = port->frame_max,
-                                 .queues = port->queue_count,
-                                 .numa_node = port->conf->pci != NULL ? node : -1,
-                                 .independent = strcmp(port->driver, "net_memif") == 0,
-                                 .connect_fd = -1};
-    facts->core_fps = core_fps(port);
-    name_offloads(port, facts->offloads, sizeof facts->offloads);
-    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
-    snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
-             mac[3], mac[4], mac[5]);
-    bare_address(facts->ipv4, sizeof facts->ipv4, port->conf->ipv4);
-    bare_address(facts->ipv6, sizeof facts->ipv6, port->conf->ipv6);
-}
-
 static bool link_up(const struct transport_port *port)
 {
     struct rte_eth_link link;
@@ -207,11 +188,6 @@ static bool link_up(const struct transport_port *port)
     if (port->kernel)
         return iface_running(&port->iface);
     return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
-void port_status(struct transport_port *port, struct port_status *status)
-{
-    *status = (struct port_status){.link_up = link_up(port)};
 }
 
 /* Devices name their counters of received pause frames in many ways. */
@@ -282,11 +258,10 @@ static int64_t forward_dropped(const struct transport_port *port)
     return (int64_t)frames;
 }
 
-void port_hardware(struct transport_port *port, struct port_hardware *counters)
+static void read_counters(struct transport_port *port, struct port_hardware *counters)
 {
     struct rte_eth_stats stats;
 
-    *counters = PORT_HARDWARE_UNKNOWN;
     if (rte_eth_stats_get(port->id, &stats) != 0)
         return;
     counters->received_frames = (int64_t)stats.ipackets;
@@ -302,4 +277,29 @@ void port_hardware(struct transport_port *port, struct port_hardware *counters)
         kernel_hardware(port, counters);
     else
         counters->dropped_send += (int64_t)stats.oerrors;
+}
+
+void port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
+{
+    const uint8_t *mac = port->responder.mac;
+    int node = rte_eth_dev_socket_id(port->id);
+
+    *facts = (struct port_facts){.link_bps = port_link_bps(port),
+                                 .frame_max = port->frame_max,
+                                 .queues = port->queue_count,
+                                 .numa_node = port->conf->pci != NULL ? node : -1,
+                                 .independent = strcmp(port->driver, "net_memif") == 0,
+                                 .connect_fd = -1,
+                                 .link_up = link_up(port),
+                                 .hardware = PORT_HARDWARE_UNKNOWN};
+    facts->core_fps = core_fps(port);
+    name_offloads(port, facts->offloads, sizeof facts->offloads);
+    snprintf(facts->driver, sizeof facts->driver, "%s", port->driver);
+    snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+             mac[3], mac[4], mac[5]);
+    bare_address(facts->ipv4, sizeof facts->ipv4, port->conf->ipv4);
+    bare_address(facts->ipv6, sizeof facts->ipv6, port->conf->ipv6);
+    port_address(port, &facts->address);
+    if (counters)
+        read_counters(port, &facts->hardware);
 }

@@ -10,9 +10,7 @@
 
 int port_open(struct transport_port **port, const struct port_conf *conf,
               const struct transport_run *run, struct err *err);
-void port_facts(struct transport_port *port, struct port_facts *facts);
-void port_status(struct transport_port *port, struct port_status *status);
-void port_hardware(struct transport_port *port, struct port_hardware *counters);
+void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void port_close(struct transport_port *port);
 /** @brief Of its line; 0: virtual, or unknown. */
 uint64_t port_link_bps(const struct transport_port *port);

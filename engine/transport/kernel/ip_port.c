@@ -123,6 +123,64 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
     return 0;
 }
 
+/* --- facts and counters --- */
+
+/* Those that do not change. */
+static void find_facts(struct ip_port *port, const struct link_state *link)
+{
+    struct port_facts *facts = &port->facts;
+    const uint8_t *m = link->mac;
+    char text[IP_ADDRESS_TEXT];
+
+    *facts =
+        (struct port_facts){.mtu = link->mtu, .connect_fd = -1, .hardware = PORT_HARDWARE_UNKNOWN};
+    snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
+    snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3],
+             m[4], m[5]);
+    facts->link_bps = kernel_device_speed_bps(port->netlink, port->iface);
+    facts->numa_node = kernel_device_numa_node(port->netlink, port->iface);
+    kernel_device_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
+    if (port->address.ss_family == AF_UNSPEC)
+        return;
+    ip_address_text(&port->address, text);
+    text[strcspn(text, " ")] = '\0';
+    if (port->address.ss_family == AF_INET6)
+        snprintf(facts->ipv6, sizeof facts->ipv6, "%.45s", text);
+    else
+        snprintf(facts->ipv4, sizeof facts->ipv4, "%.15s", text);
+}
+
+static void read_counters(struct ip_port *port, const struct link_state *link,
+                          struct port_hardware *counters)
+{
+    const struct rtnl_link_stats64 *base = &port->base, *now = &link->stats;
+    int64_t drops = link_queue_drops(port->netlink, port->ifindex);
+
+    counters->received_frames = (int64_t)(now->rx_packets - base->rx_packets);
+    counters->sent_frames = (int64_t)(now->tx_packets - base->tx_packets);
+    counters->dropped_receive = (int64_t)(now->rx_dropped - base->rx_dropped +
+                                          now->rx_missed_errors - base->rx_missed_errors);
+    link_drops_update(&port->drops, link);
+    counters->dropped_send = (int64_t)port->drops.host;
+    counters->no_carrier = (int64_t)port->drops.no_carrier;
+    if (drops >= 0 && port->base_drops >= 0)
+        counters->dropped_send += drops - port->base_drops;
+    counters->errors =
+        (int64_t)(now->rx_errors - base->rx_errors + now->tx_errors - base->tx_errors);
+}
+
+void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters)
+{
+    struct link_state link;
+
+    *facts = port->facts;
+    if (link_read(port->netlink, port->ifindex, &link) != 0)
+        return;
+    facts->link_up = link_is_running(&link);
+    if (counters)
+        read_counters(port, &link, &facts->hardware);
+}
+
 /* --- open --- */
 
 /* A socket at the address; its port becomes part of that. */
@@ -167,6 +225,7 @@ int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err)
     port->base = link->stats;
     link_drops_begin(&port->drops, link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
+    find_facts(port, link);
     return 0;
 }
 
@@ -177,7 +236,11 @@ static int open_inside(struct ip_port *port, int type, struct err *err)
 
     if (rc == 0)
         rc = ip_port_link(port, &link, err);
-    return rc == 0 ? bind_socket(port, type, err) : rc;
+    if (rc == 0)
+        rc = bind_socket(port, type, err);
+    if (rc == 0)
+        ip_port_address(port, &port->facts.address);
+    return rc;
 }
 
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
@@ -222,67 +285,4 @@ int ip_port_buffer(const struct ip_port *port, int fd, int option, uint32_t byte
                    "net.core.%s or ask for less",
                    port->conf->name, sends ? "send" : "receive", bytes, effective / 2,
                    sends ? "wmem_max" : "rmem_max");
-}
-
-/* --- facts and counters --- */
-
-void ip_port_facts(struct transport_port *own, struct port_facts *facts)
-{
-    const struct ip_port *port = (const struct ip_port *)own;
-    struct link_state link;
-    char text[IP_ADDRESS_TEXT];
-
-    *facts = (struct port_facts){.numa_node = -1, .connect_fd = -1};
-    snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
-    ip_address_text(&port->address, text);
-    text[strcspn(text, " ")] = '\0';
-    if (port->address.ss_family == AF_INET6)
-        snprintf(facts->ipv6, sizeof facts->ipv6, "%.45s", text);
-    else
-        snprintf(facts->ipv4, sizeof facts->ipv4, "%.15s", text);
-    if (link_read(port->netlink, port->ifindex, &link) == 0) {
-        const uint8_t *m = link.mac;
-
-        snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
-                 m[3], m[4], m[5]);
-        facts->mtu = link.mtu;
-    }
-    facts->link_bps = kernel_device_speed_bps(port->netlink, port->iface);
-    facts->numa_node = kernel_device_numa_node(port->netlink, port->iface);
-    kernel_device_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
-    ip_port_address(port, &facts->address);
-}
-
-void ip_port_status(struct transport_port *own, struct port_status *status)
-{
-    const struct ip_port *port = (const struct ip_port *)own;
-    struct link_state link;
-
-    *status = (struct port_status){.link_up = link_read(port->netlink, port->ifindex, &link) == 0 &&
-                                              link_is_running(&link)};
-}
-
-void ip_port_hardware(struct transport_port *own, struct port_hardware *counters)
-{
-    struct ip_port *port = (struct ip_port *)own;
-    const struct rtnl_link_stats64 *base = &port->base;
-    struct link_state link;
-    struct rtnl_link_stats64 *now = &link.stats;
-    int64_t drops;
-
-    *counters = PORT_HARDWARE_UNKNOWN;
-    if (link_read(port->netlink, port->ifindex, &link))
-        return;
-    drops = link_queue_drops(port->netlink, port->ifindex);
-    counters->received_frames = (int64_t)(now->rx_packets - base->rx_packets);
-    counters->sent_frames = (int64_t)(now->tx_packets - base->tx_packets);
-    counters->dropped_receive = (int64_t)(now->rx_dropped - base->rx_dropped +
-                                          now->rx_missed_errors - base->rx_missed_errors);
-    link_drops_update(&port->drops, &link);
-    counters->dropped_send = (int64_t)port->drops.host;
-    counters->no_carrier = (int64_t)port->drops.no_carrier;
-    if (drops >= 0 && port->base_drops >= 0)
-        counters->dropped_send += drops - port->base_drops;
-    counters->errors =
-        (int64_t)(now->rx_errors - base->rx_errors + now->tx_errors - base->tx_errors);
 }

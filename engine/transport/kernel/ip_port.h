@@ -4,8 +4,7 @@
  * @brief What transports over the kernel's sockets (tcp, udp) know of a port: one address of one
  * interface in one network namespace, a socket bound to it, and the interface's counters.
  *
- * All of it is the main thread's. A transport's own `struct transport_port` begins with it, so that
- * these functions can stand in the transport's table.
+ * All of it is the main thread's.
  */
 #ifndef ENGINE_KERNEL_IP_PORT_H
 #define ENGINE_KERNEL_IP_PORT_H
@@ -28,6 +27,7 @@ struct ip_port {
     int netlink;
     int socket;
     struct sockaddr_storage address; /**< with the socket's port */
+    struct port_facts facts;         /**< those that do not change */
     struct rtnl_link_stats64 base;   /**< the interface's counters when the port was opened */
     int64_t base_drops;
     struct link_drops drops;
@@ -53,9 +53,7 @@ void ip_port_close(struct ip_port *port);
 int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err);
 
 /** @brief As in the transport's table. */
-void ip_port_facts(struct transport_port *port, struct port_facts *facts);
-void ip_port_status(struct transport_port *port, struct port_status *status);
-void ip_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters);
 
 /** @brief What partners are told; a part of the facts. */
 void ip_port_address(const struct ip_port *port, struct blob *blob);

@@ -67,8 +67,7 @@ struct packet_lane {
 /* port.c: as in the transport's table. */
 int packet_port_open(struct transport_port **port, const struct port_conf *conf,
                      const struct transport_run *run, struct err *err);
-void packet_port_facts(struct transport_port *port, struct port_facts *facts);
-void packet_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void packet_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void packet_port_close(struct transport_port *port);
 /** @brief Keep where a flow's partner is: frame_state.h's hook. */
 int packet_resolve(struct frame_lane *lane, const struct lane_flow *flow, uint32_t rank,

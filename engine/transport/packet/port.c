@@ -23,6 +23,8 @@ static_assert(sizeof(struct packet_address) <= BLOB_BYTES_MAX, "it fits");
 
 static int read_link(struct transport_port *port, const struct port_conf *conf, struct err *err)
 {
+    struct port_facts *facts = &port->ip.facts;
+    struct packet_address own;
     struct link_state link;
     int rc;
 
@@ -38,6 +40,12 @@ static int read_link(struct transport_port *port, const struct port_conf *conf, 
     memcpy(port->mac, link.mac, sizeof port->mac);
     link.mtu += ETH_HLEN + FRAME_FCS;
     port->frame_max = link.mtu < FILL_BYTES ? link.mtu : FILL_BYTES;
+    facts->queues = 1;
+    facts->frame_max = port->frame_max;
+    memcpy(own.mac, port->mac, sizeof own.mac);
+    own.line_bps = htobe64(conf->line_rate_bps > 0 ? conf->line_rate_bps : facts->link_bps);
+    facts->address.size = sizeof own;
+    memcpy(facts->address.bytes, &own, sizeof own);
     return 0;
 }
 
@@ -112,31 +120,19 @@ void packet_port_close(struct transport_port *port)
     free(port);
 }
 
-void packet_port_facts(struct transport_port *port, struct port_facts *facts)
-{
-    struct packet_address own;
-
-    ip_port_facts(port, facts);
-    facts->ipv4[0] = '\0';
-    facts->queues = 1;
-    facts->frame_max = port->frame_max;
-    memcpy(own.mac, port->mac, sizeof own.mac);
-    own.line_bps =
-        htobe64(port->ip.conf->line_rate_bps > 0 ? port->ip.conf->line_rate_bps : facts->link_bps);
-    facts->address.size = sizeof own;
-    memcpy(facts->address.bytes, &own, sizeof own);
-}
-
 /* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
  * Its drops of what is sent are attempts: no more were dropped than did not leave. A full ring is
  * this host's drop. */
-void packet_port_hardware(struct transport_port *port, struct port_hardware *counters)
+void packet_port_facts(struct transport_port *port, struct port_facts *facts, bool asked)
 {
+    struct port_hardware *counters = &facts->hardware;
     struct tpacket_stats stats;
     socklen_t size = sizeof stats;
     int64_t missing;
 
-    ip_port_hardware(port, counters);
+    ip_port_facts(&port->ip, facts, asked);
+    if (!asked)
+        return;
     missing = (int64_t)port->sent - (port->ip.conf->shared ? 0 : counters->sent_frames);
     if (counters->dropped_send > missing)
         counters->dropped_send = missing > 0 ? missing : 0;

@@ -622,16 +622,17 @@ static int buffer_bytes(int fd, int option)
 enum { OF_SENDER = 1, OF_RECEIVER = 2 };
 
 /* Of the streams of a flow taken together. */
-unsigned tcp_lane_flow_metrics(struct lane *base, const struct lane_flow *flow,
-                               struct flow_metric *out, unsigned room)
+void tcp_lane_read_flow(struct lane *base, const struct lane_flow *flow,
+                        struct flow_reading *reading)
 {
     const struct tcp_lane *lane = (const struct tcp_lane *)(void *)base;
     bool sends = flow->src == base->request.rank;
     size_t first = (size_t)(flow - (sends ? base->request.sends : base->request.receives));
     double retransmitted = 0, sent = 0, received = 0, out_of_order = 0, delivery = 0, rtt = 0;
     double least_rtt = 0, mss = 0, overhead = 0, buffer = 0;
-    unsigned streams = 0, count = 0;
+    unsigned streams = 0;
 
+    message_lane_read_flow(base, flow, reading);
     for (size_t i = first * lane->base.stride; i < first * lane->base.stride + lane->base.streams;
          i++) {
         int fd = sends ? lane->outs[i].fd : lane->ins[i].fd;
@@ -669,8 +670,8 @@ unsigned tcp_lane_flow_metrics(struct lane *base, const struct lane_flow *flow,
         {{"streams", streams}, OF_SENDER | OF_RECEIVER},
     };
 
-    for (size_t i = 0; streams > 0 && i < sizeof all / sizeof *all && count < room; i++)
-        if ((all[i].side & (sends ? OF_SENDER : OF_RECEIVER)) != 0)
-            out[count++] = all[i].metric;
-    return count;
+    reading->metric_count = 0;
+    for (size_t i = 0; streams > 0 && i < sizeof all / sizeof all[0]; i++)
+        if (all[i].side & (sends ? OF_SENDER : OF_RECEIVER))
+            reading->metrics[reading->metric_count++] = all[i].metric;
 }

@@ -297,18 +297,13 @@ void tcp_port_close(struct transport_port *port)
     free(port);
 }
 
-void tcp_port_facts(struct transport_port *port, struct port_facts *facts)
+void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
     socklen_t size = sizeof facts->congestion;
 
-    ip_port_facts(port, facts);
+    ip_port_facts(&port->ip, facts, counters);
     facts->connect_fd = port->epoll;
     /* The namespace's, which /proc/sys would not show from outside of it. */
     getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
-}
-
-void tcp_port_status(struct transport_port *port, struct port_status *status)
-{
-    ip_port_status(port, status);
-    status->rejected = tcp_port_rejected(port, status->last_rejected);
+    facts->rejected = tcp_port_rejected(port, facts->last_rejected);
 }

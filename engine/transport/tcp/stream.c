@@ -519,18 +519,6 @@ static enum message_piece receive_piece(struct message_in *base, uint8_t *payloa
                    bytes, moved);
 }
 
-const struct message_hooks tcp_hooks = {
-    .out_bytes = sizeof(struct tcp_out),
-    .in_bytes = sizeof(struct tcp_in),
-    .post = post,
-    .finish = finish,
-    .reap = reap,
-    .drained = drained,
-    .next = next,
-    .send_piece = send_piece,
-    .receive_piece = receive_piece,
-};
-
 /* --- the worker's calls --- */
 
 /* A partner's process that dies closes its connections. Of a host or a way that is gone only the
@@ -547,12 +535,11 @@ static void keep_alive(int fd)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
 }
 
-void tcp_lane_start(struct lane *base, int64_t now_ns)
+static void begin(struct message_lane *base)
 {
-    struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    struct tcp_lane *lane = lane_of(base);
 
-    (void)now_ns;
-    for (uint32_t i = 0; i < base->request.send_count; i++) {
+    for (uint32_t i = 0; i < base->lane.request.send_count; i++) {
         struct message_flow *flow = &lane->base.flows[i];
 
         flow->payload_share =
@@ -566,8 +553,20 @@ void tcp_lane_start(struct lane *base, int64_t now_ns)
         if (lane->base.schedules)
             keep_alive(lane->ins[i].fd);
     }
-    message_lane_start(&lane->base);
 }
+
+const struct message_hooks tcp_hooks = {
+    .out_bytes = sizeof(struct tcp_out),
+    .in_bytes = sizeof(struct tcp_in),
+    .begin = begin,
+    .post = post,
+    .finish = finish,
+    .reap = reap,
+    .drained = drained,
+    .next = next,
+    .send_piece = send_piece,
+    .receive_piece = receive_piece,
+};
 
 int64_t tcp_lane_poll(struct lane *base, int64_t now_ns)
 {

@@ -109,6 +109,7 @@ static int make_rest(struct tcp_lane *lane)
     if ((lane->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
         (lane->base.probe_fps > 0 && (lane->wakes = epoll_create1(EPOLL_CLOEXEC)) < 0))
         return -errno;
+    lane->base.lane.wait = tcp_lane_wait;
     lane->base.lane.wake_fd =
         lane->base.pingpong != NULL || lane->base.schedules ? lane->epoll : lane->wakes;
     return 0;
@@ -189,15 +190,10 @@ const struct transport transport_tcp = {
     .options = &option_table,
     .open = tcp_port_open,
     .facts = tcp_port_facts,
-    .status = tcp_port_status,
     .prepare = prepare,
     .connect = tcp_lane_connect,
-    .start = tcp_lane_start,
-    .wait = tcp_lane_wait,
     .poll = tcp_lane_poll,
-    .flow_metrics = tcp_lane_flow_metrics,
-    .latency = message_lane_latency,
-    .hardware = ip_port_hardware,
+    .read_flow = tcp_lane_read_flow,
     .destroy = destroy,
     .close = tcp_port_close,
 };

@@ -90,8 +90,7 @@ struct transport_port {
 
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
-void tcp_port_facts(struct transport_port *port, struct port_facts *facts);
-void tcp_port_status(struct transport_port *port, struct port_status *status);
+void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void tcp_port_close(struct transport_port *port);
 /** @brief Accepts, reads claims, rejects who does not hold the key. Never blocks. */
 void tcp_acceptor_work(struct transport_port *port, int64_t now_ns);
@@ -188,13 +187,12 @@ void tcp_fault(struct message_lane *lane, const struct lane_flow *flow, int why)
 /** @brief Payload bytes among the bytes that a full segment takes at layer 1; `segment` takes its
  * bytes. */
 double tcp_payload_share(int fd, uint32_t *segment);
-unsigned tcp_lane_flow_metrics(struct lane *lane, const struct lane_flow *flow,
-                               struct flow_metric *out, unsigned room);
+void tcp_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
+                        struct flow_reading *reading);
 
 /* --- stream.c --- */
 
 extern const struct message_hooks tcp_hooks;
-void tcp_lane_start(struct lane *lane, int64_t now_ns);
 int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
 bool tcp_lane_wait(struct lane *lane, int64_t until_ns);
 

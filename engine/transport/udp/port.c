@@ -79,7 +79,6 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
     struct transport_port *port = calloc(1, sizeof *port);
-    struct port_facts facts;
     bool v6;
     int home = -1;
     int rc;
@@ -101,8 +100,9 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
                             O_RDONLY | O_CLOEXEC);
     netns_leave(home);
     port->base_damaged = damaged(port);
-    ip_port_facts(port, &facts);
-    port->mtu = facts.mtu;
+    port->mtu = port->ip.facts.mtu;
+    port->ip.facts.queues = 1;
+    port->ip.facts.frame_max = port->mtu + UDP_ETHERNET + FRAME_FCS;
     port->headers = v6 ? IPV6_UDP_HEADERS : IPV4_UDP_HEADERS;
     port->segments = kernel_device_has_wire(port->ip.netlink, port->ip.iface);
     *out = port;
@@ -117,21 +117,18 @@ void udp_port_close(struct transport_port *port)
     free(port);
 }
 
-void udp_port_facts(struct transport_port *port, struct port_facts *facts)
-{
-    ip_port_facts(port, facts);
-    facts->queues = 1;
-    facts->frame_max = facts->mtu + UDP_ETHERNET + FRAME_FCS;
-}
-
 /* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
  * The socket counts a damaged datagram as dropped; but the network is to blame for it. */
-void udp_port_hardware(struct transport_port *port, struct port_hardware *counters)
+void udp_port_facts(struct transport_port *port, struct port_facts *facts, bool asked)
 {
-    int64_t bad = damaged(port) - port->base_damaged;
-    int64_t drops = dropped(port) - bad;
+    struct port_hardware *counters = &facts->hardware;
+    int64_t bad, drops;
 
-    ip_port_hardware(port, counters);
+    ip_port_facts(&port->ip, facts, asked);
+    if (!asked)
+        return;
+    bad = damaged(port) - port->base_damaged;
+    drops = dropped(port) - bad;
     counters->received_frames = (int64_t)port->received;
     counters->sent_frames = (int64_t)port->sent;
     /* The interface's drops may be others'. */

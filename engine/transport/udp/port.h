@@ -30,8 +30,7 @@ struct transport_port {
 
 int udp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
-void udp_port_facts(struct transport_port *port, struct port_facts *facts);
-void udp_port_hardware(struct transport_port *port, struct port_hardware *counters);
+void udp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void udp_port_close(struct transport_port *port);
 
 #endif
