@@ -112,10 +112,10 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     from switchbench.base.errors import ConfigurationError
-    from switchbench.render.report import export
+    from switchbench.render.report import build
 
     try:
-        program = export.find_browser()
+        program = build.find_browser()
     except ConfigurationError as error:
         skip(str(error))
     with sync_playwright() as playwright:

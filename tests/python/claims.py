@@ -18,8 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from switchbench.analysis.statistics import Floats
-from switchbench.compare import welch
-from switchbench.compare.differences import BETTER, WORSE, DifferenceRow, Family, adjusted, sampled
+from switchbench.compare.differences import (
+    BETTER,
+    WORSE,
+    Family,
+    Row,
+    Sample,
+    adjusted,
+    sampled,
+    welch,
+)
 from switchbench.compare.measures import FLOW_RATE, MEASURES, ComparedMeasure
 
 CONFIDENCE = 0.95
@@ -83,8 +91,8 @@ def families(
         other = other * (1.0 + difference) if noise is OF_RATES else other
         single = design.runs == 1 and not design.in_turn
         shared = measure.between_runs if single else 0.0
-        sides = [welch.Sample(side, shared, measure.rounding) for side in (base, other)]
-        tested = welch.test(sides[0], sides[1], CONFIDENCE)
+        sides = [Sample(side, shared, measure.rounding) for side in (base, other)]
+        tested = welch(sides[0], sides[1], CONFIDENCE)
         return Family(pair, measure, str, tested, CONFIDENCE)
 
     for pair in range(PAIRS):
@@ -98,7 +106,7 @@ def families(
 
 def claimed(
     random: np.random.Generator, design: Design, difference: float
-) -> list[tuple[str, DifferenceRow]]:
+) -> list[tuple[str, Row]]:
     """The rows of one comparison that claim a difference, with their level."""
     levels: dict[str, list[Family]] = {"plans": [], "phases": [], "flows": []}
     for level, family in families(random, design, difference):
@@ -109,7 +117,7 @@ def claimed(
         for level, found in levels.items()
         for family, p in zip(found, corrected[level], strict=True)
         for row in family.rows(p)
-        if row.verdict in (BETTER, WORSE)
+        if row["verdict"] in (BETTER, WORSE)
     ]
 
 
@@ -124,9 +132,9 @@ def share_found(design: Design, difference: float, comparisons: int, seed: int) 
     random, found = np.random.default_rng(seed), 0
     for _ in range(comparisons):
         pairs = {
-            row.pair
+            row["pair"]
             for level, row in claimed(random, design, difference)
-            if (level, row.measure.name, row.verdict) == ("plans", "mean_rate", WORSE)
+            if (level, row["measure"], row["verdict"]) == ("plans", "mean_rate", WORSE)
         }
         found += len(pairs) == PAIRS
     return found / comparisons

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from switchbench.cli.main import main
-from switchbench.importers.measures import COMMON
+from switchbench.importers.reading import COMMON
 from switchbench.records.directory import SUMMARY, load_summary
 
 DATA = Path(__file__).parent / "data"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from switchbench.render.report.chart import ChartAxis, ChartSpec, Panel, Trace
-from switchbench.render.report.figure import unpacked
+from switchbench.render.report.chart import ChartAxis, ChartSpec, Panel, Trace, unpacked
 
 LINE = ChartSpec(
     "name", "a title", "What it is.", "Section", "line", ChartAxis("Nodes", "ranks"),

@@ -22,7 +22,7 @@ from switchbench.config import effective
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import job_document
 from switchbench.records.latency import Histogram
-from switchbench.render.terminal.table import SummaryPrinter
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import about, make_run, make_site, make_trial, pair_records
 from test_latency import record
 

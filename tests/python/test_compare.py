@@ -16,8 +16,7 @@ from recorded import replace_rows, rows_in
 from simulated import Choice, simulate
 from switchbench.base.format import signed
 from switchbench.cli.main import main
-from switchbench.compare import differences, measures
-from switchbench.render.compare import tables
+from switchbench.render.comparison import relative
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -113,10 +112,7 @@ def test_no_difference_is_a_signed_zero(value: float, text: str) -> None:
 
 
 def test_no_percent_is_a_signed_zero() -> None:
-    tiny = differences.DifferenceRow(
-        0, "", measures.MEASURES[0], 100.0, 99.99, (3, 3), difference=-0.01
-    )
-    assert tables.relative(tiny) == "+0.0 %"
+    assert relative({"percent": -0.01}) == "+0.0 %"
 
 
 def test_no_spread_is_no_certainty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from switchbench.analysis import statistics
-from switchbench.compare import welch
+from switchbench.compare.differences import Sample, WelchTest, holm, welch
 
 # The first two examples of the article "Welch's t-test" in Wikipedia: samples of equal size ...
 ONE = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4]
@@ -22,8 +22,8 @@ def column(values: list[float]) -> statistics.Floats:
     return np.array(values, dtype=np.float64)[:, None]
 
 
-def welch_of(base: statistics.Floats, other: statistics.Floats) -> welch.WelchTest:
-    return welch.test(welch.Sample(base), welch.Sample(other), 0.95)
+def welch_of(base: statistics.Floats, other: statistics.Floats) -> WelchTest:
+    return welch(Sample(base), Sample(other), 0.95)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_allowance_covers_what_all_repeats_of_a_run_share() -> None:
     runs = [100 + random.normal(0, 2, 4000) + random.normal(0, 0.1, (5, 4000)) for _ in range(2)]
     without = welch_of(*runs)
     assert (np.abs(without.difference) <= without.half_width(0.95)).mean() < 0.2
-    found = welch.test(*(welch.Sample(run, shared=0.02) for run in runs), 0.95)
+    found = welch(*(Sample(run, shared=0.02) for run in runs), 0.95)
     assert 0.94 < (np.abs(found.difference) <= found.half_width(0.95)).mean() < 0.96
 
 
@@ -68,7 +68,7 @@ def test_repeats_until_the_mean_is_sure_cover_the_truth(deviation: float) -> Non
             sure = 2 * statistics.t_quantile(0.95, count - 1) * found.error <= 0.02
             values[count:, sure] = np.nan
         sides.append(values)
-    found = welch.test(*(welch.Sample(side, chosen=True) for side in sides), 0.95)
+    found = welch(*(Sample(side, chosen=True) for side in sides), 0.95)
     assert (np.abs(found.difference) <= found.half_width(0.95)).mean() > 0.95
     plain = welch_of(*sides)
     narrower = plain.half_width(0.95) < found.half_width(0.95)
@@ -111,6 +111,6 @@ def test_repeats_that_follow_each_other_are_worth_less() -> None:
 
 def test_holm() -> None:
     p = np.array([0.01, 0.04, np.nan, 0.03, 0.005])
-    assert welch.holm(p)[[0, 1, 3, 4]] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert np.isnan(welch.holm(p)[2])
-    assert welch.holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+    assert holm(p)[[0, 1, 3, 4]] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert np.isnan(holm(p)[2])
+    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]

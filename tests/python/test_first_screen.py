@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from golden import NAMES, kept_summary, unpack
-from switchbench.render.findings import findings
-from switchbench.render.first_screen import AtLoad, bypasses, lines, named, ports_at_load
-from switchbench.render.terminal.table import SummaryPrinter
+from switchbench.render.first_screen import AtLoad, bypasses, findings, lines, named, ports_at_load
+from switchbench.render.terminal import SummaryPrinter
 
 
 def said(name: str, tmp_path: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ import yaml
 from foreign_data import EXPECTED, FOREIGN, commands_of, transcript
 from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.importers import kinds
+from switchbench.importers import directory as kinds
 from switchbench.topology.lldp_table import neighbours
 
 INPUTS = sorted(path.name for path in FOREIGN.iterdir() if path.suffix not in (".md", ".yaml"))

@@ -34,7 +34,7 @@ from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
-from switchbench.predict.measured import measured_bps
+from switchbench.predict.predictor import measured_bps
 from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary
 from switchbench.records.expected import Expected
 from switchbench.records.plan_file import write_plan

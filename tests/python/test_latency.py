@@ -22,7 +22,7 @@ from switchbench.records.latency import (
     needed,
     phase_latency,
 )
-from switchbench.render.terminal.table import SummaryPrinter
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import about, make_run, make_site, make_trial, pair_records
 
 

@@ -18,7 +18,7 @@ from switchbench.analysis.measures import DERIVED, REDUCERS
 from switchbench.analysis.phases import reduced
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED, registry
 from switchbench.compare import measures as compared
-from switchbench.importers.measures import COMMON
+from switchbench.importers.reading import COMMON
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.schema import columns_of
 from synthetic import flows_of, frame_side, frames_count

@@ -23,7 +23,7 @@ from switchbench.records.latency import Histogram
 from switchbench.records.record_forms import DamagedRecord
 from switchbench.records.rows import PhaseKey
 from switchbench.records.store import TableWriter
-from switchbench.render.terminal.table import show_messages
+from switchbench.render.terminal import show_messages
 from synthetic import make_run, make_site, make_trial
 
 

@@ -25,7 +25,7 @@ from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
-from switchbench.predict.measured import measured_bps
+from switchbench.predict.predictor import measured_bps
 from switchbench.records.record_forms import parse
 from switchbench.records.store import Tables, cut_streams, finish
 from switchbench.run.live.state import PhaseLoss, phase_loss

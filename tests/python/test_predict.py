@@ -18,22 +18,17 @@ from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_phases
-from switchbench.predict.constrained import constrained_bps
-from switchbench.predict.measured import (
+from switchbench.predict.models import arriving, constrained_bps, max_min_bps
+from switchbench.predict.models import rates as model_rates
+from switchbench.predict.predictor import (
     PredictedTrial,
+    Predictor,
+    fabric_of,
     measured_bps,
     measured_trials,
+    points,
     share_close,
 )
-from switchbench.predict.models import (
-    Folded,
-    arriving,
-    fold,
-    max_min_bps,
-    proportional_bps,
-)
-from switchbench.predict.models import rates as model_rates
-from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import SUMMARY
 from switchbench.records.plan_file import write_plan
 from switchbench.topology.fabric import Fabric, Link, Routes
@@ -56,14 +51,14 @@ def rates(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
     """By the model, in Mbit/s."""
     ranks = np.array(flows, dtype=np.int64)
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    return constrained_bps(routes, paths) / 1e6
+    return constrained_bps(routes, paths, np.full(len(flows), np.inf)) / 1e6
 
 
 def fair(routes: Routes, flows: list[tuple[int, int]]) -> Rates:
     """By max-min fairness, in Mbit/s."""
     ranks = np.array(flows, dtype=np.int64)
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    return max_min_bps(fold(routes, paths, np.full(len(flows), np.inf))) / 1e6
+    return max_min_bps(routes, paths, np.full(len(flows), np.inf)) / 1e6
 
 
 def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
@@ -152,7 +147,7 @@ def test_max_min_fills_resources_and_favours_nobody() -> None:
     for _ in range(50):
         sources = generator.integers(0, 30, 40)
         paths = routes.paths(sources, (sources + generator.integers(1, 30, 40)) % 30)
-        bps = max_min_bps(fold(routes, paths, np.full(40, np.inf)))
+        bps = max_min_bps(routes, paths, np.full(40, np.inf))
         used = np.bincount(paths.ravel(), np.repeat(bps, paths.shape[1]), routes.nothing + 1)[:-1]
         assert (used <= routes.capacity_bps * (1 + 1e-9)).all()
         full = np.append(used >= routes.capacity_bps * (1 - 1e-9), False)
@@ -169,7 +164,7 @@ def test_the_model_gives_every_flow_something() -> None:
         sources = np.repeat(np.arange(30), 2)[generator.random(60) < 0.5]
         shifts = generator.integers(1, 30, sources.size)
         paths = routes.paths(sources, (sources + shifts) % 30)
-        bps = constrained_bps(routes, paths)
+        bps = constrained_bps(routes, paths, np.full(len(paths), np.inf))
         assert (bps > 0).all()
         assert (bps <= NIC * (1 + 1e-9)).all()
 
@@ -185,7 +180,7 @@ def test_uplinks_of_other_rates_leave_every_flow_something() -> None:
     for _ in range(50):
         sources = generator.integers(0, 15, 55)
         paths = routes.paths(sources, (sources + generator.integers(1, 15, 55)) % 15)
-        assert (constrained_bps(routes, paths) > 0).all()
+        assert (constrained_bps(routes, paths, np.full(55, np.inf)) > 0).all()
 
 
 def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
@@ -193,7 +188,7 @@ def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
     ranks = np.array([(1, 0), (2, 0), (3, 0)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     demand = np.array([100e6, np.inf, np.inf])
-    assert max_min_bps(fold(routes, paths, demand)) / 1e6 == pytest.approx([100, 420, 420])
+    assert max_min_bps(routes, paths, demand) / 1e6 == pytest.approx([100, 420, 420])
 
 
 def test_drop_tail_serves_who_sends_more() -> None:
@@ -201,8 +196,7 @@ def test_drop_tail_serves_who_sends_more() -> None:
     routes = racks(15, 9.4e9)
     ranks = np.array([(1, 0), (2, 0)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    flows = fold(routes, paths, np.array([900e6, 100e6]))
-    found = arriving(flows, flows.demand_bps)
+    found = arriving(routes, paths, np.array([900e6, 100e6]))
     assert found / 1e6 == pytest.approx([846, 94])
 
 
@@ -212,8 +206,7 @@ def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
     routes = racks(15, NIC)
     ranks = np.array([*((i, 15 + i) for i in range(4)), (20, 15)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    flows = fold(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6]))
-    found = arriving(flows, flows.demand_bps) / 1e6
+    found = arriving(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6])) / 1e6
     share = 940 / (235 + 900)
     assert found == pytest.approx([235 * share, 235, 235, 235, 900 * share])
 
@@ -386,51 +379,6 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "flows.parquet").write_text("none")
     with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):
         measured_bps({}, tmp_path)
-
-
-# --- flows that are alike ------------------------------------------------------------------------
-
-
-def three_levels(spines: int) -> Routes:
-    """64 hosts on 16 leaf switches, these on four middle ones, these on spines; one host's cable
-    is slower and one leaf's faster than the others."""
-    links = [Link(f"h{i}", f"leaf{i // 4}", 10**9 if i != 5 else 10**8) for i in range(64)]
-    links += [Link(f"leaf{i}", f"middle{i // 4}", (2 + (i == 7)) * 10**9) for i in range(16)]
-    links += [Link(f"middle{i}", f"top{j}", 3 * 10**9) for i in range(4) for j in range(spines)]
-    names = [*(f"leaf{i}" for i in range(16)), *(f"middle{i}" for i in range(4))]
-    tops = [f"top{j}" for j in range(spines)]
-    hosts = tuple(f"h{i}" for i in range(64))
-    return Routes(Fabric("levels", hosts, (*names, *tops), tuple(links)))
-
-
-@pytest.mark.parametrize("spines", [1, 2])
-@pytest.mark.parametrize("shift", [1, 4, 17, None])
-@pytest.mark.parametrize("demands", [[np.inf], [5e8], [5e8, 1e8, np.inf]])
-def test_folding_changes_no_rate(spines: int, shift: int | None, demands: list[float]) -> None:
-    """Flows that are counted once get what each of them would get; shift None: random partners."""
-    routes = three_levels(spines)
-    sources = np.arange(64)
-    destinations = (sources + (shift or 1)) % 64
-    if shift is None:
-        chosen = np.random.default_rng(3).integers(64, size=(200, 2))
-        sources, destinations = chosen[chosen[:, 0] != chosen[:, 1]].T
-    wanted = np.resize(demands, len(sources))
-    paths = routes.paths(sources, destinations)
-    folded = fold(routes, paths, wanted)
-    each = np.arange(len(sources))
-    alone = Folded(
-        routes.limit_bps,
-        routes.nothing,
-        paths.astype(np.int64),
-        wanted,
-        np.ones(len(sources)),
-        each,
-    )
-    if shift is not None and len(demands) == 1:
-        assert len(folded.paths) < len(sources)
-    assert folded.counts.sum() == len(sources)
-    assert np.array_equal(max_min_bps(folded), max_min_bps(alone))
-    assert proportional_bps(folded) == pytest.approx(proportional_bps(alone), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,12 @@ from switchbench.cli import main as cli
 from switchbench.records.directory import SUMMARY, load_summary
 from switchbench.records.document import schema
 from switchbench.records.document.summary import NOTHING_LOCATED
-from switchbench.render import tables
+from switchbench.render import printer, tables
 from switchbench.render.first_screen import named
-from switchbench.render.report import (
-    build,
-    export,
-    frame,
-    overview,
-)
-from switchbench.render.report.figure import Figure
-from switchbench.render.tables import sections, table, times
-from switchbench.render.tables.table import Column, make
+from switchbench.render.printer import Column, make
+from switchbench.render.report import build
+from switchbench.render.report.chart import Figure
+from switchbench.render.tables import Place, network
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,7 +86,7 @@ def test_every_number_has_a_definition() -> None:
 COLUMNS = (
     Column("name", "name", "text"),
     Column("same", "same", "count", fold=True),
-    Column("rate", "deep.rate", unit=table.RATE),
+    Column("rate", "deep.rate", unit=printer.RATE),
     Column("never", "never"),
     Column("not here", "not_here", seldom=True),
 )
@@ -116,20 +111,20 @@ def test_what_all_rows_share_is_said_once() -> None:
 # --- the page ------------------------------------------------------------------------------------
 
 
-def page_of(*parts: frame.Part) -> str:
+def page_of(*parts: build.Part) -> str:
     """A page of these parts alone."""
-    section = frame.Section("S", list(parts))
-    return frame.render(frame.PageWords("what", "heading", []), [section])
+    section = build.Section("S", list(parts))
+    return build.render(build.PageWords("what", "heading", []), [section])
 
 
 def test_text_is_escaped() -> None:
-    page = page_of(frame.Words("a < b & c", 'k"'), frame.Facts([("<b>", "x")]))
+    page = page_of(build.Words("a < b & c", 'k"'), build.Facts([("<b>", "x")]))
     assert '<p class="k&#34;">a &lt; b &amp; c</p>' in page
     assert "<dt>&lt;b&gt;</dt><dd>x</dd>" in page
 
 
 def test_what_is_typed_looks_so() -> None:
-    page = page_of(frame.Words("`a < b`, not `c"), frame.Sentences("", ["see `d`"]))
+    page = page_of(build.Words("`a < b`, not `c"), build.Sentences("", ["see `d`"]))
     assert "<p><code>a &lt; b</code>, not `c</p>" in page
     assert "<li>see <code>d</code></li>" in page
 
@@ -161,7 +156,7 @@ def test_the_verdict_is_the_summary_s(word: str) -> None:
         "failed": 0, "inconclusive": 0, "passed": 0, "clauses_sha256": "00",
     }  # fmt: skip
     summary = whole_summary() | {"verdict": verdict}
-    text = page_of(overview.glance(named(summary)), *filter(None, overview.verdict(named(summary))))
+    text = page_of(build.glance(named(summary)), *filter(None, build.verdict(named(summary))))
     assert f'data-verdict="{word}"' in text
     assert all(words in text for words in (word, "Sentence.", "Scope.", "Less."))
 
@@ -180,13 +175,13 @@ def test_tiles_compare_like_with_like() -> None:
         }  # fmt: skip
 
     plans = [plan("ring", 44.0, 44.0), plan("aapc", 60.0, 80.0)]
-    (tile,) = overview._slowest(named(whole_summary() | {"plans": plans}))
+    (tile,) = build._slowest(named(whole_summary() | {"plans": plans}))
     assert tile.value == "75.0 % of mean"
     assert tile.text == "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages"
 
 
 def test_times_are_not_defined_as_rates(directory: Path) -> None:
-    made = times.latencies(_timed_summary())
+    made = network.latencies(_timed_summary())
     assert made is not None
     said = {column.title: column.definition for column in made.columns}
     assert said["min"] == "Minimum"
@@ -211,13 +206,13 @@ def _timed_summary() -> dict[str, Any]:
 
 
 def test_a_title_of_two_meanings_has_both() -> None:
-    section = frame.Section("S")
+    section = build.Section("S")
     for name, meaning in (("Plans", "Of a plan"), ("Ports", "Of a port"), ("More", "Of a plan")):
         columns = (Column("a", "a", about="Always the same"), Column("lost", "b", about=meaning))
         made = make(name.lower(), name, "", columns, [{"a": 1, "b": 2}])
         assert made is not None
-        section.add(frame.TablePart(made))
-    text = page_of(*frame.meanings([section]))
+        section.add(build.TablePart(made))
+    text = page_of(*build.meanings([section]))
     assert "<dt>a</dt><dd>Always the same</dd>" in text
     assert "<dt>lost (Plans)</dt><dd>Of a plan</dd><dt>lost (Ports)</dt><dd>Of a port</dd>" in text
     assert "More" not in text
@@ -233,7 +228,7 @@ def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
 
 
 def test_no_verdict_without_clauses() -> None:
-    glance = overview.glance(named(whole_summary() | {"verdict": None}))
+    glance = build.glance(named(whole_summary() | {"verdict": None}))
     assert (glance.word, glance.verdict) == ("Complete", "")
     assert "no clause is required" in glance.text
 
@@ -292,7 +287,7 @@ def test_what_nobody_thought_of_leaves_the_rest(
         raise KeyError("of another time")
 
     monkeypatch.setitem(
-        tables.BY_SECTION, sections.PORTS, (table.Spec("fail", "Fail", "", (), fail),)
+        tables.BY_SECTION, Place.PORTS, (printer.Spec("fail", "Fail", "", (), fail),)
     )
     made = build.make(Measured.load(directory))
     assert len(made.damage) == 1
@@ -331,7 +326,7 @@ def test_without_a_browser_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(export.VARIABLE, raising=False)
+    monkeypatch.delenv(build.VARIABLE, raising=False)
     assert report(directory, "--out", str(tmp_path / "r"), "--figures", str(tmp_path / "f")) == 2
     errors = capsys.readouterr().err
     assert "install Chromium" in errors
@@ -434,7 +429,7 @@ def test_a_figure_that_fails_costs_no_other(
     made = build.make(Measured.load(directory))
     assert re.findall(r'id="data-(?!table)([^"]+)"', made.text) == drawn
     (said,) = made.damage
-    assert said.startswith("a figure of test_report can't be shown")
+    assert said.startswith("a figure of broken can't be shown")
 
 
 @pytest.mark.parametrize(

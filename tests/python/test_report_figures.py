@@ -18,19 +18,17 @@ from switchbench.analysis.data import Measured, PlanKey, PlanTimes, Spans, plan_
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, SUMMARY
 from switchbench.records.document.schema import summary_schema
-from switchbench.render.report import figure as fig
-from switchbench.render.report.figure import Figure, packed, unpacked
-from switchbench.render.report.figures import (
-    figures,
-    heat,
-    messages,
-    scatter,
-    series,
-)
-from switchbench.render.tables import sections as names
+from switchbench.render.report import build, chart, rates, times
+from switchbench.render.report.chart import Figure, packed, unpacked
+from switchbench.render.tables import Place as names
 
 RANKS = 16
 Trace = dict[str, Any]
+
+
+def figures(measured: Measured) -> list[Figure]:
+    """All figures that the run has data for."""
+    return [one for kind in build.KINDS for one in kind(measured)]
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +73,12 @@ def test_a_simulated_summary_is_of_the_schema(directory: Path) -> None:
 def test_the_schema_and_the_figures_know_every_kind_of_traffic(part: str) -> None:
     known = summary_schema()["$defs"][part]["properties"]["traffic"]["enum"]
     kinds = {"stream", "transfer", "burst", "pingpong", "schedule"}
-    assert set(known) == set(series._TRAFFIC) == kinds
+    assert set(known) == set(rates._TRAFFIC) == kinds
 
 
 def test_every_kind_is_drawn_that_the_run_has_data_for(drawn: dict[str, Figure]) -> None:
     sections = [one.section for one in drawn.values()]
-    assert sections == sorted(sections, key=list(vars(names).values()).index)
+    assert sections == sorted(sections, key=list(names).index)
     assert set(sections) == {
         *(names.NODES, names.PAIRS, names.ALL_TO_ALL, names.WHOM, names.COURSE),
         *(names.LATENCY, names.LOSS),
@@ -168,18 +166,18 @@ def test_loss_map_adds_up_to_the_summary(measured: Measured) -> None:
 def test_a_pair_that_one_repeat_did_not_observe_has_the_others_mean() -> None:
     code = np.array([1, 1, 2])
     values = np.array([4.0, np.nan, np.nan])
-    sums = heat._sums(code, values, 2)
+    sums = rates._sums(code, values, 2)
     assert sums[0, 1] == 4.0
     assert np.isnan(sums[1, 0])
     assert np.isnan(sums[0, 0])
-    assert heat._sums(code, np.ones(3), 2, values)[0, 1] == 1.0
+    assert rates._sums(code, np.ones(3), 2, values)[0, 1] == 1.0
 
 
 def test_of_many_settings_the_most_uneven_have_a_map(
     measured: Measured, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heat, "_MAPS", 1)
-    (one, *others) = heat.figures(measured)
+    monkeypatch.setattr(rates, "_MAPS", 1)
+    (one, *others) = rates.maps(measured)
     maps = {name for name in drawn if name.startswith("heat-map") and "loss" not in name}
     assert [other.name for other in others] in ([], ["heat-map-1-loss"])
     assert f"{len(maps) - 1} settings whose pairs are more alike" in one.definition
@@ -187,12 +185,12 @@ def test_of_many_settings_the_most_uneven_have_a_map(
 
 
 def test_many_ranks_share_cells_that_show_the_worst() -> None:
-    axis = heat._Axis(np.arange(4), ["a to b", "c to d"], [], 2)
+    axis = rates._Axis(np.arange(4), ["a to b", "c to d"], [], 2)
     cells = np.arange(16.0).reshape(4, 4)
     assert axis.folded(cells, np.fmin).tolist() == [[0.0, 2.0], [8.0, 10.0]]
     assert axis.folded(cells, np.fmax).tolist() == [[5.0, 7.0], [13.0, 15.0]]
-    assert heat._block(6 * 1024 * 1024) == 1
-    assert heat._block(8 * 1024 * 1024) == 2
+    assert rates._block(6 * 1024 * 1024) == 1
+    assert rates._block(8 * 1024 * 1024) == 2
 
 
 def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
@@ -258,7 +256,7 @@ def curve(transport: str, ranks: int) -> dict[str, Any]:
 def test_messages_by_size_overlay_the_transports() -> None:
     curves = [curve(transport, ranks) for transport in ("tcp", "dpdk") for ranks in (2, 4)]
     measured = Measured(Path(), {"messages": {"curves": curves}})
-    bandwidth, latency = messages.figures(measured)
+    bandwidth, latency = times.messages(measured)
     for one in (bandwidth, latency):
         assert [t["name"] for t in one.data] == [
             "tcp, 2 nodes", "tcp, 4 nodes", "dpdk, 2 nodes", "dpdk, 4 nodes"
@@ -278,7 +276,7 @@ def test_thinning_keeps_lone_times() -> None:
     time_us = (100 + size / 10) * random.lognormal(0, 0.1, len(size))
     far = np.arange(0, len(size), 1000)
     time_us[far] *= 30
-    chosen = scatter.thinned(size, time_us, 5000)
+    chosen = times.thinned(size, time_us, 5000)
     assert len(set(far) & set(chosen)) > 0.8 * len(far)
     assert 4000 < len(np.unique(chosen)) == len(chosen) <= 5000
 
@@ -287,7 +285,7 @@ def test_thin_fields_are_thinned_evenly_too() -> None:
     random = np.random.default_rng(1)
     size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 2000))
     time_us = random.uniform(90, 110, 2000)
-    assert len(scatter.thinned(size, time_us, 1500)) == 1500
+    assert len(times.thinned(size, time_us, 1500)) == 1500
 
 
 # --- what a directory may be like --------------------------------------------------------------
@@ -384,9 +382,9 @@ def test_what_was_not_observed_is_null_in_short_lists() -> None:
 
 def test_coarse_numbers_are_within_what_is_shown() -> None:
     values = np.random.default_rng(1).uniform(1e-6, 1e6, 10_000)
-    assert np.abs(fig.coarse(values) / values - 1).max() < 4e-5
-    assert np.isnan(fig.coarse(np.array([np.nan]))).all()
-    assert fig.coarse(np.array([0.0, 100.0])).tolist() == [0.0, 100.0]
+    assert np.abs(chart.coarse(values) / values - 1).max() < 4e-5
+    assert np.isnan(chart.coarse(np.array([np.nan]))).all()
+    assert chart.coarse(np.array([0.0, 100.0])).tolist() == [0.0, 100.0]
 
 
 def test_times_of_plans_add_up() -> None:

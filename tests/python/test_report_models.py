@@ -18,9 +18,9 @@ from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS
 from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
-from switchbench.render.report.figure import unpacked
-from switchbench.render.report.figures import models
-from switchbench.render.tables.sections import PREDICTED
+from switchbench.render.report import times
+from switchbench.render.report.chart import unpacked
+from switchbench.render.tables import Place
 from synthetic import frame_side
 
 CONF = """\
@@ -70,9 +70,9 @@ def measured_of(directory: Path, conf: str = CONF) -> Measured:
 def test_rates_of_each_model(tmp_path: Path) -> None:
     """Eight flows, one a phase, are 30 % off the line, the others on it; one model is shown."""
     measured = measured_of(tmp_path)
-    (figure,) = models.figures(measured)
+    (figure,) = times.predictions(measured)
     assert measured.notes == []
-    assert figure.section == PREDICTED
+    assert figure.section == Place.PREDICTED
     shown = [trace for trace in figure.data if trace.get("visible") is True]
     ratio = unpacked(shown[0]["y"]) / unpacked(shown[0]["x"])
     flows = len(ratio)
@@ -88,7 +88,7 @@ def test_no_network_no_figure_and_a_note_why(tmp_path: Path) -> None:
     measured = measured_of(tmp_path)
     run = read_plan(tmp_path)
     write_plan(tmp_path, replace(run, site=replace(run.site, launch="hand", lab=None)))
-    assert list(models.figures(measured)) == []
+    assert list(times.predictions(measured)) == []
     (note,) = measured.notes
     assert note.startswith("What models predict is not drawn: a site of real hosts says nothing")
 
@@ -98,17 +98,17 @@ def test_too_many_flows_are_left_to_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = measured_of(tmp_path)
-    monkeypatch.setattr(models, "_MOST_FLOWS", 3)
-    assert list(models.figures(measured)) == []
+    monkeypatch.setattr(times, "_MOST_FLOWS", 3)
+    assert list(times.predictions(measured)) == []
     (note,) = measured.notes
     assert "`switchbench predict` says it" in note
     monkeypatch.undo()
-    monkeypatch.setattr(models, "_MOST_SLOW_FLOWS", 3)
-    (rates,) = models.figures(measured)
+    monkeypatch.setattr(times, "_MOST_SLOW_FLOWS", 3)
+    (rates,) = times.predictions(measured)
     assert not any("constrained" in trace["name"] for trace in rates.data)
 
 
 def test_results_without_streams_have_nothing_to_say(tmp_path: Path) -> None:
     measured = Measured(tmp_path, {"plans": [{"traffic": "pingpong"}]})
-    assert list(models.figures(measured)) == []
+    assert list(times.predictions(measured)) == []
     assert measured.notes == []

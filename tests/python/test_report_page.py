@@ -18,12 +18,12 @@ import golden
 import reports
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli import main as cli
-from switchbench.render.report import build, export
+from switchbench.render.report import build
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
 try:
-    CHROMIUM = export.find_browser()
+    CHROMIUM = build.find_browser()
 except ConfigurationError as error:
     pytest.skip(str(error), allow_module_level=True)
 

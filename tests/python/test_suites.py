@@ -32,13 +32,12 @@ from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import check_lab_rates, job_document, trial_document
 from switchbench.records.plan_file import read_plan, write_plan
-from switchbench.render import suite_notes
-from switchbench.render.report import overview
-from switchbench.render.report.figure import unpacked
-from switchbench.render.report.figures.suite import figures
-from switchbench.render.report.frame import Sentences
+from switchbench.render import first_screen
+from switchbench.render.report import build, times
+from switchbench.render.report.build import Sentences
+from switchbench.render.report.chart import unpacked
 from switchbench.render.tables import EVERY
-from switchbench.render.tables.suite import TABLES, trials
+from switchbench.render.tables.judged import SUBTESTS, trials
 from switchbench.run.controller import DeviceReset
 from switchbench.search.loads import (
     NDR,
@@ -142,7 +141,7 @@ def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
         named = re.findall(r"(table|figure|sentence) `([^`]+)`", one.where)
         assert named, one.asks
         for kind, name in named:
-            places = {"table": tables, "figure": FIGURES, "sentence": set(suite_notes.SENTENCES)}
+            places = {"table": tables, "figure": FIGURES, "sentence": set(first_screen.SENTENCES)}
             assert name in places[kind], (one.asks, name)
 
 
@@ -395,7 +394,7 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
         return replace(forwards(61.3)(trial), ports=ports)
 
     summary = {"suite": suite_summary(run, measured(run, device))}
-    drawn = {figure.name: figure for figure in figures(SimpleNamespace(summary=summary))}  # type: ignore[arg-type]
+    drawn = {figure.name: figure for figure in times.suites(SimpleNamespace(summary=summary))}  # type: ignore[arg-type]
     assert set(drawn) == {each for each in FIGURES if each.startswith(name)}
     rates = next(figure for each, figure in drawn.items() if not each.endswith("loss-rate"))
     assert rates.data[0]["name"] == "theoretical max"
@@ -410,7 +409,7 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     assert rates.layout["yaxis"]["type"] == "log"
     for entry in summary["suite"]["subtests"]:
         entry["size"] = 64
-    again = figures(SimpleNamespace(summary=summary))  # type: ignore[arg-type]
+    again = times.suites(SimpleNamespace(summary=summary))  # type: ignore[arg-type]
     one = next(each for each in again if each.name == rates.name)
     assert one.layout["yaxis"].get("type") != "log"
     assert one.layout["yaxis"]["rangemode"] == "tozero"
@@ -421,8 +420,8 @@ def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
     text = FOUR + "suite: rfc2544\nframe_sizes: [512, 1518]\nsubtests: [throughput, recovery]\n"
     run = compile_text(tmp_path, text + "dpdk: {header: ipv4-udp, dscp: 10}\n")
     summary = {"suite": suite_summary(run, measured(run, forwards(100.0))), "ports": []}
-    assert suite_notes.headline(summary) == "RFC 2544: 2 of 2 tests complete"
-    notes = {title: lines for title, lines, _ in suite_notes.suite_notes(summary)}
+    assert first_screen.headline(summary) == "RFC 2544: 2 of 2 tests complete"
+    notes = {title: lines for title, lines, _ in first_screen.suite_notes(summary)}
     assert notes["Excluded"] == [
         "recovery pairs, 512 B frames, 1518 B frames: Excluded: the device forwards this size at "
         "the max rate: no overload."
@@ -431,20 +430,20 @@ def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
         "Set-up: 0 ports, Ethernet, 20 Mbit/s over dpdk, DSCP 10, at a constant interval. Where "
         "ports are on the device is not known, as no wiring is given."
     )
-    (latency,) = [spec for spec in TABLES if spec.name == "rfc2544-throughput"]
+    (latency,) = [spec for spec in SUBTESTS if spec.name == "rfc2544-throughput"]
     assert [row["media"] for row in latency.entries(summary)] == ["Ethernet, 20 Mbit/s"] * 2
-    assert suite_notes.performance(summary) in notes["Statements"]
+    assert first_screen.performance(summary) in notes["Statements"]
     assert "Not run: latency, loss-rate, back-to-back, reset." in notes["Statements"]
     asked = next(
-        part for part in overview.suite(summary) if "sections ask" in getattr(part, "title", "")
+        part for part in build.suite(summary) if "sections ask" in getattr(part, "title", "")
     )
     assert any("table “System recovery”" in line for line in asked.every)
     assert not any("“Latency”" in line for line in asked.every)
-    said = [part for part in overview.suite(summary) if isinstance(part, Sentences)]
+    said = [part for part in build.suite(summary) if isinstance(part, Sentences)]
     assert not any("`" in line for part in said for line in part.every)
-    assert suite_notes.performance(summary).startswith("Performance: 4,699 frames/s per port")
+    assert first_screen.performance(summary).startswith("Performance: 4,699 frames/s per port")
     summary["suite"]["subtests"] = suite_entries(measured(run, forwards(100.0), trials=1))
-    assert suite_notes.headline(summary) == "RFC 2544: 0 of 2 tests complete"
+    assert first_screen.headline(summary) == "RFC 2544: 0 of 2 tests complete"
 
 
 def test_the_loads_of_one_search_are_its_headline() -> None:
@@ -453,10 +452,10 @@ def test_the_loads_of_one_search_are_its_headline() -> None:
         {"goal": goal, "relevant_lower_bound": load} | ends
         for goal, load in (("ndr", 61.12), ("pdr", 61.74))
     ]
-    assert suite_notes.headline({"searches": found}) == "NDR 61.12 % of line, PDR 61.74 % of line"
+    assert first_screen.headline({"searches": found}) == "NDR 61.12 % of line, PDR 61.74 % of line"
     found[1]["regular"] = False
-    assert suite_notes.headline({"searches": found}) == "1 of 2 goals reached"
-    assert suite_notes.headline({}) is None
+    assert first_screen.headline({"searches": found}) == "1 of 2 goals reached"
+    assert first_screen.headline({}) is None
 
 
 # --- recovery ------------------------------------------------------------------------------------
@@ -1164,9 +1163,9 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
         },
         "ports": [{"port": name, "network": network} for name, network in ports],
     }
-    assert next(suite_notes.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 3 ports,")
+    assert next(first_screen.statements(summary, SUITES["rfc8239"])).startswith("Set-up: 3 ports,")
     listens = summary | {"plans": [{"ranks": 4}]}
-    assert next(suite_notes.statements(listens, SUITES["rfc8239"])).startswith("Set-up: 4 ports,")
+    assert next(first_screen.statements(listens, SUITES["rfc8239"])).startswith("Set-up: 4 ports,")
 
 
 @needs_engine

@@ -12,7 +12,7 @@ from rich.console import Console
 from recorded import fed
 from switchbench.base import format
 from switchbench.base.model import Run
-from switchbench.render.terminal.table import SummaryPrinter
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
     frame_side,

@@ -20,12 +20,10 @@ from rich.console import Console
 from golden import NAMES, unpack
 from switchbench.analysis.data import Measured
 from switchbench.cli.main import main
-from switchbench.render import tables
+from switchbench.render import printer, tables
 from switchbench.render.first_screen import named
+from switchbench.render.printer import PAGE, TERMINAL, Column, Spec, Table
 from switchbench.render.report import build
-from switchbench.render.tables import table as model
-from switchbench.render.tables.table import PAGE, TERMINAL, Column, Spec, Table
-from switchbench.render.terminal import grid
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -36,7 +34,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def lines_of(table: Table) -> list[str]:
     """As a wide terminal prints it, without what stands above and below."""
     stream = io.StringIO()
-    grid.show(table, Console(file=stream, width=100_000, no_color=True))
+    printer.show(table, Console(file=stream, width=100_000, no_color=True))
     return stream.getvalue().splitlines()
 
 
@@ -52,7 +50,7 @@ def test_page_csv_and_terminal_bear_the_same(measured: Measured, tmp_path: Path)
     page = build.make(measured).text
     measured = replace(measured, summary=named(measured.summary))
     written = {
-        path.stem: path for path in model.write_csv(tables.EVERY, measured.summary, tmp_path)
+        path.stem: path for path in printer.write_csv(tables.EVERY, measured.summary, tmp_path)
     }
     compared = 0
     for spec in tables.EVERY:
@@ -163,7 +161,7 @@ def test_no_table_has_the_name_or_the_title_of_another() -> None:
 def test_no_heading_stands_twice_in_an_output() -> None:
     for spec in tables.EVERY:
         for output in (PAGE, TERMINAL):
-            some = [c.title for c in spec.columns if c.output in (output, model.BOTH)]
+            some = [c.title for c in spec.columns if c.output in (output, printer.BOTH)]
             assert len(some) == len(set(some)), (spec.name, output)
 
 
@@ -188,8 +186,8 @@ def test_how_values_are_shown(kind: str, value: Any, text: str) -> None:
 
 def printed(width: int, *columns: Column, entries: list[dict[str, Any]], **more: Any) -> list[str]:
     stream = io.StringIO()
-    made = model.make("t", "T", "", columns, entries, "zeros")
-    grid.show(made, Console(file=stream, width=width, no_color=True), **more)
+    made = printer.make("t", "T", "", columns, entries, "zeros")
+    printer.show(made, Console(file=stream, width=width, no_color=True), **more)
     return stream.getvalue().splitlines()
 
 
@@ -228,4 +226,4 @@ def test_page_and_terminal_have_the_same_kinds() -> None:
     """page/table.js says how each kind is shown; so does SHOWN."""
     script = (Path(build.__file__).parent / "page" / "table.js").read_text("utf-8")
     body = script.partition("const SHOW = {")[2].partition("};")[0]
-    assert set(re.findall(r"^\s+(\w+)", body, re.M)) == set(model.SHOWN)
+    assert set(re.findall(r"^\s+(\w+)", body, re.M)) == set(printer.SHOWN)

@@ -23,8 +23,8 @@ import golden
 from switchbench.analysis.data import Measured
 from switchbench.cli.main import main
 from switchbench.render.report import build
-from switchbench.render.report.figure import Figure, unpacked
-from switchbench.render.report.frame import Facts, Sentences, TablePart, Words
+from switchbench.render.report.build import Facts, Sentences, TablePart, Words
+from switchbench.render.report.chart import Figure, unpacked
 
 KEPT = Path(__file__).parent / "data" / "transcripts"
 

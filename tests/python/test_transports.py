@@ -17,7 +17,7 @@ from schemas import validate_summary
 from switchbench.analysis import measures
 from switchbench.base.model import Load, Run, Trial
 from switchbench.records.rows import Packets
-from switchbench.render.terminal.table import SummaryPrinter
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
     flows_of,

@@ -12,7 +12,7 @@ from typing import Any
 from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..records.directory import replace_json
-from ..render.terminal.console import make_console
+from ..render.printer import make_console
 from .common import print_json, said
 
 # Nothing but a percentage can be meant.
@@ -56,29 +56,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the comparison; 2 where not all could be compared."""
     # With Arrow, which takes longer to load than all else.
-    from ..compare import comparison, document, subjects
-    from ..render.compare import page, terminal
+    from ..compare import cases, comparison
+    from ..render import comparison as shown
 
     if not 50.0 <= args.confidence < 100.0:
         raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
-    found = subjects.load(args.results, args.by)
+    found = cases.load(args.results, args.by)
     if len(found) < 2:
         raise ConfigurationError(
             "there is one result only: name a second directory, or say --by SETTING (transport, "
             "load, size ...) to compare the parts of this one"
         )
-    found = subjects.with_baseline(found, args.baseline)
+    found = cases.with_baseline(found, args.baseline)
     most = None if args.all else comparison.CompareOptions.most_flows
     asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, asked)
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
-        page.write(compared, args.html)
-    value = document.document(compared)
+        shown.write(compared, args.html)
+    value = compared.document()
     if args.json == "-":
         print_json(value, ascii_only=False)
     else:
-        terminal.show_comparison(compared, make_console(), everything=args.all)
+        shown.show_comparison(compared, make_console(), everything=args.all)
         if args.json:
             replace_json(Path(args.json), value)
     if status:
@@ -92,7 +92,7 @@ def _why(compared: Any) -> str:
     differing = dict.fromkeys(one.setting for one in compared.differing)
     if differing:
         settings = ", ".join(differing)
-        some = any(one.match.pairs for one in compared.compared)
+        some = any(one.pairs for one in compared.compared)
         shown = "what can be compared is shown" if some else "nothing of them can be compared"
         return (
             f"{names} are not the same measurement: {settings} differs; {shown} (measure again "

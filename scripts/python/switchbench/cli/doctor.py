@@ -13,9 +13,7 @@ from rich.text import Text
 
 from ..base.errors import ConfigurationError
 from ..hosts import alike, doctor
-from ..render.tables.table import make, text
-from ..render.terminal.console import make_console
-from ..render.terminal.grid import show
+from ..render.printer import make, make_console, show, text
 from ..run.launch.far import chosen, folded
 from ..run.launch.ssh import resolved
 from .common import add_site, load_site, names_site, print_json

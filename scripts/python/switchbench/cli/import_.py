@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..importers import directory
 from ..records.directory import default_path, load_summary
-from ..render.terminal.console import make_console
-from ..render.terminal.table import show_imported
+from ..render.printer import make_console
+from ..render.terminal import show_imported
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,8 +18,7 @@ from ..records.directory import CONFIGURATION, PLAN, SUMMARY
 from ..records.document.summary import NOTHING_LOCATED, ElementEntry, LocationEntry, NextTestEntry
 from ..records.plan_file import read_plan
 from ..records.store import cut_streams, finish, has_tables, refuse_old_form
-from ..render.terminal.console import make_console
-from ..render.terminal.grid import heading, listed, say
+from ..render.printer import heading, listed, make_console, say
 from ..topology import topology
 from ..topology.file_form import TopologyError
 from ..topology.graph import wired

@@ -17,8 +17,8 @@ from ..base.model import Run
 from ..base.node_names import NAMES_MOST, count
 from ..plan import documents
 from ..plan.listing import listing
-from ..render.terminal.console import make_console
-from ..render.terminal.plan import show_plan
+from ..render.printer import make_console
+from ..render.terminal import show_plan
 from .common import add_configuration, load_runnable, print_json
 
 

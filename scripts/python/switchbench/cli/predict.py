@@ -4,26 +4,30 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
+from ..base import format
 from ..base.errors import ConfigurationError
-from ..base.format import of
 from ..base.model import SCHEDULE, Run
-from ..predict.measured import (
+from ..predict.models import MODELS
+from ..predict.predictor import (
     PredictedTrial,
+    Predictor,
+    fabric_of,
     measured_bps,
     measured_trials,
+    points,
     predicted,
     share_close,
 )
-from ..predict.models import MODELS
-from ..predict.predictor import Predictor, fabric_of, points
 from ..records.plan_file import read_plan
-from ..render.terminal.console import make_console
-from ..render.terminal.predicted import show_predicted
+from ..render.printer import Column, Spec, count, make_console, note_lines, show, text
 from .common import add_configuration, load_run, print_json
 
 _SCHEDULES = "collective operations and kernels, whose flows do not all send at the same time"
@@ -71,9 +75,9 @@ def main(args: argparse.Namespace) -> int:
             "not_predicted": [{"settings": excluded, "of": _SCHEDULES}] if excluded else [],
         })  # fmt: skip
     else:
-        show_predicted(found, make_console())
+        _show(found, make_console())
         if excluded:
-            make_console().print(f"not predicted: {of(excluded, 'setting')} of {_SCHEDULES}")
+            make_console().print(f"not predicted: {format.of(excluded, 'setting')} of {_SCHEDULES}")
     return 0
 
 
@@ -87,9 +91,73 @@ def _run_of(args: argparse.Namespace, results: Path) -> Run:
     return read_plan(results)
 
 
+_RATES = Spec(
+    "rates", "Rates at layer 1", "",
+    (
+        count("trial", "trial"), text("pattern", "words"), text("transport", "transport"),
+        text("model", "model"), count("flows", "flows"),
+        *(Column(name, f"{name}_bps", unit="Mbit/s") for name in ("min", "mean", "max")),
+        Column("within 10 %", "close", "percent", "% of flows", seldom=True),
+        Column("mean error", "mean_error", "percent", "%", seldom=True),
+        Column("worst", "worst_error", "signed", "%", seldom=True),
+        text("measured", "why", seldom=True),
+    ),
+    (),
+)  # fmt: skip
+
+
+def _show(found: Sequence[PredictedTrial], console: Console) -> None:
+    """Print the rates, and how many flows have no measured one.
+
+    A row for each model, the best first; models that show the same share one.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for one in found:
+        trial = one.trial
+        why = "not measured" if trial.traffic == "stream" else "not a stream"
+        about = {
+            "trial": trial.id,
+            "words": format.pattern(
+                {"pattern": trial.pattern["name"], "parameters": trial.parameters}
+            ),
+            "transport": trial.transport,
+            "flows": trial.flows,
+            "why": None if one.known else why,
+        }
+        for model in one.best_first():
+            row = about | {key: bps / 1e6 for key, bps in _rates(one, model).items()}
+            if one.known:
+                row |= {key: 100 * share for key, share in _fit(one, model).items()}
+            shown = {key: format.digits(each) if isinstance(each, float) else each
+                     for key, each in row.items()}  # fmt: skip
+            same = rows.setdefault(repr(shown), row)
+            same["model"] = ", ".join(filter(None, (same.get("model"), model)))
+    show(_RATES.on_terminal(rows.values()), console, _RATES.title)
+    for one in found:
+        if 0 < one.known < one.trial.flows:
+            left = f"{one.trial.flows - one.known} of {one.trial.flows} flows"
+            note_lines(console, f"trial {one.trial.id}: {left} have no measured rate")
+
+
+def _rates(one: PredictedTrial, model: str) -> dict[str, float]:
+    bps = one.rates[model]
+    return {
+        "min_bps": float(bps.min()), "mean_bps": float(bps.mean()), "max_bps": float(bps.max())
+    }  # fmt: skip
+
+
+def _fit(one: PredictedTrial, model: str) -> dict[str, float]:
+    """Return how near a model comes to what was measured."""
+    error = one.errors(model)
+    return {
+        "close": share_close(error),
+        "mean_error": float(np.abs(error).mean()),
+        "worst_error": float(error[np.abs(error).argmax()]),
+    }
+
+
 def _entry(one: PredictedTrial) -> dict[str, object]:
     trial = one.trial
-    errors = {model: one.errors(model) for model in one.best_first()} if one.known else {}
     return {
         "trial": trial.id,
         "pattern": trial.pattern["name"],
@@ -97,22 +165,9 @@ def _entry(one: PredictedTrial) -> dict[str, object]:
         "load": {key: x for key, x in asdict(trial.load).items() if x is not None},
         "phases": one.phases,
         "flows": trial.flows,
-        "models": {
-            name: {
-                "min_bps": float(bps.min()),
-                "mean_bps": float(bps.mean()),
-                "max_bps": float(bps.max()),
-            }
-            for name, bps in one.rates.items()
-        },
+        "models": {name: _rates(one, name) for name in one.rates},
         "fits": [
-            {
-                "model": model,
-                "flows": int(error.size),
-                "close": share_close(error),
-                "mean_error": float(np.abs(error).mean()),
-                "worst_error": float(error[np.abs(error).argmax()]),
-            }
-            for model, error in errors.items()
+            {"model": model, "flows": one.known, **_fit(one, model)}
+            for model in (one.best_first() if one.known else ())
         ],
     }

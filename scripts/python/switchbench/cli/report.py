@@ -14,9 +14,9 @@ from ..analysis import sealing
 from ..analysis.data import Measured
 from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, replace_bytes
-from ..render.report import build, export
+from ..render.printer import write_csv
+from ..render.report import build
 from ..render.tables import EVERY
-from ..render.tables.table import write_csv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Write what is asked for; 2 where not all of the results could be shown."""
-    program = export.find_browser() if args.figures else ""
+    program = build.find_browser() if args.figures else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and sealing.is_signed(args.directory):
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     replace_bytes(path, report.text.encode())
     print(path)
     if args.figures:
-        written = export.write_figures(path, args.figures, program)
+        written = build.write_figures(path, args.figures, program)
         print(f"{args.figures}: {len(written)} files")
     if args.table:
         from ..analysis import tidy  # with Arrow, which takes longer to load than all else

@@ -37,7 +37,7 @@ from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
 from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
 from ..records.store import finish
-from ..render.terminal.console import make_console
+from ..render.printer import make_console
 from ..run.controller import Controller, Outcome
 from ..run.launch import Launcher, launcher_for, standing
 from ..run.launch.far import Unreached
@@ -322,7 +322,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
 def _write_report(directory: RunDirectory, quiet: bool) -> None:
     """Write report.html; whatever is wrong with it, the run has its results and its status."""
     try:
-        from ..render.report import build  # a tenth of a second before the run, but for this
+        from ..render.report import build
 
         path = build.write(directory.path)
     except (Exception, KeyboardInterrupt) as error:

@@ -20,10 +20,9 @@ from ..base.errors import ConfigurationError
 from ..records.directory import REPORT, SUMMARY, load_summary, replace_json
 from ..records.document.schema import checked
 from ..records.plan_file import read_plan
+from ..render.printer import make_console, whole_tables
 from ..render.tables import EVERY
-from ..render.tables.table import whole_tables
-from ..render.terminal.console import make_console
-from ..render.terminal.table import SummaryPrinter, show_imported
+from ..render.terminal import SummaryPrinter, show_imported
 from .common import print_json
 
 
@@ -97,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
         checked(summary, args.directory / SUMMARY)  # what no record says is as it was
         replace_json(args.directory / SUMMARY, summary)
         if (args.directory / REPORT).exists():
-            from ..render.report import build  # a tenth of a second, but for this
+            from ..render.report import build
 
             build.write(args.directory)
         write_record(args.directory, summary)

@@ -14,9 +14,7 @@ from rich.console import Console
 from ..base import source
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
-from ..render.tables.table import make, text
-from ..render.terminal.console import make_console
-from ..render.terminal.grid import show
+from ..render.printer import make, make_console, show, text
 from ..topology import topology
 from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
 from ..topology.fabric.drawing import draw

@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One comparison from its subjects to all its figures."""
+"""One comparison: which case stands beside which, what keeps the others apart, all figures.
+
+Two cases are beside each other if matrix, size, load and transport are the same, but for what is
+the question. Where the transport is, frames stand beside messages as in the summary's comparisons
+(analysis/transports.py): at equal payload, else the largest frames. Schedules have no load, and
+stand beside the same at equal size.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from ..analysis import transports
 from ..base import format
 from ..base.errors import ConfigurationError
-from . import settings
-from .differences import (
-    SHARES,
-    DifferenceRow,
-    Family,
-    Tester,
-    adjusted,
-    both_phases,
-    phase_families,
-    plan_families,
+from ..base.model import SCHEDULE
+from ..base.transports import NAMES
+from .cases import (
+    NETWORK,
+    SIZE,
+    TRANSPORT,
+    Case,
+    Differing,
+    Subject,
+    differing,
+    figure_cases,
 )
-from .flows import flow_table, places_of
-from .match import Match, Pair, match
-from .settings import Differing
-from .subjects import Subject
+from .differences import SHARES, Family, Pair, Row, Tester, adjusted, places_of
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,13 @@ class CompareOptions:
 class Compared:
     """One result beside the baseline."""
 
-    match: Match
-    plans: list[DifferenceRow] = field(default_factory=list)
-    phases: list[DifferenceRow] = field(default_factory=list)
-    flows: list[DifferenceRow] = field(default_factory=list)
-    flow_count: int = 0  # compared, of which `flows` are the first
+    base: Subject
+    other: Subject
+    pairs: list[Pair] = field(default_factory=list)
+    differing: list[Differing] = field(default_factory=list)  # that make them other measurements
+    alone: list[str] = field(default_factory=list)  # a sentence for each case of one alone
+    levels: dict[str, list[Row]] = field(default_factory=lambda: {level: [] for level in SHARES})
+    flow_count: int = 0  # compared, of which the rows of flows are the first
     notes: list[str] = field(default_factory=list)
 
 
@@ -58,122 +66,156 @@ class Comparison:
     @property
     def differing(self) -> list[Differing]:
         """Settings that make other measurements of what is beside each other."""
-        return list(dict.fromkeys(d for one in self.compared for d in one.match.differing))
+        return list(dict.fromkeys(d for one in self.compared for d in one.differing))
 
     @property
     def damage(self) -> list[str]:
         """What could not be read, with where."""
         found: dict[str, None] = {}
-        for subject in self.subjects:
-            for run in subject.runs:
-                for sentence in run.measured.damage:
-                    where = "" if str(run.directory) in sentence else f"{run.directory}: "
-                    found[f"{where}{sentence}"] = None
+        for result in (result for subject in self.subjects for result in subject.results):
+            for sentence in result.measured.damage:
+                where = "" if str(result.directory) in sentence else f"{result.directory}: "
+                found[f"{where}{sentence}"] = None
         return list(found)
 
     @property
     def whole(self) -> bool:
         """Whether all could be compared that both sides have."""
-        some = all(one.match.pairs for one in self.compared)
+        some = all(one.pairs for one in self.compared)
         return some and not self.differing and not self.damage
+
+    def document(self) -> dict[str, object]:
+        """Return the comparison as JSON for other programs has it (doc/how-to/compare.md)."""
+        return {
+            "schema": "switchbench-comparison/2",
+            "exit_status": 0 if self.whole else 2,
+            "confidence_percent": 100 * self.asked.confidence,
+            "baseline": self.subjects[0].name,
+            "results": [
+                {
+                    "name": subject.name,
+                    "directory": str(subject.measured.directory),
+                    "id": subject.measured.summary["run"].get("id"),
+                    "started": subject.measured.summary["run"].get("started"),
+                    "status": subject.measured.summary.get("status"),
+                    "settings": subject.settings,
+                }
+                for subject in self.subjects
+            ],
+            "question": [_differing(one) for one in self.question],
+            "comparisons": [
+                {
+                    "result": one.other.name,
+                    "pairs": [
+                        {"baseline": _case(pair.base), "other": _case(pair.other)}
+                        for pair in one.pairs
+                    ],
+                    # The surest and largest differences first.
+                    **{level: list(map(_rounded, rows)) for level, rows in one.levels.items()},
+                    "flows_compared": one.flow_count,
+                    "differing": [_differing(each) for each in one.differing],
+                    "alone": one.alone,
+                    "notes": one.notes,
+                }
+                for one in self.compared
+            ],
+            "damage": self.damage,
+        }
+
+
+def _differing(one: Differing) -> dict[str, object]:
+    return {"of": one.of or None, "setting": one.setting, "values": list(one.values)}
+
+
+def _case(case: Case) -> dict[str, object]:
+    trials = [plan["trial"] for plan in case.plans]  # one for each repeat
+    return {"title": case.title, "settings": case.settings, "trials": trials}
+
+
+def _rounded(row: Row) -> Row:
+    """Return figures to six digits, but for probabilities."""
+    return {
+        name: round(value, 6) if isinstance(value, float) and name[0] != "p" else value
+        for name, value in row.items()
+    } | {"percent": None if row["percent"] is None else round(row["percent"], 6)}
 
 
 def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
     """Return all other subjects beside the first."""
-    base = subjects[0]
     known = {name for subject in subjects for case in subject.cases for name in case.settings}
     for name in sorted(asked.question - known):
         raise ConfigurationError(
             f"--question {name}: there is no setting {name!r} in any of the results "
             f"(there are: {', '.join(sorted(known))})"
         )
-    chosen = {name for subject in subjects for name in subject.chosen}
-    allowed = set(asked.question) | chosen
+    allowed = set(asked.question) | {name for subject in subjects for name in subject.chosen}
     families: dict[str, list[tuple[Compared, Family]]] = {level: [] for level in SHARES}
-    compared = [_compared(match(base, other, allowed), asked, families) for other in subjects[1:]]
+    compared = [match(subjects[0], other, allowed) for other in subjects[1:]]
+    for one in compared:
+        _test(one, asked, families)
     corrected = adjusted({level: [one for _, one in found] for level, found in families.items()})
     for level, found in families.items():
         for (one, family), p in zip(found, corrected[level], strict=True):
-            getattr(one, level).extend(family.rows(p))
+            one.levels[level] += family.rows(p)
     for one in compared:
-        one.plans.sort(key=lambda row: row.pair)
-    return Comparison(
-        list(subjects),
-        asked,
-        list(_question(subjects, compared, allowed)),
-        compared,
-    )
+        one.levels["plans"].sort(key=lambda row: row["pair"])
+    question = list(_question(subjects, compared, allowed))
+    return Comparison(list(subjects), asked, question, compared)
 
 
-def _compared(
-    found: Match, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
-) -> Compared:
+def _test(
+    one: Compared, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
+) -> None:
     """Add what is tested to `families`: rows follow when all that is asked is known."""
-    one = Compared(found)
-    for number, pair in enumerate(found.pairs):
-        tester = Tester(number, found, asked.confidence)
-        families["plans"] += [(one, family) for family in plan_families(tester)]
-        families["phases"] += [(one, family) for family in phase_families(tester)]
-        phases = both_phases(tester)
-        common = len(phases[0].keys() & phases[1].keys())
-        one.notes += _common_notes("phase", pair, common, (len(phases[0]), len(phases[1])))
-        table = flow_table(tester)
-        if table is not None:
-            one.flow_count += len(table.codes)
-            families["flows"] += [
-                (one, family) for family in table.families(tester, asked.most_flows)
-            ]
-            one.notes += _common_notes("flow", pair, len(table.codes), table.sides)
-    one.notes += _flow_notes(found)
-    one.notes += _record_notes(found)
-    one.notes += _host_notes(found)
-    return one
+    for number, pair in enumerate(one.pairs):
+        tester = Tester(number, pair, (one.base, one.other), asked.confidence)
+        (common, *sides), flows = tester.flows(asked.most_flows)
+        levels = {"plans": tester.plans(), "phases": tester.by_phase(), "flows": flows}
+        for level, found in levels.items():
+            families[level] += [(one, family) for family in found]
+        base, other = tester.phases
+        one.flow_count += common
+        for noun, both, counts in (
+            ("phase", len(base.keys() & other.keys()), (len(base), len(other))),
+            ("flow", common, sides if common else (0, 0)),
+        ):
+            if both < max(counts):
+                what = f"{format.of(both, noun)} {'is' if both == 1 else 'are'} in both"
+                one.notes.append(f"{pair.base.title}: {what}, of {counts[0]:,} and {counts[1]:,}")
+    one.notes += _notes(one)
 
 
-def _host_notes(found: Match) -> Iterator[str]:
-    """Yield a sentence where a difference may be a host's and not the network's."""
-    for subject, cases in (
-        (found.base, [pair.base for pair in found.pairs]),
-        (found.other, [pair.other for pair in found.pairs]),
-    ):
-        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
-        phases = [phase for plan in plans for phase in subject.measured.phases_of(plan)]
-        limited = sum(1 for phase in phases if phase["tester_limited"])
-        if limited:
-            yield (
-                f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "
-                f"have been the limit, not the network (`switchbench table {subject.directory}` "
-                "names it)"
-            )
-
-
-def _common_notes(noun: str, pair: Pair, common: int, sides: tuple[int, int]) -> Iterator[str]:
-    """Yield where one result has some that the other has not."""
-    if common < max(sides):
-        what = f"{format.of(common, noun)} {'is' if common == 1 else 'are'} in both"
-        yield f"{pair.base.title}: {what}, of {sides[0]:,} and {sides[1]:,}"
-
-
-def _record_notes(found: Match) -> Iterator[str]:
-    """Yield what is cut off and was not needed."""
-    for subject in (found.base, found.other):
-        if subject.measured.records.cut and not subject.measured.damage:
-            yield (
-                f"{subject.directory}: a table ends in half a piece: nothing is lost by it that "
-                "the summary was made of"
-            )
-
-
-def _flow_notes(found: Match) -> Iterator[str]:
-    base, other = found.base.measured.ports, found.other.measured.ports
-    if places_of(found.base, found.other) is None:
-        counts = f"{found.base.name} has {len(base)} ports and {found.other.name} {len(other)}"
+def _notes(one: Compared) -> Iterator[str]:
+    """Yield what to know of flows, of tables that are cut, and where a host may be the reason."""
+    base, other = one.base.measured.ports, one.other.measured.ports
+    if places_of(base, other) is None:
+        counts = f"{one.base.name} has {len(base)} ports and {one.other.name} {len(other)}"
         yield f"flows are not compared: {counts}"
     elif set(base) != set(other):
         yield (
-            f"the ports have other names in {found.other.name}: flows are compared by the ports' "
+            f"the ports have other names in {one.other.name}: flows are compared by the ports' "
             f"places, {base[0]} with {other[0]} and so on"
         )
+    for subject in (one.base, one.other):
+        measured = subject.measured
+        if measured.records.cut and not measured.damage:
+            yield (
+                f"{measured.directory}: a table ends in half a piece: nothing is lost by it that "
+                "the summary was made of"
+            )
+    for subject, cases in (
+        (one.base, [pair.base for pair in one.pairs]),
+        (one.other, [pair.other for pair in one.pairs]),
+    ):
+        measured = subject.measured
+        plans = {id(plan): plan for case in cases for plan in case.plans}.values()
+        phases = [phase for plan in plans for phase in measured.phases_of(plan)]
+        if limited := sum(1 for phase in phases if phase["tester_limited"]):
+            yield (
+                f"{subject.name}: in {limited} of {format.of(len(phases), 'phase')} a host may "
+                f"have been the limit, not the network (`switchbench table {measured.directory}` "
+                "names it)"
+            )
 
 
 def _question(
@@ -185,16 +227,129 @@ def _question(
         if len(set(programs)) > 1:
             yield Differing("", "measured by", programs)
         return
-    yield from settings.differing("", [subject.settings for subject in subjects], set())
-    named = {name for subject in subjects for name in subject.chosen}
-    words = [
-        {name: _all_of(subject, name) for name in (settings.TRANSPORT, settings.NETWORK, *allowed)}
-        for subject in subjects
+    yield from differing("", [subject.settings for subject in subjects], set())
+    names = (TRANSPORT, NETWORK, *allowed)
+    words = [{name: ", ".join(one.values(name)) for name in names} for one in subjects]
+    if any(one.pairs for one in compared):
+        chosen = {name for subject in subjects for name in subject.chosen}
+        yield from differing("", words, chosen)
+
+
+# --- which case stands beside which ---------------------------------------------------------------
+
+
+def match(base: Subject, other: Subject, question: set[str]) -> Compared:
+    """Return the pairs of two subjects; `question`: the settings that may differ."""
+    found = Compared(base, other)
+    if base.imported or other.imported:
+        _match_figures(found)
+        return found
+    own = _own_question(base, other)
+    asked = question | own
+    if TRANSPORT in asked and set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
+        asked.add(SIZE)
+        mine, theirs = (list(filter(_is_schedule, one.cases)) for one in (base, other))
+        found.pairs = list(_by_transport(base, other, asked))
+        found.pairs += _equal(mine, theirs, own | {TRANSPORT})
+    else:
+        found.pairs = list(_equal(base.cases, other.cases, asked))
+    for pair in found.pairs:
+        both = [pair.base.settings, pair.other.settings]
+        found.differing += differing(pair.title, both, asked | _options(pair))
+    _name_the_rest(found, asked)
+    return found
+
+
+def _match_figures(found: Compared) -> None:
+    """Put every program's figure beside every other's of the same definition, ranks and size.
+
+    The same program's where both have one.
+    """
+    base, other = figure_cases(found.base), figure_cases(found.other)
+    programs = [{case.settings[TRANSPORT] for case in cases} for cases in (base, other)]
+    asked = set() if programs[0] & programs[1] else {TRANSPORT}
+    found.pairs = [
+        Pair(case, one)
+        for case in base
+        for one in other
+        if not list(differing("", [case.settings, one.settings], asked))
     ]
-    if any(one.match.pairs for one in compared):
-        yield from settings.differing("", words, named)
+    beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+    if alone := sum(id(case) not in beside for case in (*base, *other)):
+        found.alone.append(f"{format.of(alone, 'figure')} of one program alone")
 
 
-def _all_of(subject: Subject, name: str) -> str:
-    values = dict.fromkeys(case.settings.get(name, settings.ABSENT) for case in subject.cases)
-    return ", ".join(values)
+def _own_question(base: Subject, other: Subject) -> set[str]:
+    """Return what differs so wholly that it can only be the question.
+
+    One switch's network has another name; one was run over other transports.
+    """
+    found = set()
+    networks = [set(one.values(NETWORK)) for one in (base, other)]
+    if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
+        found.add(NETWORK)
+    if set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
+        found.add(TRANSPORT)
+    return found
+
+
+def _options(pair: Pair) -> set[str]:
+    """Of two transports each has options that the other has not."""
+    if pair.base.settings[TRANSPORT] == pair.other.settings[TRANSPORT]:
+        return set()
+    names = pair.base.settings.keys() | pair.other.settings.keys()
+    return {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
+
+
+def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
+    """Yield each case of the one beside the case of the other that is most like it."""
+    theirs: dict[Any, list[Case]] = {}
+    for case in other:
+        theirs.setdefault(case.identity(asked), []).append(case)
+    for case in base:
+        if alike := theirs.get(case.identity(asked)):
+            yield Pair(case, _nearest(case, alike))
+
+
+def _nearest(case: Case, others: Sequence[Case]) -> Case:
+    """Return the case with the fewest other settings."""
+    return min(others, key=lambda o: len(list(differing("", [case.settings, o.settings], set()))))
+
+
+def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
+    """Yield rows of transports side by side: the baseline's best beside each of the other's."""
+    matrices: dict[Any, list[Case]] = {}
+    for case in (case for one in (base, other) for case in one.cases if not _is_schedule(case)):
+        matrices.setdefault(case.identity(asked), []).append(case)
+    mine = base.values(TRANSPORT)
+    for cases in matrices.values():
+        of = {id(case.plans[0]): case for case in cases}
+        for row in transports.rows(list(transports.series(p for c in cases for p in c.plans))):
+            own = [one for one in row if one.transport in mine]
+            beside = [one for one in row if one.transport not in mine]
+            if own:
+                best = max(own, key=lambda one: one.rate or 0.0)
+                yield from (Pair(of[id(best.plans[0])], of[id(one.plans[0])]) for one in beside)
+
+
+def _is_schedule(case: Case) -> bool:
+    return bool(case.plans[0]["traffic"] == SCHEDULE)
+
+
+def _name_the_rest(found: Compared, asked: set[str]) -> None:
+    """Name cases without a partner, with the settings that keep them from the nearest.
+
+    If there is one of their pattern that has no partner either.
+    """
+    taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
+    right = [case for case in found.other.cases if id(case) not in taken]
+    for case in (case for case in found.base.cases if id(case) not in taken):
+        near = [one for one in right if one.settings["pattern"] == case.settings["pattern"]]
+        if not near:
+            found.alone.append(f"{case.title}: only in {found.base.name}")
+            continue
+        nearest = _nearest(case, near)
+        right.remove(nearest)
+        what = f"{format.pattern(case.plans[0])}, {case.plans[0]['transport']}"
+        found.differing += differing(what, [case.settings, nearest.settings], asked)
+    found.alone += [f"{case.title}: only in {found.other.name}" for case in right]

@@ -1,38 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """By how much plans, phases and flows differ, and how sure that is.
 
-A measure's value of a plan or phase is made of the summary alone, those of flows of the records. A
+A measure's value of a plan or phase is made of the summary alone, those of flows of the tables. A
 sample is a run where a side has several, else a repeat. Of at least two samples on both sides the
-difference has a confidence interval; else it has none, and says why. All that is asked of one
-comparison is one family: with 95 % confidence at most 5 of 100 comparisons of equal networks claim
-any difference at all.
+difference has a confidence interval by Welch's t (Welch 1947); else it has none, and says why. All
+that is asked of one comparison is one family: with 95 % confidence at most 5 of 100 comparisons of
+equal networks claim any difference at all. Arrays have a row for each sample and a column for each
+thing that is compared; NaN is what was not measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
-from ..analysis.statistics import Floats
-from . import welch
-from .match import Match, Pair
-from .measures import MEASURES, ComparedMeasure, Entry, with_times
-from .settings import LOAD
-from .subjects import Case, Subject
+from ..analysis.data import plan_key
+from ..analysis.statistics import Estimates, Floats, estimates
+from ..base import format
+from ..records.directory import SUMMARY
+from ..records.document.trials import PlanEntry
+from .cases import LOAD, Case, Result, Subject
+from .measures import FLOW_LOSS, FLOW_RATE, MEASURES, ComparedMeasure, Entry, with_times
 
-Verdict = Literal["better", "worse", "same", "not sure", "not known"]
 BETTER: Final = "better"
 WORSE: Final = "worse"
 SAME: Final = "same"
 UNSURE: Final = "not sure"
 UNKNOWN: Final = "not known"
-Runs = Sequence[Sequence[Entry]]  # the repeats of each run
-
 FEW_REPEATS = "no interval: needs at least 2 repeats per side"
 ONE_SIDE = "observed in one of the results only"
 OTHER_LOAD = "not judged: the intended loads differ"
@@ -40,33 +41,74 @@ SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
 # How much of the chance of a false claim each level may use.
 SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
 
+Row = dict[str, Any]
+"""One measure of one thing in two results, as the JSON has it (doc/how-to/compare.md)."""
+Runs = Sequence[Sequence[Entry]]  # the repeats of each run
+Codes = NDArray[np.int64]
+
+
+# --- Welch's t, many pairs at once ----------------------------------------------------------------
+
 
 @dataclass(frozen=True)
-class DifferenceRow:
-    """One measure of one thing in two results."""
+class Sample:
+    """One side: what was measured, and what else its mean may be off by, as shares of the mean."""
 
-    pair: int  # place of its pair in the match
-    of: str  # phase or flow; empty for the plan
-    measure: ComparedMeasure
-    base: float | None
-    other: float | None
-    counts: tuple[int, int]  # repeats in which it was observed
-    difference: float | None = None  # other - base
-    low: float | None = None  # ends of the difference's confidence interval; None: there is none
-    high: float | None = None
-    freedom: float | None = None
-    p: float | None = None  # of so large a difference, if there were none
-    p_adjusted: float | None = None  # corrected for all that the comparison asked
-    dependent: bool = False  # repeats followed each other: the interval is wider for it
-    verdict: Verdict = UNKNOWN
-    reason: str | None = None  # why there is no interval
+    values: Floats
+    shared: float = 0.0  # standard deviation of what all values share, as by their run; known
+    rounding: float = 0.0  # the same of what all values are rounded to
+    chosen: bool = False  # how many values there are was decided by looking at them
 
-    @property
-    def percent(self) -> float | None:
-        """The difference as a share of the baseline's."""
-        if self.difference is None or not self.base:
-            return 0.0 if self.difference == 0 else None
-        return 100.0 * self.difference / abs(self.base)
+
+@dataclass(frozen=True)
+class WelchTest:
+    """Differences of means, `other` less `base`; NaN where repeats can't tell."""
+
+    base: Estimates
+    other: Estimates
+    difference: Floats
+    error: Floats  # standard error of the difference
+    freedom: Floats
+    p: Floats  # of a difference at least as large, if there were none
+
+    def half_width(self, confidence: float) -> Floats:
+        """Of the differences' confidence intervals."""
+        half: Floats = stdtrit(self.freedom, (1.0 + confidence) / 2.0) * self.error
+        return half
+
+
+def welch(base: Sample, other: Sample, confidence: float) -> WelchTest:
+    """Return Welch's test of each column.
+
+    What values share is known, not estimated, and has infinite freedom. Rounding widens the error
+    alone: to trust it where the spread of a few values is small by chance would claim too much.
+    """
+    a, b = (estimates(side.values, confidence, side.chosen) for side in (base, other))
+    difference = b.mean - a.mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared = (base.shared * a.mean) ** 2 + (other.shared * b.mean) ** 2
+        rounding = (base.rounding * a.mean) ** 2 + (other.rounding * b.mean) ** 2
+        variance = a.error**2 + b.error**2 + shared
+        parts = a.error**4 / (a.count - 1) + b.error**4 / (b.count - 1)
+        freedom = np.where(variance > 0, variance**2 / parts, a.count + b.count - 2)
+        variance = variance + rounding
+        error = np.where(variance > 0, np.sqrt(variance), np.nan)
+        freedom = np.where(variance > 0, freedom, np.nan)
+        p = 2.0 * stdtr(freedom, -np.abs(difference / error))
+    return WelchTest(a, b, difference, error, freedom, p)
+
+
+def holm(p: Floats) -> Floats:
+    """Return the probabilities as Holm (1979) corrects them for how many were asked at once.
+
+    NaN is none. Of a hundred equal flows five would else differ `at 95 %`.
+    """
+    corrected = np.full(len(p), np.nan)
+    asked = np.flatnonzero(~np.isnan(p))
+    order = asked[np.argsort(p[asked], kind="stable")]
+    weighted = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(weighted))
+    return corrected
 
 
 # --- families ------------------------------------------------------------------------------------
@@ -74,12 +116,12 @@ class DifferenceRow:
 
 @dataclass(frozen=True)
 class Family:
-    """One measure of all phases, or of all flows, of a pair."""
+    """One measure of the plan, of all phases, or of all flows, of a pair."""
 
-    pair: int
+    pair: int  # place of its pair in the match
     measure: ComparedMeasure
-    name: Callable[[int], str]  # what a column is of
-    tested: welch.WelchTest
+    name: Callable[[int], str]  # what a column is of; "" for the plan
+    tested: WelchTest
     confidence: float
     refusal: str | None = None  # why nothing may be claimed of it
     most: int | None = None  # so many rows: the surest differences, then the largest
@@ -89,59 +131,69 @@ class Family:
         """The probabilities that count among those of the comparison."""
         return self.tested.p if self.refusal is None else np.full(len(self.tested.p), np.nan)
 
-    def rows(self, adjusted: Floats) -> Iterator[DifferenceRow]:
+    def rows(self, adjusted: Floats) -> Iterator[Row]:
         """Yield a row for each column that either side observed; `adjusted`: its p, corrected."""
         tested, half = self.tested, self.tested.half_width(self.confidence)
-        for i in self._chosen():
-            counts = (int(tested.base.count[i]), int(tested.other.count[i]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
+        surest = np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
+        chosen = range(len(tested.p)) if self.most is None else surest[: self.most]
+        for i in map(int, chosen):
+            counts = [int(side.count[i]) for side in (tested.base, tested.other)]
             if not any(counts):
                 continue
-            difference, width = tested.difference[i], half[i]
-            judged = self.refusal is None
-            row = DifferenceRow(
-                self.pair, self.name(i), self.measure,
-                base=_known(tested.base.mean[i]),
-                other=_known(tested.other.mean[i]),
-                counts=counts,
-                difference=_known(difference),
-                low=_known(difference - width) if judged else None,
-                high=_known(difference + width) if judged else None,
-                freedom=_known(tested.freedom[i]) if judged else None,
-                p=_known(tested.p[i]) if judged else None,
-                p_adjusted=_known(adjusted[i]),
-                dependent=bool(tested.base.dependent[i] or tested.other.dependent[i]),
-            )  # fmt: skip
-            yield self._judged(row)
+            found = {
+                "baseline": tested.base.mean[i],
+                "other": tested.other.mean[i],
+                "difference": tested.difference[i],
+            }
+            if self.refusal is None:
+                found["ci_low"] = tested.difference[i] - half[i]
+                found["ci_high"] = tested.difference[i] + half[i]
+                found |= {"degrees_of_freedom": tested.freedom[i], "p": tested.p[i]}
+            found["p_adjusted"] = adjusted[i]
+            known = {k: None if math.isnan(value) else float(value) for k, value in found.items()}
+            verdict, reason = self._verdict(known, counts)
+            yield {
+                "pair": self.pair,
+                "of": self.name(i) or None,
+                "measure": self.measure.name,
+                "title": self.measure.title,
+                "unit": self.measure.unit,
+                "better": "more" if self.measure.better > 0 else "less",
+                "repeats": counts,
+                "percent": _percent(known),
+                **dict.fromkeys(("ci_low", "ci_high", "degrees_of_freedom", "p")),
+                **known,
+                "dependent": bool(tested.base.dependent[i] or tested.other.dependent[i]),
+                "verdict": verdict,
+                "reason": reason,
+            }
 
-    def _chosen(self) -> list[int]:
-        if self.most is None:
-            return list(range(len(self.tested.p)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.nan_to_num(np.abs(self.tested.difference / self.tested.base.mean))
-        order = np.lexsort((-share, np.where(np.isnan(self.tested.p), 1.0, self.tested.p)))
-        return [int(i) for i in order[: self.most]]
-
-    def _judged(self, row: DifferenceRow) -> DifferenceRow:
-        """With its verdict, and why there is none."""
-        if row.difference is None:
-            return replace(row, reason=ONE_SIDE)
+    def _verdict(self, row: Row, counts: Sequence[int]) -> tuple[str, str | None]:
+        """Return the verdict, and why there is none."""
+        if row["difference"] is None:
+            return UNKNOWN, ONE_SIDE
         if self.refusal is not None:
-            return replace(row, reason=self.refusal)
-        if min(row.counts) < 2:
-            return replace(row, reason=FEW_REPEATS)
-        if row.difference == 0:
-            return replace(row, verdict=SAME)
-        if row.p_adjusted is None or row.p_adjusted >= 1.0 - self.confidence:
-            return replace(row, verdict=UNSURE)
-        better = row.difference * row.measure.better > 0
-        return replace(row, verdict=BETTER if better else WORSE)
+            return UNKNOWN, self.refusal
+        if min(counts) < 2:
+            return UNKNOWN, FEW_REPEATS
+        if row["difference"] == 0:
+            return SAME, None
+        if row["p_adjusted"] is None or row["p_adjusted"] >= 1.0 - self.confidence:
+            return UNSURE, None
+        return BETTER if row["difference"] * self.measure.better > 0 else WORSE, None
 
 
-def _known(value: Any) -> float | None:
-    return None if math.isnan(value) else float(value)
+def _percent(row: Row) -> float | None:
+    """Return the difference as a share of the baseline's."""
+    difference, base = row["difference"], row["baseline"]
+    if difference is None or not base:
+        return 0.0 if difference == 0 else None
+    return float(100.0 * difference / abs(base))
 
 
-def adjusted(levels: dict[str, list[Family]]) -> dict[str, list[Floats]]:
+def adjusted(levels: Mapping[str, Sequence[Family]]) -> dict[str, list[Floats]]:
     """Return each family's p, corrected for all that is asked at once.
 
     By Holm (1979) within a level, and by the level's share of the chance of a false claim.
@@ -155,157 +207,9 @@ def adjusted(levels: dict[str, list[Family]]) -> dict[str, list[Floats]]:
     for level, families in levels.items():
         p = [family.p for family in families]
         share = shares.get(level, 1.0) / (sum(shares.values()) or 1.0)
-        whole = np.minimum(1.0, welch.holm(np.concatenate(p)) / share) if p else np.zeros(0)
+        whole = np.minimum(1.0, holm(np.concatenate(p)) / share) if p else np.zeros(0)
         found[level] = np.split(whole, np.cumsum([len(one) for one in p])[:-1]) if p else []
     return found
-
-
-@dataclass(frozen=True)
-class Tester:
-    """Makes the tests of one pair of a match."""
-
-    number: int
-    match: Match
-    confidence: float
-
-    @property
-    def pair(self) -> Pair:
-        """The pair."""
-        return self.match.pairs[self.number]
-
-    @property
-    def sides(self) -> tuple[tuple[Subject, Case], tuple[Subject, Case]]:
-        """Each result with its case."""
-        return (self.match.base, self.pair.base), (self.match.other, self.pair.other)
-
-    def family(
-        self,
-        measure: ComparedMeasure,
-        name: Callable[[int], str],
-        tables: Sequence[Floats],
-        most: int | None = None,
-    ) -> Family:
-        """`tables`: of each side a row for each sample, a column for each thing."""
-        base, other = (
-            self._sample(measure, *side, table)
-            for side, table in zip(self.sides, tables, strict=True)
-        )
-        tested = welch.test(base, other, self.confidence)
-        refusal = self._refusal(measure)
-        return Family(self.number, measure, name, tested, self.confidence, refusal, most)
-
-    def _sample(
-        self, measure: ComparedMeasure, subject: Subject, case: Case, table: Floats
-    ) -> welch.Sample:
-        several = len(case.runs(subject)) > 1
-        shared = 0.0 if several or self._in_turn() else measure.between_runs
-        trials = {plan["trial"] for plan in case.plans}
-        chosen = not several and not trials.isdisjoint(subject.until_sure)
-        return welch.Sample(table, shared, measure.rounding, chosen)
-
-    def _in_turn(self) -> bool:
-        """Return whether both were measured in one run.
-
-        Each repeat of both before the next of either: then what a run has by chance both have.
-        """
-        if self.match.base.directory != self.match.other.directory:
-            return False
-        turns: dict[int, list[int]] = {}
-        for plan in (*self.pair.base.plans, *self.pair.other.plans):
-            turns.setdefault(plan["repeat"], []).append(plan["trial"])
-        in_order = [turns[repeat] for repeat in sorted(turns)]
-        return all(max(turn) < min(following) for turn, following in pairwise(in_order))
-
-    def _refusal(self, measure: ComparedMeasure) -> str | None:
-        if self.pair.base.settings[LOAD] != self.pair.other.settings[LOAD]:
-            return OTHER_LOAD
-        shared = any(subject.one_machine for subject, _ in self.sides)
-        return SHARED_MACHINE if measure.name == "cpu" and shared else None
-
-
-# --- plans and phases ----------------------------------------------------------------------------
-
-
-def plan_families(tester: Tester) -> Iterator[Family]:
-    """Yield the measures of two cases' whole plans."""
-    entries = [
-        [
-            [
-                plan
-                if case.figure
-                else with_times(
-                    plan,
-                    run.measured.phases_of(plan),
-                    run.steps.get((plan["trial"], plan["network"]), {}),
-                )
-                for plan in of_run.plans
-            ]
-            for run, of_run in case.runs(subject)
-        ]
-        for subject, case in tester.sides
-    ]
-    figure = tester.pair.base.figure
-    for measure in MEASURES if figure is None else (figure,):
-        yield tester.family(measure, lambda _: "", [_table([side], measure) for side in entries])
-
-
-def phase_families(tester: Tester) -> Iterator[Family]:
-    """Yield the measures of all phases that both cases have; none where the plan is one phase."""
-    base, other = both_phases(tester)
-    common = [phase for phase in base if phase in other]
-    if len(base) < 2 or not common:
-        return
-    names = [phase_name(base[phase]) for phase in common]
-    for measure in MEASURES:
-        tables = [_table([side[phase] for phase in common], measure) for side in (base, other)]
-        yield tester.family(measure, names.__getitem__, tables)
-
-
-def phase_name(runs: Runs) -> str:
-    """Of any of its entries."""
-    entry = next(entry for entries in runs for entry in entries)
-    return str(entry["phase_name"] or entry["phase"])
-
-
-def phases_of(subject: Subject, case: Case) -> dict[int, list[Entry]]:
-    """Return the phases of a case by number, an entry for each repeat."""
-    found: dict[int, list[Entry]] = {}
-    for plan in case.plans:
-        for entry in subject.measured.phases_of(plan):
-            found.setdefault(entry["phase"], []).append(entry)
-    return found
-
-
-def both_phases(tester: Tester) -> tuple[dict[int, Runs], dict[int, Runs]]:
-    """Return those of both cases of a pair, by number: the repeats of each run."""
-    sides: list[dict[int, Runs]] = []
-    for subject, case in tester.sides:
-        runs = [phases_of(run, of_run) for run, of_run in case.runs(subject)]
-        numbers = sorted({number for phases in runs for number in phases})
-        sides.append({number: [phases.get(number, []) for phases in runs] for number in numbers})
-    return sides[0], sides[1]
-
-
-def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
-    """Return a column for each thing; what the tester limited is not known."""
-    return sampled([
-        table_of([[_value(entry, measure) for entry in runs[run]] for runs in columns])
-        for run in range(max(map(len, columns)))
-    ])  # fmt: skip
-
-
-def _value(entry: Entry, measure: ComparedMeasure) -> float:
-    value = None if entry.get("tester_limited") else measure.of(entry)
-    return np.nan if value is None else value
-
-
-def table_of(columns: Iterable[Sequence[float]]) -> Floats:
-    """Return a column for each list of repeats, as long as the longest."""
-    lists = list(columns)
-    table = np.full((max(map(len, lists), default=0), len(lists)), np.nan)
-    for i, values in enumerate(lists):
-        table[: len(values), i] = values
-    return table
 
 
 def sampled(runs: Sequence[Floats]) -> Floats:
@@ -316,3 +220,222 @@ def sampled(runs: Sequence[Floats]) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         means = [np.nansum(run, axis=0) / count for run, count in zip(runs, known, strict=True)]
     return np.array(means)
+
+
+# --- two cases beside each other ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cases beside each other: the baseline's, and the other's."""
+
+    base: Case
+    other: Case
+
+    @property
+    def title(self) -> str:
+        """For a person: what both measured."""
+        if self.base.title == self.other.title:
+            return self.base.title
+        return f"{self.base.matrix}: {self.base.setting} → {self.other.setting}"
+
+    @property
+    def samples(self) -> str:
+        """`5 repeats`, or `3 and 2 runs` where a side has several."""
+        runs = [len(case.runs) for case in (self.base, self.other)]
+        repeats = [len(case.plans) for case in (self.base, self.other)]
+        noun, counts = ("run", runs) if max(runs) > 1 else ("repeat", repeats)
+        *first, last = dict.fromkeys(counts)
+        return " and ".join([*map(str, first), format.of(last, noun)])
+
+
+class Tester:
+    """Makes the tests of one pair of a match."""
+
+    def __init__(self, number: int, pair: Pair, sides: Sequence[Subject], confidence: float):
+        """Take the pair of this number in the match of two subjects."""
+        self.pair, self.cases = pair, (pair.base, pair.other)
+        self._number, self._sides, self._confidence = number, sides, confidence
+        self.phases = [_phases(case) for case in self.cases]
+
+    def plans(self) -> Iterator[Family]:
+        """Yield the measures of two cases' whole plans."""
+        figure = self.pair.base.figure
+        entries = [
+            [
+                [plan if figure else _whole(result, plan) for plan in plans]
+                for result, plans in c.runs
+            ]
+            for c in self.cases
+        ]
+        for measure in MEASURES if figure is None else (figure,):
+            yield self._family(measure, lambda _: "", [_table([side], measure) for side in entries])
+
+    def by_phase(self) -> Iterator[Family]:
+        """Yield the measures of all phases that both have; none where the plan is one phase."""
+        base, other = self.phases
+        common = [phase for phase in base if phase in other]
+        if len(base) < 2 or not common:
+            return
+        names = [phase_name(base[phase]) for phase in common]
+        for measure in MEASURES:
+            tables = [_table([side[phase] for phase in common], measure) for side in (base, other)]
+            yield self._family(measure, names.__getitem__, tables)
+
+    def flows(self, most: int | None) -> tuple[tuple[int, int, int], list[Family]]:
+        """Return the flows in both and on either side, and the rate and loss of those in both.
+
+        A thousand ranks have a million flows: they are read from the tables as columns.
+        """
+        measured = self._sides[0].measured
+        ports = measured.ports
+        sides = [[_repeats(*run, ports) for run in case.runs] for case in self.cases]
+        if any(not repeats for runs in sides for repeats in runs):
+            return (0, 0, 0), []
+        unions = [np.unique(np.concatenate([r.codes for rs in runs for r in rs])) for runs in sides]
+        codes: Codes = np.intersect1d(unions[0], unions[1])
+        phases = {phase: phase_name(runs) for phase, runs in self.phases[0].items()}
+        of_phase = codes // len(ports) ** 2
+        if unknown := sorted(set(of_phase.tolist()) - phases.keys()):
+            trial = self.pair.base.plans[0]["trial"]
+            measured.damage.append(
+                f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows the tables "
+                "have: these are omitted"
+            )
+            codes = codes[np.isin(of_phase, list(phases))]
+
+        def name(i: int) -> str:
+            phase, rest = divmod(int(codes[i]), len(ports) ** 2)
+            flow = format.flow({"src": ports[rest // len(ports)], "dst": ports[rest % len(ports)]})
+            return f"{phases[phase]}, {flow}" if len(phases) > 1 else flow
+
+        found = []
+        for which, measure in enumerate((FLOW_RATE, FLOW_LOSS) if len(codes) else ()):
+            tables = [
+                sampled([np.array([repeat.of(codes, which) for repeat in run]) for run in runs])
+                for runs in sides
+            ]
+            if measure is FLOW_RATE or sum(np.nansum(table) for table in tables) > 0:
+                found.append(self._family(measure, name, tables, most))
+        return (len(codes), len(unions[0]), len(unions[1])), found
+
+    def _family(
+        self,
+        measure: ComparedMeasure,
+        name: Callable[[int], str],
+        tables: Sequence[Floats],
+        most: int | None = None,
+    ) -> Family:
+        """`tables`: of each side a row for each sample, a column for each thing."""
+        samples = []
+        for case, table in zip(self.cases, tables, strict=True):
+            several = len(case.runs) > 1
+            shared = 0.0 if several or self._in_turn() else measure.between_runs
+            trials = {plan["trial"] for plan in case.plans}
+            chosen = not several and not trials.isdisjoint(case.runs[0][0].until_sure)
+            samples.append(Sample(table, shared, measure.rounding, chosen))
+        refusal = None
+        if measure.name == "cpu" and any(subject.one_machine for subject in self._sides):
+            refusal = SHARED_MACHINE
+        if self.pair.base.settings[LOAD] != self.pair.other.settings[LOAD]:
+            refusal = OTHER_LOAD
+        tested = welch(samples[0], samples[1], self._confidence)
+        return Family(self._number, measure, name, tested, self._confidence, refusal, most)
+
+    def _in_turn(self) -> bool:
+        """Return whether both were measured in one run.
+
+        Each repeat of both before the next of either: then what a run has by chance both have.
+        """
+        if self._sides[0].measured.directory != self._sides[1].measured.directory:
+            return False
+        turns: dict[int, list[int]] = {}
+        for plan in (*self.pair.base.plans, *self.pair.other.plans):
+            turns.setdefault(plan["repeat"], []).append(plan["trial"])
+        in_order = [turns[repeat] for repeat in sorted(turns)]
+        return all(max(turn) < min(following) for turn, following in pairwise(in_order))
+
+
+def _whole(result: Result, plan: PlanEntry) -> Entry:
+    steps = result.steps.get((plan["trial"], plan["network"]), {})
+    return with_times(plan, result.measured.phases_of(plan), steps)
+
+
+def _phases(case: Case) -> dict[int, Runs]:
+    """Return the phases of a case by number: the repeats of each run."""
+    runs: list[dict[int, list[Entry]]] = []
+    for result, plans in case.runs:
+        runs.append({})
+        for entry in (phase for plan in plans for phase in result.measured.phases_of(plan)):
+            runs[-1].setdefault(entry["phase"], []).append(entry)
+    numbers = sorted({number for phases in runs for number in phases})
+    return {number: [phases.get(number, []) for phases in runs] for number in numbers}
+
+
+def phase_name(runs: Runs) -> str:
+    """Return the name of a phase, of any of its entries."""
+    entry = next(entry for entries in runs for entry in entries)
+    return str(entry["phase_name"] or entry["phase"])
+
+
+def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
+    """Return a column for each thing; what the tester limited is not known."""
+    tables = []
+    for run in range(max(map(len, columns))):
+        table = np.full((max(len(runs[run]) for runs in columns), len(columns)), np.nan)
+        for i, runs in enumerate(columns):
+            for repeat, entry in enumerate(runs[run]):
+                value = None if entry.get("tester_limited") else measure.of(entry)
+                table[repeat, i] = np.nan if value is None else value
+        tables.append(table)
+    return sampled(tables)
+
+
+# --- flows ----------------------------------------------------------------------------------------
+
+
+def places_of(names: Sequence[str], others: Sequence[str]) -> Codes | None:
+    """Return which of the baseline's ports each of the other's is: by name.
+
+    Else by place, where there are as many; else None.
+    """
+    if set(names) == set(others):
+        known = {name: place for place, name in enumerate(names)}
+        return np.array([known[name] for name in others], dtype=np.int64)
+    return np.arange(len(others)) if len(names) == len(others) else None
+
+
+@dataclass(frozen=True)
+class _FlowRates:
+    """The flows of one repeat: their codes of phase, source and destination, ascending."""
+
+    codes: Codes
+    figures: tuple[Floats, Floats]  # rate in Mbit/s, loss in percent
+
+    def of(self, codes: Codes, which: int) -> Floats:
+        """Return the figures of these flows; NaN where the repeat has not this flow."""
+        place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return np.where(self.codes[place] == codes, self.figures[which][place], np.nan)
+
+
+def _repeats(result: Result, plans: Iterable[PlanEntry], names: Sequence[str]) -> list[_FlowRates]:
+    """Return the repeats of one run, with the baseline's numbers of ports.
+
+    Nothing is known of the phases that the tester limited.
+    """
+    places = places_of(names, result.measured.ports)
+    found = []
+    for plan in plans if places is not None else ():
+        flows = result.measured.records.flows(plan_key(plan))
+        if flows is None or places is None:
+            continue
+        phases, ports = flows.phase.astype(np.int64), len(places)
+        codes = (phases * ports + places[flows.src]) * ports + places[flows.dst]
+        order = np.argsort(codes, kind="stable")
+        limited = [p["phase"] for p in result.measured.phases_of(plan) if p["tester_limited"]]
+        valid = ~np.isin(flows.phase, limited)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = 100.0 * flows.lost / flows.offered
+        rate, loss = (np.where(valid, figure, np.nan)[order] for figure in (flows.mbps, loss))
+        found.append(_FlowRates(codes[order], (rate, loss)))
+    return found

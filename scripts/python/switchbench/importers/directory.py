@@ -1,24 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A results directory made of other programs' files.
+"""A results directory made of other programs' files (doc/how-to/compare.md, "Other programs").
 
 Their figures as a summary, and the files themselves, so that nothing of what they say is lost.
 """
 
 from __future__ import annotations
 
+import math
 import platform
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import repeat
 from pathlib import Path
 
 from .. import __version__
 from ..base.errors import ConfigurationError
+from ..base.source import read_regular
 from ..records.directory import SCHEMA, RunDirectory, replace_bytes
 from ..records.document.summary import NOTHING_LOCATED, ImportedEntry, SummaryDocument
-from . import kinds
+from .mpi import HPCC, IMB, NCCL, OSU
+from .pairs import IPERF3, PERFTEST
+from .reading import Kind, Read, Source
 
 ORIGINALS = "originals"
+KINDS: tuple[Kind, ...] = (HPCC, IMB, OSU, NCCL, PERFTEST, IPERF3)
+_MOST_BYTES = 64 << 20  # of a file: the largest real ones have a few MB
+# What people hand over by mistake, and what they should.
+_MISTAKES = (
+    (r"\A\s*\Z", "it is empty"),
+    (r"\AHPLinpack benchmark input file", "it is HPCC's input: take hpccoutf.txt"),
+    (r"\AConnecting to host|^\[ *ID\] Interval", "it is iperf3's text: run it with --json"),
+    (r"\A\s*\{\s*\"schema\": *\"switchbench",
+     "it is a result of Switchbench itself: `switchbench compare` takes its directory"),
+)  # fmt: skip
+
+
+def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
+    """Return a file's figures; ConfigurationError, one sentence, where there are none to be had."""
+    names = "{}, {}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
+    try:  # Windows puts a mark before it
+        text = (_content(path) if content is None else content).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is no text: {names} are read") from error
+    source = Source(path, text, ranks)
+    kind = next((kind for kind in KINDS if kind.knows(source.text)), None)
+    if kind is None:
+        mistaken = (said for pattern, said in _MISTAKES if re.search(pattern, text, re.MULTILINE))
+        raise source.refuse(next(mistaken, f"it is none of what is read: {names}"))
+    found = kind.read(source)
+    if not found.figures:
+        raise source.refuse(f"there are no results in it ({kind.title})")
+    for one in found.figures:  # JSON has no place for what is not finite
+        same = one.comparable
+        if not math.isfinite(one.value + (same["value"] if same else 0.0)) or (
+            same and one.value < 0
+        ):
+            raise source.refuse(
+                f"{one.name} of {one.benchmark} is {one.value:g}: it is damaged, or the test failed"
+            )
+    return found
 
 
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
@@ -26,16 +66,23 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
 
     Returns what their programs warn of.
     """
-    contents = [kinds.content_of(path) for path in files]
-    parts = [kinds.read(*each) for each in zip(files, repeat(ranks), contents)]
+    contents = [_content(path) for path in files]
+    parts = [read(path, ranks, content) for path, content in zip(files, contents, strict=True)]
     directory = RunDirectory(out)
     entries: list[ImportedEntry] = []
     for path, content, part in zip(files, contents, parts, strict=True):
-        file = _keep(path, content, out)
-        entries += [figure.entry(file) for figure in part.figures]
+        kept = _keep(path, content, out)
+        entries += [{**vars(figure), "file": kept} for figure in part.figures]  # type: ignore[typeddict-item]
     warnings = [sentence for part in parts for sentence in part.warnings]
     directory.write_summary(_summary(out, files, entries, warnings, command))
     return warnings
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path, _MOST_BYTES)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
 
 
 def _keep(path: Path, content: bytes, out: Path) -> str:

@@ -2,7 +2,7 @@
 """What `switchbench plan` says of a run.
 
 One table-like object, which `--json` writes as it is and the terminal prints
-(render/terminal/plan.py).
+(render/terminal.py).
 """
 
 from __future__ import annotations

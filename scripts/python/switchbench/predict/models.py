@@ -2,174 +2,204 @@
 """The models of contention by name.
 
 Each gives every flow's rate at layer 1, from the flows' paths and the rates that their sources
-intend.
-
-Flows that no model can tell apart are counted once. In a phase of an all-to-all most links at the
-hosts carry one flow each, and of such links only the capacity says anything: flows whose paths are
-the same but for links that they have to themselves, of the same capacity at the same place, and
-that would send as much, get the same rate.
+intend. A resource is one direction of a link; `routes.nothing` is one without a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
-from .constrained import constrained_bps
-
-_SEED = 1  # of the numbers that rows are compared by; which, makes no difference
-
-
-@dataclass(frozen=True)
-class Folded:
-    """The different flows of a phase; a row stands for `counts` of them."""
-
-    capacity_bps: Rates
-    """Of each resource of these paths, `nothing` the last; of what is a row's own, for all of the
-    row's flows together, so that each one's share is the link's."""
-    nothing: int
-    paths: Ranks
-    """By resources' numbers here."""
-    demand_bps: Rates
-    counts: Rates
-    row: Ranks
-    """Of each flow of the phase, the row that stands for it."""
-
-    def load(self, resources: Ranks, rows: Ranks | slice = slice(None)) -> Rates:
-        """Return how many flows cross each resource.
-
-        Some rows' resources, and which rows those are.
-        """
-        counts = np.broadcast_to(
-            self.counts[rows].reshape(-1, *(1,) * (resources.ndim - 1)), resources.shape
-        )
-        load: Rates = np.bincount(
-            resources.ravel(), counts.ravel(), minlength=self.capacity_bps.size
-        ).astype(np.float64)
-        return load
-
-
-@lru_cache(maxsize=4)
-def _salts(resources: int, places: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Numbers that rows are compared by: of each name of a resource, and of each place in a row."""
-    rng = np.random.default_rng(_SEED)
-    names = rng.integers(1 << 63, size=2 * resources, dtype=np.uint64)
-    return names, rng.integers(1 << 62, size=places, dtype=np.uint64) * 2 + 1
-
-
-def fold(routes: Routes, paths: Paths, demand_bps: Rates) -> Folded:
-    """Return each different flow once, by 64-bit keys.
-
-    That two of 4,096 flows with different paths have the same one has a chance of 10^-12.
-    """
-    size = routes.nothing + 1
-    columns = np.ascontiguousarray(paths.T, dtype=np.intp)
-    load = np.bincount(columns.ravel(), minlength=size)
-    names, places = _salts(size, len(columns) + 1)
-    salted = np.where(load == 1, names[size:].take(routes.kind), names[:size])
-    keys = demand_bps.astype(np.float64).view(np.uint64) * places[-1]
-    for resources, place in zip(columns, places[:-1], strict=True):
-        keys += salted.take(resources) * place
-    order = keys.argsort()
-    ordered = keys[order]
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    starts = np.concatenate(([0], starts, [len(order)]))
-    first, counts = order[starts[:-1]], np.diff(starts)
-    row = np.empty_like(order)
-    row[order] = np.arange(first.size).repeat(counts)
-    rows = columns[:, first]
-    own = load[rows] == 1
-    used = np.zeros(size, dtype=bool)
-    used[rows] = True
-    used[routes.nothing] = True  # the last of all, and so of these
-    here = np.flatnonzero(used)
-    number = np.empty(size, dtype=np.int64)
-    number[here] = np.arange(here.size)
-    capacity = routes.limit_bps.copy()
-    capacity[rows[own]] *= np.broadcast_to(counts, own.shape)[own]
-    return Folded(
-        capacity[here], here.size - 1, number[rows].T, demand_bps[first],
-        counts.astype(np.float64), row,
-    )  # fmt: skip
-
 
 _ROUNDS = 200
 _STILL = 1e-9
 _EQUAL = 1e-9  # what rounding may make of two rates that are one
 
 
-def arriving(flows: Folded, sent_bps: Rates) -> Rates:
-    """Return what arrives of each flow at layer 1; `sent_bps`: what each row's flows send.
+def _load(routes: Routes, paths: Paths) -> Rates:
+    """Return how many flows cross each resource."""
+    return np.bincount(paths.ravel(), minlength=routes.nothing + 1).astype(np.float64)
+
+
+def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
+    """Return what arrives of each flow at layer 1.
 
     Each resource passes the same share of all that enters it. What enters depends on what was
     passed before; in a tree the shares are found after as many rounds as the longest path has
     links, and with a ring of full links they converge.
     """
-    capacity = flows.capacity_bps
+    capacity = routes.limit_bps
     passed = np.ones(capacity.size)
-    sent = flows.counts * sent_bps
     for _ in range(_ROUNDS):
         entering = np.zeros(capacity.size)
-        rate = sent
-        for resources in flows.paths.T:
+        rate = sent_bps
+        for resources in paths.T:
             entering += np.bincount(resources, rate, minlength=capacity.size)
             rate = rate * passed[resources]
         new = np.minimum(1.0, capacity / np.maximum(entering, 1.0))
-        new[flows.nothing] = 1.0
         still = bool(np.abs(new - passed).max() <= _STILL)
         passed = new
         if still:
             break
-    arrived: Rates = sent_bps * passed[flows.paths].prod(axis=1)
-    return arrived[flows.row]
+    arrived: Rates = sent_bps * passed[paths].prod(axis=1)
+    return arrived
 
 
-def max_min_bps(flows: Folded) -> Rates:
-    """Return the rate of each flow at layer 1, one for each flow that the rows stand for."""
-    left = flows.capacity_bps.copy()
-    rates = np.zeros(len(flows.paths))
-    going = np.arange(len(flows.paths))
+def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
+    """Return the rate of each flow by max-min fairness.
+
+    All rates grow alike; a flow stops where a resource of its path is full, or at its demand.
+    """
+    left = routes.limit_bps.copy()
+    rates = np.zeros(len(paths))
+    going = np.arange(len(paths))
     while going.size:
-        there, wanted = flows.paths[going], flows.demand_bps[going]
-        load = flows.load(there, going)
+        there, wanted = paths[going], demand_bps[going]
         share = np.full(left.size, np.inf)
+        load = _load(routes, there)
         np.divide(left, load, out=share, where=load > 0)
-        share[flows.nothing] = np.inf
         level = min(share.min(), wanted.min())
         stopped = (share[there] <= level * (1 + _EQUAL)).any(axis=1)
         stopped |= wanted <= level * (1 + _EQUAL)
         rates[going[stopped]] = level
-        taken = flows.load(there[stopped], going[stopped])
-        left = np.maximum(left - taken * level, 0.0)
-        left[flows.nothing] = np.inf
+        left = np.maximum(left - _load(routes, there[stopped]) * level, 0.0)
         going = going[~stopped]
-    return rates[flows.row]
+    return rates
 
 
-def proportional_bps(flows: Folded) -> Rates:
+def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
     """Return the rate of each flow through drop-tail queues.
 
     A source that has always something to send sends what its port carries.
     """
-    there = flows.paths != flows.nothing
-    first = flows.paths[np.arange(len(flows.paths)), there.argmax(axis=1)]
-    load = flows.load(first)
-    return arriving(flows, np.minimum(flows.demand_bps, flows.capacity_bps[first] / load[first]))
+    first = paths[np.arange(len(paths)), (paths != routes.nothing).argmax(axis=1)]
+    own = routes.limit_bps[first] / _load(routes, first)[first]
+    return arriving(routes, paths, np.minimum(demand_bps, own))
 
 
-Model = Callable[[Routes, Paths, Rates, Folded], Rates]
+def constrained_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
+    """Return the rate of each flow by Algorithm 1 of Zhu, Lastovetsky, Ali and Riesen 2012.
+
+    Equation and line numbers are the paper's. Its vectors of three resources (rack, sender's NIC,
+    receiver's NIC) become the whole path of a flow: the same for two racks, and any tree or routed
+    network else. What crosses a resource is the flow's with-flow set S (1), and what crosses the
+    other direction of the same link its contra-flow set (3). The paper prints lines 23 and 24, and
+    the sets E' and E'' of its function, with the roles of calculated and not yet calculated flows
+    changed in places; here they are as its text says: E' are calculated, E'' are not. As published,
+    a flow's rate comes from its most congested resources alone; so the sum over another one can
+    come out above what that can carry.
+    """
+    return np.minimum(_Constrained(routes, paths).rates(), demand_bps)
+
+
+_Key = tuple[float, float, float, int]
+
+
+@dataclass
+class _Flow:
+    """A logical link e: its number, the resources of its path, and their other directions.
+
+    The latter in the order of (3): inside of the network, the sender's, the receiver's. One is
+    dropped when it turns out not to hold the flow back.
+    """
+
+    number: int
+    along: list[int]
+    against: list[int]
+
+
+@dataclass
+class _Constrained:
+    routes: Routes
+    paths: Paths
+    crossing: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    bps: dict[int, float] = field(default_factory=dict)  # of the flows that are calculated
+
+    def rates(self) -> Rates:
+        """Calculate the flows of the greatest key together until none is left."""
+        routes, flows = self.routes, []
+        both = zip(self.paths, routes.opposite(self.paths), strict=True)
+        for number, (path, back) in enumerate(both):
+            along, other = ([int(r) for r in way if r != routes.nothing] for way in (path, back))
+            flows.append(_Flow(number, along, [*other[1:-1], *other[:1], *other[1:][-1:]]))
+            for resource in along:
+                self.crossing[resource].append(number)
+        queue = [self._key(flow) for flow in flows]
+        heapq.heapify(queue)
+        while queue:
+            found = {number: self._rate(flows[number]) for number in _most_congested(queue)}
+            for number, bps in found.items():
+                if bps is None:
+                    heapq.heappush(queue, self._key(flows[number]))
+                else:
+                    self.bps[number] = bps
+        return np.array([self.bps[number] for number in range(len(flows))])
+
+    def _time(self, resource: int) -> float:
+        """Return the time that a bit of each flow over a resource needs."""
+        return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
+
+    def _congestion(self, resources: list[int]) -> float:
+        """Return k of (2) and (4): the time where most share."""
+        return max(map(self._time, resources), default=0.0)
+
+    def _full(self, resources: list[int]) -> list[int]:
+        k = self._congestion(resources)
+        return [r for r in resources if _same(self._time(r), k)]
+
+    def _key(self, flow: _Flow) -> _Key:
+        """(7), greatest first as heapq has it; the flow's number makes it unique."""
+        k, contra = self._congestion(flow.along), self._congestion(flow.against)
+        return (-max(k, contra), -k, -contra, flow.number)
+
+    def _rate(self, flow: _Flow) -> float | None:
+        """Lines 6 to 20; None when the flow has to be looked at again without a resource."""
+        if self._congestion(flow.along) >= self._congestion(flow.against) * (1 - _EQUAL):
+            return min(self._share(r, flow) for r in self._full(flow.along))
+        rate = None
+        # Lines 12 to 20: of contra-flow resources as congested the last one counts, as line 17 is
+        # printed.
+        for resource in self._full(flow.against):
+            known = [self.bps[f] for f in self.crossing[resource] if f in self.bps]
+            if _same(sum(known), float(self.routes.capacity_bps[resource])):
+                rate = max(known)
+            else:
+                flow.against.remove(resource)
+        return rate
+
+    def _share(self, resource: int, flow: _Flow) -> float:
+        """`inverseBandwidth`, lines 26 to 32, as a bandwidth."""
+        flows = self.crossing[resource]
+        capacity = float(self.routes.capacity_bps[resource])
+        left = capacity - sum(self.bps[f] for f in flows if f in self.bps)
+        waiting = sum(f not in self.bps for f in flows)
+        alone = min(float(self.routes.capacity_bps[r]) for r in flow.along)
+        return min(alone, left / waiting if left > capacity * _EQUAL else capacity / len(flows))
+
+
+def _same(a: float, b: float) -> bool:
+    return abs(a - b) <= _EQUAL * max(abs(a), abs(b))
+
+
+def _most_congested(queue: list[_Key]) -> Iterator[int]:
+    """Take the flows with the greatest key from the queue."""
+    first = heapq.heappop(queue)
+    yield first[-1]
+    while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):
+        yield heapq.heappop(queue)[-1]
+
+
+Model = Callable[[Routes, Paths, Rates], Rates]
 # In the order of print; demands are at layer 1, as offered.
 MODELS: dict[str, Model] = {
-    "max-min": lambda routes, paths, demand_bps, folded: max_min_bps(folded),
-    "proportional": lambda routes, paths, demand_bps, folded: proportional_bps(folded),
-    "constrained": lambda routes, paths, demand_bps, folded: np.minimum(
-        constrained_bps(routes, paths), demand_bps
-    ),
+    "max-min": max_min_bps,
+    "proportional": proportional_bps,
+    "constrained": constrained_bps,
 }
 SLOW = ("constrained",)  # costs a step in Python for each flow
 
@@ -179,5 +209,4 @@ def rates(
 ) -> dict[str, Rates]:
     """Return each model's rates of flows; `ranks`: a row of source and destination a flow."""
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    folded = fold(routes, paths, demand_bps)
-    return {name: MODELS[name](routes, paths, demand_bps, folded) for name in models}
+    return {name: MODELS[name](routes, paths, demand_bps) for name in models}

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rates that models predict for a run: its flows, its network, and what each model says."""
+"""The rates that models predict for a run, beside those that its receivers saw."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -16,6 +19,10 @@ from ..base.errors import ConfigurationError
 from ..base.model import Part, Run, Trial
 from ..base.programs import find_engine
 from ..plan.engine import plan_phases
+from ..records.directory import SUMMARY, load_summary
+from ..records.document.schema import checked
+from ..records.rows import by_network
+from ..records.store import Tables
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes
 from ..topology.fabric.routes import Ranks, Rates
@@ -23,14 +30,14 @@ from ..topology.file_form import TopologyError
 from ..topology.graph import from_topology
 from .models import MODELS, SLOW, rates
 
+CLOSE = 0.10  # the margin of Zhu et al. 2012: an error of at most 10 %
+MOST_SLOW_FLOWS = 200_000  # models that go through flows one by one are left out of plans with more
+
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
 """A trial's point, the network, the phase."""
 Recorded = Mapping[str, Mapping[int, Ranks]]
 """By network and phase a row for each flow: its source and destination in the network's part."""
-
-MOST_SLOW_FLOWS = 200_000
-"""Models that go through flows one by one are left out of plans with more."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +46,9 @@ class PhasePrediction:
 
     part: Part
     phase: int
-    ranks: Ranks
-    """A row a flow: its source and destination in the part."""
-    demand_bps: Rates
-    """What each flow was to send."""
-    rates: dict[str, Rates]
-    """By model, at layer 1."""
+    ranks: Ranks  # a row a flow: its source and destination in the part
+    demand_bps: Rates  # what each flow was to send
+    rates: dict[str, Rates]  # by model, at layer 1
 
     def pairs(self) -> list[Pair]:
         """Return the flows by their ports' names."""
@@ -59,10 +63,9 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
             "a site of real hosts says nothing of its switches: give --topology FILE "
             "(doc/reference/topology.md)"
         )
+    overrides = run.site.lab_overrides if topology is None else {}
     try:
-        if topology is not None:
-            return from_topology(topologies.load(topology))
-        return from_topology(topologies.load(str(run.site.lab), run.site.lab_overrides))
+        return from_topology(topologies.load(topology or str(run.site.lab), overrides))
     except TopologyError as error:
         raise ConfigurationError(str(error)) from None
 
@@ -73,38 +76,6 @@ def points(run: Run) -> list[Trial]:
     for trial in run.trials:
         found.setdefault(trial.point, trial)
     return list(found.values())
-
-
-def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
-    """Return a trial's flows as records have them, by their ports' names.
-
-    So that the engine is not asked for its plan again; None where they are not all of the trial's.
-
-    A run that was cut short has not recorded all flows, and a part of a phase's flows is another
-    phase. The connectivity check is no phase.
-    """
-    found: dict[str, dict[int, Ranks]] = {}
-    for part in trial.parts:
-        rank = {port.name: number for number, port in enumerate(part.ranks)}
-        found[part.network] = {
-            phase: np.array(
-                sorted((rank[a], rank[b]) for a, b in some if a in rank and b in rank),
-                dtype=np.int64,
-            ).reshape(-1, 2)
-            for (point, network, phase), some in sorted(pairs.items())
-            if (point, network) == (trial.point, part.network) and phase >= 0
-        }
-    count = sum(len(ranks) for phases in found.values() for ranks in phases.values())
-    if count == trial.flows:
-        return found
-    try:
-        find_engine()
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"the records have {count:,} of the {trial.flows:,} flows of trial {trial.id}, and "
-            f"only the engine knows the others: {error}"
-        ) from None
-    return None
 
 
 class Predictor:
@@ -140,29 +111,18 @@ class Predictor:
     def _places(self, part: Part) -> Ranks:
         """Return where in the fabric each rank is; refused where the two don't fit together."""
         hosts = [port.host for port in part.ranks]
-        unknown = [host for host in hosts if host not in self._rank]
-        if unknown:
+        if unknown := [host for host in hosts if host not in self._rank]:
             known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
             raise ConfigurationError(
                 f"topology {self.fabric.name} has no host {unknown[0]}, which network "
                 f"{part.network} has; it has {known}: "
                 "give --topology the file of the network that the configuration is for"
             )
-        twice = [host for host, ports in Counter(hosts).items() if ports > 1]
-        if twice:
+        if twice := [host for host, ports in Counter(hosts).items() if ports > 1]:
             raise ConfigurationError(
                 f"{twice[0]} has several ports in network {part.network}; a topology knows one"
             )
         return np.array([self._rank[host] for host in hosts], dtype=np.int64)
-
-
-def _payload_share(trial: Trial) -> float:
-    """Return payload by layer-1 bits of large messages: full frames of MTU 1500, or packets."""
-    if not transports.of(trial.transport).rdma:
-        payload = measures.TCP_SEGMENT_PAYLOAD
-        return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
-    shape = measures.packet_shape(trial.options, {}, None)
-    return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
@@ -189,3 +149,167 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     shared = np.bincount(sources, minlength=len(lines))
     demand: Rates = (np.minimum(offered, lines) / np.maximum(shared, 1))[sources]
     return demand
+
+
+def _payload_share(trial: Trial) -> float:
+    """Return payload by layer-1 bits of large messages: full frames of MTU 1500, or packets."""
+    if not transports.of(trial.transport).rdma:
+        payload = measures.TCP_SEGMENT_PAYLOAD
+        return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
+    shape = measures.packet_shape(trial.options, {}, None)
+    return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
+
+
+# --- beside what was measured ---------------------------------------------------------------------
+
+
+def share_close(errors: Rates) -> float:
+    """Return the share of errors within the margin."""
+    return float(np.mean(np.abs(errors) <= CLOSE))
+
+
+@dataclass
+class Seen:
+    """Layer-1 rates of a run's flows."""
+
+    repeats: dict[Place, dict[Pair, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    """What destinations saw, repeat by repeat."""
+    pairs: dict[Place, set[Pair]] = field(default_factory=lambda: defaultdict(set))
+    """All flows that there are records of."""
+
+    @cached_property
+    def delivered(self) -> dict[Place, dict[Pair, float]]:
+        """Return the median over repeats of what destinations saw."""
+        return {
+            place: {pair: median(seen) for pair, seen in flows.items()}
+            for place, flows in self.repeats.items()
+        }
+
+
+@dataclass(frozen=True)
+class PredictedTrial:
+    """The flows of one setting, of all its networks and phases: predicted and measured."""
+
+    trial: Trial
+    phases: int
+    rates: dict[str, Rates]  # by model, at layer 1
+    measured: Rates  # what destinations saw, NaN of a flow without a record
+
+    @property
+    def known(self) -> int:
+        """Return the number of flows that were measured."""
+        return int(np.count_nonzero(~np.isnan(self.measured)))
+
+    def errors(self, model: str) -> Rates:
+        """Return the errors of the time that a model predicts, of the flows that were measured.
+
+        (predicted - measured) / measured; by rates, measured / predicted - 1.
+        """
+        known = ~np.isnan(self.measured)  # of 0, the time was predicted as nothing of what it took
+        errors: Rates = self.measured[known] / self.rates[model][known] - 1.0
+        return errors
+
+    def best_first(self) -> list[str]:
+        """Return the models, the one with most flows within the margin first."""
+        if not self.known:
+            return list(self.rates)
+        errors = {model: self.errors(model) for model in self.rates}
+        return sorted(errors, key=lambda m: (-share_close(errors[m]), np.abs(errors[m]).mean()))
+
+
+def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
+    """Return what is predicted of a trial, beside what was seen of it where it is of streams."""
+    recorded = None if seen is None else recorded_flows(trial, seen.pairs)
+    found: dict[str, list[Rates]] = defaultdict(list)
+    measured = [np.empty(0)]
+    for one in predictor.predict(trial, recorded):
+        for model, bps in one.rates.items():
+            found[model].append(bps)
+        flows = None
+        if seen is not None and trial.traffic == "stream":
+            flows = seen.delivered.get((trial.point, one.part.network, one.phase))
+        measured.append(
+            np.full(len(one.ranks), np.nan)
+            if flows is None  # names of flows take longer than a model
+            else np.array([flows.get(pair, np.nan) for pair in one.pairs()])
+        )
+    together = {model: np.concatenate(parts) for model, parts in found.items()}
+    return PredictedTrial(trial, len(measured) - 1, together, np.concatenate(measured))
+
+
+def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
+    """Return a trial's flows as records have them, so that the engine is not asked for its plan.
+
+    None where they are not all of the trial's: a run that was cut short has not recorded all flows,
+    and a part of a phase's flows is another phase. The connectivity check is no phase.
+    """
+    found: dict[str, dict[int, Ranks]] = {}
+    for part in trial.parts:
+        rank = {port.name: number for number, port in enumerate(part.ranks)}
+        found[part.network] = {
+            phase: np.array(
+                sorted((rank[a], rank[b]) for a, b in some if a in rank and b in rank),
+                dtype=np.int64,
+            ).reshape(-1, 2)
+            for (point, network, phase), some in sorted(pairs.items())
+            if (point, network) == (trial.point, part.network) and phase >= 0
+        }
+    count = sum(len(ranks) for phases in found.values() for ranks in phases.values())
+    if count == trial.flows:
+        return found
+    try:
+        find_engine()
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the records have {count:,} of the {trial.flows:,} flows of trial {trial.id}, and "
+            f"only the engine knows the others: {error}"
+        ) from None
+    return None
+
+
+def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
+    """Return the trials of a run that were measured, by trial and repeat.
+
+    ConfigurationError where none was, or any of the summary is damaged.
+    """
+    summary = checked(load_summary(directory), directory / SUMMARY)
+    measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
+    if not measured:
+        raise ConfigurationError(
+            f"{directory / SUMMARY} says of no trial that it was measured: `switchbench table "
+            f"{directory} --again` rebuilds it from the records, if there are any"
+        )
+    return {
+        (trial.id, trial.repeat): trial
+        for trial in run.trials
+        if (trial.id, trial.repeat) in measured
+    }
+
+
+def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
+    """Return what the destination of each flow counted; `trials`: by their numbers there."""
+    seen = Seen()
+    tables = Tables(directory, ("flows",))
+    opened = {
+        (event["port"], event["transport"]): event
+        for event in tables.events()
+        if event["type"] == "port-open"
+    }
+    for phase in tables.phases():
+        number, repeat, place = phase.moment
+        trial = trials.get((number, repeat))
+        if trial is None:
+            continue
+        for network, records in by_network(phase).items():
+            flows, at = records.flows(), (trial.point, network, place)
+            seen.pairs[at].update(flows.pairs)
+            if transports.of(trial.transport).rdma:
+                shapes = measures.packets_of(trial.options, opened, trial.transport, flows)
+                flows = replace(flows, packets=shapes)
+            found = measures.delivered_line_bps(flows).tolist()
+            for pair, rate in zip(flows.pairs, found, strict=True):
+                if not np.isnan(rate):
+                    seen.repeats[at][pair].append(rate)
+    return seen

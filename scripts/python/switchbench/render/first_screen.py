@@ -9,18 +9,22 @@ Phases that the tester limited say nothing of the network, and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
+from ..analysis import measures as m
 from ..analysis.judge import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
 from ..base.transports import Way
-from ..records.document.summary import SummaryDocument
-from ..records.document.trials import PhaseEntry, TimesEntry
-from .findings import ERROR, INFO, counts, findings, ppm
+from ..plan.chosen import port_of_interface
+from ..records.document.summary import SEVERITIES, Severity, SummaryDocument
+from ..records.document.trials import PhaseEntry, TesterLimitEntry, TimesEntry
+from ..search.suites import SUITES
+from ..search.suites.declaration import Suite
 
 NOTHING_JUDGED = 4  # the exit status
 
@@ -316,3 +320,225 @@ def ports_at_load(summary: SummaryDocument) -> AtLoad | None:
         return None
     every, typical = (sum(all(one[i] for one in some) for some in shares.values()) for i in (0, 1))
     return AtLoad(every, typical, len(shares))
+
+
+# --- findings, counts of one kind together --------------------------------------------------------
+
+
+ERROR: Severity = "error"
+WARNING: Severity = "warning"
+INFO: Severity = "info"
+
+
+@dataclass(frozen=True)
+class Said:
+    """One finding for people; `parts`: what it is made of, a sentence each, the worst first."""
+
+    severity: Severity
+    text: str
+    parts: tuple[str, ...] = ()
+
+
+def findings(summary: SummaryDocument) -> list[Said]:
+    """Return all of them, errors first."""
+    found = [Said(ERROR, sentence) for sentence in summary["errors"]]
+    found += [Said(one["severity"], one["sentence"]) for one in summary["findings"]]
+    found += [Said(WARNING, sentence) for sentence in summary["location"]["problems"]]
+    found += [Said(WARNING, sentence) for sentence in summary["warnings"]]
+    found += [Said(WARNING, f"not measured: {sentence}") for sentence in summary["not_measured"]]
+    found += _tester_limited(summary["trials"])
+    return sorted(_together(found), key=lambda one: SEVERITIES.index(one.severity))
+
+
+def _together(found: Sequence[Said]) -> Iterator[Said]:
+    """Yield one finding for sentences on one port that differ in numbers alone.
+
+    Are one finding.
+    """
+    alike: dict[tuple[Severity, str, str], list[Said]] = {}
+    for one in found:
+        name, _, rest = one.text.partition(": ")
+        words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)  # 1 frame, 2 frames
+        alike.setdefault((one.severity, name, words), []).append(one)
+    for some in alike.values():
+        if len(some) == 1:
+            yield some[0]
+        else:
+            text = f"{some[0].text} (and {len(some) - 1:,} more of this kind)"
+            yield Said(some[0].severity, text, tuple(one.text for one in some))
+
+
+def counts(found: Sequence[Said]) -> str:
+    """`1 error, 2 warnings`."""
+    words = []
+    for severity in SEVERITIES:
+        number = sum(one.severity == severity for one in found)
+        if number:
+            words.append(f"{number} info" if severity == INFO else format.of(number, severity))
+    return ", ".join(words)
+
+
+def ppm(count: float, of: float) -> str:
+    """Return a share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
+    share = 1e6 * count / of
+    return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
+
+
+def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
+    """Yield the finding on tester-limited phases, and a sentence for each port."""
+    limits: dict[str, list[TesterLimitEntry]] = {}
+    for entry in trials:
+        for limit in entry["tester_limited"]:
+            limits.setdefault(limit["port"], []).append(limit)
+    if not limits:
+        return
+    phases = sum(bool(entry["tester_limited"]) for entry in trials)
+    every = [limit for some in limits.values() for limit in some]
+    text = f"tester-limited: {phases} of {format.of(len(trials), 'phase')}: {_limit_words(every)}"
+    parts = [
+        f"{port}: {_limit_words(some)}, in {format.of(len(some), 'phase')}"
+        for port, some in sorted(limits.items())
+    ]
+    yield Said(INFO, text, tuple(parts))
+
+
+def _limit_words(limits: Sequence[TesterLimitEntry]) -> str:
+    """Return the worst of each kind of limit."""
+    words = []
+    if short := m.greatest(limit["shortfall_percent"] for limit in limits):
+        words.append(f"offered load up to {short:.1f} % below intended")
+    if drops := sum(limit["dropped_frames"] or 0 for limit in limits):
+        words.append(f"{format.of(drops, 'frame')} dropped in the host")
+    if late := m.greatest(limit.get("start_delay_ms") for limit in limits):
+        words.append(f"start up to {late:.1f} ms late")
+    if off := m.greatest(limit.get("window_error_percent") for limit in limits):
+        words.append(f"window up to {off:.1f} % off its length")
+    if (idle := m.least(limit.get("cpu_idle_percent") for limit in limits)) is not None:
+        words.append(f"the lab's CPUs idle {idle:.1f} % of the time")
+    return ", ".join(words)
+
+
+# --- what a suite's document asks to be said beside its tables ------------------------------------
+
+
+Summary = Mapping[str, Any]
+SENTENCES = ("Set-up", "Performance", "Parameters", "Deviations")
+"""What the sentences begin with, or are listed below."""
+
+_SHOWN = 2  # searches whose loads fit a headline
+
+Note = tuple[str, list[str], str]  # title, sentences, style
+
+
+def suite_notes(summary: Summary) -> Iterator[Note]:
+    """Yield lists of sentences for terminal and report; none where no document's suite was run."""
+    suite = suite_of(summary)
+    if suite is None:
+        return
+    yield "Statements", list(statements(summary, suite)), ""
+    excluded = list(_outcomes(summary, lambda entry: entry["complete"] and not has_values(entry)))
+    if excluded:
+        yield "Excluded", excluded, ""
+    gaps = list(_outcomes(summary, lambda entry: not entry["complete"]))
+    if gaps:
+        yield "Not measured as the document asks", gaps, "yellow"
+
+
+def headline(summary: Summary) -> str | None:
+    """Return what a suite came to, in a few words; None where none was run."""
+    suite = suite_of(summary)
+    if suite is None or suite.is_free:
+        searches = summary.get("searches") or []
+        found = [entry for entry in searches if entry["regular"]]
+        if len(found) < len(searches) or len(found) > _SHOWN:
+            return f"{len(found)} of {format.of(len(searches), 'goal')} reached"
+        return (
+            ", ".join(
+                f"{entry['goal'].upper()} {format.digits(entry['relevant_lower_bound'])} "
+                f"{entry['load_unit']}"
+                for entry in found
+            )
+            or None
+        )
+    complete: dict[str, bool] = {}
+    for entry in summary["suite"]["subtests"]:
+        complete[entry["subtest"]] = complete.get(entry["subtest"], True) and entry["complete"]
+    return (
+        f"{suite.document}: {sum(complete.values())} of {format.of(len(complete), 'test')} complete"
+    )
+
+
+def has_values(entry: Mapping[str, Any]) -> bool:
+    """Return whether any row of a subtest's entry has a value."""
+    return any(value is not None for row in entry["rows"] for value in row.values())
+
+
+def suite_of(summary: Summary) -> Suite | None:
+    """Return the document's suite of a run."""
+    return SUITES.get((summary.get("suite") or {}).get("name", ""))
+
+
+def statements(summary: Summary, suite: Suite) -> Iterator[str]:
+    """Yield what a reporting section asks for in words."""
+    found = summary["suite"]
+    ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
+    # Ports that listen have no flow, and so no entry.
+    count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
+    carriers = ", ".join(sorted({entry["transport"] for entry in found["subtests"]}))
+    known = any(port.get("switch_port") for port in summary["ports"])
+    places = "in section Ports" if known else "not known, as no wiring is given"
+    yield (
+        f"Set-up: {format.of(count, 'port')}, {found['media']} over {carriers}, "
+        f"{' and '.join(found['traffic_classes']) or 'no DSCP or CoS'}, at a constant interval. "
+        f"Where ports are on the device is {places}."
+    )
+    if said := performance(summary):
+        yield said
+    if left_out := not_run(summary, suite):
+        yield f"Not run: {', '.join(left_out)}."
+    asked = summary["suite"]["parameters"]
+    yield (
+        "Parameters: "
+        + ", ".join(f"{key} {asked[key]:g}" for key in suite.uses if key in asked)
+        + "."
+    )
+
+
+def not_run(summary: Summary, suite: Suite) -> list[str]:
+    """Return the subtests that this run left out."""
+    ran = {entry["subtest"] for entry in summary["suite"]["subtests"]}
+    return [subtest.name for subtest in suite.subtests if subtest.name not in ran]
+
+
+def performance(summary: Summary) -> str:
+    """Return the throughput at the lowest size, as RFC 2544, 26.1, wants it.
+
+    Empty: none was found.
+    """
+    rates = [
+        (entry["size"], entry["transport"], row)
+        for entry in (summary.get("suite") or {}).get("subtests", [])
+        if entry["subtest"] == "throughput"
+        for row in entry["rows"]
+        if row.get("throughput") is not None
+    ]
+    if not rates:
+        return ""
+    size, carrier, row = min(rates, key=lambda rate: rate[0])
+    return (
+        f"Performance: {format.count(round(row['throughput']))} frames/s per port with frames "
+        f"of {size} bytes, of {format.count(round(row['theoretical_max']))} that the medium "
+        f"carries ({row['throughput_percent']:.2f} %), Ethernet over {carrier}."
+    )
+
+
+def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
+    """Yield how these ended: a sentence for all sizes that ended alike."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for entry in summary["suite"]["subtests"]:
+        if is_meant(entry):
+            what = " ".join(filter(None, (entry["subtest"], entry["variant"])))
+            sizes = alike.setdefault((what, entry["outcome"]), [])
+            sizes.append(format.size(entry))
+    for (what, outcome), sizes in alike.items():
+        yield f"{what}, {', '.join(dict.fromkeys(sizes))}: {outcome}"

@@ -6,30 +6,62 @@ Which sections it has and what is in each; frame.py is what is around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import base64
+import gzip
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from ... import __version__
 from ...analysis.data import Measured
+from ...base import format
+from ...base.errors import ConfigurationError, RunError
+from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
+from ...records.document.schema import definition
 from ...records.document.summary import RunEntry, SummaryDocument
-from .. import tables
-from ..first_screen import named
-from ..tables import sections as s
-from . import overview
-from .figure import Figure
-from .figures import KINDS
-from .frame import Details, PageWords, Part, Section, TablePart, meanings, render
+from ...records.document.trials import PlanEntry
+from ...search.suites.declaration import Suite
+from .. import first_screen, tables
+from ..first_screen import (
+    ERROR,
+    INFO,
+    WARNING,
+    findings,
+    headline,
+    named,
+    not_run,
+    performance,
+    suite_notes,
+    suite_of,
+)
+from ..printer import Table
+from ..tables import Place as s
+from . import rates, times
+from .chart import Figure
 
 # In their order: those of figures are between the page's own.
-_SECTIONS = tuple(value for name, value in vars(s).items() if name.isupper())
+_SECTIONS = tuple(s)
 # The first screen does not fold; these are open at first.
 _OPEN = (s.VERDICT, s.FINDINGS, s.RESULTS)
 _FOREMOST = ("heat-map", "phases", "nodes", "pairs")  # figures for the first screen, the best first
 _FOREMOST_PX = 520
+# In the order of sections.
+KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
+    times.suites, rates.nodes, rates.pairs, rates.plans, rates.maps, rates.course, times.messages,
+    times.scatter, times.steps, times.percentiles, rates.losses, times.predictions,
+)  # fmt: skip
 # What a summary of another version, or a damaged one, may make of code that reads it.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -113,18 +145,18 @@ class _Page:
     def _words(self, figure: Figure | None) -> None:
         """Add the sections' own words, those above figures and tables."""
         makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
-            (s.GLANCE, lambda summary: [overview.glance(summary, figure)]),
-            (s.VERDICT, overview.verdict),
-            (s.SET_UP, overview.set_up),
-            (s.FINDINGS, overview.found),
-            (s.SUITE, overview.suite),
-            (s.NOT_MEASURED, overview.not_measured),
+            (s.GLANCE, lambda summary: [glance(summary, figure)]),
+            (s.VERDICT, verdict),
+            (s.SET_UP, set_up),
+            (s.FINDINGS, found),
+            (s.SUITE, suite),
+            (s.NOT_MEASURED, not_measured),
         )
         for title, maker in makers:
             self.sections[title].add(*(self._try(partial(maker, self._summary), title) or ()))
         if figure is not None and not self.sections[s.GLANCE].parts:
             self.sections[figure.section].add(figure)
-        notes = overview.sentences("Not drawn", self.measured.notes, "warn")
+        notes = sentences("Not drawn", self.measured.notes, "warn")
         self.sections[s.NOT_MEASURED].add(notes)
         self.sections[s.CONFIGURATION].add(_configuration(self.measured.directory))
 
@@ -135,7 +167,7 @@ class _Page:
         """
         titles: dict[str, int] = {}
         for kind in KINDS:
-            words = f"a figure of {getattr(kind, 'name', kind.__module__.rpartition('.')[2])}"
+            words = f"a figure of {kind.__name__}"
             made = kind(self.measured)
             while (drawn := self._try(partial(next, made, None), words)) is not None:
                 number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
@@ -177,3 +209,567 @@ def _footer(run: RunEntry) -> str:
         f"Measured with Switchbench {version}, reported with {__version__}. "
         "How to cite it: CITATION.cff. Figures are drawn by Plotly, which is in this file."
     )
+
+
+# --- a page: sections of parts --------------------------------------------------------------------
+
+
+_ROW_PX, _MOST_ROWS_PX = 29, 544  # as page.css has them
+_UNFILTERED_ROWS = 5  # as table.js has it
+_FIRST_SENTENCES, _MOST_SENTENCES = 8, 200
+
+
+# --- parts of a section; each has a macro of its name in page.html -------------------------------
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph."""
+
+    text: str
+    kind: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A list."""
+
+    title: str
+    every: Sequence[str]
+    mark: str = ""  # bad, warn
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """Those that are seen at first."""
+        return self.every[:_FIRST_SENTENCES]
+
+    @property
+    def rest(self) -> Sequence[str]:
+        """Those that are folded."""
+        return self.every[_FIRST_SENTENCES:_MOST_SENTENCES]
+
+    @property
+    def more(self) -> str:
+        """How many are not even folded."""
+        left = len(self.every) - _MOST_SENTENCES
+        return f"and {left:,} more in summary.json" if left > 0 else ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what each of them is."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Details:
+    """A long text, folded."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the first screen; `mood`: good, warn or bad."""
+
+    label: str
+    value: str
+    text: str
+    about: str = ""
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The first screen: the verdict, tiles, and one figure."""
+
+    word: str
+    text: str
+    tiles: Sequence[Tile]
+    verdict: str = ""  # PASS, FAIL, INCONCLUSIVE
+    sign: str = ""
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table."""
+
+    table: Table
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the table has."""
+        return getattr(self.table, name)
+
+    @property
+    def drawn(self) -> bool:
+        """Else all rows are alike, and what they share is said."""
+        return len(self.table.columns) > 1
+
+    @property
+    def words(self) -> str:
+        """What stands above it."""
+        return " ".join(filter(None, (self.table.about, self.table.shared)))
+
+    @property
+    def room(self) -> int:
+        """Pixels that it takes when it is drawn, so that nothing moves then."""
+        filters = 35 if self.table.rows > _UNFILTERED_ROWS else 0
+        return 46 + min(52 + filters + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
+
+
+Part = Words | Sentences | Facts | Details | Glance | TablePart | Figure
+
+
+@dataclass
+class Section:
+    """One part of the page: words, figures and tables below a heading."""
+
+    title: str
+    parts: list[Part] = field(default_factory=list)
+    folds: bool = True
+    open: bool = True
+
+    def add(self, *parts: Part | None) -> None:
+        """Add what there is."""
+        self.parts += [part for part in parts if part is not None]
+
+    @property
+    def name(self) -> str:
+        """Its anchor."""
+        return "section-" + self.title.lower().replace(" ", "-")
+
+    @property
+    def anchors(self) -> list[tuple[str, str]]:
+        """Name and title of each figure and table, for the list of contents."""
+        return [
+            (f"table-{part.name}" if isinstance(part, TablePart) else part.name, part.title)
+            for part in self.parts
+            if isinstance(part, Figure) or (isinstance(part, TablePart) and part.drawn)
+        ]
+
+    @property
+    def contents(self) -> str:
+        """What is in it, beside its heading."""
+        figures = sum(isinstance(part, Figure) for part in self.parts)
+        tables = sum(isinstance(part, TablePart) for part in self.parts)
+        counts = ((figures, "figure"), (tables, "table"))
+        return ", ".join(format.of(count, noun) for count, noun in counts if count)
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PageWords:
+    """What a page says of itself."""
+
+    what: str  # in its title and above it
+    heading: str
+    footer: Sequence[str]
+    warning: str = ""  # above the damage
+    damage: Sequence[str] = ()  # what could not be shown, a sentence each
+
+
+def render(page: PageWords, sections: Iterable[Section]) -> str:
+    """Return the whole file; sections without anything are left out."""
+    import jinja2  # a run that writes no report does without
+
+    shown = [section for section in sections if section.parts]
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    environment.filters["prose"] = _prose
+    return environment.from_string(_asset("page.html")).render(
+        page=page,
+        sections=shown,
+        version=__version__,
+        style=_asset("page.css"),
+        script=_asset("table.js") + _asset("page.js"),
+        blocks=[(name, _packed(data)) for name, data in _blocks(shown)],
+    )
+
+
+def _prose(text: str) -> str:
+    """Return a sentence, in which `names` look as they are typed."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
+    """Yield data of figures and tables for page.js, and Plotly."""
+    for section in sections:
+        for part in section.parts:
+            found = part.figure if isinstance(part, Glance) else part
+            if isinstance(found, Figure):
+                layout = {**found.layout, "height": found.height}
+                yield f"data-{found.name}", _json({"data": found.data, "layout": layout})
+            elif isinstance(found, TablePart) and found.drawn:
+                yield f"data-table-{found.table.name}", _json(found.table.data())
+    code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
+    # A few Chinese letters in strings would make browsers hold and read all of it twice as wide.
+    yield "plotly", code.encode("ascii", "backslashreplace")
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _packed(data: bytes) -> str:
+    """Return what the page's script unpacks: gzip in base64, which nobody takes for code."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(f"page/{name}").read_text("utf-8")
+
+
+def meanings(sections: Iterable[Section]) -> list[Part]:
+    """Return what the numbers of all tables mean.
+
+    A title of different meanings is told by its tables.
+    """
+    found: dict[str, dict[str, str]] = {}
+    parts = [part for section in sections for part in section.parts]
+    for table in (part.table for part in parts if isinstance(part, TablePart) and part.drawn):
+        for column in table.columns:
+            found.setdefault(column.title, {}).setdefault(column.definition, table.title)
+    rows = [
+        (title if len(some) == 1 else f"{title} ({table})", words)
+        for title, some in sorted(found.items())
+        for words, table in some.items()
+    ]
+    about = (
+        "The same words appear when the pointer rests on a number. "
+        "Formulas: doc/reference/measures.md."
+    )
+    return [Words(about, "about"), Facts(rows)] if rows else []
+
+
+# --- what a reader sees before any figure ---------------------------------------------------------
+
+
+_SIGNS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?"}
+_MOODS = {"green": "good", "yellow": "warn", "bold red": "bad", None: ""}
+_AT_LOAD_IS = (
+    "Ports that receive at least 97 % of the intended load, in every phase of each transport that "
+    "is not tester-limited; the load is all of the line where nothing else was asked"
+)
+_SLOWEST_IS = (
+    "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
+    "window. Flows of different patterns share their ports with different numbers of others: only "
+    "those of one plan are like each other"
+)
+_ABOUT = {
+    "Fault": "What all flows and their paths show to be at fault, the most certain first",
+    "Ports": "Percent of line that ports receive, medians over the phases; alike: within 3 %",
+    "Lost": definition("lost_frames"),
+    "RTT p50/p99": "Median of the phases' medians, of the fastest transport; below, of each "
+    "transport and the longest p99, or (≤) the longest time",
+    "Tester": definition("tester_limited"),
+    "Findings": "Errors, warnings and what else is to be known, counts of one kind together",
+    "Max rate": definition("throughput.total"),
+}
+
+
+# --- the first screen ----------------------------------------------------------------------------
+
+
+def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
+    """Return the verdict, or how many ports run at the load asked; the run in tiles."""
+    result, *lines = first_screen.lines(summary)
+    tiles = [
+        Tile(line.label, line.value, line.said, _ABOUT[line.label], _MOODS[line.style])
+        for line in sorted(lines, key=lambda line: list(_ABOUT).index(line.label))
+    ]
+    every = findings(summary)
+    tiles = [
+        replace(t, text=every[0].text) if every and t.label == "Findings" else t for t in tiles
+    ]
+    suite, verdict = headline(summary), summary.get("verdict")
+    # The trials of a suite have any load: no port is to hold one in all of them.
+    found = None if suite else first_screen.ports_at_load(summary)
+    tiles += [] if suite else _slowest(summary)
+    count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
+    rate = f"at {_load(summary)}"
+    median = f"{found.median} in the median phase" if found else ""
+    if verdict:
+        word = verdict["verdict"]
+        said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
+        if found:
+            words = f"{rate} in every phase, {median}"
+            tiles.insert(0, Tile("Ports at the intended load", count, words, _AT_LOAD_IS))
+        return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
+    said = f"No verdict: no clause is required (expect). {result.said}."
+    if found is None:
+        title = suite or str(summary["status"]).capitalize()
+        return Glance(
+            title, " ".join(filter(None, (performance(summary), said))), tiles, figure=figure
+        )
+    return Glance(f"{count} {rate}", f"In every phase; {median}. {said}", tiles, figure=figure)
+
+
+def _load(summary: SummaryDocument) -> str:
+    """Return what ports are to receive."""
+    loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
+    if not loads:
+        return "line rate"
+    return f"{loads.pop():g} % of line" if len(loads) == 1 else "the intended load"
+
+
+def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
+    """Yield the slowest flow beside the others of its plan."""
+    limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
+    known = [
+        (share, plan)
+        for plan in summary["plans"]
+        if plan["traffic"] != SCHEDULE and (plan["trial"], plan["network"]) not in limited
+        if (share := _share_of_mean(plan)) is not None
+    ]
+    if not known:
+        return
+    share, plan = min(known, key=lambda one: one[0])
+    rate = plan["throughput"]["min"] or 0.0
+    unit = format.unit_for([rate])
+    flow = format.flow(plan["slowest"]) if plan["slowest"] else "a flow"
+    what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
+    words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
+    yield Tile("Slowest flow", f"{100 * share:.1f} % of mean", words, _SLOWEST_IS)
+
+
+def _share_of_mean(plan: PlanEntry) -> float | None:
+    """Return how much of its plan's mean the slowest flow has.
+
+    Flows of other patterns share their ports with fewer or more others, and are not like it.
+    """
+    rate, mean = plan["throughput"]["min"], plan["throughput"]["mean"]
+    return None if rate is None or not mean else rate / mean
+
+
+def verdict(summary: SummaryDocument) -> list[Part | None]:
+    """Return what the verdict does not say."""
+    found = summary.get("verdict")
+    if not found:
+        return []
+    return [
+        sentences("Warnings of the verdict", found["warnings"], "warn"),
+        Words(f"{found['scope']} Clauses, SHA-256: {found['clauses_sha256']}", "about"),
+    ]
+
+
+# --- the set-up ----------------------------------------------------------------------------------
+
+
+def set_up(summary: SummaryDocument) -> list[Part | None]:
+    """Return switch, nodes, versions: what a reader needs to do it again.
+
+    Of a damaged summary `run` lacks what is not known.
+    """
+    about: Mapping[str, Any] = summary["run"].get("about") or {}
+    rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
+    rows += [(key, _words(value)) for key, value in about.items() if key != "switches"]
+    return [Facts(rows) if rows else None, Facts(list(_facts(summary)))]
+
+
+def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
+    run, ports = summary["run"], summary["ports"]
+    switches = sorted({port["switch"] for port in ports if port["switch"]})
+    if lab := run.get("lab"):
+        yield "switch", f"the lab {lab}, on one machine"
+    elif switches:
+        yield "switches", ", ".join(switches)
+    names = {port["port"] for port in ports}
+    networks = sorted({port["network"] for port in ports})
+    yield (
+        "network",
+        f"{format.of(len(run.get('nodes', [])), 'node')}, {format.of(len(names), 'port')}, "
+        f"{'network' if len(networks) == 1 else 'networks'} {', '.join(networks)}",
+    )
+    yield "launched by", _words(run.get("launch"))
+    yield "began", _words(run.get("started"))
+    yield "took", format.seconds(run.get("elapsed_s"))
+    yield "versions", _words(run.get("versions"))
+    yield "controller", _machine(run.get("machine") or {})
+    yield "random seed", _words(run.get("seed"))
+    yield "run", _words(run.get("id"))
+    yield "rerun", " ".join(run.get("command", []))
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    memory, cpus = machine.get("memory_bytes"), machine.get("cpus")
+    words = [machine.get(key) for key in ("host", "system", "cpu")]
+    words += [format.of(cpus, "CPU")] if cpus else []
+    words += [f"{memory / 2**30:.1f} GiB"] if memory else []
+    return ", ".join(word for word in words if word)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_words(one)}" for key, one in value.items() if one)
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    return format.UNKNOWN if value is None else str(value)
+
+
+# --- what was found, and what was not measured ----------------------------------------------------
+
+
+_TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "warn"), (INFO, "Info", ""))
+
+
+def found(summary: SummaryDocument) -> list[Part | None]:
+    """Return the findings by severity; what several of one kind are made of is folded."""
+    every = findings(summary)
+    parts: list[Part | None] = []
+    for severity, title, mark in _TITLES:
+        some = [one for one in every if one.severity == severity]
+        parts.append(sentences(title, [one.text for one in some], mark))
+        parts += [
+            Details(f"One by one ({len(one.parts):,})", "\n".join(one.parts))
+            for one in some
+            if len(one.parts) > 1
+        ]
+    return parts if every else [Words("Nothing: no error, no warning, nothing tester-limited.")]
+
+
+def suite(summary: SummaryDocument) -> list[Part | None]:
+    """Return what a suite's document asks to be said beside its tables."""
+    found = suite_of(summary)
+    if found is None:
+        return []
+    notes = [sentences(title, lines) for title, lines, _ in suite_notes(summary)]
+    left_out = {f"`{found.name}-{name}`" for name in not_run(summary, found)}
+    asked = [
+        f"{one.word} ({one.section}): {one.asks}: {one.where}"
+        for one in found.statements
+        if not any(name in one.where for name in left_out)
+    ]
+    return [
+        Words(
+            f"{found.title}: what each table is, and the measures' names in clauses, are in "
+            "doc/reference/standards.md."
+        ),
+        *notes,
+        sentences("Deviations from the document", _quoted(found, found.deviations)),
+        sentences(
+            "What the document's reporting sections ask for, and where it is", _quoted(found, asked)
+        ),
+    ]
+
+
+def _quoted(found: Suite, lines: Iterable[str]) -> list[str]:
+    """Tables and figures by their titles, keys as they are: as a reader of the page knows them."""
+    titles = {f"{found.name}-{each.name}": each.title for each in found.subtests}
+    return [
+        re.sub("`([^`]+)`", lambda name: f"“{titles.get(name[1], name[1])}”", line)
+        for line in lines
+    ]
+
+
+def not_measured(summary: SummaryDocument) -> list[Part | None]:
+    """Return what was asked for and is not here."""
+    absent = [
+        f"{host['host']} was left out: {host['reason']}"
+        for host in summary["run"].get("excluded_hosts", [])
+    ]
+    parts: list[Part | None] = [
+        sentences("", summary["not_measured"], "warn"),
+        sentences("Hosts excluded", absent, "warn"),
+        sentences("Times not known", list(_reasons(summary)), "warn"),
+    ]
+    return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
+
+
+def _reasons(summary: SummaryDocument) -> Iterator[str]:
+    """Yield why times are missing.
+
+    Of reasons that differ in numbers alone the first, and how many.
+    """
+    alike: dict[str, list[str]] = {}
+    for entry in summary["trials"]:
+        every: Iterable[Any] = entry["latency"].values()
+        for one in every:
+            for reason in (one["reasons"] if one else {}).values():
+                kind = re.sub(r"there are [\d,]+", "there are", reason)
+                alike.setdefault(kind, []).append(reason)
+    for said in alike.values():
+        yield said[0] if len(said) == 1 else f"{said[0]}, and {len(said) - 1:,} times the like"
+
+
+def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
+    """None where there are none."""
+    return Sentences(title, lines, mark) if lines else None
+
+
+# --- every figure as PNG and SVG files ------------------------------------------------------------
+
+
+VARIABLE = "SWITCHBENCH_BROWSER"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MISSING = (
+    "figures can only be drawn by a browser, and there is none: install Chromium "
+    f"(Debian: apt-get install chromium) or name one in {VARIABLE}; in report.html each figure "
+    "can be saved as PNG or SVG without it"
+)
+_OPTIONS = (
+    *("--headless=new", "--disable-gpu", "--disable-extensions", "--no-first-run"),
+    *("--disable-background-networking", "--hide-scrollbars"),
+    "--virtual-time-budget=600000",  # ms of the page's own clock, which waits for its script
+)
+_TIMEOUT_S = 300.0
+
+
+def find_browser() -> str:
+    """Return a Chromium of this machine; ConfigurationError where there is none."""
+    named = os.environ.get(VARIABLE)
+    for name in (named,) if named else NAMES:
+        if found := shutil.which(name):
+            return found
+    raise ConfigurationError(f"{VARIABLE}={named} can't be executed" if named else MISSING)
+
+
+def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
+    """Write FOLDER/NAME.png and NAME.svg of each figure of a page; return their paths.
+
+    `program` is find_browser()'s, so that a missing browser is reported before anything is made.
+    """
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, url in _images(page, program).items():
+            head, _, body = url.partition(",")
+            content = base64.b64decode(body) if head.endswith("base64") else unquote_to_bytes(body)
+            written.append(folder / name)
+            written[-1].write_bytes(content)
+    except OSError as error:
+        raise RunError(f"can't write into {folder}: {error.strerror}") from error
+    return written
+
+
+def _images(page: Path, program: str) -> dict[str, str]:
+    """Return each picture as a data: URL, by its file's name."""
+    # Chromium refuses its sandbox to root, and a page of ours needs none.
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with TemporaryDirectory(prefix="switchbench-browser-", ignore_cleanup_errors=True) as profile:
+        options = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", "--dump-dom"]
+        try:
+            done = subprocess.run(
+                [program, *options, f"{page.resolve().as_uri()}#figures"],
+                capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{program} drew no figures within {_TIMEOUT_S:g} s") from None
+        except OSError as error:
+            raise RunError(f"{program} can't be run: {error.strerror}") from error
+    found = re.search(r'<pre id="figures">(.*?)</pre>', done.stdout, re.DOTALL)
+    if found is None:
+        raise RunError(
+            f"{program} has ended without an answer; does it run by itself? "
+            f"{program} --headless=new --dump-dom about:blank"
+        )
+    images: dict[str, str] = json.loads(html.unescape(found[1]))
+    return images

@@ -3,40 +3,60 @@
 
 from __future__ import annotations
 
-from . import judged, messages, ports, results, steps, suite, times
-from .sections import (
-    COURSE,
-    CPU,
-    FINDINGS,
-    LATENCY,
-    LOSS,
-    MESSAGES,
-    PORTS,
-    RESULTS,
-    SET_UP,
-    SKEW,
-    STEPS,
-    SUITE,
-    TRIALS,
-    VERDICT,
-)
-from .table import Spec
+from enum import StrEnum
+
+from ..printer import Spec
+from . import judged, messages, network
+
+
+class Place(StrEnum):
+    """The sections of a report, in the papers' order (doc/developer/papers.md).
+
+    What is empty is left out.
+    """
+
+    GLANCE = "At a glance"
+    VERDICT = "Verdict"
+    SUITE = "Suite"
+    FINDINGS = "Findings"
+    RESULTS = "Results"
+    NODES = "Throughput by number of nodes"
+    PAIRS = "Pairs"
+    ALL_TO_ALL = "All to all"
+    WHOM = "Traffic matrix"
+    COURSE = "Throughput over time"
+    MESSAGES = "Ping-pong by message size"
+    STEPS = "Dependent steps"
+    LATENCY = "Latency"
+    LOSS = "Loss"
+    SKEW = "Start and stop"
+    CPU = "CPU time"
+    PREDICTED = "Predicted and measured"
+    PORTS = "Ports"
+    TRIALS = "Trials"
+    SET_UP = "Set-up"
+    NOT_MEASURED = "What was not measured"
+    CONFIGURATION = "The configuration"
+    MEANINGS = "What the numbers mean"
+
 
 # Where each stands in the report.
 BY_SECTION: dict[str, tuple[Spec, ...]] = {
-    VERDICT: (judged.clauses, judged.failures),
-    SET_UP: (ports.nodes, ports.tuning),
-    FINDINGS: (judged.suspects, judged.findings, judged.superseded),
-    SUITE: suite.TABLES,
-    RESULTS: (results.searches, results.plans, results.phases, results.repeats, results.imported),
-    COURSE: (times.intervals,),
-    MESSAGES: (*(messages.curves, messages.peaks, messages.paths, messages.times),),
-    STEPS: (steps.functions, steps.kernels, steps.rankings),
-    LATENCY: (times.latencies,),
-    LOSS: (results.losses, results.order, ports.switch_counters),
-    SKEW: (times.skew,),
-    CPU: (times.cpu, results.transports, messages.computing),
-    PORTS: (ports.ports,),
-    TRIALS: (suite.trials,),
-}
+    Place.VERDICT: (judged.clauses, judged.failures),
+    Place.SET_UP: (network.nodes, network.tuning),
+    Place.FINDINGS: (judged.suspects, judged.findings, judged.superseded),
+    Place.SUITE: judged.SUBTESTS,
+    Place.RESULTS: (
+        network.searches, network.plans, network.phases, network.repeats, network.imported,
+    ),
+    Place.COURSE: (network.intervals,),
+    Place.MESSAGES: (messages.curves, messages.peaks, messages.paths, messages.times),
+    Place.STEPS: (messages.functions, messages.kernels, messages.rankings),
+    Place.LATENCY: (network.latencies,),
+    Place.LOSS: (network.losses, network.order, network.switch_counters),
+    Place.SKEW: (network.skew,),
+    Place.CPU: (network.cpu, network.transports, messages.computing),
+    Place.PORTS: (network.ports,),
+    Place.TRIALS: (judged.trials,),
+}  # fmt: skip
 EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)

@@ -43,7 +43,6 @@ class Routes:
         """Fills the path that is shorter than others: a resource without a limit."""
         self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
         """The capacities, and that of `nothing`."""
-        self.kind = self._kinds()
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
         self._place = {name: number for number, name in enumerate(self._places)}
@@ -102,11 +101,6 @@ class Routes:
         turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
         turned[paths == self.nothing] = self.nothing
         return turned
-
-    def _kinds(self) -> Paths:
-        """By resource, `nothing` the last: a number that those of one capacity have in common."""
-        _, kinds = np.unique(self.limit_bps, return_inverse=True)
-        return kinds.astype(np.int32)
 
     def _is_leaf(self, host: str) -> bool:
         """Return whether a host is on one cable to a switch."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of plans and phases: rates, losses, order, repeats, transports side by side."""
+"""Tables of what the network did: plans, phases, losses, times, CPU, ports, nodes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,93 @@ from ...base import format
 from ...base.measures import MEASURES, REDUCED
 from ...records.document.schema import at
 from .. import first_screen
-from .columns import (
-    LIMITED,
-    LOAD,
-    LOSS_PPM,
-    PATTERN,
-    PHASE,
-    PLAN,
-    RANKS,
-    RATES,
-    SETTING,
-    SHARES,
-    SIZE,
-    SLOWEST,
-    STATE,
-    TITLED,
-    TRIAL,
+from ..printer import (
+    PAGE,
+    RATE,
+    TERMINAL,
+    TOTAL,
+    Column,
+    Entry,
+    Spec,
+    Summary,
+    count,
+    measured,
+    text,
 )
-from .table import PAGE, RATE, TERMINAL, Column, Entry, Spec, Summary, count, measured, text
+
+SIZE = "Of frames with FCS (RFC 2544), or of messages"
+
+
+def load_words(entry: Entry) -> str:
+    """Return what was asked for, in percent of line."""
+    return "" if entry["intended_load"] is None else f", {entry['intended_load']:g} %"
+
+
+def plan_title(plan: Entry) -> str:
+    """`pairs neighbours, tcp, 64 KiB messages, 50 %`."""
+    return f"{format.pattern(plan)}, {plan['transport']}, {format.size(plan)}{load_words(plan)}"
+
+
+def phase_name(entry: Entry) -> str:
+    """As the plan calls it; else its number."""
+    return str(entry["phase_name"] or entry["phase"])
+
+
+PLAN = text("plan", "pattern", value=plan_title, output=TERMINAL, about="What a row is of")
+PATTERN = text("pattern", "pattern", value=format.pattern, fold=True)
+TRANSPORT = text("transport", "transport", fold=True)
+NETWORK = text("network", "network", fold=True, drop=9)
+RANKS = count("ranks", "ranks", fold=True, drop=8)
+PHASE = text("phase", "phase_name", value=phase_name)
+TRIAL = count("trial", "trial", output=PAGE)
+STATE = text("state", "state", fold=True, output=PAGE)
+LOAD = Column("intended load", "intended_load", "percent", "% of line", fold=True, output=PAGE,
+              value=lambda entry: entry.get("intended_load"))  # fmt: skip
+LIMITED = Column(
+    "T", "tester_limited", "mark", seldom=True,
+    about="T: tester-limited, no figure of the network",
+    value=lambda entry: "T" if entry.get("tester_limited") else None,
+)  # fmt: skip
+# A path of messages and steps; the terminal has it in headings.
+PATH = (TRANSPORT, NETWORK, RANKS)
+HEADED = tuple(replace(column, output=PAGE) for column in (PATTERN, *PATH))
+
+# Said once above the table where all rows have the same; the terminal has it in headings.
+SETTING = (
+    text("pattern", "pattern", value=format.pattern, fold=True, output=PAGE),
+    text("transport", "transport", fold=True, output=PAGE),
+    text("network", "network", fold=True, output=PAGE),
+    RANKS,
+    text("size", "size", value=format.size, about=SIZE, fold=True, output=PAGE),
+    LOAD,
+    count("repeat", "repeat", fold=True, silent=True, output=PAGE),
+)
+
+TITLED = tuple(replace(column, output=PAGE) for column in SETTING)  # the terminal: in titles
+
+RATES = (
+    measured("throughput_min", drop=13),
+    measured("throughput", drop=8),
+    measured("throughput_max", drop=6),
+    measured("throughput_total", unit=TOTAL, drop=11),
+)
+SHARES = (
+    measured("percent_of_line", unit="% line", drop=7),
+    measured("min_percent_of_line", unit="% line", drop=12),
+)
+SLOWEST = text("slowest flow", "slowest")
+
+
+def _ppm(entry: Entry) -> float | None:
+    lost, offered = entry.get("lost_frames"), entry.get("offered_frames")
+    return None if lost is None or not offered else 1e6 * lost / offered
+
+
+LOSS_PPM = Column("loss", "loss_ppm", unit="ppm", fold=True, silent=True, seldom=True, drop=10,
+                  value=_ppm, about="Lost frames by those offered")  # fmt: skip
+
+
+# --- plans and phases: rates, losses, order, repeats, transports side by side ---------------------
 
 
 def _plans(summary: Summary) -> Iterator[Entry]:
@@ -348,3 +417,217 @@ imported = Spec(
     ),
     "imported",
 )  # fmt: skip
+
+
+# --- latencies, skew, intervals, CPU time ---------------------------------------------------------
+
+_KIND = text("kind", "kind", about="What is timed: doc/reference/latency.md")
+_TIMED = count("times", "times.count", about="Times measured")
+
+KINDS = {
+    "one_way": "one way",
+    "ipdv": "delay variation",
+    "round_trip": "round trip",
+    "pingpong": "ping-pong",
+}
+
+skew = Spec(
+    "skew",
+    "Start and stop skew",
+    "How far apart the first and the last rank began, and ended, in each phase.",
+    (
+        *SETTING,
+        PHASE,
+        measured("start_skew_us"),
+        measured("stop_skew_us"),
+        Column("either within twice", "skew_bound_us", unit="µs", fold=True),
+        Column("window", "window_s", unit="s", fold=True),
+        Column("phase took", "elapsed_s", unit="s"),
+        text("drained", "drained", fold=True),
+        TRIAL,
+    ),
+    "trials",
+)
+
+
+def _low(title: str, key: str, kind: str = "number", unit: str = "") -> Column:
+    return Column(title, f"low.{key}", kind, unit, defined=f"intervals.lowest.{key}")
+
+
+intervals = Spec(
+    "intervals",
+    "Lowest interval results",
+    "Of each phase the five flows that fell the furthest below their own mean, and when.",
+    (
+        *SETTING,
+        PHASE,
+        text("flow", "slowest", about="The flow that fell"),
+        _low("fell to", "mbps", unit=RATE),
+        _low("of its mean", "percent_of_mean", "percent", "%"),
+        _low("from", "from_s", unit="s"),
+        _low("to", "to_s", unit="s"),
+    ),
+    lambda summary: (
+        {**entry, "low": low, "slowest": low}
+        for entry in summary.get("trials", ())
+        for low in at(entry, "intervals.lowest") or ()
+    ),
+)
+
+_PERCENTILES = (
+    *(
+        Column(title, f"times.{key}", unit="µs", defined=f"latency.one_way.{key}", drop=drop)
+        for title, key, drop in (
+            ("min", "min", 0), ("mean", "mean", 3), ("p50", "p50", 0), ("p90", "p90", 2),
+            ("p99", "p99", 0), ("p99.9", "p99_9", 6), ("p99.99", "p99_99", 4), ("max", "max", 0),
+            ("PDV", "pdv", 5),
+        )
+    ),
+    Column("clocks within", "times.bound", unit="µs", defined="latency.one_way.bound", drop=1,
+           seldom=True, value=lambda row: row["times"].get("bound") or None),
+)  # fmt: skip
+
+
+def of_phase(entry: Entry) -> Iterator[Entry]:
+    """Yield a row for each kind of times that a phase has."""
+    for kind, times in (entry.get("latency") or {}).items():
+        if times:
+            yield {**entry, "kind": KINDS.get(kind, kind), "times": times}
+
+
+latencies = Spec(
+    "times",
+    "Times",
+    "Measured beside the load. The way of each is in doc/reference/latency.md.",
+    (
+        *TITLED,
+        replace(PHASE, output=PAGE),
+        _KIND,
+        _TIMED,
+        count("lost", "times.lost", fold=True, about="Probes or messages that never came back"),
+        *_PERCENTILES,
+        text("worst flow", "times.worst", about="The flow with the largest p99", drop=1),
+    ),
+    lambda summary: (row for entry in summary.get("trials", ()) for row in of_phase(entry)),
+)
+
+
+def _per_gb(entry: Entry) -> float | None:
+    """Return a plan's CPU seconds by 10^9 bytes of payload."""
+    used, delivered = entry.get("cpu_s"), entry.get("delivered_bytes")
+    return used * 1e9 / delivered if used is not None and delivered else None
+
+
+cpu = Spec(
+    "cpu",
+    "CPU cost",
+    "Of all machines together, kernel and interrupts included.",
+    (
+        *SETTING,
+        count("payload delivered", "delivered_bytes", unit="B"),
+        Column("CPU time", "cpu_s", unit="s"),
+        Column("CPU time of nodes' processes", "cpu_process_s", unit="s"),
+        measured("cpu_s_per_gb", value=_per_gb),
+        text("polling", "polling", fold=True),
+        TRIAL,
+    ),
+    "plans",
+)
+
+
+# --- ports, nodes, tuning and switch counters -----------------------------------------------------
+
+_PORT = text("port", "port")
+_TRANSPORT = text("transport", "transport", fold=True)
+
+
+def _side(words: str, key: str) -> tuple[Column, ...]:
+    return (
+        Column(f"{words}, median", f"{key}.median_percent_of_line", "percent", "% of line"),
+        Column(f"{words}, min", f"{key}.min_percent_of_line", "percent", "% of line", drop=2),
+        Column(f"{words} ÷ median port", f"{key}.relative_to_median"),
+        count(f"{words}, lost", f"{key}.lost_frames", drop=3),
+    )
+
+
+ports = Spec(
+    "ports",
+    "Ports",
+    "Over all phases, so that a bad port or cable stands out whatever the pattern.",
+    (
+        _PORT,
+        _TRANSPORT,
+        text("network", "network", fold=True, output=PAGE),
+        text("switch", "switch", fold=True, seldom=True),
+        text("switch port", "switch_port", seldom=True),
+        *_side("sent", "as_source"),
+        *_side("received", "as_destination"),
+        text("suspect", "suspect", seldom=True, output=PAGE),
+        count("link downs", "link_downs", fold=True),
+        count("slowest in", "slowest_phases", unit="phases", drop=1,
+              value=lambda entry: len(entry.get("slowest_phases") or [])),
+    ),
+    "ports",
+)  # fmt: skip
+
+tuning = Spec(
+    "tuning",
+    "Ports and their tuning",
+    "What each port was sent and received through, as the nodes found it.",
+    (
+        _PORT,
+        _TRANSPORT,
+        text("driver", "driver", fold=True),
+        count("NUMA node", "numa", fold=True),
+        count("queues", "queues", fold=True),
+        text("cores", "cores"),
+        text("offloads", "offloads", fold=True),
+        text("hot paths", "variants", fold=True),
+        text("RDMA device", "rdma.rdma", seldom=True),
+        text("RDMA link", "rdma.link_layer", fold=True, seldom=True,
+             about="The link layer of the device's port: InfiniBand or Ethernet"),
+        count("RDMA MTU", "rdma.mtu", unit="B", fold=True, seldom=True,
+              about="Active path MTU of the device's port: payload of a packet at the most"),
+    ),
+    "ports",
+)  # fmt: skip
+
+
+def _nodes(summary: Summary) -> Iterator[Entry]:
+    clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
+    for node in at(summary, "run.nodes") or []:
+        yield {**node, "how": clocks.get(node["node"], {})}
+
+
+nodes = Spec(
+    "nodes",
+    "Nodes",
+    "One process of the engine each.",
+    (
+        text("node", "node", about="Its name"),
+        text("host", "host", fold=True, about="The machine that the node runs on"),
+        text("version", "version", fold=True),
+        count("CPUs", "cpus", fold=True, about="That the node's machine has online"),
+        count("workers", "workers", fold=True, about="Threads that send and receive"),
+        text("between bursts", "worker", fold=True,
+             about="What workers do: poll, or sleep until there is something to do"),
+        text("cores", "cores"),
+        text("clock", "how.clock", fold=True, defined="clocks.clock"),
+        Column("clock within", "how.bound_us", unit="µs", defined="clocks.bound_us"),
+    ),
+    _nodes,
+)  # fmt: skip
+
+switch_counters = Spec(
+    "switch-counters",
+    "The switch's own counters",
+    "What the switch itself counted; only what differs is here.",
+    (
+        text("counter", "counter", about="As the switch's own command names it"),
+        count("difference", "difference", about="After the last trial less before"),
+    ),
+    lambda summary: (
+        {"counter": name, "difference": difference}
+        for name, difference in (at(summary, "switch_counters.differences") or {}).items()
+    ),
+)

@@ -15,22 +15,18 @@ from typing import Any
 
 from rich.console import Console
 
-from ...analysis import clocks
-from ...analysis.loss_location import in_network
-from ...analysis.statistics import MEASURE
-from ...base import format
-from ...base.model import PERCENTILES, SCHEDULE
-from ...records.document.schema import at
-from ...records.latency import needed
-from .. import first_screen
-from ..findings import ERROR, INFO, WARNING, findings
-from ..suite_notes import has_values, suite_notes, suite_of
-from ..tables import judged, messages, ports, results, steps, suite, times
-from ..tables.columns import phase_name, plan_title
-from ..tables.table import Spec
-from .grid import heading, listed, note_lines, say, show
-
-Entry = Mapping[str, Any]
+from ..analysis import clocks
+from ..analysis.loss_location import in_network
+from ..analysis.statistics import MEASURE
+from ..base import format, quantities
+from ..base.model import PERCENTILES, SCHEDULE
+from ..records.document.schema import at
+from ..records.latency import needed
+from . import first_screen
+from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
+from .printer import Column, Entry, Spec, count, heading, listed, make, note_lines, say, show, text
+from .tables import judged, messages, network
+from .tables.network import phase_name, plan_title
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
@@ -43,7 +39,7 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 def show_messages(found: Entry, console: Console) -> None:
     """Print what there is of the summary's `messages`."""
     for curve in found["curves"]:
-        points = list(messages.points_of(curve))
+        points = list(messages.curve_points(curve))
         title = f"{messages.curves.title}, {_path(curve)}: half the round trip"
         show(messages.curves.on_terminal(points), console, title, notes=_lost_messages(points))
     at_end = any(curve["peak_at_end"] for curve in found["curves"])
@@ -63,7 +59,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
 
     `everything`: all of them.
     """
-    entries = list(results.imported.entries(summary))
+    entries = list(network.imported.entries(summary))
     if not entries:
         return
     shown = []
@@ -76,7 +72,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
                 largest = max(size for size in sizes if size is not None)
                 rows = [row for row in rows if row["size"] == largest]
         shown += rows
-    show(results.imported.on_terminal(shown), console)
+    show(network.imported.on_terminal(shown), console)
     joined = sum(1 for entry in entries if entry["comparable"])
     rest = "" if everything else "; --all shows all"
     count = format.of(len(entries), "figure")
@@ -137,7 +133,7 @@ class SummaryPrinter:
 
     def _suite(self) -> None:
         """Print the tables of a document's suite, what they lack, and what searches found."""
-        for spec in suite.TABLES:
+        for spec in judged.SUBTESTS:
             # A row without values is among the notes, with the reason.
             self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
         for title, lines, style in suite_notes(self._summary):
@@ -145,7 +141,7 @@ class SummaryPrinter:
         declared = suite_of(self._summary)
         if declared is None or declared.is_free:  # its trials are shown with --all
             found = self._summary.get("searches") or []
-            self._show(results.searches, found)
+            self._show(network.searches, found)
             ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
             listed(self._console, "Searches without two bounds", ends, "yellow")
 
@@ -166,7 +162,7 @@ class SummaryPrinter:
                 notes.append(f"{format.of(hidden, 'more phase')} of these patterns: --all")
             styles = ["bold" if row["of_plan"] else "" for row in rows]
             self._show(
-                results.phases, rows, f"{title}, payload, one way", styles=styles, notes=notes
+                network.phases, rows, f"{title}, payload, one way", styles=styles, notes=notes
             )
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -197,13 +193,13 @@ class SummaryPrinter:
     def _plans(self) -> None:
         """Print plans of several phases: how long, and the slowest flow of each phase."""
         rows = []
-        for plan in results.plans.entries(self._summary):
+        for plan in network.plans.entries(self._summary):
             if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
                 phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
                 shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
                 spark = format.spark(shares, 100.0, self._console.options.ascii_only)
                 rows.append({**plan, "spark": spark})
-        self._show(results.plans, rows, "Pattern totals, payload, one way")
+        self._show(network.plans, rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
         """Print how clocks agree, and with --latency all times, and why some are not known."""
@@ -218,7 +214,7 @@ class SummaryPrinter:
             (title, row)
             for _, group in plans
             for title, phase in self._timed(list(group))
-            for row in times.of_phase(phase)
+            for row in network.of_phase(phase)
         ]
         heading(self._console, "Times in µs (doc/reference/latency.md)")
         if not rows:
@@ -226,7 +222,7 @@ class SummaryPrinter:
             return
         entries = [row for _, row in rows]
         show(
-            times.latencies.on_terminal(entries),
+            network.latencies.on_terminal(entries),
             self._console,
             groups=[title for title, _ in rows],
             notes=list(_reasons(entries)),
@@ -248,10 +244,10 @@ class SummaryPrinter:
         """Print functions and kernels of dependent steps."""
         functions = at(self._summary, "steps.functions") or []
         for entry in functions:
-            self._show(steps.functions, steps.points_of(entry), _path(entry))
+            self._show(messages.functions, messages.function_points(entry), _path(entry))
         if functions:
-            note_lines(self._console, steps.functions.about)
-        for spec in (steps.kernels, steps.rankings):
+            note_lines(self._console, messages.functions.about)
+        for spec in (messages.kernels, messages.rankings):
             self._show(spec, title=f"{spec.title}. {spec.about}".rstrip("."))
 
     def _transports(self) -> None:
@@ -259,12 +255,12 @@ class SummaryPrinter:
         compared = self._summary["comparisons"]
         for base, group in groupby(compared, key=lambda entry: entry["baseline"]):
             some = list(group)
-            shown = list(results.transports.entries({**self._summary, "comparisons": some}))
+            shown = list(network.transports.entries({**self._summary, "comparisons": some}))
             divided = any(one["ratio"]["throughput"] is not None for one in shown)
-            title = f"{results.transports.title}, payload, one way"
+            title = f"{network.transports.title}, payload, one way"
             title = f"{title}; ÷ is by {base}'s" if divided else title
             self._show(
-                results.transports, shown, title, notes=list(_about_transports(some, base, divided))
+                network.transports, shown, title, notes=list(_about_transports(some, base, divided))
             )
 
     # --- ports, repeats, losses ----------------------------------------------------------------
@@ -278,14 +274,14 @@ class SummaryPrinter:
         notes = [f"next test (switchbench locate): {test['why']}"] if test else []
         self._show(judged.suspects, found, notes=notes)
         bad = [port for port in self._summary["ports"] if port["suspect"]]
-        self._show(ports.ports, bad, "Ports of suspects")
+        self._show(network.ports, bad, "Ports of suspects")
 
     def _repeats(self) -> None:
         """Print how sure the means are of what was repeated."""
-        rows = results.repeats.entries(self._summary)
+        rows = network.repeats.entries(self._summary)
         rows = [row for row in rows if row["statistics"]["measure"] == MEASURE]
         unsure = [row["statistics"]["verdict"] == "inconclusive" for row in rows]
-        self._show(results.repeats, rows, styles=["yellow" if one else "" for one in unsure])
+        self._show(network.repeats, rows, styles=["yellow" if one else "" for one in unsure])
 
     def _losses(self) -> None:
         """Print where frames were lost, of the phases that lost the most."""
@@ -296,7 +292,7 @@ class SummaryPrinter:
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
         unseen = any(entry["lost_frames"] is None for entry in shown)
         note = "by the ports' counters: what tcp and verbs lose they retransmit"
-        self._show(results.losses, shown, "Where frames were lost", notes=[note] if unseen else [])
+        self._show(network.losses, shown, "Where frames were lost", notes=[note] if unseen else [])
 
     def _verdict(self) -> None:
         """Print each clause and the worst value that was measured, then all of them together."""
@@ -405,7 +401,7 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
         bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]
         if one["transport"] != base and None not in bounds:
             yield (
-                f"in turns: {results.transport_words(one)} ÷ {base} in a single turn "
+                f"in turns: {network.transport_words(one)} ÷ {base} in a single turn "
                 f"{min(bounds):.2f} to {max(bounds):.2f}"
             )
 
@@ -464,3 +460,170 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
 def _sum_of_known(values: Any) -> Any:
     parts = list(values)
     return None if None in parts else sum(parts)
+
+
+# --- the plan of a run ----------------------------------------------------------------------------
+
+
+PORTS_SHOWN = 24
+
+
+_TESTS = (
+    count("test", "test"),
+    text("pattern", "pattern", value=lambda test: _pattern(test["pattern"], test["parameters"])),
+    text("transport", "transport"),
+    text("network", "networks", value=lambda test: " + ".join(test["networks"])),
+    text("ranks", "ranks", value=lambda test: _few(test["ranks"])),
+    text("size", "sizes", value=lambda test: _few(_sizes(test))),
+    text("load", "loads", value=lambda test: _few(test["loads"]) or format.UNKNOWN),
+    text("repeat", "repeat", value=lambda test: " to ".join(
+        map(str, sorted({test["repeat"], test["repeat_most"]})))),
+    count("trials", "trials"),
+    count("phases", "phases"),
+    text("expected", "expected_s", value=lambda test: format.human(test["expected_s"])),
+)  # fmt: skip
+_CLAUSES = (
+    text("clause", "id", value=lambda clause: " ".join(
+        clause[key] for key in ("id", "clause") if key in clause) or format.UNKNOWN),
+    text("what it requires", "require", value=lambda clause: " ".join((
+        clause["measure"], "of", "the run" if clause["over"] == "run" else f"each {clause['over']}",
+        clause["require"]))),
+    count("trials", "trials", value=lambda clause: len(clause["trials"])),
+)  # fmt: skip
+_PORTS = (
+    text("network", "network"),
+    count("rank", "rank"),
+    text("port", "port"),
+    text("switch", "switch", value=lambda port: port["switch"] or ""),
+    text("switch port", "switch_port", value=lambda port: port["switch_port"] or ""),
+    text("line rate", "line_rate_bps", value=lambda port: quantities.RATE.text(
+        port["line_rate_bps"]) if port["line_rate_bps"] else "unknown"),
+)  # fmt: skip
+_PHASES = (
+    count("phase", "phase"),
+    text("name", "name"),
+    text("network", "network"),
+    text("flows", "flows"),
+)
+
+
+def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> None:
+    """Print what plan/listing.py says. `chosen`: only some phases were asked for."""
+    say(console, plan["site"])
+    _table(console, _TESTS, plan["tests"])
+    expected_s, longest_s = plan["expected_s"], plan["longest_s"]
+    longest = f" to {format.human(longest_s)}" if longest_s > expected_s else ""
+    say(
+        console,
+        f"\nexpected time {format.human(expected_s)}{longest}, of it "
+        f"{format.human(plan['start_s'])} to start",
+    )
+    for word, key in (("load", "offered"), ("note", "notes")):
+        for line in plan[key]:
+            say(console, f"{word}: {line}", hang=2)
+    _table(console, _CLAUSES, plan["clauses"])
+    if plan["clauses"]:
+        say(console, f"clauses: SHA-256 {plan['clauses_sha256']}")
+    ports = plan["ports"]
+    if any(port["switch"] for port in ports):
+        most = len(ports) if everything else PORTS_SHOWN
+        more = f"… {len(ports) - most} more (--all)" if len(ports) > most else ""
+        _table(console, _PORTS, ports[:most], more)
+    for one in plan["plans"]:
+        heading(console, _title(one, [t for t in plan["trials"] if t["plan"] == one["plan"]]))
+        rows = [{**phase, **network} for phase in one["phases"] for network in phase["networks"]]
+        left = one["total_phases"] - len(one["phases"])
+        more = f"… {left} more phases (--all, or --phases RANGES)" if left and not chosen else ""
+        columns = [c for c in _PHASES if c.key != "network" or len(one["networks"]) > 1]
+        show(make("plan", "", "", columns, rows, "none"), console, notes=(more,))
+
+
+def _table(
+    console: Console, columns: Sequence[Column], rows: Sequence[Entry], more: str = ""
+) -> None:
+    if rows:
+        say(console, "")
+        show(make("plan", "", "", columns, rows, "none"), console, notes=(more,))
+
+
+def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
+    return " ".join([name, *_words(parameters)])
+
+
+def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
+    """Parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
+    for key, values in parameters.items():
+        if key == "scatter":
+            yield from _scatter_words(values)
+            continue
+        texts = [_word(value) for value in values]
+        if texts == ["true"]:
+            yield key
+        elif texts != ["false"]:
+            yield f"{key}={','.join(texts)}"
+
+
+def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Messages of drawn sizes, which have their own column: `scatter=random messages=250`."""
+    for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
+        found = list(dict.fromkeys(value[key] for value in values))
+        if found != [0.0]:
+            yield f"{name}={','.join(str(value) for value in found)}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return "[" + " ".join(_word(item) for item in value[:4]) + ("…" * (len(value) > 4)) + "]"
+    return str(value)
+
+
+def _few(values: Sequence[Any], most: int = 7) -> str:
+    texts = [str(value) for value in values]
+    return ", ".join(texts[:most]) + (f" … {texts[-1]}" if len(texts) > most else "")
+
+
+def _sizes(test: Entry) -> list[str]:
+    """In words; an application kernel's are its class's, or its matrix's."""
+    parameters = test["parameters"]
+    if "scatter" in parameters:
+        spans = (value["sizes"] for value in parameters["scatter"])
+        return list(dict.fromkeys(" to ".join(map(quantities.SIZE.text, span)) for span in spans))
+    if test["sizes"]:
+        return [_size(sizes, test["size_unit"]) for sizes in test["sizes"]]
+    kinds = {"problem_class": "class", "matrix": "matrix"}
+    return [f"{word} {value}" for key, word in kinds.items() for value in parameters.get(key, ())]
+
+
+def _size(sizes: Sequence[int], unit: str) -> str:
+    if len(sizes) == 1:
+        return str(sizes[0]) if unit == "frame" else quantities.SIZE.text(sizes[0])
+    runs = [(size, len(list(group))) for size, group in groupby(sizes)]
+    return "IMIX " + " ".join(f"{times}x{size}" for size, times in runs)
+
+
+def _title(plan: Entry, trials: Sequence[Entry]) -> str:
+    tests = list(dict.fromkeys(trial["test"] for trial in trials))
+    ranks = " + ".join(f"{len(names)} ranks of {name}" for name, names in plan["ranks"].items())
+    parameters = {key: [value] for key, value in trials[0]["parameters"].items()}
+    return (
+        f"plan {plan['plan']}: {_pattern(plan['pattern']['name'], parameters)}, {ranks}, "
+        f"{format.of(plan['total_phases'], 'phase')}{_steps_words(trials[0], plan)} "
+        f"(test{'s' * (len(tests) > 1)} {', '.join(map(str, tests))})"
+    )
+
+
+def _steps_words(trial: Entry, plan: Entry) -> str:
+    """Return what one repetition is of what goes by steps."""
+    steps = trial["steps"]
+    if steps is None:
+        return ""
+    told = [format.of(steps["steps"], "step"), format.of(steps["messages"], "message")]
+    together = ""
+    if trial["size"] is None:
+        together = f", {format.decimal_size(steps['payload_bytes'])} together"
+    in_all = steps["iterations"]
+    in_all = f"; {format.of(in_all, 'iteration')} in total" if in_all else ""
+    where = " in all phases" if plan["total_phases"] > 1 else ""
+    return f", {' and '.join(told)} of all ranks{where}{together}{in_all}"

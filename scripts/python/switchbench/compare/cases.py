@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is compared: results directories or, with `--by`, parts of one; and what each measured.
+
+A case is one matrix at one setting; its plans are its repeats. Settings are flat words. A switch,
+its firmware, the site and the transport are what one compares: they are named. A window, a load or
+a seed that differs makes two other measurements: the comparison names it and ends with status 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ..analysis import measures as m
+from ..analysis.data import Measured
+from ..base import format, source, transports
+from ..base.errors import ConfigurationError
+from ..importers import mpi
+from ..importers.reading import COMMON, GPU, MEGA
+from ..records.directory import CONFIGURATION
+from ..records.document.summary import ComparableEntry, ImportedEntry
+from ..records.document.trials import PlanEntry
+from .measures import STEP_TIMES, WHOLE_S, ComparedMeasure, Entry
+
+Settings = dict[str, str]
+
+ABSENT = "-"
+TRANSPORT, NETWORK, SIZE, LOAD = "transport", "network", "size", "load"
+# Of a test: they change how long or how often is measured, not what.
+_NO_MATTER = {
+    "repeat", "profile", "interval", "connectivity_check", "flood_limit", "drain_timeout",
+    "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
+    "networks", "transport", "transports", "pattern", "imix",
+}  # fmt: skip
+# What makes the matrix: cases that differ in one of these are not beside each other.
+_MATRIX = (
+    *("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT),
+    "concurrent_networks",
+)
+
+
+class Differing(NamedTuple):
+    """One setting that is not the same in all results; `of`: whose, empty for the whole run."""
+
+    of: str
+    setting: str
+    values: tuple[str, ...]  # in the results' order
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        where = f"{self.of}: " if self.of else ""
+        return f"{where}{self.setting} is {' and '.join(self.values)}"
+
+
+def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator[Differing]:
+    """Yield the settings that are not the same in all, in the order of the first that has them."""
+    for name in dict.fromkeys(name for settings in sides for name in settings):
+        values = tuple(settings.get(name, ABSENT) for settings in sides)
+        if name not in without and len(set(values)) > 1:
+            yield Differing(of, name, values)
+
+
+@dataclass
+class Result:
+    """One results directory."""
+
+    measured: Measured
+    configuration: Mapping[str, Any]  # as the run understood it; empty where it can't be read
+
+    @property
+    def directory(self) -> Path:
+        """Where it is."""
+        return self.measured.directory
+
+    @cached_property
+    def until_sure(self) -> set[int]:
+        """The trials whose repeats ended when their mean was sure enough."""
+        return {
+            trial
+            for entry in self.measured.summary["statistics"]
+            if entry["target_ci_width_percent"] is not None
+            for trial in entry["trials"]
+        }
+
+    @cached_property
+    def steps(self) -> dict[tuple[int, str], Entry]:
+        """The figures of each repeat of functions and kernels, by trial and network."""
+        found: dict[tuple[int, str], Entry] = {}
+        for function in self.measured.summary["steps"]["functions"]:
+            for point in function["points"]:
+                repeats = point.get("by_repeat") or [point["imb"]]
+                for trial, imb in zip(point["trials"], repeats, strict=False):
+                    found[trial, function["network"]] = imb
+        for kernel in self.measured.summary["steps"]["kernels"]:
+            times = kernel.get("by_repeat_s") or [kernel["total_s"]]
+            for trial, time in zip(kernel["trials"], times, strict=False):
+                found[trial, kernel["network"]] = {WHOLE_S: time}
+        return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """One matrix at one setting."""
+
+    settings: Settings
+    runs: list[tuple[Result, list[PlanEntry]]]  # of the side that have it, each with its repeats
+    figure: ComparedMeasure | None = None  # of a figure of several programs: its only measure
+
+    @property
+    def plans(self) -> list[PlanEntry]:
+        """The repeats of the side's first run."""
+        return self.runs[0][1]
+
+    @property
+    def title(self) -> str:
+        """For a person: who sends to whom, and of what."""
+        return f"{self.matrix}: {self.setting}"
+
+    @property
+    def setting(self) -> str:
+        """How it was carried."""
+        plan = self.plans[0]
+        if self.figure is not None and plan["size"] is None:
+            return plan["transport"]
+        load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
+        return f"{plan['transport']}, {format.size(plan)}{load}"
+
+    @property
+    def matrix(self) -> str:
+        """Who sends to whom."""
+        plan = self.plans[0]
+        return f"{format.pattern(plan)}, {format.of(plan['ranks'], 'rank')}"
+
+    def identity(self, without: set[str]) -> tuple[tuple[str, str], ...]:
+        """Return the settings that say which matrix it is, at which size and load.
+
+        A transport's options are none of them where the transport is the question.
+        """
+        names = {*_MATRIX, *self.plans[0]["parameters"]} - without
+        return tuple(
+            (name, word)
+            for name, word in sorted(self.settings.items())
+            if name in names and not (TRANSPORT in without and "." in name)
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One side of a comparison: a result or several, or the part of one that `--by` takes."""
+
+    name: str
+    results: list[Result]
+    cases: list[Case]
+    chosen: Settings = field(default_factory=dict)  # `--by`'s setting and value
+
+    @property
+    def measured(self) -> Measured:
+        """What its first result measured."""
+        return self.results[0].measured
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether all nodes are on one machine: a lab's."""
+        return self.measured.summary["run"].get("launch") == "lab"
+
+    @property
+    def imported(self) -> list[ImportedEntry]:
+        """Figures of other programs (`switchbench import`); none where we measured."""
+        return self.measured.summary.get("imported") or []
+
+    @property
+    def measured_by(self) -> str:
+        """The program, or those, that measured."""
+        tools = {f"{one['tool']} {one['version'] or ''}".strip() for one in self.imported}
+        versions = self.measured.summary["run"]["versions"]
+        return ", ".join(sorted(tools)) or f"Switchbench {versions.get('switchbench', '')}".strip()
+
+    def values(self, name: str) -> list[str]:
+        """Return the values of a setting in its cases."""
+        return list(dict.fromkeys(case.settings.get(name, ABSENT) for case in self.cases))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the run was made on: switch, cables, site, versions, machine."""
+        run = self.measured.summary["run"]
+        configuration = self.results[0].configuration
+        site = configuration.get("site") or {}
+        if not isinstance(site, dict):
+            site = {"file": site}
+        elif "lab" in site:
+            site = {"kind": "the lab file's", **site}
+        machine = run.get("machine") or {}
+        parts = {
+            "about": configuration.get("about") or {},
+            "site": site,
+            "version": run.get("versions") or {},
+            "machine": {key: machine.get(key) for key in ("host", "cpu", "cpus")},
+        }
+        return {key: word for name, part in parts.items() for key, word in _flat(part, name)} | (
+            self.chosen
+        )
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """`site.control.heartbeat_timeout`: `2s`; a mapping's keys and a list's mappings by number."""
+    if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        value = dict(enumerate(value))
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{path}.{key}")
+    elif value is not None:
+        yield path, _word(value)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_word, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load(words: Sequence[str], by: str | None) -> list[Subject]:
+    """Return the subjects that a command names: `DIR` or `NAME=DIR`, each divided by `by`.
+
+    Directories of one NAME are the runs of one side.
+    """
+    subjects = [_read(word) for word in words]
+    if by is not None:
+        several = len(subjects) > 1
+        subjects = [part for whole in subjects for part in _divided(whole, by, several)]
+    sides: dict[str | int, Subject] = {}
+    for number, one in enumerate(subjects):
+        first = sides.setdefault(one.name or number, one)
+        if first is one:
+            continue
+        first.results.extend(one.results)
+        for case in one.cases:
+            same = next((own for own in first.cases if own.settings == case.settings), None)
+            if same is None:
+                first.cases.append(case)
+            else:
+                same.runs.extend(case.runs)
+    return _told_apart(list(sides.values()))
+
+
+def _read(word: str) -> Subject:
+    name, equals, rest = word.partition("=")
+    named = bool(equals and name) and not Path(word).exists()
+    name, directory = (name, Path(rest)) if named else ("", Path(word))
+    if not directory.is_dir():
+        raise ConfigurationError(f"no results in {directory}: there is no such directory")
+    measured = Measured.load(directory)
+    if measured.summary.get("imported"):
+        return Subject(name, [Result(measured, {})], [])
+    result = Result(measured, _configuration(measured))
+    tests = result.configuration.get("tests")
+    found: dict[tuple[Any, ...], Case] = {}
+    for plan in measured.summary["plans"]:
+        known = _settings(plan, tests if isinstance(tests, list) else [])
+        key = (plan["test"], *known.items())
+        found.setdefault(key, Case(known, [(result, [])])).plans.append(plan)
+    for case in found.values():
+        case.plans.sort(key=lambda plan: plan["repeat"])
+    if not found:
+        reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
+        raise ConfigurationError(f"no results in {directory}: {reason}")
+    return Subject(name, [result], list(found.values()))
+
+
+def _configuration(measured: Measured) -> Mapping[str, Any]:
+    path = measured.directory / CONFIGURATION
+    reason = f"{path}: is no mapping"
+    try:
+        loaded = source.load(path)
+        if isinstance(loaded, dict):
+            return loaded
+    except ConfigurationError as error:
+        reason = str(error)
+    measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
+    return {}
+
+
+def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
+    """Return all that a plan was measured with: who sends to whom and how much first.
+
+    `tests`: of the configuration as understood; a plan knows the number of its own.
+    """
+    load = plan["intended_load"]
+    found = {
+        "pattern": plan["pattern"],
+        **{name: _word(value) for name, value in plan["parameters"].items()},
+        "ranks": str(plan["ranks"]),
+        "traffic": plan["traffic"],
+        NETWORK: plan["network"],
+        SIZE: format.size(plan),
+        LOAD: ABSENT if load is None else f"{load:g}%",
+        TRANSPORT: plan["transport"],
+    }
+    if plan["concurrent_networks"]:
+        found["concurrent_networks"] = ", ".join(plan["concurrent_networks"])
+    number = plan["test"]
+    given = tests[number] if number < len(tests) and isinstance(tests[number], dict) else {}
+    for name, value in given.items():
+        if name not in _NO_MATTER and name not in plan["parameters"]:
+            found = dict(_flat(value, name)) | found
+    return found
+
+
+def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
+    """Yield a subject for each value of the setting."""
+    values = [value for value in whole.values(by) if value != ABSENT]
+    if len(values) < 2 and not several:
+        names = dict.fromkeys(name for case in whole.cases for name in case.settings)
+        differ = [name for name in names if len(whole.values(name)) > 1]
+        have = f"has only {by} {values[0]}" if values else f"has no setting {by!r}"
+        raise ConfigurationError(
+            f"{whole.measured.directory} {have}, so there is nothing to compare by it "
+            f"(what differs there: {', '.join(differ) or 'nothing'})"
+        )
+    if by == TRANSPORT:
+        values.sort(key=transports.BASELINES.index)
+    for value in values:
+        cases = [case for case in whole.cases if case.settings.get(by) == value]
+        name = f"{whole.name} {value}".strip() if several else value
+        yield Subject(name, list(whole.results), cases, {by: value})
+
+
+def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
+    """Return the subjects, that of a name first."""
+    if name is None:
+        return subjects
+    if all(subject.name != name for subject in subjects):
+        known = ", ".join(subject.name for subject in subjects)
+        raise ConfigurationError(f"--baseline {name}: no result is called so (results: {known})")
+    return sorted(subjects, key=lambda subject: subject.name != name)
+
+
+def _told_apart(subjects: list[Subject]) -> list[Subject]:
+    """With names: given ones, else the switches', else the directories', else numbered."""
+    for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
+        names = [subject.name or maker(subject) for subject in subjects]
+        if all(names) and len(set(names)) == len(names):
+            break
+    else:
+        names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
+    return [replace(one, name=name) for name, one in zip(names, subjects, strict=True)]
+
+
+def _switch(subject: Subject) -> str:
+    """Return the switch as `about` has it: its name, or its model and firmware."""
+    about = subject.results[0].configuration.get("about")
+    switches = about.get("switches") if isinstance(about, dict) else None
+    if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):
+        return ""
+    switch = switches[0]
+    words = [switch.get("name") or switch.get("model"), switch.get("firmware")]
+    return " ".join(str(word) for word in words if word)
+
+
+# --- figures of one definition --------------------------------------------------------------------
+# Ours are made of the summary: of two ranks' streams and transfers what the receivers verified, of
+# ping-pong messages half the round trip, of IMB's functions its times and rates. A program is what
+# a transport is to us; values of the same figure are its repeats.
+
+_PAIR = 2
+_FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
+_Figures = Iterator[tuple[str, ComparableEntry | None]]  # each with its program or our transport
+
+
+def figure_cases(subject: Subject) -> list[Case]:
+    """Return a case for each program and figure of a result, of definitions that others share."""
+    found = [*_imported(subject), *_plans(subject), *_functions(subject), *_pingpongs(subject)]
+    cases: dict[tuple[str, ...], Case] = {}
+    order = list(COMMON)
+    known = [(program, one) for program, one in found if one and one["measure"] in COMMON]
+    for program, one in sorted(known, key=lambda p: (order.index(p[1]["measure"]), p[1]["ranks"])):
+        if one["value"] <= 0:
+            continue
+        common = COMMON[one["measure"]]
+        words = {
+            "pattern": common.title, "ranks": str(one["ranks"]), SIZE: str(one["size"] or ABSENT),
+            LOAD: ABSENT, NETWORK: ABSENT, TRANSPORT: program,
+        }  # fmt: skip
+        measure = ComparedMeasure(
+            one["measure"], *common, lambda entry: float(entry["value"]), *STEP_TIMES
+        )
+        empty = Case(words, [(subject.results[0], [])], measure)
+        case = cases.setdefault(tuple(words.values()), empty)
+        case.plans.append(cast("PlanEntry", {
+            "trial": 0, "repeat": len(case.plans), "network": ABSENT, "pattern": common.title,
+            "parameters": {}, "ranks": one["ranks"], "size": one["size"], "size_unit": "message",
+            "transport": program, "traffic": ABSENT, "intended_load": None, "value": one["value"],
+        }))  # fmt: skip
+    return list(cases.values())
+
+
+def _imported(subject: Subject) -> _Figures:
+    for entry in subject.imported:
+        memory = " (GPU memory)" if entry.get("memory") == GPU else ""  # goes another way
+        yield entry["tool"] + memory, entry["comparable"]
+
+
+def _figure(measure: str, ranks: int, size: int | None, value: float | None) -> Any:
+    return value and {"measure": measure, "ranks": ranks, "size": size, "value": value}
+
+
+def _path(subject: Subject, entry: Entry) -> str:
+    """Return the transport, the network where the result has several, and its pattern's options."""
+    networks = {plan["network"] for plan in subject.measured.summary["plans"]}
+    options = entry.get("parameters", {})
+    batch = options.get("batch", 1)
+    words = (
+        entry["transport"],
+        f"in {entry['network']}" if len(networks) > 1 else "",
+        options.get("algorithm") or "",
+        f"batch={batch}" if batch != 1 else "",
+        "compute" if options.get("compute") else "",
+    )
+    return " ".join(word for word in words if word)
+
+
+def _plans(subject: Subject) -> _Figures:
+    """Yield one flow between two, and one each way, at full load."""
+    for plan in (plan for case in subject.cases for plan in case.plans):
+        load = plan["intended_load"]
+        full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= _FULL_LOAD)
+        if not full or plan["ranks"] != _PAIR or plan["size_unit"] != "message":
+            continue
+        known = plan["transport"] in transports.NAMES  # a summary may be of a later version
+        joined = known and transports.of(plan["transport"]).byte_stream
+        size = None if joined or isinstance(plan["size"], list) else plan["size"]
+        phases = subject.measured.phases_of(plan)
+        for flows, measure in ((1, "one_way_rate"), (2, "both_ways_rate")):
+            rate = m.mean(p["throughput"]["mean"] for p in phases if p["flows"] == flows)
+            yield _path(subject, plan), _figure(measure, _PAIR, size, rate)
+
+
+def _functions(subject: Subject) -> _Figures:
+    """By IMB's definitions; messages that differ in size are none of its functions."""
+    mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
+    for function in subject.measured.summary["steps"]["functions"]:
+        name = function["pattern"]
+        if function["parameters"].get("skew", "0%") != "0%":
+            continue
+        ranks = _PAIR if name in mpi.OF_TWO else function["ranks"]  # the others only wait
+        for point in function["points"]:
+            places = ((trial, function["network"]) for trial in point["trials"])
+            if subject.chosen and mine.isdisjoint(places):
+                continue
+            time, rate = point["imb"]["t_avg_us"] or 0.0, point["imb"]["mbytes_s"] or 0.0
+            path = _path(subject, function)
+            yield path, mpi.time_in_ours(name, ranks, point["size"], time)
+            yield path, mpi.rate_in_ours(name, ranks, point["size"], rate * MEGA)
+
+
+def _pingpongs(subject: Subject) -> _Figures:
+    mine = {plan["transport"] for case in subject.cases for plan in case.plans}
+    for curve in subject.measured.summary["messages"]["curves"]:
+        for point in curve["points"] if curve["transport"] in mine else ():
+            values = (point["latency_us"]["mean"], point["bandwidth_mbps"])
+            for name, value in zip(("pingpong_time", "pingpong_rate"), values, strict=True):
+                yield _path(subject, curve), _figure(name, curve["ranks"], point["size"], value)

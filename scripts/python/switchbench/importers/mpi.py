@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What MPI's and NCCL's benchmarks print: HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests.
+
+Megabytes are 10^6 bytes, but for IMB's up to 4.1, which are 2^20.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..base.source import count, number
+from ..records.document.summary import ComparableEntry
+from .reading import (
+    CHECK,
+    GPU,
+    HOST,
+    MEGA,
+    OTHER,
+    SIZE,
+    Form,
+    ImportedFigure,
+    Kind,
+    PrintedColumn,
+    PrintedTable,
+    Read,
+    Row,
+    Source,
+    collective,
+    comparable,
+    figures,
+    tables,
+    warnings,
+)
+
+# --- HPCC: the lines NAME=VALUE of the summary section of hpccoutf.txt ----------------------------
+# What each name is: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005;
+# prefixes: `Star` on all processes at once, of one of them; `Single` on one alone; `MPI` together.
+
+_BANNER = "HPC Challenge Benchmark version"
+_BEGIN, _END = "Begin of Summary section.", "End of Summary section."
+_NAME = re.compile(r"[A-Za-z]\w{0,100}")
+_UNITS = {
+    "usec": "us", "GBytes": "GB/s", "Gflops": "GFlop/s", "Tflops": "TFlop/s", "GUPs": "GUpdate/s",
+    "GBs": "GB/s", "Copy": "GB/s", "Scale": "GB/s", "Add": "GB/s", "Triad": "GB/s",
+}  # fmt: skip
+_SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions"
+# The measure that others share, and the factor to its unit; of `Star` one process times their
+# number. A ring's bandwidth counts both of a process's flows: half of it is one flow's.
+_SHARED = {
+    "StarDGEMM_Gflops": ("dgemm", 1e9),
+    "StarSTREAM_Copy": ("stream_copy", 1e9),
+    "HPL_Tflops": ("hpl", 1e12),
+    "PTRANS_GBs": ("ptrans", 1e9),
+    "MPIRandomAccess_GUPs": ("random_access", 1e9),
+    "MPIFFT_Gflops": ("fft", 1e9),
+    "AvgPingPongLatency_usec": ("pingpong_time", 1.0),
+    "AvgPingPongBandwidth_GBytes": ("pingpong_rate", 8e3),
+    "NaturallyOrderedRingLatency_usec": ("ring_time", 1.0),
+    "NaturallyOrderedRingBandwidth_GBytes": ("ring_rate", 4e3),
+    "RandomlyOrderedRingLatency_usec": ("random_ring_time", 1.0),
+    "RandomlyOrderedRingBandwidth_GBytes": ("random_ring_rate", 4e3),
+}
+
+
+def _read_hpcc(source: Source) -> Read:
+    """Return the figures of all runs: HPCC appends to a file that is there."""
+    runs = list(_summaries(source))
+    found = [one for values in runs for one in _hpcc_figures(source, values)]
+    if not found:
+        raise source.refuse("HPCC measured nothing in this run: each figure of its summary is -1")
+    said = [
+        f"{source.path}: HPCC says that a check of its own failed (Success=0) on "
+        f"{values['CommWorldProcs']} processes"
+        for values in runs
+        if values.get("Success") == "0"
+    ]
+    begun = source.text.count(_BANNER)
+    if begun > len(runs):
+        said.append(f"{source.path}: {begun - len(runs)} of {begun} runs in it have no summary")
+    return Read(found, said)
+
+
+def _summaries(source: Source) -> Iterator[dict[str, str]]:
+    """Yield what each summary section says, by name."""
+    values: dict[str, str] | None = None
+    whole = False
+    for line, text in source.numbered:
+        name, equals, value = text.partition("=")
+        if values is None:
+            values = {} if _BEGIN in text else None
+        elif _END in text:
+            yield values
+            values, whole = None, True
+        elif _BEGIN in text:
+            break
+        elif equals and _NAME.fullmatch(name):
+            if name in values:
+                raise source.refuse(f"{name} is in one summary section twice", line)
+            values[name] = value.strip()
+    if values is not None:
+        raise source.refuse("it is cut within HPCC's summary section")
+    if not whole:
+        raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
+
+
+def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigure]:
+    if "VersionMajor" not in values or "CommWorldProcs" not in values:
+        raise source.refuse(
+            "its summary section lacks VersionMajor or CommWorldProcs: it is damaged"
+        )
+    parts = (f"Version{part}" for part in ("Major", "Minor", "Micro"))
+    version = ".".join(values[part] for part in parts if part in values)
+    source.refuse_newer("HPCC", version, (1, 5))
+    if version.startswith("0."):
+        raise source.refuse(f"HPCC {version} measured otherwise than 1.0 and later, which are read")
+    ranks = count(values["CommWorldProcs"])
+    if not ranks:
+        raise source.refuse(
+            f"CommWorldProcs is {values['CommWorldProcs'][:40]!r}, which is no number of processes"
+        )
+    for name, word in values.items():
+        head, _, unit = name.rpartition("_")
+        if unit not in _UNITS:
+            continue
+        value = number(word)
+        if value is None:
+            raise source.refuse(f"{name} is {word[:40]!r}, which is no number")
+        if value <= 0:  # was not run
+            continue
+        pingpong, size = "PingPong" in head, _SIZES.get(unit)
+        benchmark = head.removesuffix("Latency").removesuffix("Bandwidth")
+        if pingpong:
+            benchmark = "PingPong"
+        elif name.startswith(("Star", "Single")):
+            benchmark = name.partition("_")[0]
+        ours = None
+        if name in _SHARED:
+            measure, factor = _SHARED[name]
+            factor *= ranks if name.startswith("Star") else 1
+            ours = comparable(measure, 2 if pingpong else ranks, size, value * factor)
+        yield ImportedFigure(
+            "hpcc", version, benchmark, ranks, size, name, value, _UNITS[unit], ours
+        )
+
+
+# --- IMB-MPI1: a table for each benchmark and number of processes ---------------------------------
+# The factors of its Mbytes/sec: Intel MPI Benchmarks User Guide, "Benchmark methodology"; PingPong,
+# PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.1, 10^6 in 2019: a table says
+# by its times which.
+
+_LAST_MEBI = (4, 1)  # of which it is known; used where no time is beside a rate
+_MEBI = float(1 << 20)
+_SURE = 0.01  # a rate and a time agree; the two megabytes differ by 0.049
+_IMB_VERSION = re.compile(
+    r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]{0,20})"
+    r"(?: Update (\d{1,9}))?, *([\w-]{1,40}) part"
+)
+_IMB_RATE = "Mbytes/sec"
+_IMB = Form(
+    "IMB",
+    title=re.compile(r"^\s*# Benchmarking (\S{1,100})"),
+    header=re.compile(rf"\[[a-zA-Z]sec\]|\[usec\]|{_IMB_RATE}"),
+    columns=(
+        PrintedColumn("#?bytes", role=SIZE),
+        PrintedColumn("#?repetitions", role=OTHER),
+        PrintedColumn(r"t(?:_\w+)?\[usec\]", "us"),
+        PrintedColumn(_IMB_RATE, "MB/s"),
+        PrintedColumn("Msg/sec", "1/s"),
+        PrintedColumn(r"overlap\[%\]", "%"),
+        PrintedColumn("defects", role=CHECK),
+    ),
+    row=re.compile(r"\s*\d+\s+\d"),  # of a size that IMB left out it says so in words
+)
+_PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
+_GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
+_IMB_END = "# All processes entering MPI_Finalize"
+# Measure and how often IMB counts a flow's message.
+_RATES = {
+    "pingpong": ("pingpong_rate", 1),
+    "pingping": ("both_ways_rate", 1),
+    "sendrecv": ("sendrecv_rate", 2),
+    "exchange": ("ring_rate", 4),
+    "uniband": ("one_way_rate", 1),
+    "biband": ("both_ways_rate", 2),
+}
+OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
+
+
+def rate_in_ours(
+    function: str, ranks: int, size: int, bytes_per_s: float
+) -> ComparableEntry | None:
+    """Return a function's bandwidth by IMB's count; None where nothing of ours is like it."""
+    if function not in _RATES or bytes_per_s <= 0:
+        return None
+    measure, times = _RATES[function]
+    return comparable(measure, ranks, size, bytes_per_s * 8 / MEGA / times)
+
+
+def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> ComparableEntry | None:
+    """Return a function's t_avg, of PingPong its only t."""
+    measure = "pingpong_time" if function == "pingpong" else collective(function)
+    return None if measure is None else comparable(measure, ranks, size, time_us)
+
+
+def _read_imb(source: Source) -> Read:
+    version = None
+    if title := _IMB_VERSION.search(source.text):
+        source.refuse_newer(_IMB.tool, title[1], (2021,))
+        if title[3] != "MPI-1":
+            raise source.refuse(f"it is of IMB's part {title[3]}: only MPI-1 is read (IMB-MPI1)")
+        version = title[1] + (f" Update {title[2]}" if title[2] else "")
+    found = tables(source, _IMB)
+    if _IMB_END not in source.text:
+        raise source.refuse(
+            "it is cut: IMB's last line (All processes entering MPI_Finalize) is missing"
+        )
+    mega = _megabyte(found, version)
+    made = [one for table in found for one in _imb_figures(source, table, version, mega)]
+    if not made:
+        raise source.refuse("there is no table with results in it")
+    return Read(made, list(warnings(source, found, made)))
+
+
+def _imb_figures(
+    source: Source, table: PrintedTable, version: str | None, mega: float
+) -> Iterator[ImportedFigure]:
+    benchmark, notes = table.title[1], "\n".join(table.notes)
+    function = benchmark.lower()
+    processes, groups = _PROCESSES.search(notes), _GROUPS.search(notes)
+    ranks = int(processes[1]) if processes else 0
+    ranks = int(groups[1]) * int(groups[2]) if groups else ranks
+    if table.rows and not ranks:
+        raise source.refuse(f"{benchmark} does not say on how many processes")
+    if mega == _MEBI:
+        table.columns |= {_IMB_RATE: PrintedColumn(_IMB_RATE, "MiB/s")}
+
+    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+        if name == _IMB_RATE:
+            return rate_in_ours(function, ranks, row.size, value * mega)
+        wanted = "t[usec]" if function == "pingpong" else "t_avg[usec]"
+        return time_in_ours(function, ranks, row.size, value) if name == wanted else None
+
+    return figures(
+        table.rows, table.columns, ImportedFigure("imb", version, benchmark, ranks), ours
+    )
+
+
+def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
+    """Return the bytes of a megabyte.
+
+    As the largest message with a time and a rate has it, else as of the version.
+    """
+    rows = [(row.size, row, table) for table in found for row in table.rows]
+    for size, row, table in sorted(rows, key=lambda one: -one[0]):
+        rate = row.values.get(_IMB_RATE)
+        time_us = row.values.get("t[usec]") or row.values.get("t_max[usec]")
+        _, times = _RATES.get(table.title[1].lower(), ("", 0))
+        messages = row.values.get("Msg/sec") or (times * 1e6 / time_us if time_us else 0.0)
+        for mega in (_MEBI, MEGA) if rate else ():
+            if abs(size * messages / ((rate or 0.0) * mega) - 1) < _SURE:
+                return mega
+    numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", version or "")[:2])
+    return _MEBI if numbers and numbers <= _LAST_MEBI else MEGA
+
+
+def _knows_imb(text: str) -> bool:
+    return _IMB_VERSION.search(text) is not None or ("# Benchmarking " in text and "#bytes" in text)
+
+
+# --- OSU micro-benchmarks: a title, a line of columns, a row a size -------------------------------
+# The tests of collectives do not say on how many processes they ran.
+
+# `MPI` is the library; `MPI_Put` is the operation.
+_OSU = Form(
+    "OSU",
+    title=re.compile(
+        r"^#\s*OSU (?:(?:MPI|(NCCL)|UPC\+*|OpenSHMEM)(-[A-Z]+(?: MANAGED)?)? )?"
+        r"(\S.{0,100}?) (?:Test|Benchmark) v(\d[\w.]{0,20})"
+    ),
+    header=re.compile(r"^#\s+(?:Size\s|[^=]*\((?:\ws|.B/s)\))"),
+    columns=(
+        PrintedColumn("Size", role=SIZE),
+        PrintedColumn(r"(?:(?:Avg|Min|Max) )?Latency ?\(us\)|P\d+ Tail Lat\(us\)", "us"),
+        PrintedColumn(r"(?:Bi-)?Bandwidth ?\(MB/s\)|P\d+ Tail BW\(MB/s\)|MB/s", "MB/s"),
+        PrintedColumn("Messages/s", "1/s"),
+        PrintedColumn(r"(?:Overall|Compute|Coll\. Init|MPI_Test|MPI_Wait)\(us\)", "us"),
+        PrintedColumn(r"(?:Pure|Min|Max|Avg) Comm\.\(us\)", "us"),
+        PrintedColumn(r"Overlap\(%\)", "%"),
+        PrintedColumn("Iterations", role=OTHER),
+        PrintedColumn("Validation", role=CHECK),
+    ),
+)
+_PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
+_PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
+# The titles' words: the measure of their first column, and the factor to our unit. OSU adds both
+# ways.
+_PAIR = {
+    "Latency": ("pingpong_time", 1.0),
+    "Bandwidth": ("one_way_rate", 8.0),
+    "Bi-Directional Bandwidth": ("both_ways_rate", 4.0),
+}
+_OSU_NAMES = {
+    "Broadcast": "bcast",
+    "All-to-All Personalized Exchange": "alltoall",
+    "All-to-Allv Personalized Exchange": "alltoallv",
+}
+
+
+def _read_osu(source: Source) -> Read:
+    found = tables(source, _OSU)
+    if not source.text.endswith("\n"):
+        raise source.refuse("it is cut: its last line has no end")
+    made = [one for table in found for one in _osu_figures(source, table)]
+    said = list(warnings(source, found, made))
+    if any(one.ranks is None for one in made):
+        said.append(
+            f"{source.path}: OSU's collectives do not say on how many processes they ran, and "
+            "without that they stand beside nothing: say --ranks N"
+        )
+    return Read(made, said)
+
+
+def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure]:
+    nccl, device, benchmark, version = table.title.groups()
+    source.refuse_newer(_OSU.tool, version, (7,))
+    if not table.rows:
+        raise source.refuse(f"OSU's {benchmark} has no results: it is cut, or the test failed")
+    notes = "\n".join(table.notes)
+    pairs = _PAIRS.search(notes)
+    ranks = 2 if benchmark in _PAIR or benchmark.startswith("MPI_") else source.ranks
+    if pairs:
+        ranks = 2 * int(pairs[1]) or None
+    on_host = set(_PLACES.findall(notes)) == {"HOST"}
+    first = next(iter(table.rows[0].values), "")
+    called = benchmark.removesuffix(" Latency")
+    function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
+
+    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+        if name != first or ranks is None:
+            return None
+        if benchmark in _PAIR:
+            measure, factor = _PAIR[benchmark]
+            return comparable(measure, 2, row.size, factor * value) if ranks == 2 else None
+        shared = collective(function)
+        return None if shared is None else comparable(shared, ranks, row.size, value)
+
+    memory = GPU if (nccl or device) and not on_host else HOST
+    shown = f"{nccl or 'MPI'}{device or ''} {benchmark}" if memory is GPU else benchmark
+    like = ImportedFigure("osu", version, shown, ranks, memory=memory)
+    return figures(table.rows, table.columns, like, ours)
+
+
+# --- nccl-tests and rccl-tests: a row a size, out of place and in place ---------------------------
+# A GB is 10^9 bytes. algbw is size / time; busbw what a link carries, by the factors of the
+# nccl-tests' doc/PERFORMANCE.md, which tell operations apart. `size` is a rank's whole buffer,
+# where MPI's is what goes to one rank.
+
+_OUT, _IN = "out-of-place", "in-place"
+_NCCL = Form(
+    "nccl-tests",
+    title=re.compile(r"^# nThread \d+ nGpus \d+ "),
+    header=re.compile(r"^#\s+size\s+count\s"),
+    columns=(
+        PrintedColumn("size", role=SIZE),
+        PrintedColumn("count|type|redop|root|error", role=OTHER),
+        PrintedColumn("time|cputime", "us"),
+        PrintedColumn("algbw|busbw", "GB/s"),
+        PrintedColumn("#wrong", role=CHECK),
+    ),
+    end=re.compile(r"^# Avg bus bandwidth\s*: (\S{1,40})"),
+    groups=(_OUT, _IN),
+)
+_RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) ")
+_NCCL_VERSION = re.compile(r"# nccl-tests version (\d[\w.]{0,20})")
+_OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
+# Our measure of the time, None for none; busbw / algbw as multiples of 1 and of (n - 1) / n;
+# whether MPI's size is a rank's share.
+_OPERATIONS: dict[str, tuple[str | None, tuple[int, int], bool]] = {
+    "all_reduce": ("allreduce_time", (0, 2), False),
+    "reduce": ("reduce_time", (1, 0), False),
+    "broadcast": ("bcast_time", (1, 0), False),
+    "reduce_scatter": ("reduce_scatter_time", (0, 1), False),
+    "all_gather": ("allgather_time", (0, 1), True),
+    "alltoall": ("alltoall_time", (0, 1), True),
+    "gather": ("gather_time", (0, 1), True),
+    "scatter": ("scatter_time", (0, 1), True),
+    "sendrecv": (None, (1, 0), False),
+}
+
+
+def _read_nccl(source: Source) -> Read:
+    found = tables(source, _NCCL)
+    made: list[ImportedFigure] = []
+    unnamed = []
+    for table in found:
+        if not table.rows:
+            raise source.refuse("nccl-tests have no results: it is cut, or the test failed")
+        operation = _operation(source, table)
+        if operation is None:
+            unnamed.append(
+                f"{source.path}: nccl-tests before 2.17 do not name the operation: call the file "
+                "after the program, as all_reduce_perf.txt; until then it stands beside nothing"
+            )
+        made += _nccl_figures(source, table, operation)
+    return Read(made, [*unnamed, *warnings(source, found, made)])
+
+
+def _operation(source: Source, table: PrintedTable) -> str | None:
+    """Return the operation: as the output names it, else as the file is called."""
+    for named in map(_OPERATION.search, (*table.before, *table.notes)):
+        if named and named[1] not in _OPERATIONS:
+            raise source.refuse(f"nccl-tests' {named[1]} is not known here")
+        if named:
+            return named[1]
+    called = [name for name in _OPERATIONS if f"{name}_perf" in source.path.name]
+    return max(called, key=len, default=None)
+
+
+def _nccl_figures(
+    source: Source, table: PrintedTable, operation: str | None
+) -> Iterator[ImportedFigure]:
+    numbers = {int(found[1]) for text in table.notes if (found := _RANK.match(text))}
+    ranks = len(numbers) if numbers == set(range(len(numbers))) else 0
+    measure, (whole, others), shares = _OPERATIONS.get(operation or "", (None, (1, 0), False))
+    factor = whole + others * (ranks - 1) / ranks if ranks else 0.0
+    for row in table.rows if operation and ranks else ():
+        algbw, busbw = (row.values.get(f"{_OUT} {name}", 0.0) for name in ("algbw", "busbw"))
+        if algbw >= 1 and abs(busbw / algbw - factor) > 0.02 * factor:
+            raise source.refuse(
+                f"busbw is {busbw / algbw:.2f} times algbw, and {factor:.2f} in {operation}: it is "
+                "of another operation, or damaged"
+            )
+
+    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+        if operation == "sendrecv" and ranks and name == f"{_OUT} algbw":
+            return comparable("sendrecv_rate", ranks, row.size, value * 8e3)
+        if measure is None or not ranks or name != f"{_OUT} time":
+            return None
+        return comparable(measure, ranks, row.size // ranks if shares else row.size, value)
+
+    version = next(filter(None, map(_NCCL_VERSION.match, table.before)), None)
+    like = ImportedFigure(
+        "nccl-tests", version and version[1], operation or "unknown", ranks or None, memory=GPU
+    )
+    return figures(table.rows, table.columns, like, ours)
+
+
+HPCC = Kind(
+    "hpcc", "HPCC's hpccoutf.txt", lambda text: _BANNER in text or _BEGIN in text, _read_hpcc
+)
+IMB = Kind("imb", "IMB-MPI1's output", _knows_imb, _read_imb)
+OSU = Kind(
+    "osu",
+    "output of the OSU micro-benchmarks",
+    lambda text: any(map(_OSU.title.match, text.splitlines())),
+    _read_osu,
+)
+NCCL = Kind(
+    "nccl-tests",
+    "output of nccl-tests",
+    lambda text: re.search(_NCCL.title.pattern, text, re.MULTILINE) is not None,
+    _read_nccl,
+)

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all readers of other programs' files share: figures, measures, sources, printed tables.
+
+A program declares the titles and columns of its tables (`Form`). What a declaration does not know
+is refused in a sentence that names it; nothing is guessed from a position.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base.errors import ConfigurationError
+from ..base.source import count, number
+from ..records.document.summary import ComparableEntry
+
+MEGA = 1e6
+HOST, GPU = "host", "gpu"
+
+# --- measures that several programs share ---------------------------------------------------------
+
+
+class Common(NamedTuple):
+    """One measure of one definition; `better`: +1 when more of it is better, -1 when less is."""
+
+    title: str
+    unit: str
+    better: int
+
+
+RATE, TIME = "Mbit/s", "us"
+_COLLECTIVES = (
+    *("allreduce", "reduce", "reduce_scatter", "allgather", "allgatherv", "gather", "gatherv"),
+    *("scatter", "scatterv", "alltoall", "alltoallv", "bcast", "barrier"),
+)
+# Times are of one call or message; rates are payload, of one flow, one way.
+COMMON: dict[str, Common] = {
+    "pingpong_time": Common("half the round trip of a message", TIME, -1),
+    "pingpong_rate": Common("message / half its round trip", RATE, +1),
+    "one_way_rate": Common("one way between two", RATE, +1),
+    "both_ways_rate": Common("each way between two, both at once", RATE, +1),
+    "sendrecv_rate": Common("ring, one direction, each flow", RATE, +1),
+    "ring_rate": Common("naturally ordered ring, each of a rank's two flows", RATE, +1),
+    "random_ring_rate": Common("randomly ordered rings, each of a rank's two flows", RATE, +1),
+    "ring_time": Common("naturally ordered ring, half the time for both neighbours", TIME, -1),
+    "random_ring_time": Common("randomly ordered rings, half the time for both", TIME, -1),
+    "hpl": Common("HPL, whole system", "Flop/s", +1),
+    "dgemm": Common("DGEMM on all processes at once, whole system", "Flop/s", +1),
+    "fft": Common("global FFT", "Flop/s", +1),
+    "ptrans": Common("global matrix transpose", "B/s", +1),
+    "stream_copy": Common("STREAM Copy on all processes at once, whole system", "B/s", +1),
+    "random_access": Common("global RandomAccess", "Update/s", +1),
+} | {f"{name}_time": Common(f"{name}, mean over ranks", TIME, -1) for name in _COLLECTIVES}
+
+
+def comparable(measure: str, ranks: int, size: int | None, value: float) -> ComparableEntry:
+    """Return a figure by the definition of COMMON, in its unit.
+
+    `size`: bytes of a message; None where it has none, or it does not matter.
+    """
+    return {
+        "measure": measure, "ranks": ranks, "size": size, "value": value,
+        "unit": COMMON[measure].unit,
+    }  # fmt: skip
+
+
+def collective(name: str) -> str | None:
+    """Return the measure of a collective's time, by MPI's name for it."""
+    return f"{name}_time" if name in _COLLECTIVES else None
+
+
+# --- a file, and what is in it --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ImportedFigure:
+    """One figure as the program printed it: what the summary has of it, but for its file."""
+
+    tool: str
+    version: str | None
+    benchmark: str
+    ranks: int | None  # None: its output does not say
+    size: int | None = None
+    name: str = ""
+    value: float = 0.0
+    unit: str = ""
+    comparable: ComparableEntry | None = None  # None: we have nothing of that definition
+    memory: str = HOST  # of the buffers
+
+
+# Before each line: mpirun --tag-output, --timestamp-output or srun -l.
+_MARK = re.compile(
+    r"(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?(?:\[[^\]\s]{1,100}\])?<std(?:out|err|diag)>: ?"
+    r"|\s{0,8}\d{1,8}: ?"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to be read."""
+
+    path: Path
+    content: str
+    ranks: int | None = None  # as the user says, for programs that do not
+
+    @cached_property
+    def text(self) -> str:
+        """Its text, without the marks of ranks that launchers put before most lines."""
+        lines = self.content.splitlines(keepends=True)
+        marks = [_MARK.match(line) for line in lines]
+        if 2 * sum(mark is not None for mark in marks) <= len(lines):
+            return self.content
+        return "".join(
+            line[mark.end() :] if mark else line
+            for line, mark in zip(lines, marks, strict=True)
+            if not (mark and mark[0].rstrip().endswith("<stderr>:"))
+        )
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """The lines of its text, from 1."""
+        return enumerate(self.text.splitlines(), start=1)
+
+    def refuse(self, reason: str, line: int | None = None) -> ConfigurationError:
+        """Return the error of a file that can't be read, at a line."""
+        where = "" if line is None else f"line {line}: "
+        return ConfigurationError(f"{self.path}: {where}{reason}")
+
+    def refuse_newer(self, tool: str, found: str, newest: tuple[int, ...]) -> None:
+        """Refuse a version of a program whose output this one does not know."""
+        numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", found))
+        if numbers[: len(newest)] > newest:
+            raise self.refuse(
+                f"{tool} {found} wrote it, which is newer than what this version reads "
+                f"(up to {'.'.join(map(str, newest))}): take a newer Switchbench"
+            )
+
+
+class Read(NamedTuple):
+    """What is in a file; `warnings`: what is wrong with it, or has to be known about it."""
+
+    figures: list[ImportedFigure]
+    warnings: list[str]
+
+
+class Kind(NamedTuple):
+    """One program; `knows`: whether it wrote this text; `title`: the file as its users call it."""
+
+    tool: str
+    title: str
+    knows: Callable[[str], bool]
+    read: Callable[[Source], Read]
+
+
+# --- printed tables -------------------------------------------------------------------------------
+
+# What a column has: a figure, the bytes of a message, whether the data were right, or nothing.
+FIGURE, SIZE, CHECK, OTHER = "figure", "size", "check", "other"
+_RIGHT, _WRONG = {"pass", "passed", "ok", "n/a", "-"}, {"fail", "failed"}
+
+
+class PrintedColumn(NamedTuple):
+    """A column by the name in the header, a regular expression."""
+
+    name: str
+    unit: str = ""
+    role: str = FIGURE
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a program's tables look."""
+
+    tool: str
+    title: re.Pattern[str]  # a line that begins a table
+    header: re.Pattern[str]  # the line with its columns
+    columns: Sequence[PrintedColumn]
+    row: re.Pattern[str] = re.compile(r"\s*\d")
+    end: re.Pattern[str] | None = None  # the line below its rows; None: there is none
+    part: re.Pattern[str] | None = None  # a line before further rows of the same columns
+    groups: tuple[str, ...] = ()  # names before those of columns that come once a group
+
+
+class Row(NamedTuple):
+    """One line of a table; `wrong`: the program found that its data were not right."""
+
+    size: int
+    part: str
+    values: dict[str, float]
+    wrong: bool = False
+
+
+@dataclass
+class PrintedTable:
+    """One table, with all lines that are neither header nor row."""
+
+    title: re.Match[str]
+    before: list[str]
+    notes: list[str] = field(default_factory=list)
+    columns: dict[str, PrintedColumn] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    part: str = ""
+    ended: bool = False
+
+
+def tables(source: Source, form: Form) -> list[PrintedTable]:
+    """Return the tables of a text; refused where one is cut."""
+    found: list[PrintedTable] = []
+    before: list[str] = []
+    for line, text in source.numbered:
+        table = found[-1] if found else None
+        if title := form.title.search(text):
+            found.append(PrintedTable(title, before))
+            before = []
+        elif table is None:
+            before.append(text)
+        elif form.part and (part := form.part.search(text)):
+            table.part, table.ended = f", {part[1]}", False
+        elif form.end and form.end.search(text):
+            table.ended |= any(row.part == table.part for row in table.rows)
+        elif form.header.search(text):
+            table.columns = _columns(source, form, line, text)
+        elif table.columns and not table.ended and form.row.match(text):
+            table.rows.append(_row(source, form, table, line, text.split()))
+        else:
+            (before if table.ended else table.notes).append(text)
+    if form.end and any(table.rows and not table.ended for table in found):
+        raise source.refuse("it is cut: the line below a table's rows is missing")
+    return found
+
+
+def figures(
+    rows: Iterable[Row],
+    columns: Mapping[str, PrintedColumn],
+    like: ImportedFigure,
+    ours: Callable[[Row, str, float], ComparableEntry | None],
+) -> Iterator[ImportedFigure]:
+    """Yield a figure of each value, with tool, version and so on as of `like`.
+
+    What is of a wrong row has nothing that is comparable.
+    """
+    for row in rows:
+        for name, value in row.values.items():
+            yield replace(
+                like, benchmark=like.benchmark + row.part, size=row.size, name=name, value=value,
+                unit=columns[name].unit,
+                comparable=None if row.wrong else ours(row, name, value),
+            )  # fmt: skip
+
+
+def warnings(
+    source: Source, found: Sequence[PrintedTable], figures: Sequence[ImportedFigure]
+) -> Iterator[str]:
+    """Yield a sentence where rows are of wrong data, and one where buffers were in GPU memory."""
+    wrong = sorted({row.size for table in found for row in table.rows if row.wrong})
+    if wrong:
+        sizes = ", ".join(f"{size:,}" for size in wrong[:8])
+        yield (
+            f"{source.path}: the program found its data wrong, at a size of {sizes} bytes: its "
+            "figures there stand beside nothing"
+        )
+    if any(one.memory != HOST for one in figures):
+        yield (
+            f"{source.path}: buffers in GPU memory, by another way than host memory's: `compare` "
+            "shows them under a name of their own"
+        )
+
+
+def _columns(source: Source, form: Form, line: int, text: str) -> dict[str, PrintedColumn]:
+    found: list[tuple[str, PrintedColumn]] = []
+    rest = re.sub(r"\A\s*#\s+", "", text).strip()
+    while rest:
+        fits = ((re.match(rf"({one.name})(?:\s+|\Z)", rest), one) for one in form.columns)
+        name, column = next(((fit, one) for fit, one in fits if fit), (None, None))
+        if name is None or column is None:
+            unknown = re.split(r"\s{2,}|\t", rest)[0]
+            raise source.refuse(
+                f"{form.tool} has a column that is not known here: {unknown[:40]!r}", line
+            )
+        found.append((name[1], column))
+        rest = rest[name.end() :]
+    names = [name for name, _ in found]
+    for place, (title, column) in enumerate(found):
+        times = names.count(title)
+        if times > 1 and times == len(form.groups):
+            found[place] = (f"{form.groups[names[:place].count(title)]} {title}", column)
+        elif times > 1:
+            raise source.refuse(f"{form.tool} has the column {title!r} twice", line)
+    return dict(found)
+
+
+def _row(source: Source, form: Form, table: PrintedTable, line: int, words: Sequence[str]) -> Row:
+    if len(words) != len(table.columns):
+        raise source.refuse(
+            f"{len(words)} values below {len(table.columns)} columns of {form.tool}: it is cut or "
+            "damaged",
+            line,
+        )
+    size, values, wrong = 0, {}, False
+    for (name, column), word in zip(table.columns.items(), words, strict=True):
+        value, fault = number(word), ""
+        if column.role == SIZE:
+            whole = count(word)
+            size, fault = whole or 0, "which is no whole number" if whole is None else ""
+        elif column.role == CHECK:
+            wrong |= bool(value) or word.lower() in _WRONG
+            if value is None and word.lower() not in _RIGHT | _WRONG:
+                raise source.refuse(f"{name} is {word[:40]!r}: Pass or Fail is known", line)
+        elif column.role == FIGURE:
+            values[name], fault = value or 0.0, "which is no number" if value is None else ""
+        if fault:
+            raise source.refuse(f"{name} is {word[:40]!r}, {fault}", line)
+    return Row(size, table.part, values, wrong)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison on the terminal, and as one HTML file that opens offline, of the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from .. import __version__
+from ..base import format
+from ..compare.comparison import Compared, Comparison
+from ..compare.differences import (
+    BETTER,
+    FEW_REPEATS,
+    OTHER_LOAD,
+    SHARED_MACHINE,
+    UNSURE,
+    WORSE,
+    Row,
+)
+from ..records.directory import replace_bytes
+from ..records.document.schema import at
+from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
+from .report.build import PageWords, Section, TablePart, Words, meanings, render, sentences
+
+MOST = 10  # phases and flows, without --all
+SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
+_LEAST = 1e-6  # the JSON has no more digits either
+_TIMES = 5.0  # from there on ratios are shown, not percents
+
+_STYLES = {BETTER: "green", WORSE: "bold red"}
+_ALIKE = "Switch, site and versions are the same as far as they were written down."
+_ABOUT = {
+    "interval": "Welch's confidence interval of the difference; empty where repeats can't tell",
+    "p": (
+        "Probability of so large a difference if there were none, corrected by Holm for all that "
+        "the comparison asks at once"
+    ),
+    "verdict": (
+        "better, worse: surely; not sure: runs of the same network may differ as much; same: equal "
+        "means; not known: too few repeats, not observed in both, or not judged"
+    ),
+}
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _results(comparison: Comparison) -> Spec:
+    """Return the table of the results that are compared."""
+    base = comparison.subjects[0]
+    columns = (
+        text("result", "name", about="As it is called here",
+             value=lambda row: row.name + (" (baseline)" if row is base else "")),
+        text("directory", "directory", about="The results directory, or those of its runs",
+             value=lambda row: ", ".join(str(result.directory) for result in row.results)),
+        text("measured", "started", about="When its run began",
+             value=lambda row: at(row.measured.summary, "run.started")),
+    )  # fmt: skip
+    return Spec("results", "Results", "", columns, comparison.subjects)
+
+
+def _question(comparison: Comparison) -> Spec:
+    """Return the table of what differs and is asked for, a column for each result."""
+
+    def of(number: int) -> Callable[[Any], str]:
+        return lambda row: str(row.values[number])
+
+    columns = (
+        text("setting", "setting", about="As the configuration calls it"),
+        *(
+            text(one.name, one.name, about="What it is in this result", value=of(number))
+            for number, one in enumerate(comparison.subjects)
+        ),
+    )
+    return Spec(
+        "question",
+        "What differs, and is the question",
+        "What differs between the results and is what they are compared for.",
+        columns,
+        comparison.question,
+    )
+
+
+def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "") -> Spec:
+    """Return one result against the baseline, a row a figure."""
+    base, other = one.base.name, one.other.name
+    columns = (
+        text("pattern", "pattern", fold=True, output=PAGE, about="Who sends to whom, and how",
+             value=lambda row: one.pairs[row["pair"]].title),
+        text("of", "of", output=PAGE, about="The phase or flow"),
+        text("measure", "measure", about="Which figure is compared (doc/reference/measures.md)",
+             value=lambda row: f"{row['title']}, {_micro(row['unit'])}"),
+        text("unit", "unit", output=PAGE, about="The figure's unit",
+             value=lambda row: _micro(row["unit"])),
+        Column(base, "baseline", "scientific", about="The baseline's mean over its repeats"),
+        Column(other, "other", "scientific", about="The other result's mean over its repeats"),
+        Column("difference", "difference", "signed", value=_difference,
+               about="Mean of the other result less the baseline's, both over their repeats"),
+        Column("in %", "percent", "signed", output=PAGE,
+               about="The difference in percent of the baseline"),
+        text("relative", "relative", output=TERMINAL, value=relative,
+             about="To the baseline; x: times as much"),
+        Column("from", "ci_low", "signed", about=_ABOUT["interval"], seldom=True),
+        Column("to", "ci_high", "signed", about=_ABOUT["interval"], seldom=True),
+        Column("p", "p_adjusted", "scientific", about=_ABOUT["p"], output=PAGE, seldom=True),
+        text("repeats", "repeats", fold=True, output=PAGE, about="In which it was observed",
+             value=lambda row: " and ".join(map(str, dict.fromkeys(row["repeats"])))),
+        text("verdict", "because", output=PAGE, about=_ABOUT["verdict"],
+             value=lambda row: row["verdict"] + (f" ({row['reason']})" if row["reason"] else "")),
+        text("verdict", "verdict", output=TERMINAL, about=_ABOUT["verdict"]),
+    )  # fmt: skip
+    return Spec(name, f"{other} against {base}", about, columns, rows)
+
+
+def _micro(unit: str) -> str:
+    """With the letter that people write."""
+    return unit.replace("us", "µs")
+
+
+def _difference(row: Row) -> float | None:
+    """Return the difference; what is smaller than the last digit of a figure is 0."""
+    value: float | None = row["difference"]
+    return 0.0 if value is not None and abs(value) < _LEAST else value
+
+
+def relative(row: Row) -> str:
+    """In percent of the baseline; how many times as much where that is easier to read."""
+    percent = row["percent"]
+    if percent is None:
+        return ""
+    times = 1.0 + percent / 100.0
+    if times >= _TIMES:
+        return f"x {format.digits(times)}"
+    return f"{round(percent, 1) + 0.0:+.1f} %"
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+
+def show_comparison(comparison: Comparison, console: Console, everything: bool = False) -> None:
+    """Print the comparison; `everything`: every phase and flow."""
+    most = None if everything else MOST
+    for spec in (_results(comparison), _question(comparison)):
+        show(spec.on_terminal(spec.entries({})), console, spec.title)
+    if not comparison.question:
+        say(console, f"\n{_ALIKE}")
+    for one in comparison.compared:
+        if one.pairs:
+            _show_compared(one, comparison.asked.confidence, console, everything)
+    alone = [sentence for one in comparison.compared for sentence in one.alone]
+    listed(console, "Not compared", alone, "yellow", most)
+    listed(console, "Damaged", comparison.damage, "bold red", most)
+    differing = [one.sentence for one in comparison.differing]
+    listed(console, "Not the same measurement", differing, "bold red", most)
+
+
+def _show_compared(one: Compared, confidence: float, console: Console, everything: bool) -> None:
+    names = f"{one.base.name} → {one.other.name}"
+    plans, phases, flows = one.levels.values()
+    heading(console, f"By pattern: {names}, from and to: {100 * confidence:g} % sure")
+    _show_rows(one, _without_line(plans), plans, console)
+    if chosen := _foremost(phases, everything):
+        share = "" if len(chosen) == len(phases) else f", the foremost {len(chosen)} of "
+        share += format.of(len(phases), "figure") + " (--all)" if share else ""
+        heading(console, f"By phase: {names}{share}")
+        _show_rows(one, chosen, phases, console)
+    if chosen := _foremost(flows, everything):
+        heading(console, f"By flow: {names}, the foremost of {one.flow_count:,} flows")
+        _show_rows(one, chosen, flows, console)
+    note_lines(console, *one.notes)
+
+
+def _show_rows(one: Compared, rows: Sequence[Row], every: Sequence[Row], console: Console) -> None:
+    titles = []
+    for row in rows:
+        pair = one.pairs[row["pair"]]
+        titles.append(f"{pair.title}{', ' * bool(row['of'])}{row['of'] or ''}; {pair.samples}")
+    show(
+        _differences("differences", one, rows).on_terminal(rows),
+        console,
+        styles=[_STYLES.get(row["verdict"], "") for row in rows],
+        groups=titles,
+        notes=list(_below(every)),
+    )
+
+
+def _foremost(rows: Sequence[Row], everything: bool) -> list[Row]:
+    """Return the surest differences, then the largest; as they come with everything asked for.
+
+    None where no row has an interval: then nothing says which is the surest.
+    """
+    if everything:
+        return list(rows)
+    if all(row["ci_low"] is None for row in rows):
+        return []
+
+    def order(row: Row) -> tuple[float, float]:
+        p = row["p_adjusted"]
+        return 1.0 if p is None else p, -abs(row["percent"] or 0.0)
+
+    return sorted((row for row in rows if row["difference"] is not None), key=order)[:MOST]
+
+
+def _without_line(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows but percent of line, where all lines have one rate: it says the same."""
+    rates = {row["pair"]: row["percent"] for row in rows if row["measure"] == "mean_rate"}
+
+    def says_more(row: Row) -> bool:
+        rate, percent = rates.get(row["pair"]), row["percent"]
+        return rate is None or percent is None or abs(percent - rate) > SAME_PERCENT
+
+    return [row for row in rows if row["measure"] != "of_line" or says_more(row)]
+
+
+def _below(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what the words and gaps of a table mean, of those that it has."""
+    has = {word for row in rows for word in (row["reason"], row["verdict"])}
+    if FEW_REPEATS in has:
+        yield f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)"
+    if OTHER_LOAD in has:
+        yield "the intended loads differ: no figure is better or worse for it"
+    if SHARED_MACHINE in has:
+        yield "CPU is not judged: the nodes share one machine with all else on it"
+    if UNSURE in has:
+        yield (
+            "not sure: runs of the same network may differ as much (several runs of a side, as "
+            "a=DIR1 a=DIR2, find smaller differences)"
+        )
+    if any(row["dependent"] for row in rows):
+        yield "repeats that follow each other made an interval wider"
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def write(comparison: Comparison, path: Path) -> None:
+    """Write the page whole or not at all."""
+    titles = {"plans": "By pattern", "phases": "By phase", "flows": "By flow"}
+    what, *levels, left, meant = (
+        Section(title)
+        for title in ("What is compared", *titles.values(), "What is not compared",
+                      "What the numbers mean")
+    )  # fmt: skip
+    if not comparison.question:
+        what.add(Words(_ALIKE))
+    specs = [(what, _results(comparison)), (what, _question(comparison))]
+    for number, one in enumerate(comparison.compared):
+        abouts = (
+            " ".join(one.notes),
+            "",
+            f"The foremost of {one.flow_count:,} flows of each pattern and measure.",
+        )
+        for section, (level, rows), about in zip(levels, one.levels.items(), abouts, strict=True):
+            specs.append((section, _differences(f"{level}-{number}", one, rows, about)))
+    for section, spec in specs:
+        table = spec({})
+        section.add(TablePart(table) if table else None)
+    alone = [sentence for one in comparison.compared for sentence in one.alone]
+    differing = [one.sentence for one in comparison.differing]
+    left.add(
+        sentences("In one result only", alone),
+        sentences("Not the same measurement", differing),
+        sentences("Damaged", comparison.damage),
+    )
+    every = [what, *levels, left, meant]
+    meant.add(*meanings(every))
+    meant.open = False
+    names = " and ".join(subject.name for subject in comparison.subjects)
+    words = PageWords(
+        names,
+        f"{names} beside each other",
+        [f"Compared with Switchbench {__version__} (doc/how-to/compare.md)."],
+        "These results are not the same measurement, or not whole.",
+        [*differing, *comparison.damage],
+    )
+    replace_bytes(path, render(words, every).encode())

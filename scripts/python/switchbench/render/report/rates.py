@@ -1,0 +1,677 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of rates and losses: by nodes, pairs, plans, phases, pairs of ports, and over time.
+
+Entries of a summary become series: what they have in common is in the title, and what tells them
+apart is each one's name in the legend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...analysis import measures as m
+from ...analysis.data import Measured, Spans, plan_key
+from ...base import format
+from ...base.format import Unit, unit_for
+from ...base.model import WAITING
+from ...records.document.trials import PhaseEntry, PlanEntry
+from ..tables import Place
+from .chart import (
+    PALETTE,
+    ChartAxis,
+    ChartSpec,
+    Columns,
+    Figure,
+    Panel,
+    Plotly,
+    Trace,
+    gaps,
+    heat_map,
+    named_rows,
+    packed,
+    sentence,
+    titled,
+)
+
+Entry = Mapping[str, Any]  # of trials or plans
+E = TypeVar("E", bound=Mapping[str, Any])
+T = TypeVar("T")
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+# --- series ---------------------------------------------------------------------------------------
+
+_TRAFFIC = {
+    "stream": "",
+    "transfer": "transfer",
+    "burst": "bursts",
+    "pingpong": "ping-pong",
+    "schedule": "by steps",
+}
+
+
+def _load(entry: Entry) -> str:
+    """Return what was asked for; nothing of messages there and back, which have no load."""
+    load = entry["intended_load"]
+    return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
+
+
+def _network(entry: Entry) -> str:
+    networks = entry.get("concurrent_networks")
+    return f"network {entry['network']}" + (" with others" if networks else "")
+
+
+_FACETS: dict[str, Callable[[Entry], str]] = {
+    "pattern": format.pattern,
+    "ranks": lambda entry: format.of(entry["ranks"], "node"),
+    "transport": lambda entry: str(entry["transport"]),
+    "size": format.size,
+    "load": _load,
+    "traffic": lambda entry: _TRAFFIC[entry["traffic"]],
+    "network": _network,
+}
+
+
+@dataclass(frozen=True)
+class Series(Generic[E]):
+    """Entries that differ in what a figure has on its axes alone."""
+
+    label: str  # what tells it apart from the others of the figure
+    entries: list[E]
+
+
+@dataclass(frozen=True)
+class Group(Generic[E]):
+    """The series of one figure."""
+
+    common: str  # what all of them have in common
+    series: list[Series[E]]
+
+
+def group(entries: Iterable[E], *axes: str) -> Group[E]:
+    """Put entries of trials or plans into series.
+
+    `axes` are the facets that the figure shows itself; entries that are equal in all others are of
+    one series, repeats among them.
+    """
+    names = [name for name in _FACETS if name not in axes]
+    found = by(entries, lambda entry: tuple(_FACETS[name](entry) for name in names))
+    varies = [len({key[i] for key in found}) > 1 for i in range(len(names))]
+    same = next(iter(found), ("",) * len(names))
+    # The only network needs no name.
+    common = [word for name, word, varied in zip(names, same, varies, strict=True)
+              if word and not varied and name != "network"]  # fmt: skip
+    return Group(
+        ", ".join(common),
+        [
+            Series(", ".join(w for w, v in zip(key, varies, strict=True) if v and w), some)
+            for key, some in found.items()
+        ],
+    )
+
+
+def by(entries: Iterable[E], key: str | Callable[[E], Any]) -> dict[Any, list[E]]:
+    """Entries by one of their keys, or by what is made of them, in order of appearance."""
+    found: dict[Any, list[E]] = {}
+    for entry in entries:
+        place = entry[key] if isinstance(key, str) else key(entry)
+        found.setdefault(place, []).append(entry)
+    return found
+
+
+def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
+    """So many at a time, for a figure each: the end of its name, and what is in it."""
+    for first in range(0, len(every), most):
+        yield f"-{1 + first // most}" if len(every) > most else "", every[first : first + most]
+
+
+def _rates(entries: Iterable[Sequence[Entry]], scale: float) -> Columns:
+    """Return the rates of points, each over its repeats, as columns of a figure.
+
+    The mean of means and totals, the least of minima, the greatest of maxima.
+    """
+    points = [[entry["throughput"] for entry in some] for some in entries]
+    found: Columns = {
+        name: gaps([choose(one[name] for one in some) for some in points]) * scale
+        for name, choose in (("min", m.least), ("mean", m.mean), ("max", m.greatest),
+                             ("total", m.mean))
+    }  # fmt: skip
+    shares = gaps([m.mean(one["percent_of_line"] for one in some) for some in points])
+    return found | {"share": shares}
+
+
+def _streams(measured: Measured) -> list[PlanEntry]:
+    return [plan for plan in measured.summary["plans"] if plan["traffic"] not in WAITING]
+
+
+def _known(measured: Measured) -> list[PlanEntry]:
+    return [plan for plan in _streams(measured) if plan["throughput"]["mean"] is not None]
+
+
+# --- by number of nodes, and pairs ----------------------------------------------------------------
+
+_NODES = ChartSpec(
+    "nodes", "throughput by number of nodes",
+    "Payload that receivers verified in the window, one way, per flow: the mean over all flows of "
+    "a plan (and over repeats); bars reach from the slowest to the fastest flow. "
+    "Percent of line is layer 1, the mean over receiving ports. A switch that scales keeps its "
+    "line level; where it falls, the switch met a limit (Rauch 2005, Figure 1).",
+    Place.NODES, "line", ChartAxis("Nodes", "ranks"), ChartAxis("Payload per flow, {unit}", "mean"),
+    "{ranks:d} nodes: mean {mean} {unit} per flow<br>slowest {min}, fastest {max} {unit}<br>"
+    "all flows together {total} {unit}<br>{share:.2f} % of line",
+    spread=("min", "max"),
+)  # fmt: skip
+_PAIRS = ChartSpec(
+    "pairs", "pairs, each way",
+    "Payload that receivers verified in the window, each way: the mean over all flows of the pairs "
+    "(and over repeats); bars reach from the slowest to the fastest flow. Percent of line is layer "
+    "1, the mean over receiving ports. Both directions of a pair run at the same time "
+    "(Rauch 2005, Table 1).",
+    Place.PAIRS, "points", ChartAxis("Payload per flow, {unit}", "mean"),
+    ChartAxis(column="of", kind="names"),
+    "mean {mean} {unit} each way<br>slowest {min}, fastest {max} {unit}<br>{share:.2f} % of line",
+    spread=("min", "max"), values="top center",
+)  # fmt: skip
+
+
+def nodes(measured: Measured) -> Iterator[Figure]:
+    """Yield how the switch scales (Rauch 2005, Figure 1), of patterns that ran with several."""
+    for pattern, plans in by(_known(measured), "pattern").items():
+        found = group(plans, "ranks")
+        series = [one for one in found.series if len(by(one.entries, "ranks")) > 1]
+        unit = unit_for(p["throughput"]["max"] for one in series for p in one.entries)
+        curves = []
+        for one in series:
+            points = dict(sorted(by(one.entries, "ranks").items()))
+            shown = _rates(points.values(), unit.scale)
+            curves.append(Trace(one.label, {"ranks": list(points)} | shown))
+        if curves:
+            counts = sorted({plan["ranks"] for one in series for plan in one.entries})
+            axis = titled("Nodes", tickvals=counts, rangemode="tozero")
+            layout = {"xaxis": axis}
+            yield _NODES.draw(Panel(found.common, curves, f"-{pattern}", unit.name, layout=layout))
+
+
+def pairs(measured: Measured) -> Iterator[Figure]:
+    """Yield all pairs of the run, full duplex (Rauch 2005, Table 1)."""
+    plans = [plan for plan in _known(measured) if plan["pattern"] == "pairs"]
+    if not plans:
+        return
+    found = group(plans)
+    unit = unit_for(plan["throughput"]["max"] for plan in plans)
+    named = [replace(s, label=s.label or s.entries[0]["transport"]) for s in found.series]
+    curves = []
+    for transport, mine in by_transport(named).items():
+        shown = _rates((one.entries for one in mine), unit.scale)
+        curves.append(Trace(transport, {"of": [one.label for one in mine]} | shown))
+    labels = {"yaxis": named_rows([one.label for one in named])}
+    height = 130 + 30 * len(found.series)
+    yield _PAIRS.draw(Panel(found.common, curves, unit=unit.name, height=height, layout=labels))
+
+
+def by_transport(series: Iterable[Series[PlanEntry]]) -> dict[str, list[Series[PlanEntry]]]:
+    """Return the series of each transport."""
+    found: dict[str, list[Series[PlanEntry]]] = {}
+    for one in series:
+        found.setdefault(one.entries[0]["transport"], []).append(one)
+    return found
+
+
+# --- plans of several phases ----------------------------------------------------------------------
+
+_WHOLE = (
+    "Time: of all phases, from the first barrier to the last, probes, warm-up and drain "
+    "included, in seconds; of a transfer it is what the exchange took. Throughput: payload that "
+    "receivers verified in the windows, one way, per flow, the mean of the phases' means. Bars at "
+    "their ends reach over repeats. (Rauch 2005, Figure 2)"
+)
+_PHASES = ChartSpec(
+    "phases", "min, mean and max by phase",
+    "Payload that receivers verified in the phase's window, one way: of the slowest flow (min), "
+    "the mean over flows, and of the fastest (max); over repeats the lowest min and the highest "
+    "max. In a shift the phase's number is the distance between source and destination. "
+    "(Rauch 2005, Figure 3)",
+    Place.ALL_TO_ALL, "line", ChartAxis("Phase", "phase", "phases"),
+    ChartAxis("Payload per flow, {unit}", "rate"), "{rate} {unit}", legend=True,
+    layout={"hovermode": "x unified"},
+)  # fmt: skip
+_OVERLAID_PHASES = 4  # series in one figure by phase: more hide each other
+_OVERLAID_LOSSES = 6
+_BAR = 34  # pixels: two lines of a name
+_LETTERS = 24  # of a line
+_VALUE = 1.22  # of the longest bar: where the axis ends
+
+
+def _totals(name: str, title: str, axis: str, words: str) -> ChartSpec:
+    return ChartSpec(
+        name, title, _WHOLE, Place.ALL_TO_ALL, "bars",
+        ChartAxis(axis, "mean"), ChartAxis(column="of", kind="names"),
+        f"{{of}}<br>{words}<extra>{{label}}</extra>",
+        spread=("low", "high"), values="outside",
+        layout={"barmode": "overlay", "bargap": 0.35},
+    )  # fmt: skip
+
+
+_RATE = _totals(
+    "plans", "pattern totals: throughput", "Payload per flow, {unit}", "mean {mean} {unit} per flow"
+)
+_TIME = _totals("plan-times", "pattern totals: time", "Time of the plan, s", "{mean} s")
+
+
+def plans(measured: Measured) -> Iterator[Figure]:
+    """Whole plans of all patterns first, then each pattern by phase."""
+    several = [plan for plan in _known(measured) if plan["phases"] > 1]
+    if not several:
+        return
+    # What is compared stands next to each other: the same pattern by several paths.
+    patterns = list(dict.fromkeys(map(format.pattern, several)))
+    found = group(sorted(several, key=lambda plan: patterns.index(format.pattern(plan))))
+    labels = [one.label or one.entries[0]["transport"] for one in found.series]
+    named = [
+        replace(one, label="<br>".join(wrap(label, _LETTERS)))
+        for one, label in zip(found.series, labels, strict=True)
+    ]
+    unit = unit_for(plan["throughput"]["mean"] for plan in several)
+    yield _whole(_RATE, found.common, named, lambda plan: plan["throughput"]["mean"], unit)
+    yield _whole(_TIME, found.common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
+    number = 0
+    for some in by(several, _matrix).values():  # the same pattern over the same nodes is overlaid
+        overlaid = group(some)
+        for _, series in in_parts(overlaid.series, _OVERLAID_PHASES):
+            number += 1
+            yield _by_phase(measured, number, series, overlaid.common)
+
+
+def _whole(
+    spec: ChartSpec, common: str, series: Sequence[Series[PlanEntry]],
+    value: Callable[[PlanEntry], float | None], unit: Unit,
+) -> Figure:  # fmt: skip
+    traces = []
+    for transport, mine in by_transport(series).items():
+        values = [[value(plan) for plan in one.entries] for one in mine]
+        columns: Columns = {"of": [one.label for one in mine]}
+        for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest)):
+            columns[key] = gaps([choose(some) for some in values]) * unit.scale
+        traces.append(Trace(transport, columns, more={"cliponaxis": False}))
+    ends = [end for trace in traces for end in trace.columns["mean"].tolist() if end == end]
+    # An axis with room for the value behind the longest bar, and all names in their order.
+    title = spec.x.title.replace("{unit}", unit.name)
+    room = [0, _VALUE * max(ends, default=0.0) or 1.0]
+    layout = {
+        "yaxis": named_rows([one.label for one in series]),
+        "xaxis": titled(title, range=room, automargin=True),
+    }
+    height = 150 + _BAR * len(series)
+    return spec.draw(Panel(common, traces, unit=unit.name, height=height, layout=layout))
+
+
+def _matrix(plan: PlanEntry) -> str:
+    return repr((plan["pattern"], plan["parameters"].get("order"), plan["ranks"], plan["network"]))
+
+
+def _phases_of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry]:
+    return [phase for plan in series.entries for phase in measured.phases_of(plan)]
+
+
+def _by_phase(
+    measured: Measured, number: int, series: Sequence[Series[PlanEntry]], common: str
+) -> Figure:
+    phases = [_phases_of(measured, one) for one in series]
+    unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
+    traces = [
+        trace
+        for place, (one, some) in enumerate(zip(series, phases, strict=True))
+        for trace in _band(place, one.label, some, unit)
+    ]
+    return _PHASES.draw(Panel(common, traces, f"-{number}", unit.name))
+
+
+def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
+    """Maximum, minimum filled up to it, and the mean above both."""
+    points = dict(sorted(by(phases, "phase").items()))
+    shown = _rates(points.values(), unit.scale)
+    shown["phase"] = np.array(list(points), dtype=np.int32) + 1
+    shown["name"] = [p["phase_name"] or f"phase {p['phase'] + 1}" for p, *_ in points.values()]
+    color = PALETTE[number % len(PALETTE)]
+    faint = ",".join(str(int(color[i : i + 2], 16)) for i in (1, 3, 5))
+    plain = {"mode": "lines", "marker": None}
+    styles: tuple[tuple[str, Plotly, str], ...] = (
+        ("max", plain | {"line": {"color": color, "width": 0.8}}, ""),
+        ("min", {"fill": "tonexty", "fillcolor": f"rgba({faint},0.15)"}, " ({name})"),
+        ("mean", plain | {"line": {"color": color, "dash": "dot", "width": 1.5}},
+         ", together {total} {unit}, {share:.2f} % of line"),
+    )  # fmt: skip
+    for key, style, hover in styles:
+        yield Trace(
+            f"{label}, {key}" if label else key, shown | {"rate": shown[key]}, style=number,
+            hover="{rate} {unit}" + hover, more=style | {"legendgroup": label},
+        )  # fmt: skip
+
+
+_LOSS = ChartSpec(
+    "worst-loss-percent", "loss by phase",
+    "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
+    "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
+    "max.",
+    Place.LOSS, "line", ChartAxis("Phase", "phase", "phases"),
+    ChartAxis("Lost frames, %", "value", "counts"), "phase {phase:d} ({name}): {value} %",
+)  # fmt: skip
+
+
+def losses(measured: Measured) -> Iterator[Figure]:
+    """Yield losses by phase, of settings of several phases that lost anything.
+
+    Where frames were lost is in the table of losses.
+    """
+    lossy = [
+        one
+        for one in group(_streams(measured)).series
+        if m.total_known(plan["lost_frames"] for plan in one.entries)
+    ]
+    several = [plan for one in lossy if one.entries[0]["phases"] > 1 for plan in one.entries]
+    found = group(several)
+    for number, some in in_parts(found.series, _OVERLAID_LOSSES):
+        traces = []
+        for place, one in enumerate(some):
+            points = dict(sorted(by(_phases_of(measured, one), "phase").items()))
+            columns: Columns = {
+                "phase": [phase + 1 for phase in points],
+                "name": [repeats[0]["phase_name"] or "" for repeats in points.values()],
+            }
+            for measure, name in (("loss_percent", ""), ("worst_loss_percent", "worst flow")):
+                values = [m.greatest(p[measure] for p in repeats) for repeats in points.values()]
+                label = ", ".join(filter(None, (one.label, name))) or "all flows"
+                shown = columns | {"value": values}
+                traces.append(Trace(label, shown, style=place, thin=bool(name)))
+        yield _LOSS.draw(Panel(found.common, traces, number))
+
+
+# --- source against destination -------------------------------------------------------------------
+
+_RATE_IS = (
+    "Payload that the destination verified in the window, one way, of the flow from the row's port "
+    "to the column's, the mean over its phases and repeats. Empty: no such flow was measured. "
+)
+_LOSS_IS = (
+    "Frames of the flow from the row's port to the column's that were offered and did not arrive, "
+    "in percent of those offered, over the whole trial and all phases and repeats. "
+)
+_CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
+_MAPS = 24  # settings shown: the most uneven
+_MANY = 1.0  # a plan with more than so many pairs a rank has something to show
+_PIXELS = 640
+
+
+def maps(measured: Measured) -> Iterator[Figure]:
+    """Yield one for each setting whose flows are more than one a rank, and one of its loss if any.
+
+    Which pairs of ports are slow, or lose, and in which modules.
+    """
+    found = [
+        (one.entries, _pairs(measured, one.entries)) for one in group(_streams(measured)).series
+    ]
+    every = [(some, *cells) for some, cells in found if cells is not None]
+    even = [np.nanmin(rate) / max(float(np.nanmean(rate)), 1e-9) for _, rate, _ in every]
+    shown = [one for one, e in zip(every, even, strict=True) if e in sorted(even)[:_MAPS]]
+    lossy = [bool(np.nanmax(loss, initial=0.0) > 0) for _, _, loss in shown]
+    cells = sum(rate.size * (1 + lost) for (_, rate, _), lost in zip(shown, lossy, strict=True))
+    for number, ((plans, rate, loss), lost) in enumerate(zip(shown, lossy, strict=True), start=1):
+        axis = _Axis.of(measured, plans, _block(cells), len(every) - len(shown))
+        folded, common = axis.folded(rate, np.fmin), group(plans).common
+        unit = unit_for([float(np.nanmax(folded))])
+        title = sentence("throughput by source and destination", common)
+        name = f"heat-map-{number}"
+        yield axis.draw(name, title, _RATE_IS, folded * unit.scale, "Payload", unit.name)
+        if lost:
+            title = sentence("loss by source and destination", common)
+            folded = axis.folded(loss, np.fmax)
+            yield axis.draw(
+                f"{name}-loss", title, _LOSS_IS, folded, "Lost frames", "%", reversescale=True
+            )
+
+
+def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matrix] | None:
+    """Return rates in Mbit/s and losses in percent; rows are sources, columns destinations.
+
+    None where the setting has no more than a flow a rank, or nothing was observed.
+    """
+    known = [f for plan in plans if (f := measured.records.flows(plan_key(plan))) is not None]
+    if not known:
+        return None
+    size = len(measured.ports)
+    code = np.concatenate([flows.src.astype(np.int64) * size + flows.dst for flows in known])
+    if np.count_nonzero(np.bincount(code)) <= _MANY * plans[0]["ranks"]:
+        return None
+    mbps, lost, offered = (
+        np.concatenate([getattr(flows, name) for flows in known])
+        for name in ("mbps", "lost", "offered")
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = _sums(code, mbps, size) / _sums(code, np.ones(len(code)), size, mbps)
+        loss = 100 * _sums(code, lost, size) / _sums(code, offered, size, lost)
+    return None if np.isnan(rate).all() else (rate, loss)
+
+
+def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:
+    """Return sums by pair of ports, of values that were observed; NaN where none was.
+
+    `where`: in which of them something else was observed, too.
+    """
+    known = ~np.isnan(values if where is None else where)
+    sums: Matrix = np.zeros(size * size)
+    sums += np.bincount(code[known], weights=values[known], minlength=size * size)
+    sums[np.bincount(code[known], minlength=size * size) == 0] = np.nan
+    return sums.reshape(size, size)
+
+
+def _block(cells: int) -> int:
+    """Return how many ports share a row, so that all maps together stay small."""
+    return max(1, math.ceil(math.sqrt(cells / _CELLS)))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Rows and columns: the ports of a plan's network, some of which may share one."""
+
+    places: Codes  # of the reader's list of ports
+    names: list[str]
+    bounds: list[tuple[str, float, float]]  # modules: name, where it begins and ends
+    block: int
+    left: int = 0  # settings without a map
+
+    @classmethod
+    def of(cls, measured: Measured, plans: Sequence[PlanEntry], block: int, left: int) -> _Axis:
+        used = np.zeros(len(measured.ports), dtype=bool)
+        for plan in plans:
+            flows = measured.records.flows(plan_key(plan))
+            if flows is not None:
+                used[flows.src] = used[flows.dst] = True
+        places = np.flatnonzero(used)
+        names = [measured.names[place] for place in places]
+        bounds: list[tuple[str, float, float]] = []
+        for number, place in enumerate(places if measured.modules else ()):
+            module, at = measured.modules.get(measured.ports[place], ""), number / block - 0.5
+            begin = bounds.pop()[1] if bounds and bounds[-1][0] == module else at
+            bounds.append((module, begin, at + 1 / block))
+        if block > 1:
+            rows = (names[i : i + block] for i in range(0, len(names), block))
+            names = [f"{some[0]} to {some[-1]}" for some in rows]
+        return cls(places, names, bounds, block, left)
+
+    def folded(self, cells: Matrix, worst: Any) -> Matrix:
+        """Return the cells of these ports; of those that share a place the worst."""
+        chosen: Matrix = cells[np.ix_(self.places, self.places)]
+        if self.block > 1:
+            starts = np.arange(0, len(self.places), self.block)
+            chosen = worst.reduceat(worst.reduceat(chosen, starts, axis=0), starts, axis=1)
+        return chosen
+
+    def draw(
+        self, name: str, title: str, definition: str, cells: Matrix, measure: str, unit: str,
+        **more: Any,
+    ) -> Figure:  # fmt: skip
+        """Return the map; lines part its modules."""
+        hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
+        trace, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
+        side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
+        line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
+        inner, end = [begin for _, begin, _ in self.bounds[1:]], len(self.names) - 0.5
+        above = {"y": 1.0, "xref": "x", "yref": "paper", "yanchor": "bottom", "showarrow": False}
+        layout = {
+            "xaxis": side
+            | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
+            "yaxis": side | titled("Source", autorange="reversed", scaleanchor="x"),
+            "shapes": [
+                *(line | {"x0": at, "x1": at, "y0": -0.5, "y1": end} for at in inner),
+                *(line | {"y0": at, "y1": at, "x0": -0.5, "x1": end} for at in inner),
+            ],
+            "annotations": [
+                above | {"text": module or "no module", "x": (begin + end) / 2}
+                for module, begin, end in self.bounds
+                if inner
+            ],
+        }
+        words = "Rows and columns are ordered by module or switch; lines part them. "
+        if not inner:
+            words = "Rows and columns are in order: no modules or groups that would part them are "
+            words += "known. "
+        if self.block > 1:
+            words += (
+                f"Each cell is {self.block} x {self.block} ports, and shows the worst of them. "
+            )
+        if self.left:
+            words += f"{self.left} settings whose pairs are more alike have no map. "
+        return Figure(
+            name, title, definition + colours + words.rstrip(), [trace], layout, Place.WHOM,
+            _PIXELS, scale=colours.strip(),
+        )  # fmt: skip
+
+
+# --- over time ------------------------------------------------------------------------------------
+
+_COURSE = ChartSpec(
+    "course", "throughput over time",
+    "Payload that a flow's destination verified from one interval result to the next, by the real "
+    "length of that span, one way. Of repeats the one in which a flow fell the furthest. ",
+    Place.COURSE, "line", ChartAxis("Time in the window, s", "at"),
+    ChartAxis("Payload, {unit}", "rate"), "{rate} {unit} until {at:.3f} s", legend=True,
+)  # fmt: skip
+_SETTINGS = 6  # shown: those that fell the furthest
+_LINES = 10  # flows as lines: more can't be told apart
+_COLUMNS = 400  # of a map
+
+
+def course(measured: Measured) -> Iterator[Figure]:
+    """Yield one for each setting, those in which a flow fell the furthest below its own mean."""
+    falls = []
+    for one in group(_streams(measured)).series:
+        fall, plan = min(((_fall(measured, p), p) for p in one.entries), key=lambda pair: pair[0])
+        if fall < np.inf:
+            falls.append((fall, plan))
+    deepest = sorted(falls, key=lambda pair: pair[0])[:_SETTINGS]
+    number = 0
+    for pair in falls:
+        spans = measured.records.spans(plan_key(pair[1])) if pair in deepest else None
+        # Of a transfer without the end of each flow: what is done has nothing more to deliver.
+        if spans is not None and pair[1]["traffic"] != "stream":
+            spans = spans.until_done()
+        if spans is not None and len(spans.src):
+            number += 1
+            yield _course(measured, number, pair[1], spans, len(falls) - len(deepest))
+
+
+def _fall(measured: Measured, plan: PlanEntry) -> float:
+    """Return how low a flow fell, in percent of its own mean; infinite: there are no two spans."""
+    shares = [
+        phase["intervals"]["lowest"][0]["percent_of_mean"]
+        for phase in measured.phases_of(plan)
+        if phase["intervals"]["count"] > 1
+    ]
+    return min(shares, default=np.inf)
+
+
+def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
+    """Of few flows lines, of many a map: a row a flow, or a receiving port of several phases."""
+    size, one_phase = len(measured.ports), plan["phases"] == 1
+    flows = spans.src.astype(np.int64) * size + spans.dst
+    unit = unit_for([float(spans.mbps.max())])
+    common = group([plan]).common
+    words = f"{left} settings in which no flow fell as far are omitted. " if left else ""
+    if one_phase and len(np.unique(flows)) <= _LINES:
+        traces = []
+        for flow in np.unique(flows):
+            mine = flows == flow
+            # A span's rate holds from the mark before it up to its own.
+            columns = {
+                "at": np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3,
+                "rate": np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale,
+            }
+            name = f"{measured.names[flow // size]} → {measured.names[flow % size]}"
+            traces.append(Trace(name, columns, shape="vh"))
+        words += "One line a flow; time is counted from the opening of the window."
+        return _COURSE.draw(Panel(common, traces, f"-{number}", unit.name, words))
+    codes, at, mbps = _cells(spans, flows if one_phase else spans.dst.astype(np.int64), one_phase)
+    names = [measured.names[code % size] for code in codes]
+    if one_phase:
+        names = [f"{measured.names[c // size]} → {n}" for c, n in zip(codes, names, strict=True)]
+    folded = len(at) > _COLUMNS
+    if folded:
+        starts = np.linspace(0, len(at), _COLUMNS, endpoint=False).astype(np.int64)
+        at, mbps = at[starts], np.fmin.reduceat(mbps, starts, axis=1)
+    when = "at %{x:.2f} s" if one_phase else "in phase %{x:.2f}"
+    hover = f"%{{y}}: %{{z:,.4~r}} {unit.name} {when}"
+    trace, colours = heat_map(
+        mbps * unit.scale, packed(at.astype(np.float32)), names, "Payload", unit.name, hover
+    )
+    words += colours
+    words += (
+        "One row a flow; time is counted from the opening of the window."
+        if one_phase
+        else "One row a receiving port, and its slowest flow in that span; the phases' windows "
+        "follow each other. Empty: nothing was to come."
+    )
+    words += " Neighbouring spans share a column, which shows the worst of them." if folded else ""
+    axes = {
+        "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
+        "yaxis": named_rows(names) | {"showgrid": False},
+    }
+    return Figure(
+        f"course-{number}", sentence(_COURSE.title, common), _COURSE.definition + words,
+        [trace], axes, Place.COURSE, 480,
+    )  # fmt: skip
+
+
+def _numbered(codes: Codes) -> tuple[Codes, Codes]:
+    """Return the distinct codes in order, and for each code its place among them.
+
+    Codes are small.
+    """
+    known = np.zeros(int(codes.max()) + 1, dtype=bool)
+    known[codes] = True
+    return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
+
+
+def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, Matrix]:
+    """Return the codes of rows, the places of columns, and the least rate of each cell.
+
+    Columns are spans one after the other, in seconds of a window or by phase.
+    """
+    step = float(np.median(spans.to_ms - spans.from_ms))
+    place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
+    in_phase = int(place.max()) + 1
+    spans_at, column = _numbered(spans.phase.astype(np.int64) * in_phase + place)
+    codes, row = _numbered(rows)
+    cells = np.full(len(codes) * len(spans_at), np.inf)
+    np.minimum.at(cells, row * len(spans_at) + column, spans.mbps)
+    cells[np.isinf(cells)] = np.nan
+    phase, part = np.divmod(spans_at, in_phase)
+    # A phase's spans lie around its number.
+    at = (part + 0.5) * step / 1e3 if one_phase else phase + 0.5 + (part + 0.5) / in_phase
+    return codes, at.astype(np.float64), cells.reshape(len(codes), -1)

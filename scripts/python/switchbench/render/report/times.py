@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of times: by percentile, by message size, single ones; of suites, and of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...analysis.data import Measured, PlanTimes, plan_key
+from ...base import format
+from ...base.errors import ConfigurationError, SwitchbenchError
+from ...base.format import unit_for
+from ...base.model import LATENCY_KINDS, ONE_WAY
+from ...predict.models import MODELS, SLOW
+from ...predict.predictor import (
+    CLOSE,
+    PredictedTrial,
+    Predictor,
+    fabric_of,
+    measured_bps,
+    points,
+    predicted,
+    share_close,
+)
+from ...records.document.schema import at
+from ...records.document.trials import PlanEntry
+from ...records.plan_file import read_plan
+from ...records.store import TableFile
+from ...search.suites.declaration import OVERHEAD_BYTES
+from ..first_screen import suite_of
+from ..tables import Place
+from .chart import (
+    DASHES,
+    LEGEND,
+    MARKERS,
+    PALETTE,
+    ChartAxis,
+    ChartSpec,
+    Columns,
+    Figure,
+    Panel,
+    Plotly,
+    Trace,
+    gaps,
+    marker,
+)
+from .rates import Entry, by, group, in_parts
+
+Floats = NDArray[np.float64]
+
+# --- by percentile --------------------------------------------------------------------------------
+
+_KINDS = {
+    "one_way": (
+        "one-way delay",
+        "Time from a frame's stamp at its sender to its arrival at its receiver, the clocks put "
+        "right, in microseconds.",
+    ),
+    "ipdv": (
+        "delay variation",
+        "How much the one-way delays of two frames differ that follow each other in a stream "
+        "(RFC 3393), in microseconds; needs no common clock.",
+    ),
+    "round_trip": (
+        "round trip of probes",
+        "Round trip of a probe, beside the load, in microseconds, by one clock.",
+    ),
+    "pingpong": ("round trip of messages", "Round trip of a message, in microseconds."),
+}
+_TAIL_IS = (
+    " Of all flows, phases and repeats of a setting together; from the nodes' histograms, whose "
+    "buckets are within 0.8 %. The curve says which time is not exceeded by 90 %, 99 %, 99.9 % of "
+    "all; it ends where one single time lies beyond."
+)
+_FEWEST = 20  # times of which a distribution says something
+_CURVE = 400  # points of a curve
+_OVERLAID = 8  # curves in a figure
+_CURVES = 16  # of a kind
+_NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+
+
+def percentiles(measured: Measured) -> Iterator[Figure]:
+    """Yield how the times of each kind are distributed."""
+    for kind in LATENCY_KINDS:
+        title, what = _KINDS[kind]
+        tail = ChartSpec(
+            f"percentiles-{kind.replace('_', '-')}", f"{title}, by percentile", what + _TAIL_IS,
+            Place.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
+            ChartAxis("Time, µs", "time", "log"), "{within:,.6~r} % within {time} µs",
+        )  # fmt: skip
+        common, words, every = _curves(measured, kind)
+        for key, curves in in_parts(every, _OVERLAID):
+            traces, least = [], 1.0
+            for label, times in curves:
+                beyond = _beyond(times)
+                kept, least = _kept(1 - beyond), min(least, float(beyond.min()))
+                columns = {
+                    "beyond": (100 * beyond[kept]).astype(np.float32),
+                    "within": 100 * (1 - beyond[kept]),
+                    "time": (times.values_ns[kept] / 1e3).astype(np.float32),
+                }
+                traces.append(Trace(label or title, columns))
+            # Reversed, logarithmic: each nine takes as much room as the one before.
+            nines = [share for share in _NINES if share >= least]
+            axis = {
+                "type": "log",
+                "autorange": "reversed",
+                "title": {"text": "Percentile"},
+                "tickvals": [100 * share for share in nines],
+                "ticktext": [f"{100 * (1 - share):.10g} %" for share in nines],
+            }
+            yield tail.draw(Panel(common, traces, key, words=words, layout={"xaxis": axis}))
+
+
+def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, PlanTimes]]]:
+    """Return, of settings with enough times, those with the longest tails.
+
+    What they have in common, what is omitted, and each with its label.
+    """
+    plans = measured.summary["plans"]
+    of_plan = [measured.records.times(plan_key(plan), kind) for plan in plans]
+    counts = [0 if times is None else int(times.counts.sum()) for times in of_plan]
+    few = sum(0 < count < _FEWEST for count in counts)
+    enough = [
+        plan
+        for plan, count in zip(plans, counts, strict=True)
+        if count >= _FEWEST and (kind != ONE_WAY or _is_known(measured, plan))
+    ]
+    found = group(_smallest(enough))
+    times = []
+    for one in found.series:  # all repeats together
+        some = (measured.records.times(plan_key(plan), kind) for plan in one.entries)
+        times.append(PlanTimes.merged([repeat for repeat in some if repeat is not None]))
+    # The longest tails, in their order.
+    tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
+    shown = sorted(tails[:_CURVES])
+    # Nobody compares what is here with what is not.
+    left = len(times) - len(shown)
+    reasons = ((left, "with shorter tails (99 %)"), (few, f"with fewer than {_FEWEST} times"))
+    said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
+    words = f" Omitted: {' and '.join(said)}." if said else ""
+    return found.common, words, [(found.series[place].label, times[place]) for place in shown]
+
+
+def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
+    """Return of ping-pongs the smallest sizes alone: what sizes cost has its own figure.
+
+    Of drawn sizes none: their times are a mixture.
+    """
+    least: dict[str, int] = {}
+    for plan in (plan for plan in plans if plan["traffic"] == "pingpong"):
+        if isinstance(size := plan["size"], int):
+            least[_setting(plan)] = min(size, least.get(_setting(plan), size))
+    kept = []
+    for plan in plans:
+        drawn = "scatter" in plan["parameters"] or plan["size"] != least.get(_setting(plan))
+        if plan["traffic"] != "pingpong" or not drawn:
+            kept.append(plan)
+    return kept
+
+
+def _setting(plan: PlanEntry) -> str:
+    return repr(
+        [plan["transport"], plan["pattern"], plan["parameters"], plan["ranks"], plan["network"]]
+    )
+
+
+def _is_known(measured: Measured, plan: PlanEntry) -> bool:
+    """Return whether one-way delays are longer than clocks differ by: the summary knows."""
+    phases = [phase["latency"]["one_way"] for phase in measured.phases_of(plan)]
+    return any(times is not None and times["p50"] is not None for times in phases)
+
+
+def _beyond(times: PlanTimes) -> Floats:
+    """By time: the share of all that is as great or greater; never less than one of them."""
+    total = int(times.counts.sum())
+    beyond: Floats = (total - np.cumsum(times.counts) + times.counts) / total
+    return beyond
+
+
+def _kept(share: Floats) -> NDArray[np.int64]:
+    """Points of a curve that show: evenly by share, and evenly by nines towards its end."""
+    if len(share) <= _CURVE:
+        return np.arange(len(share))
+    nines = -np.log10(np.maximum(1 - share, 1e-9))
+    even = np.searchsorted(share, np.linspace(0, 1, _CURVE // 2))
+    tail = np.searchsorted(nines, np.linspace(0, nines[-1], _CURVE // 2))
+    ends = np.array([0, len(share) - 1])
+    return np.unique(np.clip(np.concatenate([even, tail, ends]), 0, len(share) - 1))
+
+
+# --- by message size ------------------------------------------------------------------------------
+
+_SIZE = ChartAxis("Message size", "size", "sizes")
+_BANDWIDTH = ChartSpec(
+    "bandwidth", "bandwidth by message size",
+    "Message size by half the mean round trip: payload, one way, one message at a time per flow. "
+    "Both axes are logarithmic. (Sokolowski and Grosu 2004, Figure 9)",
+    Place.MESSAGES, "line", _SIZE, ChartAxis("Payload, {unit}", "bandwidth", "log"),
+    "{words}: {bandwidth} {unit}", legend=True,
+)  # fmt: skip
+_LATENCY = ChartSpec(
+    "latency-by-size", "latency by message size",
+    "Half the time of a round trip of one message, in microseconds: the mean over all flows and "
+    "repeats; the cursor shows median, 99 % and extremes. Both axes are logarithmic. "
+    "(Sokolowski and Grosu 2004, Figure 10)",
+    Place.MESSAGES, "line", _SIZE, ChartAxis("Half the round trip, µs", "mean", "log"),
+    "{words}: mean {mean} µs<br>median {p50}, 99 % {p99} µs<br>min {min}, max {max} µs",
+    legend=True,
+)  # fmt: skip
+_STEPS = ChartSpec(
+    "steps", "time by message size",
+    "Time of one repetition: the mean over ranks and repeats, each rank's own from a barrier until "
+    "its last step is complete. The cursor shows IMB's t_min and t_max over ranks (of PingPong IMB "
+    "halves them), median and 99 % of single repetitions. Messages of 0 bytes are in the table "
+    "alone. Both axes are logarithmic. (Saini et al. 2005, Figures 7 to 15)",
+    Place.STEPS, "line", _SIZE, ChartAxis("Repetition, µs", "mean", "log"),
+    "{words}: mean {mean} µs<br>over ranks {t_min} to {t_max} µs<br>median {p50}, 99 % {p99} µs",
+    height=460, legend=True,
+)  # fmt: skip
+
+
+def messages(measured: Measured) -> Iterator[Figure]:
+    """Yield bandwidth and latency of each pattern whose messages had more than one size."""
+    curves = [curve for curve in measured.summary["messages"]["curves"] if len(curve["points"]) > 1]
+    for number, (pattern, some) in enumerate(by(curves, format.pattern).items(), start=1):
+        unit = unit_for(curve["peak_mbps"] for curve in some)
+        panel = Panel(pattern, list(_styled(some, unit.scale)), f"-{number}", unit.name)
+        yield _BANDWIDTH.draw(panel)
+        yield _LATENCY.draw(panel)
+
+
+def _path(entry: Entry) -> str:
+    return f"{entry['transport']} in {entry['network']}"
+
+
+def _points(points: Sequence[Entry], **keys: str) -> Columns:
+    """Return sizes with their words, and values by where a point has them."""
+    sizes = [point["size"] for point in points]
+    values = {name: gaps([at(point, key) for point in points]) for name, key in keys.items()}
+    return {"size": sizes, "words": list(map(format.size_words, sizes))} | values
+
+
+def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
+    """Yield curves: colour says the path, dash and marker how many nodes.
+
+    Where one of them is the same in all, all three tell the other.
+    """
+    paths = list(dict.fromkeys(map(_path, curves)))
+    counts = sorted({curve["ranks"] for curve in curves})
+    networks = {curve["network"] for curve in curves}
+    for curve in sorted(curves, key=lambda curve: (paths.index(_path(curve)), curve["ranks"])):
+        path, ranks = paths.index(_path(curve)), counts.index(curve["ranks"])
+        color = PALETTE[(path if len(paths) > 1 else ranks) % len(PALETTE)]
+        dash = DASHES[(ranks if len(counts) > 1 else path) % len(DASHES)]
+        symbol = MARKERS[(path * len(counts) + ranks) % len(MARKERS)]
+        parts = [curve["transport"]] if len(paths) > 1 else []
+        parts += [curve["network"]] if len(networks) > 1 else []
+        parts += [format.of(curve["ranks"], "node")] if len(counts) > 1 or not parts else []
+        times = {name: f"latency_us.{name}" for name in ("mean", "p50", "p99", "min", "max")}
+        shown = _points(curve["points"], bandwidth="bandwidth_mbps", **times)
+        shown["bandwidth"] *= scale
+        style = {
+            "mode": "lines+markers",
+            "legendgroup": _path(curve),
+            "line": {"color": color, "dash": dash},
+            "marker": {"color": color, "symbol": symbol, "size": 8},
+        }
+        yield Trace(", ".join(parts), shown, more=style)
+
+
+def steps(measured: Measured) -> Iterator[Figure]:
+    """Yield times of functions by size, of each path and number of ranks."""
+    curves = []
+    for entry in at(measured.summary, "steps.functions") or ():
+        # What can stand on logarithmic axes.
+        known = [p for p in entry["points"] if p["size"] and p["repetition_us"]["mean"] is not None]
+        if len(known) > 1:
+            curves.append({**entry, "points": known})
+    kinds = by(curves, lambda one: f"{format.of(one['ranks'], 'rank')}, {_path(one)}")
+    for number, (path, some) in enumerate(kinds.items(), start=1):
+        traces = [
+            Trace(format.pattern(curve), _points(
+                curve["points"], mean="repetition_us.mean", t_min="imb.t_min_us",
+                t_max="imb.t_max_us", p50="repetition_us.p50", p99="repetition_us.p99",
+            ))
+            for curve in some
+        ]  # fmt: skip
+        yield _STEPS.draw(Panel(path, traces, f"-{number}"))
+
+
+# --- single times (Salmon, Stein and Sterling 1998, Figures 3 to 6) -------------------------------
+# A run may keep millions of times. Drawn are a few of each small field of the figure, so that a
+# lone one is drawn, too: what people look for in these figures are the branches and the outliers.
+
+_SCATTER = ChartSpec(
+    "scatter", "time by message size",
+    "Each point is one message: half its round trip, in microseconds, against its "
+    "size. Both axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) ",
+    Place.MESSAGES, "points", _SIZE, ChartAxis("Half the round trip, µs", "time", "log"),
+    "{size:,} B: {time} µs", height=520, legend=True,
+    layout={"legend": LEGEND | {"itemsizing": "constant"}, "hovermode": "closest"},
+)  # fmt: skip
+_DOTS = 6000  # drawn in a figure
+_FIELDS = (160, 120)  # of the figure, by size and time
+
+
+def scatter(measured: Measured) -> Iterator[Figure]:
+    """Yield one for each kind of partners: transports, and computing beside it, are overlaid."""
+    entries = measured.summary["messages"]["scatter"]
+    columns = ("trial", "repeat", "network", "size", "time_ns")
+    table = TableFile(measured.directory, "samples", columns).whole() if entries else None
+    if table is None or not table.num_rows:
+        return
+    kinds = by(
+        entries, lambda e: repr((_asked(e, "partners"), e["pattern"], e["ranks"], e["network"]))
+    )
+    for number, some in enumerate(kinds.values(), start=1):
+        traces: list[Trace] = []
+        drawn = total = 0
+        for place, entry in enumerate(some):
+            size, time_us = _samples(table, entry)
+            chosen = thinned(size, time_us, _DOTS // len(some))
+            drawn, total = drawn + len(chosen), total + len(size)
+            # Symbols that can be told apart without their colour, and below each other.
+            style = marker(place, 6)
+            mark = style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
+            shown = {
+                "size": size[chosen].astype(np.uint32),
+                "time": time_us[chosen].astype(np.float32),
+            }
+            again = f", repeat {entry['repeat'] + 1}" if entry["repeat"] else ""
+            computing = ", computing" if _asked(entry, "compute") else ""
+            label = f"{entry['transport']}{computing}{again}"
+            more = {"marker": mark, "legendgroup": str(place)}
+            traces.append(Trace(label, shown, more=more, style=place))
+        said = f"All {total:,} times are drawn."
+        if drawn < total:
+            said = (
+                f"Drawn are {drawn:,} of {total:,} times: of each of {_FIELDS[0]} x {_FIELDS[1]} "
+                "fields about equally many."
+            )
+        kind = _asked(some[0], "partners")
+        common = f"{kind} partners" if kind else ""
+        common = ", ".join(filter(None, (common, format.of(some[0]["ranks"], "node"))))
+        yield _SCATTER.draw(Panel(common, traces, f"-{number}", words=said))
+
+
+def _asked(entry: Entry, key: str) -> Any:
+    asked = entry["parameters"]["scatter"]
+    return asked.get(key) if isinstance(asked, dict) else None
+
+
+def _samples(table: Any, entry: Entry) -> tuple[Floats, Floats]:
+    """Return sizes, and half the round trips in µs, of the trial of an entry."""
+    import pyarrow.compute as pc
+
+    for name in ("trial", "repeat", "network"):
+        table = table.filter(pc.equal(table[name], entry[name]))
+    return table["size"].to_numpy().astype(np.float64), table["time_ns"].to_numpy() / 2000.0
+
+
+def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
+    """Return which points to draw.
+
+    Of each field of the figure the first, then the second, and so on, as many as may be drawn.
+    """
+    field = _field(size, 0) * _FIELDS[1] + _field(time_us, 1)
+    order = np.argsort(field, kind="stable")
+    ordered = field[order]
+    turn = np.arange(len(field)) - np.searchsorted(ordered, ordered)  # within its field, from 0
+    last = np.bincount(turn).cumsum().searchsorted(most)
+    whole = order[turn < last]
+    rest = order[turn == last]
+    left = min(most - len(whole), len(rest))
+    chosen = rest[np.linspace(0, len(rest), left, endpoint=False).astype(int)]
+    return np.sort(np.concatenate([whole, chosen]))
+
+
+def _field(values: Floats, axis: int) -> NDArray[np.int64]:
+    """Return which part of a logarithmic axis each value is in."""
+    logs = np.log(np.maximum(values, 1e-3))
+    span = max(float(logs.max() - logs.min()), 1e-9)
+    parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)
+    found: NDArray[np.int64] = np.minimum(parts, _FIELDS[axis] - 1)
+    return found
+
+
+# --- the graphs that the documents of suites ask for ----------------------------------------------
+
+_SMOOTH = 200  # points
+_ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]  # frames/s
+_SPAN = {"range": [0, 100], "rangemode": "normal"}
+_RATES = ChartSpec(
+    "suite", "frame rate over frame size",
+    "Rate of a port by frame size: what was measured, and the theoretical max of the medium, line "
+    "rate / (8 x (size + 20)).",
+    Place.SUITE, "line", ChartAxis("Frame size, bytes", "size", "log"),
+    ChartAxis("Frames/s", "rate", "log", {"tickvals": _ROUND}), "{size:d} B: {rate} frames/s",
+)  # fmt: skip
+_OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")  # rates between two round ones have no tick
+_LOSSES = ChartSpec(
+    "suite", "frame loss rate over load",
+    "Lost frames of 100 offered ones by intended load, which is in percent of the theoretical rate "
+    "of the size.",
+    Place.SUITE, "line", ChartAxis("Load, % of line rate", "load", "linear", _SPAN),
+    ChartAxis("Lost frames, %", "loss", "linear", _SPAN), "{load} %: {loss} % lost",
+)  # fmt: skip
+
+
+def suites(measured: Measured) -> Iterator[Figure]:
+    """Yield a figure of each subtest that has a rate by size or a loss by load."""
+    suite = suite_of(measured.summary)
+    if suite is None:
+        return
+    every = measured.summary["suite"]["subtests"]
+    for subtest in suite.subtests:
+        keys = {value.key for value in subtest.values}
+        entries = [one for one in every if one["subtest"] == subtest.name]
+        where, name = f"{suite.document}, {subtest.section}", f"{suite.name}-{subtest.name}"
+        if "theoretical_max" in keys and entries:
+            sizes = sorted({entry["size"] for entry in entries})
+            title = f"{subtest.title} over frame size"
+            rates = replace(
+                _RATES, name=name, title=title, x=replace(_RATES.x, more={"tickvals": sizes}),
+                y=_OF_ONE_SIZE if len(sizes) == 1 else _RATES.y,
+            )  # fmt: skip
+            traces = [Trace("theoretical max", _theoretical(entries))]
+            ordered = sorted(entries, key=lambda entry: str(entry["variant"]))
+            traces += [
+                Trace(f"{value.title}, {variant}", _by_size(some, value.key))
+                for variant, some in by(ordered, "variant").items()
+                for value in subtest.values
+                if value.title == "throughput"
+            ]
+            yield rates.draw(Panel(where, traces))
+        elif {"load_percent", "loss"} <= keys and entries:
+            losses = replace(_LOSSES, name=name, title=f"{subtest.title} over load")
+            yield losses.draw(Panel(where, list(map(_loss_trace, entries))))
+
+
+def _by_size(entries: Iterable[Entry], key: str) -> Columns:
+    points = {entry["size"]: entry["rows"][0].get(key) for entry in entries}
+    return {"size": sorted(points), "rate": [points[size] for size in sorted(points)]}
+
+
+def _theoretical(entries: Sequence[Entry]) -> Columns:
+    """Return a curve: between two sizes the max is above a straight line on logarithmic axes.
+
+    Where a line through results does not cross it.
+    """
+    found = _by_size(entries, "theoretical_max")
+    (low, *_), (*_, high) = found["size"], found["size"]
+    known = [(size, fps) for size, fps in zip(*found.values(), strict=True) if fps]
+    if low == high or not known:
+        return found
+    size, fps = known[0]
+    sizes = np.geomspace(low, high, _SMOOTH)
+    return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}
+
+
+def _loss_trace(entry: Entry) -> Trace:
+    rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
+    columns = {
+        "load": [row["load_percent"] for row in rows],
+        "loss": [row["loss"] for row in rows],
+    }
+    # At 100 % a marker is whole.
+    return Trace(f"{entry['size']} B, {entry['variant']}", columns, more={"cliponaxis": False})
+
+
+# --- predicted and measured -----------------------------------------------------------------------
+
+_PREDICTED = ChartSpec(
+    "predicted-", "rates predicted and measured",
+    "Each point is one flow in one phase: the layer-1 rate that a model predicts, and the one that "
+    "its destination saw (the median of its repeats). In the band the error of the time, "
+    "measured / predicted - 1, is at most 10 %, the margin of Zhu et al. 2012. The legend says how "
+    "many flows are in it; a click there shows the other models. ",
+    Place.PREDICTED, "points", ChartAxis("Predicted, {unit}", "predicted"),
+    ChartAxis("Measured, {unit}", "measured"),
+    "predicted {predicted}, measured {measured} {unit}", height=560, legend=True,
+    layout={"hovermode": "closest"},
+)  # fmt: skip
+_AGREES = 0.9  # share of flows within the margin of the best model
+_DRAWN = 4_000  # points of a model
+_MOST_FLOWS = 400_000  # of a run: some seconds
+_MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
+
+
+def predictions(measured: Measured) -> Iterator[Figure]:
+    """Yield what models of contention predict against what was measured, of each transport.
+
+    The network is that of the results' own lab; a site of real hosts says nothing of its switches.
+    """
+    if not any(plan["traffic"] == "stream" for plan in measured.summary["plans"]):
+        return
+    try:
+        run = read_plan(measured.directory)
+    except ConfigurationError as error:
+        measured.damage.append(f"what models predict is not drawn: {error}")
+        return
+    try:
+        streams = [trial for trial in points(run) if trial.traffic == "stream"]
+        fabric = fabric_of(run, None)
+        flows = sum(trial.flows for trial in streams)
+        if flows > _MOST_FLOWS:
+            measured.notes.append(
+                f"What models predict is not drawn of {flows:,} flows; `switchbench predict` says "
+                "it."
+            )
+            return
+        models = [name for name in MODELS if name not in SLOW or flows <= _MOST_SLOW_FLOWS]
+        predictor = Predictor(fabric, models)
+        seen = measured_bps({(one.id, one.repeat): one for one in run.trials}, measured.directory)
+        found = [one for trial in streams if (one := predicted(trial, predictor, seen)).known]
+    except SwitchbenchError as error:
+        measured.notes.append(f"What models predict is not drawn: {error}")
+        return
+    for transport in dict.fromkeys(one.trial.transport for one in found):
+        yield _predicted(transport, [one for one in found if one.trial.transport == transport])
+
+
+def _predicted(transport: str, found: Sequence[PredictedTrial]) -> Figure:
+    """Return the points of each model, the best shown at first."""
+    known = [~np.isnan(one.measured) for one in found]
+    measured = np.concatenate([o.measured[k] for o, k in zip(found, known, strict=True)]) / 1e6
+    unit = unit_for(measured.tolist())
+    chosen = np.linspace(0, measured.size, min(_DRAWN, measured.size), endpoint=False).astype(int)
+    names = list(found[0].rates)
+    close = {m: share_close(np.concatenate([one.errors(m) for one in found])) for m in names}
+    ranked = sorted(names, key=lambda model: -close[model])
+    traces = list(_band(float(measured.max()) * unit.scale))
+    for model in ranked:
+        rates = [o.rates[model][k] for o, k in zip(found, known, strict=True)]
+        columns = {
+            "predicted": (np.concatenate(rates)[chosen] / 1e6 * unit.scale).astype(np.float32),
+            "measured": (measured[chosen] * unit.scale).astype(np.float32),
+        }
+        more: Plotly = {
+            "marker": marker(names.index(model), 5) | {"opacity": 0.6},
+            "visible": True if model == ranked[0] else "legendonly",
+        }
+        traces.append(Trace(f"{model}: {close[model]:.1%}", columns, more=more))
+    few = f"Drawn are {chosen.size:,} of {measured.size:,} flows."
+    words = few if chosen.size < measured.size else ""
+    drawn = _PREDICTED.draw(Panel(transport, traces, transport, unit.name, words))
+    return replace(drawn, disagrees=close[ranked[0]] < _AGREES)
+
+
+def _band(most: float) -> Iterator[Trace]:
+    """Yield where the error is within the margin, and its middle."""
+    ends = [0.0, 1.15 * most]
+    x = [*ends, *reversed(ends)]
+    y = [(1 + CLOSE) * end for end in ends] + [(1 - CLOSE) * end for end in reversed(ends)]
+    plain = {"mode": "lines", "marker": None, "hoverinfo": "skip", "hovertemplate": None}
+    area = {"fill": "toself", "fillcolor": "rgba(127,127,127,0.25)"}
+    line = {"width": 0, "color": "#7F7F7F"}
+    middle = {"width": 1, "color": "#7F7F7F", "dash": "dot"}
+    yield Trace("within 10 %", {"predicted": x, "measured": y}, more=plain | area | {"line": line})
+    yield Trace(
+        "as predicted", {"predicted": ends, "measured": ends}, more=plain | {"line": middle}
+    )
