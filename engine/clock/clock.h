@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Time inside a node: nanoseconds of CLOCK_MONOTONIC.
+ * @brief This host's clocks: CLOCK_MONOTONIC, which is time inside a node, the CPU's time stamp
+ * counter, and what the kernel says of CLOCK_REALTIME.
  *
  * Times that nodes agree on are run time, the clock of node 0; engine/control/endpoint.h converts.
  */
 #ifndef ENGINE_CLOCK_H
 #define ENGINE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -54,5 +56,58 @@ static inline int64_t clock_now(void)
  * @param time_ns Absolute time of CLOCK_MONOTONIC, ns.
  */
 void clock_sleep_until(int64_t time_ns);
+
+/** @brief A moment by the CPU's time stamp counter and by CLOCK_MONOTONIC. */
+struct tsc_mark {
+    uint64_t ticks; /**< 0: no invariant counter (CPUID 80000007h) */
+    int64_t at_ns;
+};
+
+/**
+ * @brief Read both clocks.
+ *
+ * @return Moment; `ticks` 0: no invariant counter.
+ */
+struct tsc_mark tsc_now(void);
+/**
+ * @brief Return ticks per second since a moment, the better the longer that is ago (a reading may
+ * be interrupted).
+ *
+ * @param begin Earlier moment.
+ * @return Ticks per second; 0: no invariant counter, or less than a tenth of a second.
+ */
+double tsc_hz(const struct tsc_mark *begin);
+
+/**
+ * @brief What the kernel says of its CLOCK_REALTIME, which something outside (phc2sys, chronyd,
+ * ntpd) steers by PTP or NTP: whether it is synchronized, and the greatest error that it may have.
+ *
+ * The kernel adds 500 us a second to that until it is told better, and calls the clock
+ * unsynchronized once it is 16 s.
+ *
+ * @see RFC 1589; adjtimex(2)
+ */
+struct kernel_sync_status {
+    bool synchronized;
+    int64_t offset_ns;   /**< CLOCK_REALTIME - CLOCK_MONOTONIC */
+    int64_t maxerror_ns; /**< as the kernel has it, and what reading the clocks adds */
+    int64_t esterror_ns; /**< somebody's estimate; for the record */
+};
+
+struct timex; /* sys/timex.h */
+/**
+ * @brief Judge what adjtimex(2) returned and wrote.
+ *
+ * @param status Takes all but the offset.
+ * @param state What adjtimex(2) returned.
+ * @param kernel What adjtimex(2) wrote.
+ */
+void kernel_sync_classify(struct kernel_sync_status *status, int state, const struct timex *kernel);
+/**
+ * @brief Read the kernel's clocks and their state.
+ *
+ * @param status Takes the status.
+ */
+void kernel_sync_read(struct kernel_sync_status *status);
 
 #endif

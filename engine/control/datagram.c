@@ -2,186 +2,111 @@
 #include "datagram.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <sodium.h>
 #include <string.h>
 
-#define HEADER_BYTES 80
-#define VALUES_BYTES (2 + 8 * BARRIER_MAXIMA + 4)
-#define ABORT_BYTES (1 + 4 + 4 + 4 + 8 + 2)
-#define BLOB_BYTES (8 + 2)
-#define TEXT_MAX (sizeof((struct control_fault *)0)->text - 1)
+#define HEADER_BYTES offsetof(struct datagram, values)
 
-static_assert(HEADER_BYTES + ABORT_BYTES + TEXT_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
-              "the longest abort fits");
-static_assert(HEADER_BYTES + BLOB_BYTES + BLOB_BYTES_MAX + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX,
-              "the longest blob fits");
-static_assert(HEADER_BYTES + VALUES_BYTES + DATAGRAM_SEAL_BYTES <= DATAGRAM_MAX, "values fit");
-static_assert(BARRIER_MAXIMA <= 16, "there is a bit for each");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are sent as they are");
+static_assert(HEADER_BYTES == 80 && offsetof(struct datagram, from) == 24, "no padding");
+static_assert(sizeof(struct control_fault) == 280 && sizeof(struct barrier_values) == 88,
+              "nor here");
 
-/* One walk over a datagram's bytes, which writes or reads each member in its turn: so that the two
- * can't differ. Writing can't fail: the asserts above bound every body. Reading past the end yields
- * zeros and marks the walk bad. */
-struct walk {
-    uint8_t *at;
-    size_t left;
-    bool writes;
-    bool bad;
-};
-
-static void pass_bytes(struct walk *walk, void *bytes, size_t size)
+void datagram_key(uint8_t key[DATAGRAM_KEY_BYTES], const uint8_t run_key[DATAGRAM_KEY_BYTES],
+                  const char *run_id, uint32_t count)
 {
-    walk->bad |= walk->left < size;
-    if (walk->bad) {
-        memset(bytes, 0, size);
-        return;
-    }
-    memcpy(walk->writes ? walk->at : bytes, walk->writes ? bytes : walk->at, size);
-    walk->at += size;
-    walk->left -= size;
+    static const char purpose[] = "switchbench control";
+    crypto_generichash_state state;
+
+    crypto_generichash_init(&state, run_key, DATAGRAM_KEY_BYTES, DATAGRAM_KEY_BYTES);
+    crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof(purpose));
+    crypto_generichash_update(&state, (const uint8_t *)&count, sizeof(count));
+    crypto_generichash_update(&state, (const uint8_t *)run_id, strlen(run_id));
+    crypto_generichash_final(&state, key, DATAGRAM_KEY_BYTES);
+    sodium_memzero(&state, sizeof(state));
 }
 
-/* A number of this machine, as big-endian bytes. */
-static void pass_number(struct walk *walk, void *number, size_t size)
+/* Printable to its end, and nothing behind it. */
+static bool is_text(const char *text, size_t size)
 {
-    uint8_t bytes[8];
+    size_t length = strnlen(text, size);
 
     for (size_t i = 0; i < size; i++)
-        bytes[i] = ((const uint8_t *)number)[size - 1 - i];
-    pass_bytes(walk, bytes, size);
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)number)[size - 1 - i] = bytes[i];
-}
-#define NUMBER(walk, member) pass_number(walk, &(member), sizeof(member))
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are reversed");
-
-static void pass_header(struct walk *walk, struct datagram *datagram)
-{
-    uint8_t begin[4] = {'S', 'B', DATAGRAM_VERSION, (uint8_t)datagram->type};
-    uint8_t zero[3] = {0};
-
-    pass_bytes(walk, begin, sizeof(begin));
-    walk->bad |= begin[0] != 'S' || begin[1] != 'B' || begin[2] != DATAGRAM_VERSION;
-    datagram->type = begin[3];
-    NUMBER(walk, datagram->sender);
-    NUMBER(walk, datagram->recipient);
-    NUMBER(walk, datagram->entered);
-    NUMBER(walk, datagram->epoch);
-    NUMBER(walk, datagram->round);
-    pass_bytes(walk, zero, sizeof(zero));
-    NUMBER(walk, datagram->from);
-    NUMBER(walk, datagram->to);
-    NUMBER(walk, datagram->origin_ns);
-    NUMBER(walk, datagram->receive_ns);
-    NUMBER(walk, datagram->transmit_ns);
-    NUMBER(walk, datagram->root_offset_ns);
-    NUMBER(walk, datagram->root_bound_ns);
-    walk->bad |= zero[0] || zero[1] || zero[2] || datagram->root_bound_ns < -1;
+        if (i < length ? text[i] < ' ' || text[i] > '~' : text[i] != '\0')
+            return false;
+    return length < size;
 }
 
-static void pass_values(struct walk *walk, struct barrier_values *values)
+/* Of a datagram without its seal; 0: a field is out of its range. */
+static size_t sound_bytes(const struct datagram *datagram)
 {
-    uint16_t said = 0;
+    const struct barrier_values *values = &datagram->values;
+    const struct control_fault *fault = &datagram->fault;
+    bool is_sound = true;
+    size_t size = HEADER_BYTES;
 
-    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
-        said |= (uint16_t)((values->maximum[i] != INT64_MIN) << i);
-    NUMBER(walk, said);
-    walk->bad |= said >> BARRIER_MAXIMA != 0;
-    for (unsigned i = 0; i < BARRIER_MAXIMA; i++) {
-        if (said >> i & 1) {
-            NUMBER(walk, values->maximum[i]);
-            walk->bad |= values->maximum[i] == INT64_MIN;
-        } else {
-            values->maximum[i] = INT64_MIN;
-        }
+    if (memcmp(datagram->magic, "SB", 2) != 0 || datagram->version != DATAGRAM_VERSION ||
+        datagram->type == 0 || datagram->type >= DATAGRAM_TYPES || datagram->from == 0 ||
+        datagram->root_bound_ns < -1 || datagram->zero[0] != 0 || datagram->zero[1] != 0 ||
+        datagram->zero[2] != 0)
+        return 0;
+    if (datagram->type == DATAGRAM_ARRIVAL) {
+        is_sound = values->said <= BARRIER_MAXIMA &&
+                   (values->said == 0 || values->maximum[values->said - 1] != INT64_MIN);
+        size = offsetof(struct datagram, values.maximum) + values->said * sizeof(int64_t);
+    } else if (datagram->type == DATAGRAM_ABORT) {
+        is_sound = fault->missing <= 1 && fault->impossible <= 1 && fault->heard <= 1 &&
+                   fault->zero == 0 && fault->silence_ns >= -1 &&
+                   is_text(fault->text, sizeof(fault->text));
+        size += sizeof(*fault);
+    } else if (datagram->type == DATAGRAM_FETCH) {
+        size = offsetof(struct datagram, blob);
+    } else if (datagram->type == DATAGRAM_BLOB) {
+        is_sound = datagram->blob.size <= sizeof(datagram->blob.bytes);
+        size = offsetof(struct datagram, blob) + sizeof(datagram->blob);
     }
-    NUMBER(walk, values->states);
+    return is_sound ? size : 0;
 }
 
-static void pass_abort(struct walk *walk, struct datagram_abort *abort)
+void datagram_seal(uint8_t *bytes, size_t size, const uint8_t key[DATAGRAM_KEY_BYTES])
 {
-    struct control_fault *fault = &abort->fault;
-    uint8_t flags = (uint8_t)(abort->heard | fault->missing << 1 | fault->impossible << 2);
-    uint16_t length = (uint16_t)strnlen(fault->text, TEXT_MAX);
-
-    NUMBER(walk, flags);
-    abort->heard = flags & 1;
-    fault->missing = flags & 2;
-    fault->impossible = flags & 4;
-    NUMBER(walk, fault->node);
-    NUMBER(walk, fault->epoch);
-    NUMBER(walk, fault->last_epoch);
-    NUMBER(walk, fault->silence_ns);
-    NUMBER(walk, length);
-    walk->bad |= flags > 7 || fault->silence_ns < -1 || length > TEXT_MAX;
-    if (!walk->bad)
-        pass_bytes(walk, fault->text, length);
-    for (uint16_t i = 0; i < length && !walk->bad; i++)
-        walk->bad = fault->text[i] < ' ' || fault->text[i] > '~';
+    crypto_generichash(bytes + size, DATAGRAM_SEAL_BYTES, bytes, size, key, DATAGRAM_KEY_BYTES);
 }
 
-static void pass_blob(struct walk *walk, struct blob *blob)
-{
-    NUMBER(walk, blob->size);
-    walk->bad |= blob->size > sizeof(blob->bytes);
-    if (!walk->bad)
-        pass_bytes(walk, blob->bytes, blob->size);
-}
-
-static void pass_body(struct walk *walk, struct datagram *datagram)
-{
-    if (datagram->type == DATAGRAM_ARRIVAL)
-        pass_values(walk, &datagram->values);
-    if (datagram->type == DATAGRAM_ABORT)
-        pass_abort(walk, &datagram->abort);
-    if (datagram->type == DATAGRAM_FETCH || datagram->type == DATAGRAM_BLOB)
-        NUMBER(walk, datagram->blob.id);
-    if (datagram->type == DATAGRAM_BLOB)
-        pass_blob(walk, &datagram->blob.blob);
-}
-
-static void seal(uint8_t *out, const uint8_t *bytes, size_t size, const uint8_t *key)
-{
-    crypto_generichash(out, DATAGRAM_SEAL_BYTES, bytes, size, key, DATAGRAM_KEY_BYTES);
-}
-
-size_t datagram_write(const struct datagram *datagram, const uint8_t key[DATAGRAM_KEY_BYTES],
+size_t datagram_write(struct datagram *datagram, const uint8_t key[DATAGRAM_KEY_BYTES],
                       uint8_t bytes[DATAGRAM_MAX])
 {
-    struct walk walk = {.at = bytes, .left = DATAGRAM_MAX - DATAGRAM_SEAL_BYTES, .writes = true};
-    struct datagram copy = *datagram;
+    struct barrier_values *values = &datagram->values;
+    size_t size;
 
-    pass_header(&walk, &copy);
-    assert(walk.at == bytes + HEADER_BYTES);
-    pass_body(&walk, &copy);
-    seal(walk.at, bytes, (size_t)(walk.at - bytes), key);
-    return (size_t)(walk.at - bytes) + DATAGRAM_SEAL_BYTES;
+    memcpy(datagram->magic, "SB", 2);
+    datagram->version = DATAGRAM_VERSION;
+    if (datagram->type == DATAGRAM_ARRIVAL)
+        for (values->said = BARRIER_MAXIMA;
+             values->said > 0 && values->maximum[values->said - 1] == INT64_MIN;)
+            values->said--;
+    size = sound_bytes(datagram);
+    assert(size > 0);
+    memcpy(bytes, datagram, size);
+    datagram_seal(bytes, size, key);
+    return size + DATAGRAM_SEAL_BYTES;
 }
 
-int datagram_read(struct datagram *datagram, const uint8_t *bytes, size_t size)
-{
-    uint8_t copy[DATAGRAM_MAX];
-    struct walk walk = {.at = copy};
-
-    memset(datagram, 0, sizeof(*datagram));
-    if (size < HEADER_BYTES + DATAGRAM_SEAL_BYTES || size > DATAGRAM_MAX)
-        return -EBADMSG;
-    memcpy(copy, bytes, size);
-    walk.left = size - DATAGRAM_SEAL_BYTES;
-    pass_header(&walk, datagram);
-    walk.bad |= datagram->from == 0 || datagram->type == 0 || datagram->type >= DATAGRAM_TYPES;
-    if (!walk.bad)
-        pass_body(&walk, datagram);
-    return walk.bad || walk.left > 0 ? -EBADMSG : 0;
-}
-
-bool datagram_sealed(const uint8_t *bytes, size_t size, const uint8_t key[DATAGRAM_KEY_BYTES])
+bool datagram_read(struct datagram *datagram, const uint8_t *bytes, size_t size,
+                   const uint8_t key[DATAGRAM_KEY_BYTES])
 {
     uint8_t right[DATAGRAM_SEAL_BYTES];
 
-    if (size < DATAGRAM_SEAL_BYTES)
+    memset(datagram, 0, sizeof(*datagram));
+    if (size < HEADER_BYTES + sizeof(right) || size > DATAGRAM_MAX)
         return false;
-    size -= DATAGRAM_SEAL_BYTES;
-    seal(right, bytes, size, key);
+    size -= sizeof(right);
+    memcpy(datagram, bytes, size);
+    if (size != sound_bytes(datagram))
+        return false;
+    for (uint32_t i = datagram->values.said;
+         datagram->type == DATAGRAM_ARRIVAL && i < BARRIER_MAXIMA; i++)
+        datagram->values.maximum[i] = INT64_MIN;
+    crypto_generichash(right, sizeof(right), bytes, size, key, DATAGRAM_KEY_BYTES);
     return sodium_memcmp(right, bytes + size, sizeof(right)) == 0;
 }

@@ -7,17 +7,12 @@
 #include "endpoint.h"
 
 #include "blob_store.h"
-#include "clock.h"
-#include "datagram.h"
-#include "kernel_sync_status.h"
 #include "log.h"
 #include "membership.h"
 #include "netns.h"
-#include "run_clock.h"
+#include "sysfs.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -30,78 +25,127 @@
 #define LINGER_QUIET_NS (5 * BACKOFF_MOST_NS / 2)
 #define LINGER_MOST_NS NS_PER_S
 /* Clock questions to the parent, where its clock is another: some quickly at first; then for each
- * slot of offset_filter.h. The answer is asked another at once: a core that has just slept takes a
+ * slot of run_clock.h. The answer is asked another at once: a core that has just slept takes a
  * while to wake, the parent's longer than ours, and the second question finds both awake. Four
- * datagrams of 88 bytes in all. */
+ * datagrams of 96 bytes in all. */
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
-#define PING_SLOW_NS OFFSET_SLOT_NS
-#define SAME_BOOT(a, b) ((a) >> 31 == (b) >> 31)
+#define OWN DATAGRAM_NONE /* a publisher: this node, perhaps before it has joined */
+* /
 
-/* As sockaddr_storage, but 28 bytes: there is one for each of up to 65,536 nodes. */
-union address {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-};
-
-/* What came in last: its answer echoes its time stamps. */
-struct incoming {
-    uint32_t sender;
-    int64_t transmit_ns;
-    int64_t arrive_ns;
-};
-
-struct control {
+    struct control {
     int fd;
-    int family;
-    int64_t timeout_ns;
-    struct clock_conf clock_conf;
-    bool joined;
-    bool clocks_known;
-    union address *addresses;
+    struct control_conf conf;
+    struct sockaddr_in6
+        *addresses; /* of each node, or IPv4's in the room of it; NULL: not joined */
     struct membership membership;
     struct blob_store blob_store;
     struct run_clock clock;
-    struct kernel_sync_status kernel; /* ptp */
+    struct control_clocks clocks; /* mode CLOCK_AUTO: not known yet */
     uint32_t pings;
     int64_t ping_ns; /* when the next is due */
     bool asks_again; /* once the answer is there */
-    struct incoming incoming;
-    int64_t beat_ns;      /* when the last heartbeat came */
-    int64_t beat_said_ns; /* and when node 0 sent it: the next must be later */
-    int64_t active_ns;    /* when a partner last needed us: it asked, or we passed */
     uint64_t dropped;
     int send_errno; /* the last error that was logged */
 };
 
-/* ---- socket ---- */
+/* --- out --- */
 
-static socklen_t address_size(int family)
+static socklen_t address_size(const struct control *control)
 {
-    return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    return control->conf.address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                       : sizeof(struct sockaddr_in);
 }
 
-static int open_socket(struct control *control, const struct control_conf *conf, struct err *err)
+/* Stamps, seals and sends. The first two stamps are the echo of RFC 5905: what the recipient said
+ * last, and when that came. */
+static void stamp_and_send(void *context, struct datagram *datagram)
 {
+    struct control *control = context;
+    struct membership *membership = &control->membership;
+    const struct neighbour *neighbour = membership_neighbour(membership, datagram->recipient);
+    struct offset_estimate root = {0, -1};
+    uint8_t bytes[DATAGRAM_MAX];
+    size_t size;
+
+    if (datagram->type != DATAGRAM_BLOB) {
+        datagram->origin_ns = neighbour != NULL ? neighbour->transmit_ns : DATAGRAM_NO_TIME;
+        datagram->receive_ns = neighbour != NULL ? neighbour->receive_ns : DATAGRAM_NO_TIME;
+    }
+    if (membership_parent(datagram->recipient) == membership->conf.self)
+        root = run_clock_estimate(&control->clock, clock_now()); /* others do not go by our clock */
+    datagram->transmit_ns = clock_now();
+    datagram->root_offset_ns = root.offset_ns;
+    datagram->root_bound_ns = root.bound_ns;
+    size = datagram_write(datagram, membership->conf.key, bytes);
+    if (sendto(control->fd, bytes, size, MSG_DONTWAIT,
+               (const struct sockaddr *)&control->addresses[datagram->recipient],
+               address_size(control)) >= 0 ||
+        errno == control->send_errno || errno == EAGAIN)
+        return;
+    control->send_errno = errno;
+    log_warning("A control datagram to node %u can't be sent: %s.", datagram->recipient,
+                strerror(errno));
+}
+
+static void ask_parent(struct control *control)
+{
+    struct datagram ping = {.type = DATAGRAM_PING,
+                            .recipient = membership_parent(control->membership.conf.self),
+                            .epoch = DATAGRAM_NONE};
+
+    membership_send(&control->membership, &ping);
+}
+
+/* --- opening and joining --- */
+
+static int open_socket(struct control *control, struct err *err)
+{
+    const struct sockaddr *address = (const struct sockaddr *)&control->conf.address;
     const int bytes = SOCKET_BUFFER_BYTES;
-    int previous_fd, code = netns_enter(conf->netns, &previous_fd, err);
+    int previous_fd, code = netns_enter(control->conf.netns, &previous_fd, err);
 
     if (code < 0)
         return code;
-    control->fd = socket(control->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (control->fd < 0) {
+    control->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (control->fd < 0)
         code = err_set(err, -errno, "The control socket can't be made: %s.", strerror(errno));
-    } else {
-        setsockopt(control->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-        setsockopt(control->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-        if (bind(control->fd, (const struct sockaddr *)&conf->address,
-                 address_size(control->family)) < 0)
-            code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
-                           strerror(errno));
-    }
+    else if (bind(control->fd, address, address_size(control)) < 0)
+        code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
+                       strerror(errno));
+    setsockopt(control->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+    setsockopt(control->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     netns_leave(previous_fd);
     return code;
+}
+
+int control_open(struct control **control, const struct control_conf *conf, struct err *err)
+{
+    struct control *made;
+    int code;
+
+    *control = NULL;
+    if (conf->address.ss_family != AF_INET && conf->address.ss_family != AF_INET6)
+        return err_set(err, -EAFNOSUPPORT, "The control address is neither IPv4 nor IPv6.");
+    if (sodium_init() < 0)
+        return err_set(err, -EIO, "libsodium can't be initialized.");
+    made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        return err_set(err, -ENOMEM, "No memory for the control endpoint.");
+    *made = (struct control){
+        .fd = -1,
+        .conf = *conf,
+        .ping_ns = CLOCK_NEVER,
+        .clock.disciplined.bound_ns = -1,
+        .clocks = {.maxerror_ns = -1, .esterror_ns = -1},
+    };
+    code = open_socket(made, err);
+    if (code < 0) {
+        control_close(made);
+        return code;
+    }
+    *control = made;
+    return 0;
 }
 
 void control_address(const struct control *control, struct sockaddr_storage *address)
@@ -117,282 +161,236 @@ int control_fd(const struct control *control)
     return control->fd;
 }
 
-/* ---- out ---- */
-
-/* Stamps, seals and sends. The first two stamps are the echo of RFC 5905: what the recipient said
- * last, and when that came. */
-static void outlet_send(void *context, struct datagram *datagram)
-{
-    struct control *control = context;
-    const union address *address = &control->addresses[datagram->recipient];
-    const struct neighbour *neighbour =
-        neighbours_find(&control->membership.neighbours, datagram->recipient);
-    bool to_child = neighbours_parent(datagram->recipient) == control->membership.neighbours.self;
-    bool answers = control->incoming.sender == datagram->recipient;
-    struct offset_estimate root = {0, -1};
-    uint8_t bytes[DATAGRAM_MAX];
-    size_t size;
-
-    datagram->origin_ns = answers     ? control->incoming.transmit_ns
-                          : neighbour ? neighbour->transmit_ns
-                                      : DATAGRAM_NO_TIME;
-    datagram->receive_ns = answers     ? control->incoming.arrive_ns
-                           : neighbour ? neighbour->receive_ns
-                                       : DATAGRAM_NO_TIME;
-    if (to_child) /* the others do not go by our clock */
-        root = run_clock_estimate(&control->clock, clock_now());
-    datagram->transmit_ns = clock_now();
-    datagram->root_offset_ns = root.offset_ns;
-    datagram->root_bound_ns = root.bound_ns;
-    size = datagram_write(datagram, control->membership.key, bytes);
-    if (sendto(control->fd, bytes, size, MSG_DONTWAIT, &address->any,
-               address_size(control->family)) >= 0 ||
-        errno == control->send_errno || errno == EAGAIN)
-        return;
-    control->send_errno = errno;
-    log_warning("A control datagram to node %u can't be sent: %s.", datagram->recipient,
-                strerror(errno));
-}
-
-static void blob_store_outlet_send(void *context, struct datagram *datagram)
-{
-    struct control *control = context;
-
-    membership_send(&control->membership, datagram);
-}
-
-static void send_plain(struct control *control, enum datagram_type type, uint32_t recipient)
-{
-    struct datagram datagram = {.type = type, .recipient = recipient, .epoch = DATAGRAM_NONE};
-
-    membership_send(&control->membership, &datagram);
-}
-
-/* ---- whose clock ---- */
-
-/* Of a file's beginning; keyed with the run's key, because a boot id tells machines apart. A file
+/* Of a file's first line; keyed with the run's key, because a boot id tells machines apart. A file
  * that can't be read is like nobody's when it is `needed`, else like an empty one. */
-static uint32_t hash_file(const char *path, bool needed, const uint8_t key[DATAGRAM_KEY_BYTES])
+static uint32_t hash_line(const char *path, bool needed, const uint8_t key[DATAGRAM_KEY_BYTES])
 {
-    uint8_t hash[crypto_generichash_BYTES_MIN], bytes[256];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+    uint8_t hash[crypto_generichash_BYTES_MIN];
+    char line[64] = "";
     uint32_t word;
 
-    if (fd >= 0)
-        close(fd);
-    if (size <= 0 && needed)
-        randombytes_buf(bytes, (size_t)(size = 16));
-    crypto_generichash(hash, sizeof(hash), bytes, size > 0 ? (size_t)size : 0, key,
+    if (!sysfs_line(line, sizeof(line), "%s", path) && needed)
+        randombytes_buf(line, sizeof(line));
+    crypto_generichash(hash, sizeof(hash), (const uint8_t *)line, sizeof(line), key,
                        DATAGRAM_KEY_BYTES);
     memcpy(&word, hash, sizeof(word));
     return word;
 }
 
-static int64_t boot_id(const uint8_t key[DATAGRAM_KEY_BYTES])
+/* Which CLOCK_MONOTONIC this is: 32 bits of its machine's boot, 31 of its time namespace. */
+static int64_t boot_of(const uint8_t key[DATAGRAM_KEY_BYTES])
 {
-    uint64_t boot = hash_file("/proc/sys/kernel/random/boot_id", true, key);
+    uint64_t boot = hash_line("/proc/sys/kernel/random/boot_id", true, key);
 
-    return (int64_t)((boot << 32 | hash_file("/proc/self/timens_offsets", false, key)) >> 1 | 1);
+    return (int64_t)((boot << 32 | hash_line("/proc/self/timens_offsets", false, key)) >> 1 | 1);
 }
-
-/* ptp: what the kernel says now. */
-static void ask_kernel(struct control *control)
-{
-    const struct kernel_sync_status *kernel = &control->kernel;
-    struct offset_estimate realtime = {0, -1};
-
-    kernel_sync_read(&control->kernel);
-    realtime.offset_ns = kernel->offset_ns;
-    if (kernel->synchronized)
-        realtime.bound_ns =
-            control->clock_conf.error_ns > 0 ? control->clock_conf.error_ns : kernel->maxerror_ns;
-    run_clock_discipline(&control->clock, realtime);
-}
-
-static void learn_clocks(struct control *control, int64_t now_ns)
-{
-    const struct membership *membership = &control->membership;
-
-    control->clocks_known = true;
-    run_clock_decide(&control->clock, control->clock_conf.mode,
-                     membership->root_boot == membership->boot, membership->neighbours.self == 0);
-    if (control->clock.mode == CLOCK_PTP)
-        ask_kernel(control);
-    if (run_clock_asks(&control->clock))
-        control->ping_ns = now_ns;
-}
-
-/* A datagram of the parent that was newer than all before: its time stamps. */
-static void hear_clock(struct control *control, const struct datagram *datagram, int64_t now_ns)
-{
-    const struct offset_stamps stamps = {datagram->origin_ns, datagram->receive_ns,
-                                         datagram->transmit_ns, now_ns};
-    const struct offset_estimate root = {datagram->root_offset_ns, datagram->root_bound_ns};
-    uint32_t self = control->membership.neighbours.self;
-
-    if (self && datagram->sender == neighbours_parent(self))
-        run_clock_heard(&control->clock, &stamps, root);
-}
-
-static void ask_parent(struct control *control)
-{
-    send_plain(control, DATAGRAM_PING, neighbours_parent(control->membership.neighbours.self));
-}
-
-static void ask_parent_when_due(struct control *control, int64_t now_ns)
-{
-    if (now_ns < control->ping_ns)
-        return;
-    control->ping_ns = now_ns + (control->pings++ < PINGS_QUICK ? PING_QUICK_NS : PING_SLOW_NS);
-    control->asks_again = true;
-    ask_parent(control);
-}
-
-/* ---- opening and joining ---- */
-
-int control_open(struct control **control, const struct control_conf *conf, struct err *err)
-{
-    struct control *made;
-    int code;
-
-    *control = NULL;
-    if (conf->address.ss_family != AF_INET && conf->address.ss_family != AF_INET6)
-        return err_set(err, -EAFNOSUPPORT, "The control address is neither IPv4 nor IPv6.");
-    if (sodium_init() < 0)
-        return err_set(err, -EIO, "libsodium can't be initialized.");
-    made = calloc(1, sizeof(*made));
-    if (!made)
-        return err_set(err, -ENOMEM, "No memory for the control endpoint.");
-    made->fd = -1;
-    made->family = conf->address.ss_family;
-    made->timeout_ns = conf->barrier_timeout_ns;
-    made->clock_conf = conf->clock;
-    made->ping_ns = CLOCK_NEVER;
-    blob_store_init(&made->blob_store, &(struct datagram_outlet){blob_store_outlet_send, made});
-    code = open_socket(made, conf, err);
-    if (code < 0) {
-        control_close(made);
-        return code;
-    }
-    *control = made;
-    return 0;
-}
+#define SAME_BOOT(a, b) ((a) >> 31 == (b) >> 31)
 
 int control_join(struct control *control, const struct control_peers *peers, struct err *err)
 {
-    const struct datagram_outlet outlet = {outlet_send, control};
+    sa_family_t family = control->conf.address.ss_family;
     struct membership_conf conf = {
         .self = peers->self,
         .count = peers->count,
-        .run_id = peers->run_id,
-        .timeout_ns = control->timeout_ns,
+        .boot = boot_of(peers->key),
+        .timeout_ns = control->conf.barrier_timeout_ns,
         .cores = sysconf(_SC_NPROCESSORS_ONLN),
+        .send = stamp_and_send,
+        .context = control,
     };
 
-    if (control->joined)
+    if (control->addresses != NULL)
         return err_set(err, -EALREADY, "The control endpoint has joined a run already.");
     if (peers->self >= peers->count)
         return err_set(err, -EINVAL, "Node %u is not one of %u nodes.", peers->self, peers->count);
     for (uint32_t i = 0; i < peers->count; i++)
-        if (i != peers->self && peers->addresses[i].ss_family != control->family)
+        if (i != peers->self && peers->addresses[i].ss_family != family)
             return err_set(err, -EAFNOSUPPORT,
                            "Node %u's control address is %s; this node's is not.", i,
-                           control->family == AF_INET ? "IPv6" : "IPv4");
+                           family == AF_INET ? "IPv6" : "IPv4");
     control->addresses = calloc(peers->count, sizeof(*control->addresses));
-    if (!control->addresses)
+    if (control->addresses == NULL)
         return err_set(err, -ENOMEM, "No memory for the addresses of %u nodes.", peers->count);
     for (uint32_t i = 0; i < peers->count; i++)
         memcpy(&control->addresses[i], &peers->addresses[i], sizeof(*control->addresses));
-    memcpy(conf.key, peers->key, sizeof(conf.key));
-    conf.boot = boot_id(peers->key);
+    datagram_key(conf.key, peers->key, peers->run_id, peers->count);
     while (conf.nonce == 0)
         randombytes_buf(&conf.nonce, sizeof(conf.nonce));
-    control->incoming.sender = DATAGRAM_NONE;
     run_clock_init(&control->clock, peers->self == 0);
-    membership_init(&control->membership, &conf, &outlet);
+    membership_start(&control->membership, &conf);
     sodium_memzero(&conf, sizeof(conf));
-    control->joined = true;
-    membership_start(&control->membership);
     return 0;
 }
 
-/* ---- in ---- */
+/* --- run time --- */
 
-/* Tells the children in the tree that node 0 lives. */
-static void pass_beat(struct control *control, int64_t now_ns)
+/* ptp: what the kernel says now. */
+static void ask_kernel(struct control *control)
 {
-    const struct neighbours *neighbours = &control->membership.neighbours;
+    int64_t stated_ns = control->conf.clock.error_ns;
+    struct kernel_sync_status kernel;
 
-    control->beat_ns = now_ns;
-    for (uint32_t i = 0; i < neighbours->size; i++)
-        if (neighbours->all[i].index != 0 &&
-            neighbours_parent(neighbours->all[i].index) == neighbours->self)
-            send_plain(control, DATAGRAM_BEAT, neighbours->all[i].index);
+    kernel_sync_read(&kernel);
+    control->clocks.maxerror_ns = kernel.maxerror_ns;
+    control->clocks.esterror_ns = kernel.esterror_ns;
+    control->clock.disciplined = (struct offset_estimate){kernel.offset_ns, -1};
+    if (kernel.synchronized)
+        control->clock.disciplined.bound_ns = stated_ns > 0 ? stated_ns : kernel.maxerror_ns;
 }
 
-static bool take_beat(struct control *control, const struct datagram *datagram, int64_t now_ns)
+/* Once the first barrier is passed. */
+static void learn_clocks(struct control *control, int64_t now_ns)
 {
-    uint32_t self = control->membership.neighbours.self;
+    const struct membership *membership = &control->membership;
+    int64_t boot = membership->conf.boot, root_boot = membership->root_boot;
 
-    if (self == 0 || datagram->sender != neighbours_parent(self) ||
-        datagram->transmit_ns <= control->beat_said_ns)
+    run_clock_decide(&control->clock, control->conf.clock.mode, root_boot == boot,
+                     membership->conf.self == 0);
+    control->clocks.mode = control->clock.mode;
+    control->clocks.with_node_0 = SAME_BOOT(root_boot, boot);
+    control->clocks.one_clock = root_boot == boot;
+    control->clocks.id = (uint64_t)boot;
+    if (control->clock.mode == CLOCK_PTP)
+        ask_kernel(control);
+    if (!control->clock.is_root)
+        control->ping_ns = now_ns;
+}
+
+struct offset_estimate control_clock_at(struct control *control, int64_t at_ns)
+{
+    if (control->clock.mode == CLOCK_PTP)
+        ask_kernel(control);
+    return run_clock_estimate(&control->clock, at_ns);
+}
+
+struct control_clocks control_clocks(const struct control *control)
+{
+    return control->clocks;
+}
+
+bool control_clock_settled(const struct control *control)
+{
+    return control->clocks.mode != CLOCK_AUTO &&
+           (control->clock.is_root || control->pings > PINGS_QUICK);
+}
+
+/* --- blobs --- */
+
+int control_publish(struct control *control, uint64_t id, const struct blob *blob)
+{
+    struct blob_entry *entry;
+
+    if (blob->size > sizeof(blob->bytes))
+        return -EINVAL;
+    entry = blob_store_make(&control->blob_store, OWN, id);
+    if (entry == NULL)
+        return -ENOMEM;
+    entry->blob = *blob;
+    entry->is_here = true;
+    return 0;
+}
+
+int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
+                  int64_t now_ns)
+{
+    struct datagram fetch = {
+        .type = DATAGRAM_FETCH, .recipient = node, .epoch = DATAGRAM_NONE, .id = id};
+    bool is_own = control->addresses != NULL && node == control->membership.conf.self;
+    struct blob_entry *entry;
+
+    if (control->addresses != NULL && node >= control->membership.conf.count)
+        return -EINVAL;
+    entry = blob_store_find(&control->blob_store, is_own ? OWN : node, id);
+    if (entry != NULL && entry->is_here) {
+        *blob = entry->blob;
+        return 0;
+    }
+    if (control->addresses == NULL || is_own)
+        return -EAGAIN;
+    if (entry == NULL) {
+        entry = blob_store_make(&control->blob_store, node, id);
+        if (entry == NULL)
+            return -ENOMEM;
+        entry->asked_ns = clock_now();
+        backoff_start(&entry->backoff, now_ns);
+    } else if (!backoff_due(&entry->backoff, now_ns)) {
+        return -EAGAIN;
+    }
+    membership_send(&control->membership, &fetch);
+    return -EAGAIN;
+}
+
+void control_forget(struct control *control)
+{
+    blob_store_clear(&control->blob_store);
+}
+
+/* What is not published is not answered: who asks asks again. */
+static void answer_fetch(struct control *control, const struct datagram *fetch)
+{
+    const struct blob_entry *entry = blob_store_find(&control->blob_store, OWN, fetch->id);
+    struct datagram answer = {
+        .type = DATAGRAM_BLOB,
+        .recipient = fetch->sender,
+        .to = fetch->from,
+        .epoch = DATAGRAM_NONE,
+        .origin_ns = fetch->transmit_ns,
+        .id = fetch->id,
+    };
+
+    if (entry == NULL)
+        return;
+    answer.blob = entry->blob;
+    membership_send(&control->membership, &answer);
+}
+
+/* False: nobody waits for it, or it answers another question. */
+static bool take_blob(struct control *control, const struct datagram *answer)
+{
+    struct blob_entry *entry = blob_store_find(&control->blob_store, answer->sender, answer->id);
+
+    if (answer->to != control->membership.conf.nonce || entry == NULL ||
+        answer->origin_ns < entry->asked_ns)
         return false;
-    control->beat_said_ns = datagram->transmit_ns;
-    pass_beat(control, now_ns);
+    if (!entry->is_here) /* else both the request and its repetition were answered */
+        entry->blob = answer->blob;
+    entry->is_here = true;
     return true;
 }
 
-static bool dispatch(struct control *control, const struct datagram *datagram, int64_t now_ns)
-{
-    if (!membership_receive(&control->membership, datagram, now_ns))
-        return false;
-    if (datagram->to != control->membership.nonce && datagram->type != DATAGRAM_FETCH)
-        return true; /* answered by HELLO */
-    switch (datagram->type) {
-    case DATAGRAM_QUESTION:
-        control->active_ns = now_ns;
-        return true;
-    case DATAGRAM_FETCH:
-    case DATAGRAM_BLOB:
-        return blob_store_receive(&control->blob_store, datagram);
-    case DATAGRAM_BEAT:
-        return take_beat(control, datagram, now_ns);
-    case DATAGRAM_PING:
-        send_plain(control, DATAGRAM_PONG, datagram->sender);
-        return true;
-    default:
-        return true;
-    }
-}
+/* --- in --- */
 
 /* False: to be counted as dropped. */
 static bool take(struct control *control, const uint8_t *bytes, size_t size, int64_t now_ns)
 {
-    const struct membership *membership = &control->membership;
-    const struct neighbour *sender;
+    struct membership *membership = &control->membership;
+    uint32_t self = membership->conf.self;
     struct datagram datagram;
-    int64_t newest_ns;
-    bool good;
 
-    if (datagram_read(&datagram, bytes, size) < 0 ||
-        datagram.recipient != membership->neighbours.self ||
-        datagram.sender >= membership->neighbours.count ||
-        datagram.sender == membership->neighbours.self ||
-        !datagram_sealed(bytes, size, membership->key))
+    if (!datagram_read(&datagram, bytes, size, membership->conf.key) ||
+        datagram.recipient != self || datagram.sender >= membership->conf.count ||
+        datagram.sender == self)
         return false;
-    sender = neighbours_find(&control->membership.neighbours, datagram.sender);
-    newest_ns = sender ? sender->transmit_ns : DATAGRAM_NO_TIME;
-    control->incoming = (struct incoming){datagram.sender, datagram.transmit_ns, now_ns};
-    good = dispatch(control, &datagram, now_ns);
-    if (good && sender && sender->transmit_ns > newest_ns)
-        hear_clock(control, &datagram, now_ns);
-    if (good && datagram.type == DATAGRAM_PONG && control->asks_again) {
+    if (datagram.type == DATAGRAM_BLOB)
+        return take_blob(control, &datagram);
+    if (datagram.type == DATAGRAM_FETCH) { /* all may ask */
+        answer_fetch(control, &datagram);
+        return true;
+    }
+    if (!membership_receive(membership, &datagram, now_ns))
+        return false;
+    if (self == 0 || datagram.sender != membership_parent(self) ||
+        datagram.to != membership->conf.nonce)
+        return true;
+    run_clock_heard(&control->clock,
+                    &(struct offset_stamps){datagram.origin_ns, datagram.receive_ns,
+                                            datagram.transmit_ns, now_ns},
+                    (struct offset_estimate){datagram.root_offset_ns, datagram.root_bound_ns});
+    if (datagram.type == DATAGRAM_PONG && control->asks_again) {
         control->asks_again = false;
         ask_parent(control);
     }
-    control->incoming.sender = DATAGRAM_NONE;
-    return good;
+    return true;
 }
 
 /* Reads one datagram; false when none is there. One by one, because its answer is what a partner
@@ -405,7 +403,7 @@ static bool read_one(struct control *control)
 
     if (size < 0)
         return false;
-    if (control->joined &&
+    if (control->addresses != NULL &&
         ((size_t)size > sizeof(bytes) || !take(control, bytes, (size_t)size, clock_now())))
         control->dropped++;
     return true;
@@ -413,90 +411,65 @@ static bool read_one(struct control *control)
 
 unsigned control_work(struct control *control, int64_t now_ns)
 {
-    enum barrier_state before = control_barrier_state(control, NULL);
     unsigned read = 0;
 
     while (read < READS_MAX && read_one(control))
         read++;
-    if (!control->joined)
+    if (control->addresses == NULL)
         return read;
     membership_tick(&control->membership, now_ns);
-    if (control->membership.met && !control->clocks_known)
+    if (control->membership.met && control->clocks.mode == CLOCK_AUTO)
         learn_clocks(control, now_ns);
-    ask_parent_when_due(control, now_ns);
-    blob_store_tick(&control->blob_store, now_ns);
-    if (before != BARRIER_PASSED && membership_state(&control->membership) == BARRIER_PASSED)
-        control->active_ns = now_ns;
+    if (now_ns >= control->ping_ns) {
+        control->ping_ns =
+            now_ns + (control->pings++ < PINGS_QUICK ? PING_QUICK_NS : RUN_CLOCK_SLOT_NS);
+        control->asks_again = true;
+        ask_parent(control);
+    }
     return read;
 }
 
 int64_t control_deadline(const struct control *control)
 {
-    int64_t due_ns = CLOCK_NEVER, mail_ns;
+    int64_t due_ns = control->addresses != NULL ? control->membership.backoff.due_ns : CLOCK_NEVER;
 
-    if (!control->joined)
-        return due_ns;
-    due_ns = membership_deadline(&control->membership);
-    mail_ns = blob_store_deadline(&control->blob_store);
-    if (control->ping_ns < due_ns)
-        due_ns = control->ping_ns;
-    return mail_ns < due_ns ? mail_ns : due_ns;
+    return control->ping_ns < due_ns ? control->ping_ns : due_ns;
 }
 
-/* ---- barrier and abort ---- */
+uint64_t control_dropped(const struct control *control)
+{
+    return control->dropped;
+}
+
+/* --- barrier, abort, heartbeat --- */
 
 void control_barrier_enter(struct control *control, const struct barrier_values *mine,
                            int64_t now_ns)
 {
-    if (control->clocks_known && run_clock_asks(&control->clock))
+    if (control->clocks.mode != CLOCK_AUTO && !control->clock.is_root)
         control->ping_ns = now_ns; /* what follows a barrier needs a fresh offset */
     membership_enter(&control->membership, mine, now_ns);
-    control->active_ns = now_ns;
 }
 
 enum barrier_state control_barrier_state(const struct control *control, struct barrier_values *all)
 {
     enum barrier_state state =
-        control->joined ? membership_state(&control->membership) : BARRIER_WAITING;
+        control->addresses != NULL ? membership_state(&control->membership) : BARRIER_WAITING;
 
-    if (state == BARRIER_PASSED && all)
-        *all = *barrier_values(&control->membership.barrier);
+    if (state == BARRIER_PASSED && all != NULL)
+        *all = *membership_values(&control->membership);
     return state;
 }
 
 const struct control_fault *control_fault(const struct control *control)
 {
-    return control->joined ? membership_fault(&control->membership) : NULL;
+    return control->membership.aborted ? &control->membership.fault : NULL;
 }
 
 void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns)
 {
-    if (control->joined)
+    if (control->addresses != NULL)
         membership_abort(&control->membership, text, impossible, now_ns);
-}
-
-/* ---- blobs, heartbeats ---- */
-
-int control_publish(struct control *control, uint64_t id, const struct blob *blob)
-{
-    return blob_store_publish(&control->blob_store, id, blob);
-}
-
-int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
-                  int64_t now_ns)
-{
-    if (!control->joined)
-        return -EAGAIN;
-    if (node >= control->membership.neighbours.count)
-        return -EINVAL;
-    if (node == control->membership.neighbours.self)
-        node = BLOB_STORE_OWN;
-    return blob_store_fetch(&control->blob_store, node, id, blob, now_ns);
-}
-
-void control_forget(struct control *control)
-{
-    blob_store_clear(&control->blob_store);
 }
 
 bool control_crowded(const struct control *control)
@@ -506,82 +479,32 @@ bool control_crowded(const struct control *control)
 
 void control_beat(struct control *control, int64_t now_ns)
 {
-    if (control->membership.met && control->membership.neighbours.self == 0)
-        pass_beat(control, now_ns);
+    if (control->membership.met && control->membership.conf.self == 0)
+        membership_beat(&control->membership, now_ns);
 }
 
 int64_t control_last_beat_ns(const struct control *control)
 {
-    return control->beat_ns;
+    return control->membership.beat_ns;
 }
 
-uint64_t control_dropped(const struct control *control)
-{
-    return control->dropped;
-}
-
-/* ---- run time ---- */
-
-struct control_clock control_clock_at(struct control *control, int64_t at_ns)
-{
-    struct offset_estimate root;
-
-    if (control->clock.mode == CLOCK_PTP)
-        ask_kernel(control);
-    root = run_clock_estimate(&control->clock, at_ns);
-    return (struct control_clock){.offset_ns = root.offset_ns, .bound_ns = root.bound_ns};
-}
-
-struct control_clock control_clock(struct control *control)
-{
-    return control_clock_at(control, clock_now());
-}
-
-struct control_clocks control_clocks(const struct control *control)
-{
-    const struct membership *membership = &control->membership;
-    struct control_clocks clocks = {
-        .mode = control->clock.mode,
-        .maxerror_ns = -1,
-        .esterror_ns = -1,
-    };
-
-    if (!control->clocks_known)
-        return clocks;
-    clocks.with_node_0 = SAME_BOOT(membership->root_boot, membership->boot);
-    clocks.one_clock = membership->root_boot == membership->boot;
-    clocks.id = (uint64_t)membership->boot;
-    if (clocks.mode == CLOCK_PTP) {
-        clocks.maxerror_ns = control->kernel.maxerror_ns;
-        clocks.esterror_ns = control->kernel.esterror_ns;
-    }
-    return clocks;
-}
-
-bool control_clock_settled(const struct control *control)
-{
-    return control->clocks_known &&
-           (!run_clock_asks(&control->clock) || control->pings > PINGS_QUICK);
-}
-
-/* ---- closing ---- */
+/* --- closing --- */
 
 /* Until when partners may need us. After a fault: until all neighbours know it or were told often
  * enough. After a barrier: a partner whose arrival from us was lost asks within its back-off. */
-static int64_t needed_until(const struct control *control)
+static int64_t needed_until(const struct membership *membership)
 {
-    if (membership_fault(&control->membership))
-        return membership_deadline(&control->membership) == CLOCK_NEVER ? 0 : CLOCK_NEVER;
-    if (!barrier_passed(&control->membership.barrier))
-        return 0;
-    return control->active_ns + LINGER_QUIET_NS;
+    if (membership->aborted)
+        return membership->backoff.due_ns == CLOCK_NEVER ? 0 : CLOCK_NEVER;
+    return membership_state(membership) == BARRIER_PASSED ? membership->active_ns + LINGER_QUIET_NS
+                                                          : 0;
 }
 
 static void linger(struct control *control)
 {
     int64_t start_ns = clock_now(), now_ns = start_ns;
 
-    while (now_ns < needed_until(control) && now_ns - start_ns < LINGER_MOST_NS) {
+    while (now_ns < needed_until(&control->membership) && now_ns - start_ns < LINGER_MOST_NS) {
         struct pollfd readable = {.fd = control->fd, .events = POLLIN};
         int64_t wait_ns = control_deadline(control) - now_ns;
 
@@ -595,9 +518,9 @@ static void linger(struct control *control)
 
 void control_close(struct control *control)
 {
-    if (!control)
+    if (control == NULL)
         return;
-    if (control->joined && control->membership.neighbours.count > 1)
+    if (control->addresses != NULL && control->membership.conf.count > 1)
         linger(control);
     if (control->fd >= 0)
         close(control->fd);

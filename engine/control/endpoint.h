@@ -5,7 +5,7 @@
  * aborts and heartbeats, every datagram authenticated.
  *
  * Everything runs in the caller's thread: poll control_fd() for reading and control_deadline() for
- * time, then call control_work(). The state machines behind it (engine/control/barrier.h,
+ * time, then call control_work(). The state machines behind it (engine/control/membership.h,
  * engine/clock/run_clock.h) do no I/O of their own.
  *
  * Sources: Hensgen, Finkel, Manber 1988 (dissemination barrier); RFC 5905 (the four timestamps).
@@ -14,8 +14,8 @@
 #define ENGINE_ENDPOINT_H
 
 #include "blob.h"
-#include "clock.h"
 #include "err.h"
+#include "run_clock.h"
 #include "values.h"
 
 #include <netinet/in.h>
@@ -45,12 +45,6 @@ struct control_peers {
     const struct sockaddr_storage *addresses; /**< by index */
     const char *run_id;
     uint8_t key[CONTROL_KEY_BYTES];
-};
-
-/** @brief Run time (run_clock.h) = local CLOCK_MONOTONIC + offset_ns, within +-bound_ns. */
-struct control_clock {
-    int64_t offset_ns;
-    int64_t bound_ns; /**< 0: our clock is run time's; -1: not known */
 };
 
 /** @brief How this node knows run time, once a barrier is passed; before that CLOCK_AUTO. */
@@ -176,9 +170,9 @@ void control_abort(struct control *control, const char *text, bool impossible, i
  */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
 /**
- * @brief Fetch another node's published bytes: asks again with back-off until the answer comes.
+ * @brief Fetch another node's published bytes: asks with back-off until the answer comes.
  *
- * A request that nobody calls for is given up after 1 s.
+ * It is asked for as long as this is called.
  *
  * @param control Endpoint.
  * @param node Index of the publishing node.
@@ -206,7 +200,7 @@ void control_forget(struct control *control);
 bool control_crowded(const struct control *control);
 
 /**
- * @brief Return run time at a time of this node's clock, past or to come.
+ * @brief Return run time minus this node's clock at a time of this clock, past or to come.
  *
  * Later it may be known better than it was then. For ptp the kernel is asked, and what it says
  * holds for any time.
@@ -215,14 +209,7 @@ bool control_crowded(const struct control *control);
  * @param at_ns Time of this node's clock, ns.
  * @return Offset and bound.
  */
-struct control_clock control_clock_at(struct control *control, int64_t at_ns);
-/**
- * @brief Return run time now.
- *
- * @param control Endpoint.
- * @return Offset and bound.
- */
-struct control_clock control_clock(struct control *control);
+struct offset_estimate control_clock_at(struct control *control, int64_t at_ns);
 /**
  * @brief Return how this node knows run time.
  *

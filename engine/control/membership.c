@@ -2,9 +2,9 @@
 #include "membership.h"
 
 #include <assert.h>
-#include <sodium.h>
 #include <string.h>
 
+#define ASKED_MIN 8 /* no one is called missing who was asked less often */
 #define REPLACED_TEXT "another process has taken its place: was it restarted?"
 
 /* What nodes say of themselves in the first barrier. */
@@ -18,266 +18,458 @@ enum introduction {
 
 static_assert(INTRODUCTIONS == BARRIER_MAXIMA, "a barrier has room for them");
 
-/* BLAKE2b(run key; purpose, number of nodes, run id). */
-static void derive_key(struct membership *membership, const struct membership_conf *conf)
-{
-    static const char purpose[] = "switchbench control";
-    crypto_generichash_state state;
-    uint8_t count[4] = {(uint8_t)(conf->count >> 24), (uint8_t)(conf->count >> 16),
-                        (uint8_t)(conf->count >> 8), (uint8_t)conf->count};
+/* --- neighbours --- */
 
-    crypto_generichash_init(&state, conf->key, DATAGRAM_KEY_BYTES, DATAGRAM_KEY_BYTES);
-    crypto_generichash_update(&state, (const uint8_t *)purpose, sizeof(purpose));
-    crypto_generichash_update(&state, count, sizeof(count));
-    crypto_generichash_update(&state, (const uint8_t *)conf->run_id, strlen(conf->run_id));
-    crypto_generichash_final(&state, membership->key, DATAGRAM_KEY_BYTES);
-    sodium_memzero(&state, sizeof(state));
+uint32_t membership_parent(uint32_t index)
+{
+    return index & (index - 1);
 }
 
-void membership_send(struct membership *membership, struct datagram *datagram)
+static uint32_t ahead_of(const struct membership *m, uint64_t distance)
 {
-    const struct neighbour *neighbour =
-        neighbours_find(&membership->neighbours, datagram->recipient);
+    return (uint32_t)((m->conf.self + distance) % m->conf.count);
+}
 
-    datagram->sender = membership->neighbours.self;
-    datagram->entered = membership->barrier.epoch;
-    datagram->from = membership->nonce;
-    if (datagram->to == 0 && neighbour)
+static uint32_t behind(const struct membership *m, uint64_t distance)
+{
+    return ahead_of(m, m->conf.count - distance);
+}
+
+struct neighbour *membership_neighbour(struct membership *m, uint32_t index)
+{
+    for (uint32_t i = 0; i < m->neighbour_count; i++)
+        if (m->neighbours[i].index == index)
+            return &m->neighbours[i];
+    return NULL;
+}
+
+static void add_neighbour(struct membership *m, uint32_t index)
+{
+    if (index != m->conf.self && membership_neighbour(m, index) == NULL)
+        m->neighbours[m->neighbour_count++] = (struct neighbour){
+            .index = index,
+            .entered = DATAGRAM_NONE,
+            .heard_ns = -1,
+            .transmit_ns = DATAGRAM_NO_TIME,
+            .receive_ns = DATAGRAM_NO_TIME,
+        };
+}
+
+/* False: the neighbour had sent a newer one before. */
+static bool note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
+{
+    if (datagram->transmit_ns <= neighbour->transmit_ns)
+        return false;
+    neighbour->transmit_ns = datagram->transmit_ns;
+    neighbour->receive_ns = neighbour->heard_ns = now_ns;
+    if (neighbour->entered == DATAGRAM_NONE ||
+        (int32_t)(datagram->entered - neighbour->entered) > 0)
+        neighbour->entered = datagram->entered; /* or it was overtaken on the way */
+    neighbour->asked = 0;
+    return true;
+}
+
+/* Nothing came for the time-out, though this node waited that long and asked often. */
+static bool is_missing(const struct membership *m, const struct neighbour *neighbour,
+                       int64_t now_ns)
+{
+    int64_t waited_ns = now_ns - m->since_ns;
+    int64_t silence_ns = neighbour->heard_ns < 0 ? waited_ns : now_ns - neighbour->heard_ns;
+
+    return waited_ns >= m->conf.timeout_ns && silence_ns >= m->conf.timeout_ns &&
+           neighbour->asked >= ASKED_MIN;
+}
+
+/* --- out --- */
+
+void membership_send(struct membership *m, struct datagram *datagram)
+{
+    const struct neighbour *neighbour = membership_neighbour(m, datagram->recipient);
+
+    datagram->sender = m->conf.self;
+    datagram->entered = m->epoch;
+    datagram->from = m->conf.nonce;
+    if (datagram->to == 0 && neighbour != NULL)
         datagram->to = neighbour->nonce;
-    membership->outlet.send(membership->outlet.context, datagram);
+    m->conf.send(m->conf.context, datagram);
 }
 
-static void outlet_send(void *context, struct datagram *datagram)
+static void send_plain(struct membership *m, enum datagram_type type, uint32_t recipient,
+                       uint64_t nonce)
 {
-    membership_send(context, datagram);
+    struct datagram datagram = {
+        .type = type, .recipient = recipient, .to = nonce, .epoch = DATAGRAM_NONE};
+
+    membership_send(m, &datagram);
 }
 
-static void greet(struct membership *membership, uint32_t recipient, uint64_t nonce)
+void membership_beat(struct membership *m, int64_t now_ns)
 {
-    struct datagram hello = {
-        .type = DATAGRAM_HELLO, .recipient = recipient, .to = nonce, .epoch = DATAGRAM_NONE};
+    m->beat_ns = now_ns;
+    for (uint32_t i = 0; i < m->neighbour_count; i++) {
+        uint32_t index = m->neighbours[i].index;
 
-    membership_send(membership, &hello);
-}
-
-void membership_init(struct membership *membership, const struct membership_conf *conf,
-                     const struct datagram_outlet *outlet)
-{
-    const struct datagram_outlet inner = {outlet_send, membership};
-
-    *membership = (struct membership){
-        .outlet = *outlet, .nonce = conf->nonce, .boot = conf->boot, .cores = conf->cores};
-    derive_key(membership, conf);
-    neighbours_init(&membership->neighbours, conf->self, conf->count);
-    barrier_init(&membership->barrier, &membership->neighbours, &inner, conf->timeout_ns);
-    backoff_stop(&membership->backoff);
-}
-
-void membership_start(struct membership *membership)
-{
-    for (uint32_t i = 0; i < membership->neighbours.size; i++)
-        greet(membership, membership->neighbours.all[i].index, 0);
-}
-
-/* Once the first barrier is passed: what all have said of themselves. */
-static void meet(struct membership *membership)
-{
-    const int64_t *said;
-
-    if (membership->met || !barrier_passed(&membership->barrier))
-        return;
-    said = barrier_values(&membership->barrier)->maximum;
-    membership->met = true;
-    membership->root_boot = said[ROOT_BOOT];
-    membership->crowded = said[BOOT_MOST] == -said[BOOT_LEAST] && said[ROOT_CORES] > 0 &&
-                          membership->neighbours.count > said[ROOT_CORES];
-    if (membership->crowded)
-        barrier_use_tree(&membership->barrier);
-}
-
-void membership_enter(struct membership *membership, const struct barrier_values *mine,
-                      int64_t now_ns)
-{
-    struct barrier_values values = *mine;
-
-    if (membership->aborted) {
-        membership->is_over = true;
-        return;
+        if (index != 0 && membership_parent(index) == m->conf.self)
+            send_plain(m, DATAGRAM_BEAT, index, 0);
     }
-    for (unsigned i = BARRIER_MAXIMA_CALLER; i < BARRIER_MAXIMA; i++)
-        values.maximum[i] = INT64_MIN;
-    if (!membership->met) {
-        values.maximum[BOOT_MOST] = membership->boot;
-        values.maximum[BOOT_LEAST] = -membership->boot;
-    }
-    if (!membership->met && membership->neighbours.self == 0) {
-        values.maximum[ROOT_BOOT] = membership->boot;
-        values.maximum[ROOT_CORES] = membership->cores;
-    }
-    barrier_enter(&membership->barrier, &values, now_ns);
-    meet(membership);
 }
 
-enum barrier_state membership_state(const struct membership *membership)
+void membership_start(struct membership *m, const struct membership_conf *conf)
 {
-    if (!membership->is_over && barrier_passed(&membership->barrier))
-        return BARRIER_PASSED;
-    return membership->aborted ? BARRIER_FAILED : BARRIER_WAITING;
+    *m = (struct membership){.conf = *conf, .epoch = DATAGRAM_NONE};
+    while (UINT64_C(1) << m->rounds < conf->count)
+        m->rounds++;
+    for (uint32_t round = 0; round < m->rounds; round++)
+        add_neighbour(m, ahead_of(m, UINT64_C(1) << round));
+    for (uint32_t round = 0; round < m->rounds; round++)
+        add_neighbour(m, behind(m, UINT64_C(1) << round));
+    backoff_stop(&m->backoff);
+    for (unsigned i = 0; i < MEMBERSHIP_SLOTS; i++)
+        barrier_values_clear(&m->slots[i].values);
+    for (uint32_t i = 0; i < m->neighbour_count; i++)
+        send_plain(m, DATAGRAM_HELLO, m->neighbours[i].index, 0);
 }
 
-const struct control_fault *membership_fault(const struct membership *membership)
-{
-    return membership->aborted ? &membership->fault : NULL;
-}
+/* --- the abort --- */
 
-/* ---- the abort ---- */
-
-static void tell(struct membership *membership, const struct neighbour *neighbour)
+static void tell(struct membership *m, const struct neighbour *neighbour)
 {
     struct datagram datagram = {
         .type = DATAGRAM_ABORT,
         .recipient = neighbour->index,
-        .epoch = membership->fault.epoch,
-        .abort = {.heard = neighbour->knows_fault, .fault = membership->fault},
+        .epoch = m->fault.epoch,
+        .fault = m->fault,
     };
 
-    membership_send(membership, &datagram);
+    datagram.fault.heard = neighbour->knows_fault;
+    membership_send(m, &datagram);
 }
 
 /* False: all neighbours know of the fault. */
-static bool tell_all(struct membership *membership)
+static bool tell_all(struct membership *m)
 {
     bool told = false;
 
-    for (uint32_t i = 0; i < membership->neighbours.size; i++) {
-        if (membership->neighbours.all[i].knows_fault)
+    for (uint32_t i = 0; i < m->neighbour_count; i++) {
+        if (m->neighbours[i].knows_fault)
             continue;
-        tell(membership, &membership->neighbours.all[i]);
+        tell(m, &m->neighbours[i]);
         told = true;
     }
     return told;
 }
 
 /* The first fault stands. */
-static void begin_abort(struct membership *membership, const struct control_fault *fault,
-                        int64_t now_ns)
+static void begin_abort(struct membership *m, const struct control_fault *fault, int64_t now_ns)
 {
-    if (membership->aborted)
+    if (m->aborted)
         return;
-    membership->aborted = true;
-    membership->fault = *fault;
-    backoff_start(&membership->backoff, now_ns);
-    tell_all(membership);
+    m->aborted = true;
+    m->fault = *fault;
+    backoff_start(&m->backoff, now_ns);
+    tell_all(m);
 }
 
 /* A fault that this node has found: of `node`, which was last in barrier `last_epoch`. */
-static struct control_fault fault_of(const struct membership *membership, uint32_t node,
-                                     uint32_t last_epoch)
+static struct control_fault fault_of(const struct membership *m, uint32_t node, uint32_t last_epoch)
 {
-    uint32_t epoch = membership->barrier.epoch;
-
     return (struct control_fault){
-        .node = node, .epoch = epoch == DATAGRAM_NONE ? 0 : epoch, .last_epoch = last_epoch};
+        .node = node, .epoch = m->epoch == DATAGRAM_NONE ? 0 : m->epoch, .last_epoch = last_epoch};
 }
 
-void membership_abort(struct membership *membership, const char *text, bool impossible,
-                      int64_t now_ns)
+void membership_abort(struct membership *m, const char *text, bool impossible, int64_t now_ns)
 {
-    struct control_fault fault =
-        fault_of(membership, membership->neighbours.self, membership->barrier.epoch);
+    struct control_fault fault = fault_of(m, m->conf.self, m->epoch);
     size_t length = strnlen(text, sizeof(fault.text) - 1);
 
     fault.impossible = impossible;
     for (size_t i = 0; i < length; i++)
         fault.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    begin_abort(membership, &fault, now_ns);
+    begin_abort(m, &fault, now_ns);
 }
 
-static bool receive_abort(struct membership *membership, struct neighbour *sender,
-                          const struct datagram_abort *abort, int64_t now_ns)
+static bool receive_abort(struct membership *m, struct neighbour *sender,
+                          const struct control_fault *fault, int64_t now_ns)
 {
-    if (abort->fault.node >= membership->neighbours.count)
+    if (fault->node >= m->conf.count)
         return false;
     sender->knows_fault = true;
-    begin_abort(membership, &abort->fault, now_ns);
-    if (!abort->heard)
-        tell(membership, sender);
+    begin_abort(m, fault, now_ns);
+    if (!fault->heard)
+        tell(m, sender);
     return true;
 }
 
+/* --- the barrier --- */
+
+/* The first one finds out which course the others take. */
+static bool by_tree(const struct membership *m, uint32_t epoch)
+{
+    return m->crowded && epoch > 0;
+}
+
+static uint32_t rounds_of(const struct membership *m, uint32_t epoch)
+{
+    return m->rounds * (by_tree(m, epoch) ? 2 : 1);
+}
+
+/* Who gets our arrival of a round, and whose arrival ends it; DATAGRAM_NONE: nobody. */
+struct partners {
+    uint32_t to;
+    uint32_t from;
+};
+
+/* In the tree a round is about the edge between a child and its parent, 2^k before it. */
+static struct partners partners_of(const struct membership *m, uint32_t epoch, uint32_t round)
+{
+    struct partners partners = {DATAGRAM_NONE, DATAGRAM_NONE};
+    bool upwards = round < m->rounds, is_child;
+    uint64_t distance = UINT64_C(1) << (upwards ? round : 2 * m->rounds - 1 - round);
+    uint32_t other = DATAGRAM_NONE;
+
+    if (!by_tree(m, epoch))
+        return (struct partners){ahead_of(m, distance), behind(m, distance)};
+    is_child = m->conf.self & distance;
+    if (m->conf.self & (distance - 1))
+        return partners;
+    if (is_child)
+        other = m->conf.self - (uint32_t)distance;
+    else if (m->conf.self + distance < m->conf.count)
+        other = m->conf.self + (uint32_t)distance;
+    *(is_child == upwards ? &partners.to : &partners.from) = other;
+    return partners;
+}
+
+static bool is_waiting(const struct membership *m)
+{
+    return m->epoch != DATAGRAM_NONE && m->round < rounds_of(m, m->epoch);
+}
+
+enum barrier_state membership_state(const struct membership *m)
+{
+    if (!m->is_over && m->epoch != DATAGRAM_NONE && !is_waiting(m))
+        return BARRIER_PASSED;
+    return m->aborted ? BARRIER_FAILED : BARRIER_WAITING;
+}
+
+const struct barrier_values *membership_values(const struct membership *m)
+{
+    return &m->slots[m->epoch % MEMBERSHIP_SLOTS].values;
+}
+
+static void merge(struct barrier_values *into, const struct barrier_values *from)
+{
+    for (unsigned i = 0; i < BARRIER_MAXIMA; i++)
+        if (from->maximum[i] > into->maximum[i])
+            into->maximum[i] = from->maximum[i];
+    into->states |= from->states;
+}
+
+static void send_arrival(struct membership *m, uint32_t epoch, uint32_t round)
+{
+    struct datagram arrival = {
+        .type = DATAGRAM_ARRIVAL,
+        .recipient = partners_of(m, epoch, round).to,
+        .epoch = epoch,
+        .round = (uint8_t)round,
+        .values = m->slots[epoch % MEMBERSHIP_SLOTS].values,
+    };
+
+    membership_send(m, &arrival);
+}
+
+/* Once the first barrier is passed: what all have said of themselves. */
+static void meet(struct membership *m)
+{
+    const int64_t *said = membership_values(m)->maximum;
+
+    m->met = true;
+    m->root_boot = said[ROOT_BOOT];
+    m->crowded = said[BOOT_MOST] == -said[BOOT_LEAST] && said[ROOT_CORES] > 0 &&
+                 m->conf.count > said[ROOT_CORES];
+}
+
+static void await_round(struct membership *m, int64_t now_ns)
+{
+    m->since_ns = now_ns;
+    if (partners_of(m, m->epoch, m->round).to != DATAGRAM_NONE)
+        send_arrival(m, m->epoch, m->round);
+    backoff_start(&m->backoff, now_ns);
+}
+
+/* Goes on as far as arrivals have come. */
+static void advance(struct membership *m, int64_t now_ns)
+{
+    uint64_t came = m->slots[m->epoch % MEMBERSHIP_SLOTS].came;
+
+    while (is_waiting(m) &&
+           (came >> m->round & 1 || partners_of(m, m->epoch, m->round).from == DATAGRAM_NONE)) {
+        m->round++;
+        if (is_waiting(m))
+            await_round(m, now_ns);
+    }
+    if (is_waiting(m))
+        return;
+    backoff_stop(&m->backoff);
+    m->active_ns = now_ns;
+    if (!m->met)
+        meet(m);
+}
+
+void membership_enter(struct membership *m, const struct barrier_values *mine, int64_t now_ns)
+{
+    struct barrier_values values = *mine;
+    uint32_t next = m->epoch + 2;
+
+    m->active_ns = now_ns;
+    if (m->aborted) {
+        m->is_over = true;
+        return;
+    }
+    assert(!is_waiting(m));
+    for (unsigned i = BARRIER_MAXIMA_CALLER; i < BARRIER_MAXIMA; i++)
+        values.maximum[i] = INT64_MIN;
+    if (!m->met) {
+        values.maximum[BOOT_MOST] = m->conf.boot;
+        values.maximum[BOOT_LEAST] = -m->conf.boot;
+    }
+    if (!m->met && m->conf.self == 0) {
+        values.maximum[ROOT_BOOT] = m->conf.boot;
+        values.maximum[ROOT_CORES] = m->conf.cores;
+    }
+    m->epoch++;
+    m->round = 0;
+    barrier_values_clear(&m->slots[next % MEMBERSHIP_SLOTS].values);
+    m->slots[next % MEMBERSHIP_SLOTS].came = 0;
+    merge(&m->slots[m->epoch % MEMBERSHIP_SLOTS].values, &values);
+    if (is_waiting(m))
+        await_round(m, now_ns);
+    advance(m, now_ns);
+}
+
+static bool take_arrival(struct membership *m, const struct datagram *datagram, int64_t now_ns)
+{
+    uint32_t slot = datagram->epoch % MEMBERSHIP_SLOTS;
+
+    if (datagram->sender != partners_of(m, datagram->epoch, datagram->round).from)
+        return false;
+    merge(&m->slots[slot].values, &datagram->values);
+    m->slots[slot].came |= UINT64_C(1) << datagram->round;
+    if (datagram->epoch == m->epoch && is_waiting(m))
+        advance(m, now_ns);
+    return true;
+}
+
+static bool answer(struct membership *m, const struct datagram *question, int64_t now_ns)
+{
+    /* Whether the arrivals that the round builds on have all come, so that ours was sent. */
+    bool was_sent =
+        question->epoch == m->epoch ? question->round <= m->round : question->epoch + 1 == m->epoch;
+
+    m->active_ns = now_ns;
+    if (!was_sent)
+        send_plain(m, DATAGRAM_PONG, question->sender, 0);
+    else if (question->sender == partners_of(m, question->epoch, question->round).to)
+        send_arrival(m, question->epoch, question->round);
+    else
+        return false;
+    return true;
+}
+
+/* False: it can't be from a node of this run that is in step. */
+static bool receive_barrier(struct membership *m, const struct datagram *datagram, int64_t now_ns)
+{
+    int32_t ahead = (int32_t)(datagram->epoch - m->epoch);
+    /* A node in the first barrier does not know by which course the next one goes. */
+    bool is_unknown = m->epoch == 0 && ahead == 1 && is_waiting(m);
+
+    if (ahead < -1 || ahead > 1 || (m->epoch == DATAGRAM_NONE && ahead != 1) ||
+        (!is_unknown && datagram->round >= rounds_of(m, datagram->epoch)))
+        return false;
+    if (datagram->type == DATAGRAM_QUESTION)
+        return answer(m, datagram, now_ns);
+    return is_unknown || take_arrival(m, datagram, now_ns);
+}
+
+/* --- in --- */
+
 /* The neighbour shows the nonce of a process that we do not know. */
-static void take_nonce(struct membership *membership, struct neighbour *neighbour, uint64_t nonce,
+static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64_t nonce,
                        int64_t now_ns)
 {
-    struct control_fault fault = fault_of(membership, neighbour->index, neighbour->entered);
+    struct control_fault fault = fault_of(m, neighbour->index, neighbour->entered);
     bool replaced = neighbour->nonce != 0;
 
     strcpy(fault.text, REPLACED_TEXT);
     neighbour->nonce = nonce;
     if (replaced)
-        begin_abort(membership, &fault, now_ns);
-    greet(membership, neighbour->index, nonce);
-    barrier_hurry(&membership->barrier, now_ns);
+        begin_abort(m, &fault, now_ns);
+    send_plain(m, DATAGRAM_HELLO, neighbour->index, nonce);
+    if (!m->aborted && is_waiting(m)) /* it can be asked now */
+        m->backoff.due_ns = now_ns;
 }
 
-bool membership_receive(struct membership *membership, const struct datagram *datagram,
-                        int64_t now_ns)
+bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
-    struct neighbour *sender = neighbours_find(&membership->neighbours, datagram->sender);
-    bool in_step = true;
+    struct neighbour *sender = membership_neighbour(m, datagram->sender);
+    bool is_newest;
 
-    if (datagram->type == DATAGRAM_FETCH)
-        return true; /* all may ask */
-    if (datagram->to == 0 && sender)
-        greet(membership, datagram->sender, datagram->from);
-    if (datagram->to != membership->nonce)
-        return datagram->to == 0 && sender;
-    if (!sender)
-        return datagram->type == DATAGRAM_BLOB;
+    if (sender == NULL || (datagram->to != 0 && datagram->to != m->conf.nonce))
+        return false;
+    if (datagram->to == 0) {
+        send_plain(m, DATAGRAM_HELLO, datagram->sender, datagram->from);
+        return true;
+    }
     if (sender->nonce != datagram->from)
-        take_nonce(membership, sender, datagram->from, now_ns);
-    neighbour_heard(sender, datagram->entered, datagram->transmit_ns, now_ns);
+        take_nonce(m, sender, datagram->from, now_ns);
+    is_newest = note_heard(sender, datagram, now_ns);
     if (datagram->type == DATAGRAM_ABORT)
-        return receive_abort(membership, sender, &datagram->abort, now_ns);
-    if (membership->aborted) { /* the only answer is that fault */
+        return receive_abort(m, sender, &datagram->fault, now_ns);
+    if (m->aborted) { /* the only answer is that fault */
         if (datagram->type == DATAGRAM_QUESTION || datagram->type == DATAGRAM_HELLO)
-            tell(membership, sender);
+            tell(m, sender);
         return true;
     }
     switch (datagram->type) {
     case DATAGRAM_ARRIVAL:
     case DATAGRAM_QUESTION:
-    case DATAGRAM_PATIENCE:
-        in_step = barrier_receive(&membership->barrier, datagram, now_ns);
-        meet(membership);
-        return in_step;
+        return receive_barrier(m, datagram, now_ns);
+    case DATAGRAM_PING:
+        send_plain(m, DATAGRAM_PONG, datagram->sender, 0);
+        return true;
+    case DATAGRAM_BEAT:
+        if (m->conf.self == 0 || datagram->sender != membership_parent(m->conf.self) || !is_newest)
+            return false;
+        membership_beat(m, now_ns);
+        return true;
     default:
         return true;
     }
 }
 
-void membership_tick(struct membership *membership, int64_t now_ns)
+void membership_tick(struct membership *m, int64_t now_ns)
 {
+    struct datagram question = {
+        .type = DATAGRAM_QUESTION, .epoch = m->epoch, .round = (uint8_t)m->round};
     struct control_fault fault;
-    struct neighbour *missing;
+    struct neighbour *partner;
 
-    if (membership->aborted) {
-        if (backoff_due(&membership->backoff, now_ns) &&
-            (++membership->tells == MEMBERSHIP_TELLS || !tell_all(membership)))
-            backoff_stop(&membership->backoff);
+    if (!backoff_due(&m->backoff, now_ns))
+        return;
+    if (m->aborted) {
+        if (++m->tells == MEMBERSHIP_TELLS || !tell_all(m))
+            backoff_stop(&m->backoff);
         return;
     }
-    missing = barrier_tick(&membership->barrier, now_ns);
-    if (missing == NULL)
+    question.recipient = partners_of(m, m->epoch, m->round).from;
+    partner = membership_neighbour(m, question.recipient);
+    if (!is_missing(m, partner, now_ns)) {
+        partner->asked++;
+        membership_send(m, &question);
         return;
-    fault = fault_of(membership, missing->index, missing->entered);
-    fault.missing = true;
-    fault.silence_ns = missing->heard_ns < 0 ? -1 : now_ns - missing->heard_ns;
-    begin_abort(membership, &fault, now_ns);
-}
-
-int64_t membership_deadline(const struct membership *membership)
-{
-    return membership->aborted ? membership->backoff.due_ns
-                               : barrier_deadline(&membership->barrier);
+    }
+    fault = fault_of(m, partner->index, partner->entered);
+    fault.missing = 1;
+    fault.silence_ns = partner->heard_ns < 0 ? -1 : now_ns - partner->heard_ns;
+    begin_abort(m, &fault, now_ns);
 }

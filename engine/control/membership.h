@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A member of a run, without I/O: who its neighbours are in this run, then barriers
- * (barrier.h), and the abort.
+ * @brief A member of a run, without I/O: datagrams and time in, datagrams out. Who its neighbours
+ * are in this run, the barrier, the abort, the heartbeat.
  *
  * endpoint.c puts it on a socket, the simulator of the tests on a model of a network.
+ *
+ * Neighbours. A node knows in person those at distance 2^k ahead and behind, modulo the number of
+ * nodes: its partners in the dissemination barrier, and its parent and children in the binomial
+ * tree (parent: the index without its lowest set bit). When each was last heard, and how often it
+ * was asked since, tells silence from loss.
  *
  * Freshness. All datagrams are sealed under one key, which comes from the run's key, its id and the
  * number of nodes. By hand the same job file may be run many times, so a seal alone does not tell
@@ -13,137 +18,212 @@
  * dropped. A node that does not know a neighbour's nonce yet sends 0, and what names 0 is answered
  * by HELLO and changes nothing else. A node sends HELLO to all neighbours when it joins, and to
  * each neighbour whose nonce it learns, so that both know each other after three datagrams. What a
- * node says with our nonce it has said in this run; nobody without the key knows both.
+ * node says with our nonce it has said in this run; nobody without the key knows both. A neighbour
+ * whose nonce changes is another process in its place (a restart): it can't be in step with the
+ * others' epochs, so the run is aborted and the fault names it.
+ *
+ * The barrier. A node goes through rounds. In each it sends an arrival to one node, or to none,
+ * once the arrivals that it awaited in all rounds before have come, and then awaits one from
+ * another node, or none. An arrival carries the reduction of all that its sender has heard of.
+ * There are two courses, for p nodes, any p >= 1, and R = ceil(log2 p):
+ *
+ * - Dissemination (Hensgen, Finkel, Manber 1988), R rounds: in round k to the node 2^k ahead, from
+ *   the one 2^k behind. By induction an arrival covers its sender and the 2^k - 1 nodes behind it.
+ *   R datagrams one after the other, p * R in all: the fastest where each node has a core.
+ * - A binomial tree, 2 R rounds: in round k < R a child 2^k away sends to its parent, what it has
+ *   of its own children included; then, k counting down again, parents send all to their children.
+ *   2 R datagrams one after the other, but 2 (p - 1) in all: the faster where the nodes outnumber
+ *   the cores of one machine, and a datagram costs not a way but work. The first barrier goes by
+ *   dissemination and finds out whether they do, and which clocks are node 0's: a node that is
+ *   still in it ignores arrivals of the next one, and answers questions by PONG.
+ *
+ * When p is no power of two dissemination covers some nodes twice, so only idempotent values
+ * (maxima, OR) can be reduced. Idempotent also means that an answer given later may carry more than
+ * the first one did; so a node keeps one reduction an epoch, and a bit for each round that has
+ * come: O(1) memory beside its neighbours. What follows holds for both courses: it only needs that
+ * an arrival of a round is sent as soon as the rounds before are over.
+ *
+ * Epochs. A node in epoch e (it entered e, and e+1 not yet) can be met by datagrams of e-1, e and
+ * e+1 only: it entered e, so it passed e-1, so all nodes entered e-1 and none waits in an earlier
+ * one; and it has not entered e+1, so none has passed e+1 and none can be beyond. Hence four
+ * slots, by epoch modulo 4, hold everything, arrivals of e+1 that come early included. Whatever
+ * is outside e-1..e+1 is old or forged, and dropped.
+ *
+ * Loss. An arrival is sent once and not acknowledged. A node that waits in a round asks the node
+ * that it awaits again and again, with back-off. Who is asked repeats its arrival if it has sent
+ * it, of this epoch or the one before (so a node that has passed a barrier still answers for it),
+ * and otherwise says that it lives.
+ *
+ * Why it ends. Suppose every node lives, enters, and a datagram gets through with probability
+ * q > 0. Of all waiting nodes take one whose (epoch, round) is least. The partner that it awaits
+ * is not behind that, so it has entered that epoch and completed the rounds before; it has
+ * therefore sent its arrival, and repeats it when asked. Each question is answered with
+ * probability q^2 and there is no end of questions, so the least pair grows until all have passed.
+ * Duplicates and reordering change nothing: bits and maxima are set twice.
+ *
+ * The missing. If a node d died, follow from any waiting node the partner that it awaits, the
+ * partner which that awaits, and so on: each is in an earlier round than the one before, so the
+ * chain ends within as many steps as there are rounds, at a node that does not wait: it has not
+ * entered, or it is dead. Every link of the chain asks its partner all the time and so knows
+ * whether it lives. The last link therefore finds the silence by itself, with no further datagram,
+ * and names it. All the others are answered, so they never blame a living partner, however long the
+ * wait; a living node that has not entered is slow and not missing.
  *
  * The abort. Whoever learns of a fault first tells its neighbours, and so does each of them. The
- * neighbours (2^k ahead and behind) reach every node within ceil(log2 p) hops, over so many ways
- * that single dead nodes and losses don't matter. A neighbour is told again, with back-off, until
- * it tells us the same (everybody who knows tells all its neighbours, so that is its
- * acknowledgement), MEMBERSHIP_TELLS times at most: the dead one never answers. It ends, because
- * only a datagram that does not say `heard` is answered; an answer says it, and is not answered.
+ * neighbours reach every node within ceil(log2 p) hops, over so many ways that single dead nodes
+ * and losses don't matter. A neighbour is told again, with back-off, until it tells us the same
+ * (everybody who knows tells all its neighbours, so that is its acknowledgement), MEMBERSHIP_TELLS
+ * times at most: the dead one never answers. It ends, because only a datagram that does not say
+ * `heard` is answered; an answer says it, and is not answered.
  *
- * A neighbour whose nonce changes is another process in its place (a restart): it can't be in step
- * with the others' epochs, so the run is aborted and the fault names it.
- *
- * The first barrier also tells all nodes which clocks are node 0's, and whether the nodes are on
- * one machine and outnumber its cores: the barrier then takes the tree.
+ * @see Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988
  */
 #ifndef ENGINE_MEMBERSHIP_H
 #define ENGINE_MEMBERSHIP_H
 
-#include "barrier.h"
+#include "backoff.h"
+#include "datagram.h"
 
-#define MEMBERSHIP_TELLS 28 /**< times that a neighbour is told of a fault, at most */
+#define MEMBERSHIP_ROUNDS_MAX 32 /**< ceil(log2) of the largest count */
+#define MEMBERSHIP_TELLS 28      /**< times that a neighbour is told of a fault, at most */
+#define MEMBERSHIP_SLOTS 4       /**< epochs that are kept */
 
 struct membership_conf {
-    uint32_t self;
+    uint32_t self; /**< index of this node, below `count` */
     uint32_t count;
-    const char *run_id;              /**< read by membership_init only */
-    uint8_t key[DATAGRAM_KEY_BYTES]; /**< the run's */
+    uint8_t key[DATAGRAM_KEY_BYTES]; /**< of the datagrams */
     uint64_t nonce;                  /**< random, not 0 */
     int64_t boot;                    /**< above 0; equal values: one CLOCK_MONOTONIC */
     int64_t timeout_ns;              /**< silence after which a node is missing */
     int64_t cores;                   /**< of this machine; 0: not to be counted */
+    /** @brief Sends a datagram; the times in it are the callee's to fill in. */
+    void (*send)(void *context, struct datagram *datagram);
+    void *context;
+};
+
+struct neighbour {
+    uint32_t index;
+    uint32_t entered;    /**< the epoch that it had last entered; UINT32_MAX: none */
+    uint32_t asked;      /**< times, since it was last heard */
+    bool knows_fault;    /**< it has told us the fault that ends the run */
+    uint64_t nonce;      /**< its process's; 0: it has not said it to us yet */
+    int64_t heard_ns;    /**< -1: never */
+    int64_t transmit_ns; /**< its clock in the newest datagram from it, for the echo ... */
+    int64_t receive_ns;  /**< ... and ours when that came; DATAGRAM_NO_TIME: none yet */
 };
 
 struct membership {
-    struct datagram_outlet outlet;
-    struct neighbours neighbours;
-    struct barrier barrier;
-    bool aborted;
-    struct control_fault fault; /**< the first that we learned of */
-    uint32_t tells;
-    struct backoff backoff;          /**< until the neighbours are told again */
-    uint8_t key[DATAGRAM_KEY_BYTES]; /**< of all datagrams */
-    uint64_t nonce;
-    int64_t boot;
-    int64_t cores;
-    bool is_over; /**< a barrier was entered after the fault */
+    struct membership_conf conf;
+    uint32_t neighbour_count;
+    struct neighbour neighbours[2 * MEMBERSHIP_ROUNDS_MAX]; /**< each once, ahead ones first */
+    struct backoff backoff; /**< until a partner is asked, or neighbours are told, again */
+    /** @brief The barrier. */
+    uint32_t rounds;   /**< of dissemination: ceil(log2 count) */
+    uint32_t epoch;    /**< last entered; DATAGRAM_NONE before the first */
+    uint32_t round;    /**< in it now */
+    int64_t since_ns;  /**< when the wait for this round began */
+    int64_t active_ns; /**< when a partner last needed us: it asked, or we entered or passed */
+    struct {
+        struct barrier_values values;
+        uint64_t came; /**< bit k: the arrival of round k */
+    } slots[MEMBERSHIP_SLOTS];
     /** @brief Known when `met`: the first barrier is passed. */
     bool met;
-    bool crowded;      /**< all nodes are on one machine, and more than its cores */
+    bool crowded;      /**< all nodes are on one machine, and more than its cores: by the tree */
     int64_t root_boot; /**< node 0's */
+    /** @brief The abort. */
+    bool aborted;
+    bool is_over;               /**< a barrier was entered after the fault */
+    struct control_fault fault; /**< the first that we learned of */
+    uint32_t tells;
+    int64_t beat_ns; /**< when the last heartbeat of node 0 came; 0: none so far */
 };
 
 /**
- * @brief Begin a membership, which must not move in memory afterwards.
+ * @brief Begin a membership, and greet the neighbours.
  *
- * @param membership State machine.
- * @param conf Settings; copied unless said otherwise.
- * @param outlet Takes what is to be sent; copied.
+ * @param m Member.
+ * @param conf Settings; copied.
  */
-void membership_init(struct membership *membership, const struct membership_conf *conf,
-                     const struct datagram_outlet *outlet);
+void membership_start(struct membership *m, const struct membership_conf *conf);
 /**
- * @brief Greet the neighbours.
+ * @brief Return the parent in the binomial tree: the index without its lowest set bit.
  *
- * @param membership State machine.
+ * @param index Index of a node; node 0 has no parent.
+ * @return Index.
  */
-void membership_start(struct membership *membership);
+uint32_t membership_parent(uint32_t index);
 /**
- * @brief Enter the next barrier.
+ * @brief Find a neighbour by its index.
  *
- * @param membership State machine.
+ * @param m Member.
+ * @param index Index of a node.
+ * @return Neighbour; NULL: not a neighbour.
+ */
+struct neighbour *membership_neighbour(struct membership *m, uint32_t index);
+
+/**
+ * @brief Enter the next barrier; the one before must have been passed, or failed.
+ *
+ * @param m Member.
  * @param mine This node's contribution; copied.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
-void membership_enter(struct membership *membership, const struct barrier_values *mine,
-                      int64_t now_ns);
+void membership_enter(struct membership *m, const struct barrier_values *mine, int64_t now_ns);
 /**
  * @brief Return where the barrier last entered stands.
  *
- * @param membership State machine.
+ * @param m Member.
  * @return State.
  */
-enum barrier_state membership_state(const struct membership *membership);
+enum barrier_state membership_state(const struct membership *m);
 /**
- * @brief Return the fault that ends the run.
+ * @brief Return the reduction of the epoch last entered: over all nodes when it is passed.
  *
- * @param membership State machine.
- * @return Fault; NULL: none so far.
+ * @param m Member.
+ * @return Values of the member, until the next epoch but three.
  */
-const struct control_fault *membership_fault(const struct membership *membership);
+const struct barrier_values *membership_values(const struct membership *m);
 /**
  * @brief Give up, and tell the others why.
  *
- * @param membership State machine.
+ * @param m Member.
  * @param text Reason; cut and made printable ASCII.
  * @param impossible The run was asked for something that can't be (exit status 2).
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
-void membership_abort(struct membership *membership, const char *text, bool impossible,
-                      int64_t now_ns);
+void membership_abort(struct membership *m, const char *text, bool impossible, int64_t now_ns);
+/**
+ * @brief Tell the children in the tree that node 0 lives.
+ *
+ * @param m Member.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
+void membership_beat(struct membership *m, int64_t now_ns);
 
 /**
- * @brief Take a datagram whose seal is right and that is for this node.
+ * @brief Take a datagram whose seal is right and that is for this node, of any type but FETCH and
+ * BLOB.
  *
- * @param membership State machine.
+ * @param m Member.
  * @param datagram Datagram.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  * @return False: dropped.
  */
-bool membership_receive(struct membership *membership, const struct datagram *datagram,
-                        int64_t now_ns);
+bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns);
 /**
- * @brief Send what is due.
+ * @brief Send what is due, at the back-off's time: m->backoff.due_ns.
  *
- * @param membership State machine.
+ * @param m Member.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
-void membership_tick(struct membership *membership, int64_t now_ns);
+void membership_tick(struct membership *m, int64_t now_ns);
 /**
- * @brief Return when membership_tick() has something to do.
+ * @brief Send a datagram; what all of this node carry is filled in.
  *
- * @param membership State machine.
- * @return Time, ns; CLOCK_NEVER.
+ * @param m Member.
+ * @param datagram Datagram: its type, recipient and body, and what else its type has.
  */
-int64_t membership_deadline(const struct membership *membership);
-/**
- * @brief Fill in what all datagrams of this node carry, and hand it to the outlet.
- *
- * @param membership State machine.
- * @param datagram Datagram.
- */
-void membership_send(struct membership *membership, struct datagram *datagram);
+void membership_send(struct membership *m, struct datagram *datagram);
 
 #endif

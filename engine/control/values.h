@@ -18,8 +18,9 @@
 #define BARRIER_MAXIMA_CALLER 6
 #define BARRIER_MAXIMA 10
 struct barrier_values {
-    int64_t maximum[BARRIER_MAXIMA]; /**< INT64_MIN: nothing to say */
     uint32_t states;                 /**< OR */
+    uint32_t said;                   /**< datagram.c's: maxima that are sent */
+    int64_t maximum[BARRIER_MAXIMA]; /**< INT64_MIN: nothing to say */
 };
 
 /**
@@ -38,13 +39,15 @@ enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
 
 /** @brief Why a barrier failed or the run was aborted. */
 struct control_fault {
-    bool missing;        /**< `node` was found not to answer; false: `node` says `text` itself */
-    bool impossible;     /**< what was asked for can't be, says `node`: no run goes wrong here */
     uint32_t node;       /**< index */
     uint32_t epoch;      /**< the barrier that it did not reach */
     uint32_t last_epoch; /**< the last in which it was heard; UINT32_MAX: never */
-    int64_t silence_ns;  /**< since it was last heard; -1: never */
-    char text[256];      /**< "" or the node's own reason */
+    uint8_t missing;     /**< 1: `node` was found not to answer; 0: `node` says `text` itself */
+    uint8_t impossible;  /**< 1: what was asked for can't be, says `node`: no run goes wrong here */
+    uint8_t heard;       /**< 1: whoever sends this has it from the recipient */
+    uint8_t zero;
+    int64_t silence_ns; /**< since it was last heard; -1: never */
+    char text[256];     /**< "" or the node's own reason */
 };
 
 #endif

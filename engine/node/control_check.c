@@ -3,7 +3,6 @@
 
 #include "address.h"
 #include "clock.h"
-#include "kernel_sync_status.h"
 
 #include <errno.h>
 #include <jansson.h>

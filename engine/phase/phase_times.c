@@ -121,7 +121,7 @@ int64_t phase_timeout_ns(const struct phase_run *run)
 }
 
 /* --- the clock: a phase runs with the offset that was known at its start. Once it is over,
- * datagrams from both sides of it say more (offset_filter.h): by how much that was off in the
+ * datagrams from both sides of it say more (run_clock.h): by how much that was off in the
  * middle of the window, which can be put right afterwards, and how far the clock may have been from
  * that anywhere in the window, which can't --- */
 
@@ -134,7 +134,7 @@ struct phase_clock clock_of_phase(const struct phase_run *run)
     int64_t open_ns = phase->open_ns;
     int64_t close_ns = phase_is_timed(phase) ? phase->close_ns : run->end.at_ns;
     int64_t span_ns = close_ns > open_ns ? close_ns - open_ns : 0;
-    struct control_clock middle = control_clock_at(control, open_ns + span_ns / 2);
+    struct offset_estimate middle = control_clock_at(control, open_ns + span_ns / 2);
     struct phase_clock clock = {.bound_ns = -1};
 
     if (run->bound_ns < 0 || middle.bound_ns < 0)
@@ -142,7 +142,7 @@ struct phase_clock clock_of_phase(const struct phase_run *run)
     clock.shift_ns = middle.offset_ns - run->offset_ns;
     clock.bound_ns = middle.bound_ns;
     for (int64_t look = 0; look < LOOKS; look++) {
-        struct control_clock there =
+        struct offset_estimate there =
             control_clock_at(control, open_ns + span_ns * look / (LOOKS - 1));
         int64_t off_ns = llabs(there.offset_ns - middle.offset_ns) + there.bound_ns;
 

@@ -264,7 +264,7 @@ static int await_clock(struct node *node)
 
     for (;;) {
         clocks = control_clocks(node->control);
-        known = control_clock(node->control).bound_ns >= 0;
+        known = control_clock_at(node->control, clock_now()).bound_ns >= 0;
         refused = (asked == CLOCK_SHARED && !clocks.one_clock) || (asked == CLOCK_PTP && !known);
         if (rc < 0 || refused || clock_now() >= deadline_ns ||
             (known && control_clock_settled(node->control)))
@@ -294,7 +294,7 @@ static int await_clock(struct node *node)
 static void say_ready(struct node *node)
 {
     struct control_clocks clocks = control_clocks(node->control);
-    struct control_clock now = control_clock(node->control);
+    struct offset_estimate now = control_clock_at(node->control, clock_now());
     const char *reason = clocks.with_node_0 ? "time namespaces differ" : "boot ids differ";
     struct timespec wall;
     char id[17];

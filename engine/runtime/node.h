@@ -9,12 +9,12 @@
 #ifndef ENGINE_NODE_H
 #define ENGINE_NODE_H
 
+#include "clock.h"
 #include "cpu_placement.h"
 #include "document_stream.h"
 #include "documents.h"
 #include "endpoint.h"
 #include "record_writer.h"
-#include "tsc.h"
 #include "worker.h"
 
 #include <net/if.h>

@@ -45,7 +45,7 @@ static void note_latest(int64_t *maximum, int64_t value)
  * begins when it is through the barrier, as far from it as the others mean to. */
 static void take_clock(struct phase_run *run, int64_t lead_ns)
 {
-    struct control_clock now = control_clock(run->trial->node->control);
+    struct offset_estimate now = control_clock_at(run->trial->node->control, clock_now());
 
     run->bound_ns = now.bound_ns;
     if (now.bound_ns >= 0)
@@ -61,7 +61,7 @@ int phase_barrier_start(struct phase_run *run)
     struct trial *trial = run->trial;
     bool by_clock = phase_goes_by_clock(run);
     struct barrier_values values;
-    struct control_clock now;
+    struct offset_estimate now;
     int64_t lead_ns = 0;
     int rc;
 
@@ -77,7 +77,7 @@ int phase_barrier_start(struct phase_run *run)
     values.maximum[START_LEAD] =
         start_margin_next(&trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
     /* Without a common clock this node's time means nothing to the others: it proposes no start. */
-    now = control_clock(trial->node->control);
+    now = control_clock_at(trial->node->control, clock_now());
     if (now.bound_ns < 0)
         values.states |= STATE_NO_CLOCK;
     else

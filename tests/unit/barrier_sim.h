@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A network of simulated nodes that runs the real state machines (engine/control/membership.h) by
+ * A network of simulated nodes that runs the real state machine (engine/control/membership.h) by
  * discrete events: seeded, so that each run can be repeated. Datagrams take a random time each (so
  * they overtake each other), get lost and are doubled; keys are compared as the receiver of a
  * sealed datagram would. Nodes join late, die, come back. Each node enters `epochs` barriers, one
@@ -31,43 +31,55 @@ struct sim_conf {
     uint32_t outcast;   /* a node of another run (other key) that stands in one's place, or NONE */
 };
 
-struct sim;
+enum sim_kind {
+    SIM_JOIN,    /* the node's first process begins, and not at a random time */
+    SIM_RESTART, /* a new process takes its place, with a new nonce, and begins at barrier 0 */
+    SIM_KILL,    /* its process ends; what is on the way to it is lost */
+    SIM_ABORT,   /* it gives up, because of SIM_REASON */
+    SIM_ENTER,   /* these are the simulator's own: it enters a barrier, */
+    SIM_TIMER,   /* something is due, */
+    SIM_PACKET,  /* a datagram comes */
+};
+#define SIM_REASON "no link on e0"
 
-struct sim_count {
+struct sim_node {
+    struct sim *sim;
+    struct membership membership;
+    bool running;
+    bool dead;              /* or restarted after its run had begun */
+    bool entered;           /* the barrier `passed` */
+    uint32_t passed;        /* barriers */
+    uint32_t life;          /* which process this is; 0: none yet */
+    uint64_t arrivals;      /* sent */
+    uint64_t arrivals_most; /* its process ends when it has sent so many; 0: it does not */
+    int64_t timer_ns;       /* the earliest timer event in the queue */
+    bool joins;             /* its first SIM_JOIN is planned */
+};
+
+/* What went on in one barrier. */
+struct sim_epoch {
+    struct barrier_values truth;
+    uint32_t entered; /* nodes */
+};
+
+struct sim {
+    struct sim_conf conf;
+    uint64_t random;
+    int64_t now_ns;
+    struct sim_node *nodes;
+    struct sim_epoch *epochs;
+    struct sim_event *heap;
+    size_t heap_size, heap_room;
+    uint64_t order;
     uint64_t sent[DATAGRAM_TYPES];
-    uint64_t dropped; /* by receivers */
-    uint64_t events;
-    int64_t ended_ns;
+    char failure[256];
 };
 
 struct sim *sim_new(const struct sim_conf *conf);
 void sim_free(struct sim *sim);
-
-/* The node joins at this time and not at a random one. */
-void sim_join_at(struct sim *sim, uint32_t node, int64_t time_ns);
-/* Its process ends; what is on the way to it is lost. */
-void sim_kill_at(struct sim *sim, uint32_t node, int64_t time_ns);
-/* The same at the moment when it has sent so many arrivals: within a barrier. */
-void sim_kill_after_arrivals(struct sim *sim, uint32_t node, uint64_t arrivals);
-/* A new process takes the place of the old one, with a new nonce, and begins at barrier 0. */
-void sim_restart_at(struct sim *sim, uint32_t node, int64_t time_ns);
-/* It gives up with this text (which must outlive the run). */
-void sim_abort_at(struct sim *sim, uint32_t node, int64_t time_ns, const char *text);
-
+/* What happens to a node; without a SIM_JOIN of its own it joins at a random time. */
+void sim_plan(struct sim *sim, enum sim_kind kind, uint32_t node, int64_t time_ns);
 /* Runs until nothing is due. NULL, or what went wrong (a sentence, valid until sim_free). */
 const char *sim_run(struct sim *sim);
-
-/* How many barriers the node has passed. */
-uint32_t sim_passed(const struct sim *sim, uint32_t node);
-/* Dead, or restarted after its run had begun. */
-bool sim_dead(const struct sim *sim, uint32_t node);
-const struct control_fault *sim_fault(const struct sim *sim, uint32_t node);
-const struct membership *sim_group(const struct sim *sim, uint32_t node);
-const struct sim_count *sim_counts(const struct sim *sim);
-/* From the moment when the last node entered this barrier until the last one had passed it. */
-int64_t sim_barrier_ns(const struct sim *sim, uint32_t epoch);
-
-/* The generator of all that is random here: splitmix64 (Steele, Lea, Flood 2014). */
-uint64_t sim_random(uint64_t *state);
 
 #endif

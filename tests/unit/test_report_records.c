@@ -25,14 +25,14 @@
 
 static const char *golden_path;
 static struct control_clocks clocks;
-static struct control_clock clock_at = {.bound_ns = -1};
+static struct offset_estimate clock_at = {.bound_ns = -1};
 static double hz;
 
 /* Linked in place of the originals. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 long __wrap_sysconf(int name);
 struct control_clocks __wrap_control_clocks(const struct control *control);
-struct control_clock __wrap_control_clock_at(struct control *control, int64_t at_ns);
+struct offset_estimate __wrap_control_clock_at(struct control *control, int64_t at_ns);
 double __wrap_tsc_hz(const struct tsc_mark *begin);
 void __wrap_compute_sum(const struct compute *compute, struct compute_part *alone,
                         struct compute_part *beside);
@@ -53,7 +53,7 @@ struct control_clocks __wrap_control_clocks(const struct control *control)
     return clocks;
 }
 
-struct control_clock __wrap_control_clock_at(struct control *control, int64_t at_ns)
+struct offset_estimate __wrap_control_clock_at(struct control *control, int64_t at_ns)
 {
     return clock_at;
 }
@@ -234,7 +234,7 @@ static void lay_stream(void)
     lay("dpdk", TRANSPORT_FRAMES);
     bed.times = true;
     clocks = (struct control_clocks){.mode = CLOCK_ESTIMATED, .maxerror_ns = -1, .esterror_ns = -1};
-    clock_at = (struct control_clock){.offset_ns = -200, .bound_ns = 321};
+    clock_at = (struct offset_estimate){.offset_ns = -200, .bound_ns = 321};
 }
 
 /* A flood cut it short, its clock is not known, and it has no counter of cycles. */
