@@ -1,66 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command_reader.h"
 
-#include "describe.h"
-
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* 1, 0 at the end of the input, or a negative errno. A byte at a time: what is behind a line's end
- * stays where it is. */
-static int read_byte(int fd, char *byte)
-{
-    struct pollfd input = {.fd = fd, .events = POLLIN};
-    ssize_t n;
+#define DESCRIPTION_MAX (4u << 20)
 
-    while ((n = read(fd, byte, 1)) < 0 && (errno == EINTR || errno == EAGAIN))
-        (void)poll(&input, 1, -1);
-    return n < 0 ? -errno : (int)n;
-}
-
-/* The line "...", with its end. */
-static bool is_end(const char *line, size_t size)
-{
-    return size >= 4 && strncmp(line, "...", 3) == 0 && strspn(line + 3, " \t\r") == size - 4;
-}
-
-int command_reader_description(int fd, char **yaml, size_t *size, struct err *err)
-{
-    char *line = malloc(DESCRIBE_BYTES_MAX), *at = line, *begin = line;
-    int rc = 1;
-
-    *yaml = begin;
-    if (begin == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    while (at < begin + DESCRIBE_BYTES_MAX && (rc = read_byte(fd, at)) > 0) {
-        if (*at++ != '\n')
-            continue;
-        *size = (size_t)(line - begin);
-        if (is_end(line, (size_t)(at - line)))
-            return 0;
-        line = at;
-    }
-    if (rc > 0)
-        return err_set(err, -E2BIG,
-                       "the description is longer than %u MiB: is its end '...' missing?",
-                       DESCRIBE_BYTES_MAX >> 20);
-    if (rc == 0)
-        return err_set(err, -EINVAL,
-                       "the input ended before the description did: it ends with a line '...', and "
-                       "the switch runs until the input ends");
-    return err_set(err, rc, "can't read the description: %s", strerror(-rc));
-}
-
-int command_reader_line(struct command_reader *reader)
+/* A byte at a time: what is behind a line's end stays where it is. */
+int command_reader_line(struct command_reader *reader, int wait_ms)
 {
     struct pollfd input = {.fd = reader->fd, .events = POLLIN};
     char byte;
 
-    while (poll(&input, 1, 0) == 1) {
-        if (read_byte(reader->fd, &byte) <= 0)
+    while (poll(&input, 1, wait_ms) == 1) {
+        if (read(reader->fd, &byte, 1) != 1)
             return -1;
         if (byte == '\n') {
             reader->line[reader->used] = '\0';
@@ -71,4 +28,37 @@ int command_reader_line(struct command_reader *reader)
             reader->line[reader->used++] = byte;
     }
     return 0;
+}
+
+static bool is_end(const char *line)
+{
+    return strncmp(line, "...", 3) == 0 && line[3 + strspn(line + 3, " \t")] == '\0';
+}
+
+int command_reader_description(struct command_reader *reader, char **yaml, size_t *size,
+                               struct err *err)
+{
+    FILE *text = open_memstream(yaml, size);
+    bool too_long = false;
+    int rc = 0;
+
+    if (text == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    while (rc >= 0 && !too_long && !(rc == 1 && is_end(reader->line))) {
+        if (rc == 1)
+            fprintf(text, "%s\n", reader->line);
+        rc = command_reader_line(reader, -1);
+        too_long = rc == 1 && (strlen(reader->line) == sizeof reader->line - 1 ||
+                               ftell(text) > DESCRIPTION_MAX);
+    }
+    fclose(text);
+    if (too_long)
+        return err_set(err, -EINVAL,
+                       "the description is longer than %u MiB, or a line of it than %zu bytes: is "
+                       "its end '...' missing?",
+                       DESCRIPTION_MAX >> 20, sizeof reader->line - 2);
+    return rc == 1 ? 0
+                   : err_set(err, -EINVAL,
+                             "the input ended before the description did: it ends with a line "
+                             "'...', and the switch runs until the input ends");
 }

@@ -10,8 +10,10 @@
 #ifndef MODEL_DEVICE_H
 #define MODEL_DEVICE_H
 
-#include "describe.h"
-#include "model.h"
+#include "err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -25,9 +27,10 @@ struct device_kind {
     uint16_t (*receive)(struct device *device, struct rte_mbuf **frames, uint16_t most);
     /** @brief Takes the first n, which it returns; the rest stays the caller's. */
     uint16_t (*send)(struct device *device, struct rte_mbuf **frames, uint16_t count);
-    /** @brief Somebody is plugged in. */
+    /** @brief Somebody is plugged in; NULL: always. */
     bool (*ready)(struct device *device);
-    /** @brief Frames that it lost on their way in, since the last call. */
+    /** @brief Frames that it lost on their way in, since the last call; NULL: it leaves them to its
+     * other end. */
     uint64_t (*lost)(struct device *device);
     void (*close)(struct device *device);
 };
@@ -49,25 +52,14 @@ struct device_need {
 };
 
 /**
- * @brief Open a device.
- *
- * @param device Takes the device.
- * @param text What the description says of it.
- * @param need What the device is to hold.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0, and the caller closes it by its kind; -ENODEV, -EPERM ... with the sentence.
- */
-int device_open(struct device **device, const struct device_text *text,
-                const struct device_need *need, struct err *err);
-
-/**
- * @brief Open a device of DPDK's by its arguments ("net_memif0,role=server").
+ * @brief Open a device of DPDK's by its arguments ("net_memif0,role=server"), or one that exists
+ * already by its name, which then stays when it is closed.
  *
  * @param device Takes the device.
  * @param arguments DPDK's device arguments.
  * @param pool Packets of the device; must outlive it.
  * @param err Takes the sentence of a failure; unchanged on success.
- * @return As device_open().
+ * @return 0, and the caller closes it by its kind; -ENODEV, -EPERM ... with the sentence.
  */
 int device_open_ethernet(struct device **device, const char *arguments, struct rte_mempool *pool,
                          struct err *err);
@@ -78,21 +70,9 @@ int device_open_ethernet(struct device **device, const char *arguments, struct r
  * @param iface Name of the network interface.
  * @param need What the device is to hold.
  * @param err Takes the sentence of a failure; unchanged on success.
- * @return As device_open().
+ * @return As device_open_ethernet().
  */
 int device_open_packet(struct device **device, const char *iface, const struct device_need *need,
                        struct err *err);
-
-/**
- * @brief Use a port of DPDK's that exists already, for benches; it stays when it is closed.
- *
- * @param device Takes the device.
- * @param port DPDK's number of the port.
- * @param pool Packets of the device; must outlive it.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return As device_open().
- */
-int device_use_ethernet(struct device **device, uint16_t port, struct rte_mempool *pool,
-                        struct err *err);
 
 #endif

@@ -20,7 +20,7 @@
 struct ethernet {
     struct device device;
     uint16_t port;
-    char name[64]; /* "": not ours to remove */
+    bool exists; /* before: not ours to remove */
 };
 
 static uint16_t receive(struct device *device, struct rte_mbuf **frames, uint16_t most)
@@ -41,26 +41,21 @@ static bool ready(struct device *device)
            link.link_status == RTE_ETH_LINK_UP;
 }
 
-static uint64_t lost(struct device *device)
-{
-    (void)device;
-    return 0; /* what a device does not hand over it leaves to its other end */
-}
-
 static void close_ethernet(struct device *device)
 {
     struct ethernet *ethernet = (struct ethernet *)device;
     struct rte_eth_dev_info info;
 
     (void)rte_eth_dev_stop(ethernet->port);
-    if (ethernet->name[0] != '\0' && rte_eth_dev_info_get(ethernet->port, &info) == 0) {
+    if (!ethernet->exists && rte_eth_dev_info_get(ethernet->port, &info) == 0) {
         (void)rte_eth_dev_close(ethernet->port);
         (void)rte_dev_remove(info.device);
     }
     free(ethernet);
 }
 
-static const struct device_kind kind = {receive, send_frames, ready, lost, close_ethernet};
+static const struct device_kind kind = {
+    .receive = receive, .send = send_frames, .ready = ready, .close = close_ethernet};
 
 static int start(uint16_t port, struct rte_mempool *pool)
 {
@@ -80,52 +75,35 @@ static int start(uint16_t port, struct rte_mempool *pool)
     return rc;
 }
 
-int device_use_ethernet(struct device **device, uint16_t port, struct rte_mempool *pool,
-                        struct err *err)
-{
-    struct ethernet *ethernet = calloc(1, sizeof *ethernet);
-    int rc;
-
-    if (ethernet == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    ethernet->device = (struct device){.kind = &kind, .pool = pool};
-    ethernet->port = port;
-    if ((rc = start(port, pool)) != 0) {
-        free(ethernet);
-        return err_set(err, rc, "DPDK's port %u does not start: %s", port, rte_strerror(-rc));
-    }
-    *device = &ethernet->device;
-    return 0;
-}
-
 int device_open_ethernet(struct device **device, const char *arguments, struct rte_mempool *pool,
                          struct err *err)
 {
     size_t length = strcspn(arguments, ",");
-    char name[sizeof((struct ethernet *)NULL)->name];
+    struct ethernet *ethernet;
+    char name[RTE_ETH_NAME_MAX_LEN];
     uint16_t port;
-    int rc;
+    bool exists;
+    int rc = 0;
 
     if (length >= sizeof name)
         return err_set(err, -EINVAL, "'%s' has too long a name", arguments);
     snprintf(name, sizeof name, "%.*s", (int)length, arguments);
-    if (rte_eth_dev_get_port_by_name(name, &port) == 0)
-        return device_use_ethernet(device, port, pool, err);
+    exists = rte_eth_dev_get_port_by_name(name, &port) == 0;
     eal_log_clear();
-    rc = rte_eal_hotplug_add("vdev", name, arguments[length] != '\0' ? arguments + length + 1 : "");
+    if (!exists)
+        rc = rte_eal_hotplug_add("vdev", name, arguments + length + (arguments[length] != '\0'));
     if (rc != 0 || rte_eth_dev_get_port_by_name(name, &port) != 0)
         return err_set(err, rc < 0 ? rc : -ENODEV, "DPDK can't make '%s': %s", arguments,
                        eal_log_first());
-    rc = device_use_ethernet(device, port, pool, err);
-    if (rc == 0)
-        memcpy(((struct ethernet *)*device)->name, name, sizeof name);
-    return rc;
-}
-
-int device_open(struct device **device, const struct device_text *text,
-                const struct device_need *need, struct err *err)
-{
-    if (text->vdev != NULL)
-        return device_open_ethernet(device, text->vdev, need->pool, err);
-    return device_open_packet(device, text->iface, need, err);
+    ethernet = calloc(1, sizeof *ethernet);
+    if (ethernet == NULL)
+        return err_set(err, -ENOMEM, "out of memory");
+    *ethernet =
+        (struct ethernet){.device = {.kind = &kind, .pool = pool}, .port = port, .exists = exists};
+    if ((rc = start(port, pool)) != 0) {
+        close_ethernet(&ethernet->device);
+        return err_set(err, rc, "DPDK's port %u does not start: %s", port, rte_strerror(-rc));
+    }
+    *device = &ethernet->device;
+    return 0;
 }

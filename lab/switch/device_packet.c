@@ -113,12 +113,6 @@ static uint16_t send_frames(struct device *device, struct rte_mbuf **frames, uin
     return (uint16_t)sent;
 }
 
-static bool ready(struct device *device)
-{
-    (void)device;
-    return true;
-}
-
 static uint64_t lost(struct device *device)
 {
     struct packet *packet = (struct packet *)device;
@@ -143,7 +137,8 @@ static void close_packet(struct device *device)
     free(packet);
 }
 
-static const struct device_kind kind = {receive, send_frames, ready, lost, close_packet};
+static const struct device_kind kind = {
+    .receive = receive, .send = send_frames, .lost = lost, .close = close_packet};
 
 static int set(const struct packet *packet, int option, int value)
 {

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <rte_pause.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,46 +74,25 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int read_description(struct program *program, struct err *err)
+static int set_up(struct program *program, struct err *err)
 {
-    char *yaml;
+    char *yaml = NULL;
     size_t size;
-    int rc = command_reader_description(STDIN_FILENO, &yaml, &size, err);
+    int rc = command_reader_description(&program->command_reader, &yaml, &size, err);
 
     if (rc == 0)
         rc = describe_read(&program->description, yaml, size, err);
     free(yaml);
-    return rc;
-}
-
-static int claim_core(const struct switch_text *text, struct err *err)
-{
-    cpu_set_t cores;
-
-    if (text->core == NULL)
-        return 0;
-    CPU_ZERO(&cores);
-    if (*text->core < 0 || *text->core >= CPU_SETSIZE)
-        return err_set(err, -EINVAL, "core: %d is no core", *text->core);
-    CPU_SET((size_t)*text->core, &cores);
-    if (sched_setaffinity(0, sizeof cores, &cores) != 0)
-        return err_set(err, -errno, "core %d can't be had: %s", *text->core, strerror(errno));
-    return 0;
-}
-
-static int set_up(struct program *program, struct err *err)
-{
-    int rc = claim_core(program->description.text, err);
-
-    log_setup(program->description.text->name, LOG_LEVEL_INFO);
+    if (rc < 0)
+        return rc;
+    log_setup(program->description.name, LOG_LEVEL_INFO);
+    rc = eal_start(program->description.name, err);
     if (rc == 0)
-        rc = eal_start(program->description.text->name, err);
-    if (rc == 0)
-        rc = port_array_open(&program->port_array, &program->description, err);
+        rc = port_array_open(&program->port_array, &program->description.conf, err);
     if (rc < 0)
         return rc;
     prctl(PR_SET_TIMERSLACK, 1);
-    reserve_cores(!program->description.text->poll);
+    reserve_cores(!program->description.poll);
     switch_report_open(&program->report, &program->port_array, &program->description);
     return 0;
 }
@@ -142,7 +120,7 @@ static void run_command(struct program *program, const char *line)
 /* False: the input has ended. */
 static bool housekeeping(struct program *program)
 {
-    int line = command_reader_line(&program->command_reader);
+    int line = command_reader_line(&program->command_reader, 0);
 
     if (line > 0)
         run_command(program, program->command_reader.line);
@@ -158,7 +136,7 @@ static void nap(const struct program *program, int64_t now_ns)
 {
     int64_t until = model_next(program->port_array.model);
 
-    if (program->description.text->poll) {
+    if (program->description.poll) {
         rte_pause();
         return;
     }
@@ -195,8 +173,6 @@ int main(int argc, char **argv)
 
     catch_signals();
     if (rc == 0)
-        rc = read_description(&program, &err);
-    if (rc == 0)
         rc = set_up(&program, &err);
     if (rc == 0) {
         const char *reason = run(&program);
@@ -209,6 +185,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "switchbench-switch: %s\n", err.text);
         status = rc == -EINVAL ? 2 : 3;
     }
-    describe_free(&program.description);
+    mapping_free(&program.description.memory);
     return status;
 }

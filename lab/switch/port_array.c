@@ -58,12 +58,17 @@ static void release(void *context, struct model_frame *frame)
 
 /* --- the way out --- */
 
+static bool is_ready(struct device *device)
+{
+    return device->kind->ready == NULL || device->kind->ready(device);
+}
+
 static void flush(struct port_array *port_array, struct device *device)
 {
     uint16_t sent = device->kind->send(device, device->leaving, device->count);
     enum model_drop why = MODEL_DROP_HOST;
 
-    if (sent < device->count && !device->kind->ready(device))
+    if (sent < device->count && !is_ready(device))
         why = MODEL_DROP_LINK; /* it was pulled out meanwhile */
     for (uint16_t i = sent; i < device->count; i++) {
         model_refused(port_array->model, device->leaving[i]->buf_addr, why);
@@ -92,21 +97,11 @@ static void queue_copy(struct port_array *port_array, struct device *device,
     queue_tx(port_array, device, copy->host);
 }
 
-static unsigned device_of(const struct array_port *port, const uint8_t *destination)
-{
-    uint64_t mac = model_mac(destination);
-
-    for (unsigned i = 0; i < port->count; i++)
-        if (port->heard[i] == mac && (port->ready >> i & 1) != 0)
-            return i;
-    return (unsigned)__builtin_ctz(port->ready);
-}
-
 static void leave(void *context, struct model_frame *frame, int64_t at_ns)
 {
     struct port_array *port_array = context;
     struct array_port *port = &port_array->ports[frame->out];
-    unsigned first;
+    unsigned first, second;
 
     (void)at_ns;
     if (port->ready == 0) {
@@ -115,15 +110,14 @@ static void leave(void *context, struct model_frame *frame, int64_t at_ns)
         return;
     }
     port_array->leaving |= (uint64_t)1 << frame->out;
-    if (port->count == 1) {
-        queue_tx(port_array, port->devices[0], frame->host);
-        return;
+    first = (unsigned)__builtin_ctz(port->ready);
+    second = first + 1;
+    if (second < port->count && (port->ready >> second & 1) != 0) {
+        if ((frame->data[0] & 1) != 0)
+            queue_copy(port_array, port->devices[second], frame);
+        else if (port->heard[second] == model_mac(frame->data))
+            first = second;
     }
-    first = device_of(port, frame->data);
-    if ((frame->data[0] & 1) != 0)
-        for (unsigned i = 0; i < port->count; i++)
-            if (i != first && (port->ready >> i & 1) != 0)
-                queue_copy(port_array, port->devices[i], frame);
     queue_tx(port_array, port->devices[first], frame->host);
 }
 
@@ -226,8 +220,8 @@ void port_array_look(struct port_array *port_array)
         for (unsigned k = 0; k < port->count; k++) {
             struct device *device = port->devices[k];
 
-            port->ready |= (unsigned)device->kind->ready(device) << k;
-            port->lost += device->kind->lost(device);
+            port->ready |= (unsigned)is_ready(device) << k;
+            port->lost += device->kind->lost != NULL ? device->kind->lost(device) : 0;
         }
     }
 }
@@ -251,39 +245,36 @@ static uint32_t pool_size(const struct model_conf *conf)
     return (uint32_t)(frames < POOL_MOST ? frames : POOL_MOST);
 }
 
-static int open_port(struct port_array *port_array, unsigned number,
-                     const struct description *description, struct err *err)
+static int open_port(struct port_array *port_array, const struct model_port_conf *conf,
+                     struct array_port *port, struct err *err)
 {
-    const struct port_text *text = &description->text->ports[number];
-    const struct model_port_conf *conf = &description->conf.ports[number];
-    struct array_port *port = &port_array->ports[number];
-    struct device_need need = {port_array->pool, description->conf.mtu + HEADER,
-                               conf->buffer_bytes > 0 ? conf->buffer_bytes
-                                                      : description->conf.buffer_bytes};
+    const struct model_conf *all = port_array->conf;
+    struct device_need need = {port_array->pool, all->mtu + HEADER,
+                               conf->buffer_bytes > 0 ? conf->buffer_bytes : all->buffer_bytes};
+    int rc = 0;
 
     /* A trunk's other end keeps to its rate by itself. */
-    if (conf->rate.step_count > 0 && !conf->trunk)
-        port->frames_per_ns = (double)conf->rate.step[0].bps / SHORTEST_BITS / 1e9;
-    for (unsigned i = 0; i < text->devices_count; i++) {
-        int rc = device_open(&port->devices[i], &text->devices[i], &need, err);
-
-        if (rc < 0)
-            return rc;
-        port->devices[i]->empty_ns = clock_now();
-        port->count++;
+    if (!conf->trunk)
+        port->frames_per_ns = (double)conf->rate_bps / SHORTEST_BITS / 1e9;
+    if (conf->vdev != NULL)
+        rc = device_open_ethernet(&port->devices[port->count], conf->vdev, need.pool, err);
+    port->count += conf->vdev != NULL && rc == 0;
+    if (conf->iface != NULL && rc == 0) {
+        rc = device_open_packet(&port->devices[port->count], conf->iface, &need, err);
+        port->count += rc == 0;
     }
-    return 0;
+    for (unsigned i = 0; i < port->count; i++)
+        port->devices[i]->empty_ns = clock_now();
+    return rc;
 }
 
-int port_array_open(struct port_array *port_array, const struct description *description,
-                    struct err *err)
+int port_array_open(struct port_array *port_array, const struct model_conf *conf, struct err *err)
 {
-    const struct model_conf *conf = &description->conf;
     uint32_t room =
         RTE_MAX(conf->mtu + HEADER + RTE_PKTMBUF_HEADROOM, (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
     int rc = 0;
 
-    *port_array = (struct port_array){.count = conf->port_count};
+    *port_array = (struct port_array){.conf = conf, .count = conf->port_count};
     port_array->host = (struct model_host){port_array, make, release, leave};
     port_array->pool =
         rte_pktmbuf_pool_create("switch", pool_size(conf), CACHE, 0,
@@ -292,9 +283,9 @@ int port_array_open(struct port_array *port_array, const struct description *des
         return err_set(err, -ENOMEM, "no memory for packets (%s): %s", rte_strerror(rte_errno),
                        eal_memory_remedy());
     for (unsigned i = 0; i < port_array->count && rc == 0; i++)
-        rc = open_port(port_array, i, description, err);
-    if (rc == 0)
-        rc = model_open(&port_array->model, conf, &port_array->host, clock_now(), err);
+        rc = open_port(port_array, &conf->ports[i], &port_array->ports[i], err);
+    if (rc == 0 && model_open(&port_array->model, conf, &port_array->host, clock_now()) != 0)
+        rc = err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         port_array_close(port_array);
     else

@@ -9,17 +9,17 @@
  * long as a wire is busy, or its station paused, its devices are not read: their rings fill, and
  * the station sees what it would see of a NIC at line rate.
  *
- * A port may have several devices, as a host has a NIC for DPDK and one for its kernel behind one
+ * A port may have two devices, as a host has a NIC for DPDK and one for its kernel behind one
  * cable: a frame goes to the device by which its destination was the last to send, else to the
- * first that has a link, and to all if it is for a group.
+ * first that has a link, and to both if it is for a group.
  */
 #ifndef MODEL_PORT_ARRAY_H
 #define MODEL_PORT_ARRAY_H
 
-#include "describe.h"
 #include "device.h"
+#include "model.h"
 
-#define PORT_ARRAY_DEVICES 4
+#define PORT_ARRAY_DEVICES 2 /* vdev and iface */
 
 struct array_port {
     struct device *devices[PORT_ARRAY_DEVICES];
@@ -31,6 +31,7 @@ struct array_port {
 };
 
 struct port_array {
+    const struct model_conf *conf;
     struct model *model;
     struct model_host host;
     struct rte_mempool *pool;
@@ -43,12 +44,11 @@ struct port_array {
  * @brief Open all devices; DPDK runs already.
  *
  * @param port_array Ports.
- * @param description Description; must outlive the ports.
+ * @param conf Description; must outlive the ports.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, or a negative errno with the sentence; then nothing is open.
  */
-int port_array_open(struct port_array *port_array, const struct description *description,
-                    struct err *err);
+int port_array_open(struct port_array *port_array, const struct model_conf *conf, struct err *err);
 /**
  * @brief Close all devices and the model.
  *

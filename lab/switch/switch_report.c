@@ -24,8 +24,7 @@ static json_t *count(uint64_t value)
 /* Writes a record of that type with the items of `own`, which it takes. */
 static void put(const struct switch_report *report, const char *type, json_t *own)
 {
-    json_t *record =
-        json_pack("{s:s, s:s}", "type", type, "switch", report->description->text->name);
+    json_t *record = json_pack("{s:s, s:s}", "type", type, "switch", report->description->name);
 
     if (report->number > 0)
         json_object_set_new(record, "report", count(report->number));
@@ -109,8 +108,9 @@ static json_t *address(uint64_t mac)
 /* A port's name; null: flooded. */
 static json_t *port_name(const struct switch_report *report, unsigned port)
 {
-    return port < report->port_array->count ? json_string(report->description->ports[port].name)
-                                            : json_null();
+    return port < report->port_array->count
+               ? json_string(report->description->conf.ports[port].name)
+               : json_null();
 }
 
 /* Whose counts a record shows. */
@@ -124,73 +124,60 @@ static json_t *flow_items(const struct switch_report *report, const struct model
                      name.tagged ? count(name.tag) : json_null());
 }
 
-static void put_ports(const struct switch_report *report)
+static void put_ports(const struct switch_report *report, const struct model_truth *truth)
 {
     for (unsigned i = 0; i < report->port_array->count; i++) {
-        struct model_port_truth truth = model_port_truth(report->port_array->model, i);
         json_t *items = json_pack("{s:o, s:o}", "port", port_name(report, i), "lost_before",
                                   count(report->port_array->ports[i].lost));
 
-        add_counters(items, port_counters, &truth, truth.dropped);
+        add_counters(items, port_counters, &truth->ports[i], truth->ports[i].dropped);
         put(report, "port", items);
     }
 }
 
 /* Each flow; adds their counts, which are all of one kind, to the total. */
-static void put_flows(const struct switch_report *report, struct model_counts *total)
+static void put_flows(const struct switch_report *report, const struct model_truth *truth,
+                      struct model_counts *total)
 {
-    const struct model *model = report->port_array->model;
-
     static_assert(sizeof *total % sizeof(uint64_t) == 0, "counts are all of one kind");
-    for (unsigned i = 0; i < model_flow_count(model); i++) {
-        const struct model_flow *flow = model_flow(model, i);
-        json_t *items = flow_items(report, flow);
+    for (unsigned i = 0; i < truth->flow_count; i++) {
+        const struct model_counts *counts = &truth->flows[i].counts;
+        json_t *items = flow_items(report, &truth->flows[i]);
 
-        add_counters(items, flow_counters, &flow->counts, flow->counts.dropped);
+        add_counters(items, flow_counters, counts, counts->dropped);
         put(report, "flow", items);
         for (size_t k = 0; k < sizeof *total / sizeof(uint64_t); k++)
-            ((uint64_t *)total)[k] += ((const uint64_t *)&flow->counts)[k];
+            ((uint64_t *)total)[k] += ((const uint64_t *)counts)[k];
     }
-    for (unsigned i = 0; i < model_wrong_count(model); i++) {
-        json_t *items = flow_items(report, model_wrong(model, i));
+    for (unsigned i = 0; i < truth->wrong_count; i++) {
+        json_t *items = flow_items(report, &truth->wrong[i]);
 
-        json_object_set_new(items, "misdelivered",
-                            count(model_wrong(model, i)->counts.misdelivered));
+        json_object_set_new(items, "misdelivered", count(truth->wrong[i].counts.misdelivered));
         put(report, "wrong", items);
-    }
-}
-
-static void put_faults(const struct switch_report *report)
-{
-    const struct model_conf *conf = &report->description->conf;
-
-    for (unsigned i = 0; i < conf->fault_count; i++) {
-        struct model_fault_truth truth = model_fault_truth(report->port_array->model, i);
-
-        put(report, "fault",
-            json_pack("{s:i, s:s, s:I, s:I}", "fault", (int)i, "kind",
-                      model_fault_names[conf->faults[i].kind], "fitting", (json_int_t)truth.fitting,
-                      "struck", (json_int_t)truth.struck));
     }
 }
 
 /* The total is the last of a report: it says that the report is whole. */
 static void put_all(const struct switch_report *report, const char *reason)
 {
-    const struct model *model = report->port_array->model;
-    struct model_counts total = model_rest(model)->counts;
-    struct model_table_truth table = model_table_truth(model);
+    const struct model_conf *conf = &report->description->conf;
+    struct model_truth truth = model_truth(report->port_array->model);
+    struct model_counts total = truth.rest->counts;
     json_t *items = json_object();
 
-    put_ports(report);
-    put_flows(report, &total);
-    put_faults(report);
-    add_counters(items, table_counters, &table, NULL);
+    put_ports(report, &truth);
+    put_flows(report, &truth, &total);
+    for (unsigned i = 0; i < conf->fault_count; i++)
+        put(report, "fault",
+            json_pack("{s:i, s:s, s:I, s:I}", "fault", (int)i, "kind",
+                      model_fault_names[conf->faults[i].kind], "fitting",
+                      (json_int_t)truth.faults[i].fitting, "struck",
+                      (json_int_t)truth.faults[i].struck));
+    add_counters(items, table_counters, truth.table, NULL);
     put(report, "table", items);
     items = json_pack("{s:s, s:f, s:I, s:b}", "reason", reason, "seconds",
                       (double)(clock_now() - report->began_ns) / 1e9, "inside",
-                      (json_int_t)model_inside(model), "flows_complete",
-                      model_rest(model)->counts.received == 0);
+                      (json_int_t)truth.inside, "flows_complete", truth.rest->counts.received == 0);
     add_counters(items, flow_counters, &total, total.dropped);
     put(report, "total", items);
 }

@@ -9,6 +9,7 @@
 #ifndef MODEL_SWITCH_REPORT_H
 #define MODEL_SWITCH_REPORT_H
 
+#include "describe.h"
 #include "port_array.h"
 
 #include <sys/types.h>

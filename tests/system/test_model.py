@@ -374,8 +374,8 @@ DESCRIPTION = {
     "switch": {
         "name": "alone",
         "ports": [
-            {"name": "a", "rate_bps": 10**8, "devices": [{"vdev": "net_null0,no-rx=1"}]},
-            {"name": "b", "rate_bps": 10**8, "devices": [{"vdev": "net_null1,no-rx=1"}]},
+            {"name": "a", "rate_bps": 10**8, "vdev": "net_null0,no-rx=1"},
+            {"name": "b", "rate_bps": 10**8, "vdev": "net_null1,no-rx=1"},
         ],
     }
 }
@@ -441,7 +441,7 @@ def test_it_ends_though_nobody_reads() -> None:
         ("switch: {name: a, ports: [{name: a}]}\n...\n", "2 to 64"),
         ("switch: {}\n", "ended before the description"),
         (
-            "switch: {name: a, ports: [{name: a, devices: [{iface: none0}]}, {name: b}]}\n...\n",
+            "switch: {name: a, ports: [{name: a, iface: none0}, {name: b}]}\n...\n",
             "interface none0 can't be used",
         ),
     ],

@@ -7,26 +7,11 @@
 #include "signature.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define NAME(kind, word) [MODEL_FAULT_##kind] = word,
 const char *const model_fault_names[MODEL_FAULTS + 1] = {MODEL_FAULT_KINDS(NAME)};
 
-#define TYPE_VLAN 0x8100
 #define ADDRESSES 12
-
-/* The EtherType behind any 802.1Q tag; *at: what follows it. */
-static uint16_t type_of(const struct model_frame *frame, uint32_t *at)
-{
-    uint16_t type = big_endian(frame->data + ADDRESSES);
-
-    *at = ADDRESSES + 2;
-    if (type == TYPE_VLAN && frame->length >= ADDRESSES + 6) {
-        type = big_endian(frame->data + ADDRESSES + 4);
-        *at += 4;
-    }
-    return type;
-}
 
 bool frame_tag(const struct model_frame *frame, uint16_t *tag)
 {
@@ -36,9 +21,13 @@ bool frame_tag(const struct model_frame *frame, uint16_t *tag)
     } kinds[] = {
         {0x88b5, 0}, {0x0800, 20 + 8}, {0x86dd, 40 + 8}}; /* engine/transport/dpdk/frame.h */
     struct signature signature;
-    uint32_t at;
-    uint16_t type = type_of(frame, &at);
+    uint32_t at = ADDRESSES;
+    uint16_t type;
 
+    if (big_endian(frame->data + at) == TYPE_VLAN && frame->length >= at + VLAN_TAG + 2)
+        at += VLAN_TAG;
+    type = big_endian(frame->data + at);
+    at += 2;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i].type != type || frame->length < at + kinds[i].headers + sizeof signature)
             continue;
@@ -69,7 +58,7 @@ static void plan_holds(struct model *model)
     for (unsigned i = 0; i < model->hold_count; i++)
         if (model->holds[i].until_ns < first)
             first = model->holds[i].until_ns;
-    wake(model, agent_holds(model), first);
+    wake(model, agent_of(model, AGENT_HOLDS), first);
 }
 
 static void hold_back(struct model *model, const struct model_fault_conf *conf,
@@ -79,22 +68,22 @@ static void hold_back(struct model *model, const struct model_fault_conf *conf,
         .frame = frame,
         .out = out,
         .left = conf->displacement,
-        .until_ns = model->now_ns + conf->hold_ns,
+        .until_ns = model->now_ns + conf->hold_ms * NS_PER_MS,
     };
     frame->flow->held++;
     plan_holds(model);
 }
 
-static void flip_bit(struct fault *fault, struct model_frame *frame)
+static void flip_bit(const struct model_fault_conf *conf, uint64_t *random,
+                     struct model_frame *frame)
 {
-    const struct model_fault_conf *conf = fault->conf;
     uint32_t last = conf->last_byte > 0 && conf->last_byte < frame->length ? conf->last_byte
                                                                            : frame->length - 1;
     uint32_t first = conf->first_byte < last ? conf->first_byte : last;
     uint32_t place;
 
     first = first < ADDRESSES ? ADDRESSES : first;
-    place = prng_below(&fault->random, (last - first + 1) * 8);
+    place = prng_below(random, (last - first + 1) * 8);
     frame->data[first + place / 8] ^= (uint8_t)(1 << place % 8);
     frame->marks |= MARK_CORRUPTED;
 }
@@ -104,18 +93,20 @@ static unsigned wrong_port(const struct model *model, struct fault *fault,
 {
     uint64_t others = model->flood_mask & ~bit(frame->in) & ~bit(out);
 
-    if (fault->conf->to != MODEL_NO_PORT)
-        return (unsigned)fault->conf->to;
+    if (fault->to != MODEL_NO_PORT)
+        return (unsigned)fault->to;
     for (uint32_t skip = prng_below(&fault->random, (uint32_t)__builtin_popcountll(others));
          skip > 0; skip--)
         others &= others - 1;
     return (unsigned)__builtin_ctzll(others);
 }
 
-static void strike(struct model *model, struct fault *fault, struct model_frame *frame,
-                   unsigned out)
+static void strike(struct model *model, unsigned number, struct model_frame *frame, unsigned out)
 {
-    switch (fault->conf->kind) {
+    const struct model_fault_conf *conf = &model->conf->faults[number];
+    struct fault *fault = &model->faults[number];
+
+    switch (conf->kind) {
     case MODEL_FAULT_DROP:
         frame_drop(model, frame, MODEL_DROP_FAULT);
         break;
@@ -123,10 +114,10 @@ static void strike(struct model *model, struct fault *fault, struct model_frame 
         duplicate(model, frame, out);
         break;
     case MODEL_FAULT_REORDER:
-        hold_back(model, fault->conf, frame, out);
+        hold_back(model, conf, frame, out);
         break;
     case MODEL_FAULT_CORRUPT:
-        flip_bit(fault, frame);
+        flip_bit(conf, &fault->random, frame);
         frame_forward(model, frame, out);
         break;
     case MODEL_FAULT_WRONG_PORT:
@@ -140,26 +131,19 @@ static void strike(struct model *model, struct fault *fault, struct model_frame 
 
 /* --- which frames --- */
 
-static bool fits_frame(const struct model_fault_conf *conf, const struct model_frame *frame)
-{
-    uint32_t at;
-
-    return (!conf->of_source || conf->source == mac_at(frame->data + 6)) &&
-           (!conf->of_destination || conf->destination == mac_at(frame->data)) &&
-           (conf->ethertype == 0 || conf->ethertype == type_of(frame, &at));
-}
-
 /* Whether it can be done at all: only a frame with one destination can be doubled, held back or led
  * astray, and only one whose flow is known is held back until others of its flow have gone on. */
-static bool can(const struct model *model, const struct model_fault_conf *conf,
-                const struct model_frame *frame, unsigned out)
+static bool can(const struct model *model, unsigned number, const struct model_frame *frame,
+                unsigned out)
 {
-    switch (conf->kind) {
+    int to = model->faults[number].to;
+
+    switch (model->conf->faults[number].kind) {
     case MODEL_FAULT_REORDER:
         return out != MODEL_FLOOD && model->hold_count < HOLDS_MAX &&
-               frame->flow != flows_rest(&model->flows);
+               frame->flow != &model->flows.all[MODEL_FLOWS_MAX];
     case MODEL_FAULT_WRONG_PORT:
-        return out != MODEL_FLOOD && conf->to != (int)out && conf->to != frame->in &&
+        return out != MODEL_FLOOD && to != (int)out && to != frame->in &&
                (model->flood_mask & ~bit(frame->in) & ~bit(out)) != 0;
     case MODEL_FAULT_DUPLICATE:
     case MODEL_FAULT_FLOOD:
@@ -171,31 +155,33 @@ static bool can(const struct model *model, const struct model_fault_conf *conf,
     }
 }
 
-static bool strikes_now(struct fault *fault)
+static bool strikes_now(struct model *model, unsigned number)
 {
-    const struct model_fault_conf *conf = fault->conf;
+    const struct model_fault_conf *conf = &model->conf->faults[number];
+    struct model_fault_truth *truth = &model->fault_truth[number];
 
-    fault->truth.fitting++;
-    if (conf->at_most > 0 && fault->truth.struck >= conf->at_most)
+    truth->fitting++;
+    if (conf->at_most > 0 && truth->struck >= conf->at_most)
         return false;
-    if (conf->one_in > 1 && prng_next(&fault->random) >= fault->below)
+    if (conf->one_in > 1 &&
+        prng_next(&model->faults[number].random) >= UINT64_MAX / conf->one_in + 1)
         return false;
-    fault->truth.struck++;
+    truth->struck++;
     return true;
 }
 
 bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured)
 {
     for (unsigned i = 0; i < model->conf->fault_count; i++) {
-        struct fault *fault = &model->faults[i];
-        const struct model_fault_conf *conf = fault->conf;
+        const struct model_fault_conf *conf = &model->conf->faults[i];
+        const struct fault *fault = &model->faults[i];
 
         if (conf->kind >= MODEL_FAULT_DEAD || (conf->measured && !measured) ||
-            (conf->in != MODEL_NO_PORT && conf->in != frame->in) ||
-            (conf->out != MODEL_NO_PORT && conf->out != (int)out) || !fits_frame(conf, frame) ||
-            !can(model, conf, frame, out) || !strikes_now(fault))
+            (fault->in != MODEL_NO_PORT && fault->in != frame->in) ||
+            (fault->out != MODEL_NO_PORT && fault->out != (int)out) || !can(model, i, frame, out) ||
+            !strikes_now(model, i))
             continue;
-        strike(model, fault, frame, out);
+        strike(model, i, frame, out);
         return true;
     }
     return false;
@@ -253,44 +239,52 @@ void faults_act(struct model *model)
 
 /* --- life --- */
 
-void faults_clear(struct model *model)
+int faults_check(const struct model_conf *conf, struct err *err)
 {
-    for (unsigned i = 0; i < model->conf->fault_count; i++) {
-        struct fault *fault = &model->faults[i];
-
-        fault->conf = &model->conf->faults[i];
-        fault->random = model->conf->seed + (i + 1) * 0xd1342543de82ef95;
-        fault->below = fault->conf->one_in > 1 ? UINT64_MAX / fault->conf->one_in + 1 : UINT64_MAX;
-        fault->truth = (struct model_fault_truth){0};
-    }
-}
-
-int faults_open(struct model *model)
-{
-    const struct model_conf *conf = model->conf;
-
-    if (conf->fault_count == 0)
-        return 0;
-    model->faults = calloc(conf->fault_count, sizeof *model->faults);
-    model->holds = calloc(HOLDS_MAX, sizeof *model->holds);
-    if (model->faults == NULL || model->holds == NULL)
-        return -ENOMEM;
-    faults_clear(model);
     for (unsigned i = 0; i < conf->fault_count; i++) {
-        if (conf->faults[i].kind == MODEL_FAULT_DEAD)
-            model->dead |= bit((unsigned)conf->faults[i].in);
-        model->reads_tags |= conf->faults[i].measured;
+        const struct model_fault_conf *fault = &conf->faults[i];
+        const char *const ports[] = {fault->in, fault->out, fault->to, fault->port};
+        const char *kind = model_fault_names[fault->kind];
+
+        for (size_t k = 0; k < sizeof ports / sizeof *ports; k++)
+            if (ports[k] != NULL && model_port(conf, ports[k]) == MODEL_NO_PORT)
+                return err_set(err, -EINVAL, "faults: there is no port '%s'", ports[k]);
+        if (fault->kind >= MODEL_FAULT_DEAD && fault->port == NULL)
+            return err_set(err, -EINVAL, "faults: %s needs a `port`", kind);
+        if (fault->kind < MODEL_FAULT_DEAD && fault->port != NULL)
+            return err_set(err, -EINVAL, "faults: %s has no `port`: say `in` or `out`", kind);
+        if (fault->kind == MODEL_FAULT_SLOW && fault->rate_bps == 0)
+            return err_set(err, -EINVAL, "faults: slow needs a `rate_bps`");
+        if (fault->kind == MODEL_FAULT_REORDER && fault->displacement == 0)
+            return err_set(err, -EINVAL,
+                           "faults: reorder needs a `displacement`: how many frames go first");
+        if (fault->last_byte > 0 && fault->last_byte < ADDRESSES)
+            return err_set(err, -EINVAL,
+                           "faults: the addresses, bytes 0 to 11, are never corrupted");
     }
     return 0;
 }
 
-void faults_close(struct model *model)
+void faults_clear(struct model *model)
 {
-    free(model->faults);
-    free(model->holds);
+    memset(model->fault_truth, 0, sizeof model->fault_truth);
+    for (unsigned i = 0; i < model->conf->fault_count; i++)
+        model->faults[i].random = model->conf->seed + (i + 1) * 0xd1342543de82ef95;
 }
 
-struct model_fault_truth model_fault_truth(const struct model *model, unsigned fault)
+void faults_open(struct model *model)
 {
-    return model->faults[fault].truth;
+    const struct model_conf *conf = model->conf;
+
+    for (unsigned i = 0; i < conf->fault_count; i++) {
+        const struct model_fault_conf *fault = &conf->faults[i];
+
+        model->faults[i].in = model_port(conf, fault->in);
+        model->faults[i].out = model_port(conf, fault->out);
+        model->faults[i].to = model_port(conf, fault->to);
+        if (fault->kind == MODEL_FAULT_DEAD)
+            model->dead |= bit((unsigned)model_port(conf, fault->port));
+        model->reads_tags |= fault->measured;
+    }
+    faults_clear(model);
 }

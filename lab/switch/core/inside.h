@@ -21,10 +21,10 @@ struct table_entry {
 };
 
 struct table {
+    const struct model_table_conf *conf;
     struct table_entry *entries;
     struct table_entry *spare; /* for sweeping */
     uint32_t mask;
-    uint32_t size;
     int64_t ageing_ns;
     int64_t learn_gap_ns;
     int64_t next_learn_ns;
@@ -32,19 +32,20 @@ struct table {
     struct model_table_truth truth;
 };
 
-#define TABLE_SIZE_MAX (1u << 20)
-
 /* The flows that a switch has seen, with their counts. A flow is known by its addresses, the port
  * it came in by, the port it was to leave by and, where flows are told apart by phase, its tag.
  * Those beyond the first MODEL_FLOWS_MAX are counted together. Flows stay where they are in memory:
  * frames point to them. */
 struct flows {
-    struct model_flow *all; /* the last is the rest: all that have no place of their own */
+    struct model_flow all[MODEL_FLOWS_MAX + 1]; /* the last: all that have no place of their own */
     uint32_t count;
-    struct model_flow **places; /* open addressing */
+    struct model_flow *places[2 * MODEL_FLOWS_MAX]; /* open addressing */
 };
 
+#define NS_PER_MS INT64_C(1000000)
 #define RATE_SHIFT 20 /* times of bytes are in 2^-20 ns */
+#define TYPE_VLAN 0x8100
+#define VLAN_TAG 4
 #define HOLDS_MAX 1024
 
 enum mark {
@@ -75,9 +76,8 @@ struct input {
     int64_t active_ns;       /* of the last frame */
     struct fifo waiting;     /* before the fabric; queueing input: all; voq: unused */
     uint64_t waiting_bytes;
-    uint64_t stored_bytes; /* of what came by here and is inside */
-    bool xoff;             /* the station has been told to pause */
-    int64_t renew_ns;      /* ... and is to be told again */
+    bool xoff;        /* the station has been told to pause */
+    int64_t renew_ns; /* ... and is to be told again */
 };
 
 struct output {
@@ -90,8 +90,7 @@ struct output {
     bool control_waits; /* a PAUSE frame of `control_quanta` is to go first */
     bool control_leaves;
     uint16_t control_quanta;
-    uint64_t bps; /* at present; 0: no limit */
-    uint64_t queue_bytes;
+    uint64_t bps;        /* at present; 0: no limit */
     uint64_t most_bytes; /* in the queue */
     uint64_t from;       /* queueing input and voq: the inputs that have a frame for it */
     unsigned grant;      /* ... the input that comes first */
@@ -99,10 +98,8 @@ struct output {
 };
 
 struct fault {
-    const struct model_fault_conf *conf;
+    int in, out, to; /* ports; MODEL_NO_PORT: any */
     uint64_t random;
-    uint64_t below; /* a number below this strikes */
-    struct model_fault_truth truth;
 };
 
 struct hold {
@@ -144,10 +141,11 @@ struct model {
     uint64_t outputs_free;
     uint64_t wanted; /* outputs whose `from` is not empty */
     unsigned match_first;
-    struct fifo (*voq)[MODEL_PORTS_MAX]; /* [input][output] */
+    struct fifo voq[MODEL_PORTS_MAX][MODEL_PORTS_MAX]; /* [input][output] */
 
-    struct fault *faults;
-    struct hold *holds;
+    struct fault faults[MODEL_FAULTS_MAX];
+    struct model_fault_truth fault_truth[MODEL_FAULTS_MAX];
+    struct hold holds[HOLDS_MAX];
     unsigned hold_count;
 
     struct table table;
@@ -159,34 +157,20 @@ struct model {
     struct model_port_truth truth[MODEL_PORTS_MAX];
 };
 
-/* --- agents of the agenda, in the order in which those of one moment act --- */
+/* --- who acts at a moment, in this order: outputs, inputs, and these --- */
 
-static inline unsigned agent_output(const struct model *model, unsigned port)
-{
-    (void)model;
-    return port;
-}
+enum agent { AGENT_FABRIC, AGENT_HOLDS, AGENT_RENEW, AGENT_MATCH, AGENTS };
+static_assert(2 * MODEL_PORTS_MAX + AGENTS <= EVENT_QUEUE_MAX, "all agents have a place");
+
 static inline unsigned agent_input(const struct model *model, unsigned port)
 {
     return model->ports + port;
 }
-static inline unsigned agent_fabric(const struct model *model)
+
+static inline unsigned agent_of(const struct model *model, enum agent agent)
 {
-    return 2 * model->ports;
+    return 2 * model->ports + agent;
 }
-static inline unsigned agent_holds(const struct model *model)
-{
-    return 2 * model->ports + 1;
-}
-static inline unsigned agent_renew(const struct model *model)
-{
-    return 2 * model->ports + 2;
-}
-static inline unsigned agent_match(const struct model *model)
-{
-    return 2 * model->ports + 3;
-}
-static_assert(2 * MODEL_PORTS_MAX + 4 <= EVENT_QUEUE_MAX, "all agents have a place");
 
 static inline void wake(struct model *model, unsigned agent, int64_t time_ns)
 {
@@ -209,8 +193,10 @@ static inline struct model_frame *fifo_pop(struct fifo *fifo)
 {
     struct model_frame *frame = fifo->first;
 
-    if (frame != NULL)
+    if (frame != NULL) {
         fifo->first = frame->next;
+        frame->next = NULL;
+    }
     return frame;
 }
 
@@ -284,6 +270,8 @@ static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t by
 
 /* --- switch.c --- */
 
+/* The port of that name; MODEL_NO_PORT: none, or no name. */
+int model_port(const struct model_conf *conf, const char *name);
 /* A copy of a frame, NULL when there is no memory. */
 struct model_frame *frame_copy(struct model *model, const struct model_frame *frame);
 void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why);
@@ -298,7 +286,7 @@ void frame_unstore(struct model *model, struct model_frame *frame);
 
 /* --- table.c --- */
 
-int table_open(struct table *table, const struct model_conf *conf);
+int table_open(struct table *table, const struct model_table_conf *conf);
 void table_close(struct table *table);
 
 /* Forgets all stations. */
@@ -310,16 +298,8 @@ void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_n
 /* Its port, or MODEL_NO_PORT. */
 int table_find(const struct table *table, uint64_t mac, int64_t now_ns);
 
-int flows_open(struct flows *flows);
-void flows_close(struct flows *flows);
-
 /* The flow of that key, made when it is new; the rest when there is no place. */
 struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
-
-static inline const struct model_flow *flows_rest(const struct flows *flows)
-{
-    return &flows->all[MODEL_FLOWS_MAX];
-}
 
 void flows_key(uint64_t key[2], const struct model_flow_name *name);
 
@@ -357,8 +337,8 @@ bool pause_hear(struct model *model, struct model_frame *frame);
 
 /* --- faults.c --- */
 
-int faults_open(struct model *model);
-void faults_close(struct model *model);
+int faults_check(const struct model_conf *conf, struct err *err);
+void faults_open(struct model *model);
 void faults_clear(struct model *model);
 /* The frame's tag, if it bears a sound signature. */
 bool frame_tag(const struct model_frame *frame, uint16_t *tag);

@@ -26,7 +26,9 @@
 
 #define MODEL_PORTS_MAX 64
 #define MODEL_STEPS_MAX 16
+#define MODEL_FAULTS_MAX 256
 #define MODEL_FLOWS_MAX 65536
+#define MODEL_TABLE_MAX (1u << 20)
 #define MODEL_NEVER INT64_MAX
 #define MODEL_FLOOD 0xfe /**< in place of an output: all ports but the source's */
 #define MODEL_NO_PORT (-1)
@@ -90,9 +92,12 @@ enum model_queueing { MODEL_OUTPUT, MODEL_INPUT, MODEL_VOQ };
 
 struct model_port_conf {
     const char *name;
-    struct model_rates rate; /**< of a trunk: by the number of ports that send over it */
+    uint64_t rate_bps; /**< layer 1; 0: no limit, or a trunk's `senders` */
     bool trunk; /**< another module's port: what comes was shaped by that one's rate already */
-    uint64_t buffer_bytes; /**< 0: the switch's */
+    struct model_rates
+        senders;              /**< of a trunk: its rate by the number of ports that send over it */
+    uint64_t buffer_bytes;    /**< 0: the switch's */
+    const char *vdev, *iface; /**< the caller's: what is plugged in */
 };
 
 /* The kinds, and their words in a description. Dead and slow are a port's, the others a frame's. */
@@ -111,43 +116,42 @@ enum model_fault_kind { MODEL_FAULT_KINDS(MODEL_FAULT_ENUM) MODEL_FAULTS };
  */
 struct model_fault_conf {
     enum model_fault_kind kind;
-    uint32_t one_in;
+    uint32_t one_in;  /**< at least 1 */
     uint64_t at_most; /**< strikes; 0: any number */
-    /** @brief Which frames: all that are said must fit. */
-    bool of_source, of_destination;
-    uint64_t source, destination; /**< addresses, as model_mac() gives them */
-    int in, out;                  /**< ports; MODEL_NO_PORT: any. For dead and slow: `in` */
-    uint32_t ethertype;           /**< behind any 802.1Q tag; 0: any */
-    bool measured;                /**< only frames that bear a sound signature */
+    /** @brief Which frames: all that are set must fit. Ports by their names; NULL: any. */
+    const char *in, *out;
+    bool measured; /**< only frames that bear a sound signature */
     /** @brief How. */
     uint32_t displacement;          /**< reorder: so many later frames of its flow go first */
-    int64_t hold_ns;                /**< ... or as many as come in this time */
+    uint32_t hold_ms;               /**< ... or as many as come in this time */
     uint32_t first_byte, last_byte; /**< corrupt: where the bit lies; last 0: the end */
-    int to;                         /**< wrong port: which; MODEL_NO_PORT: any, at random */
+    const char *to;                 /**< wrong port: which; NULL: any, at random */
+    const char *port;               /**< dead, slow */
     uint64_t rate_bps;              /**< slow */
 };
 
+/** @brief A description, as its document has it (doc/reference/model.md). */
 struct model_conf {
     uint64_t seed;
-    const struct model_port_conf *ports;
+    struct model_port_conf *ports; /**< 2 to MODEL_PORTS_MAX */
     unsigned port_count;
     uint32_t mtu;
     enum model_queueing queueing;
     uint64_t
         buffer_bytes; /**< of each output (queueing input, voq: each input), or of all together */
     bool shared;
-    int64_t recovery_ns;  /**< an output that overflowed drops all for so long behind it; 0: none */
+    uint32_t recovery_ms; /**< an output that overflowed drops all for so long behind it; 0: none */
     bool drop_undersize;  /**< frames below 64 bytes, which a link without padding may bring */
     uint64_t input_bytes; /**< before a fabric of limited capacity, each port */
     struct model_rates capacity; /**< the module's, by its active ports */
     struct model_collapse_conf {
-        double above, to, recover; /**< shares of the sum of all ports' rates; above 0: none */
-        int64_t window_ns;
+        double above, to, recover; /**< % of the sum of all ports' rates; above 0: none */
+        uint32_t window_ms;
     } collapse;
     struct model_table_conf {
-        uint32_t size;
+        uint32_t size;        /**< 1 to MODEL_TABLE_MAX */
         uint32_t learn_per_s; /**< 0: any number */
-        int64_t ageing_ns;
+        uint32_t ageing_ms;
     } table;
     int64_t latency_ns;
     struct model_pause_conf {
@@ -155,7 +159,7 @@ struct model_conf {
         uint64_t high_bytes, low_bytes;
     } pause;
     bool by_tag; /**< flows are told apart by their signature's tag too (one a phase) */
-    const struct model_fault_conf *faults;
+    struct model_fault_conf *faults; /**< MODEL_FAULTS_MAX at most */
     unsigned fault_count;
 };
 
@@ -209,8 +213,8 @@ struct model_port_truth {
     uint64_t pause_sent, pause_received, control_received;
     uint64_t queue_high_bytes; /**< high-water mark of the output's queue */
     uint64_t input_high_bytes; /**< of what came by this port and was inside */
-    uint64_t queue_bytes;
-    uint64_t input_bytes;
+    uint64_t queue_bytes;      /**< in the output's queue now */
+    uint64_t input_bytes;      /**< that came by this port and are inside now */
 };
 
 struct model_fault_truth {
@@ -238,17 +242,26 @@ static inline uint64_t model_mac(const uint8_t *at)
 }
 
 /**
+ * @brief Check a description.
+ *
+ * @param conf Description.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EINVAL with what is wrong.
+ */
+int model_check(const struct model_conf *conf, struct err *err);
+
+/**
  * @brief Make a switch.
  *
  * @param model Takes the switch.
- * @param conf Description with all that it points to; must outlive the switch.
+ * @param conf Description that model_check() accepts, with all that it points to; must outlive the
+ *        switch.
  * @param host What the model needs of its surroundings; must outlive it.
  * @param now_ns Where its time begins, ns.
- * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -EINVAL with what is wrong with the description; -ENOMEM.
+ * @return 0; -ENOMEM.
  */
 int model_open(struct model **model, const struct model_conf *conf, const struct model_host *host,
-               int64_t now_ns, struct err *err);
+               int64_t now_ns);
 /**
  * @brief Close the switch; releases the frames that are inside.
  *
@@ -325,44 +338,28 @@ void model_reset(struct model *model, int64_t down_ns);
  */
 void model_clear(struct model *model);
 
+/** @brief All that a switch has counted; the model's, and true until it runs again. */
+struct model_truth {
+    const struct model_flow *flows;
+    unsigned flow_count;           /**< MODEL_FLOWS_MAX at most */
+    const struct model_flow *rest; /**< the flows beyond these together; they have no name */
+    /** @brief Flows with frames that left by a wrong port, by that port: `out` is where they left
+     * by, and of the counts `misdelivered` alone is kept. */
+    const struct model_flow *wrong;
+    unsigned wrong_count;
+    const struct model_port_truth *ports;
+    const struct model_fault_truth *faults; /**< by their places in the description */
+    const struct model_table_truth *table;
+    uint64_t inside; /**< frames */
+};
+
 /**
- * @brief Return how many flows have names.
+ * @brief Return what a switch has counted.
  *
  * @param model Switch.
- * @return Flows, MODEL_FLOWS_MAX at most.
+ * @return Counts.
  */
-unsigned model_flow_count(const struct model *model);
-/**
- * @brief Return a flow, by its place.
- *
- * @param model Switch.
- * @param index Place, below model_flow_count().
- * @return Flow; the model's.
- */
-const struct model_flow *model_flow(const struct model *model, unsigned index);
-/**
- * @brief Return the flows beyond MODEL_FLOWS_MAX, together; they have no name.
- *
- * @param model Switch.
- * @return Flow; the model's.
- */
-const struct model_flow *model_rest(const struct model *model);
-/**
- * @brief Return how many flows have frames that left by a wrong port, by that port: `out` is where
- * they left by, and of the counts `misdelivered` alone is kept.
- *
- * @param model Switch.
- * @return Flows.
- */
-unsigned model_wrong_count(const struct model *model);
-/**
- * @brief Return such a flow, by its place.
- *
- * @param model Switch.
- * @param index Place, below model_wrong_count().
- * @return Flow; the model's.
- */
-const struct model_flow *model_wrong(const struct model *model, unsigned index);
+struct model_truth model_truth(const struct model *model);
 /**
  * @brief Return whose counts a flow has.
  *
@@ -370,37 +367,6 @@ const struct model_flow *model_wrong(const struct model *model, unsigned index);
  * @return Name.
  */
 struct model_flow_name model_flow_name(const struct model_flow *flow);
-/**
- * @brief Return what a port has counted.
- *
- * @param model Switch.
- * @param port Port, from 0.
- * @return Counts.
- */
-struct model_port_truth model_port_truth(const struct model *model, unsigned port);
-/**
- * @brief Return what a planted fault has done.
- *
- * @param model Switch.
- * @param fault Place in the description.
- * @return Counts.
- */
-struct model_fault_truth model_fault_truth(const struct model *model, unsigned fault);
-/**
- * @brief Return what the address table has counted.
- *
- * @param model Switch.
- * @return Counts.
- */
-struct model_table_truth model_table_truth(const struct model *model);
-/**
- * @brief Return the frames that are inside.
- *
- * @param model Switch.
- * @return Frames.
- */
-uint64_t model_inside(const struct model *model);
-
 extern const char *const model_drop_names[MODEL_DROPS];
 extern const char *const model_fault_names[MODEL_FAULTS + 1]; /* NULL at the end */
 

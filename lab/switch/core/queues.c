@@ -13,15 +13,14 @@
 
 /* A station whose frames fill more than `high` is told to pause, and to go on when they fill less
  * than `low`. A PAUSE frame goes before all that waits, and is sent again when half its time is
- * over. */
+ * over. Trunks are sent none: the module behind one has its own queues. */
 
 #define QUANTUM_BITS 512
 #define QUANTA_MAX 0xffff
-#define PAUSE_LENGTH (MODEL_SIZE_MIN - MODEL_FCS)
 #define FALLBACK_BPS 10000000000ULL /* a link without a limit counts its quanta as 10G does */
 
-static const uint8_t pause_head[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 0x02, 0x53,
-                                     0x42, 0xff, 0x00, 0x00, 0x88, 0x08, 0x00, 0x01};
+static const uint8_t reserved[] = {0x01, 0x80, 0xc2, 0x00, 0x00}; /* ... 00 to 0f */
+static const uint8_t pause_type[] = {0x88, 0x08, 0x00, 0x01};
 
 static int64_t quanta_ns(const struct model *model, unsigned port, uint32_t quanta)
 {
@@ -30,63 +29,26 @@ static int64_t quanta_ns(const struct model *model, unsigned port, uint32_t quan
     return (int64_t)((double)quanta * QUANTUM_BITS * 1e9 / (double)(bps > 0 ? bps : FALLBACK_BPS));
 }
 
-/* To the module behind a trunk. */
-static void emit(struct model *model, unsigned port)
-{
-    struct model_frame *frame = model->host->make(model->host->context, PAUSE_LENGTH);
-    uint16_t quanta = model->outputs[port].control_quanta;
-
-    if (frame == NULL) {
-        model->truth[port].dropped[MODEL_DROP_MEMORY]++;
-        return;
-    }
-    memset(frame->data, 0, PAUSE_LENGTH);
-    memcpy(frame->data, pause_head, sizeof pause_head);
-    frame->data[11] = (uint8_t)port;
-    frame->data[16] = (uint8_t)(quanta >> 8);
-    frame->data[17] = (uint8_t)quanta;
-    frame->flow = NULL;
-    frame->in = frame->out = (uint8_t)port;
-    model->host->leave(model->host->context, frame, model->now_ns);
-}
-
-static void pause_sent(struct model *model, unsigned port)
-{
-    uint16_t quanta = model->outputs[port].control_quanta;
-
-    model->truth[port].pause_sent++;
-    if (!model->conf->ports[port].trunk)
-        model->inputs[port].paused_until_ns = model->now_ns + quanta_ns(model, port, quanta);
-    else
-        emit(model, port);
-}
-
 /* --- outputs ------------------------------------------------------------------------------------
  */
 
-static void crossbar_done(struct model *model, const struct model_frame *frame)
-{
-    model->inputs_free |= bit(frame->in);
-}
-
-static bool has_room(const struct model *model, const struct output *output,
-                     const struct model_frame *frame)
+static bool has_room(const struct model *model, const struct model_frame *frame)
 {
     uint32_t size = frame_size(frame);
 
     if (model->conf->shared)
         return model->shared_bytes + size <= model->conf->buffer_bytes;
-    return output->queue_bytes + size <= output->most_bytes;
+    return model->truth[frame->out].queue_bytes + size <= model->outputs[frame->out].most_bytes;
 }
 
 static void take_room(struct model *model, unsigned port, int64_t bytes)
 {
-    struct output *output = &model->outputs[port];
+    struct model_port_truth *truth = &model->truth[port];
 
-    output->queue_bytes += (uint64_t)bytes;
+    truth->queue_bytes += (uint64_t)bytes;
     model->shared_bytes += (uint64_t)bytes;
-    if (output->queue_bytes > model->truth[port].queue_high_bytes)
-        model->truth[port].queue_high_bytes = output->queue_bytes;
+    if (truth->queue_bytes > truth->queue_high_bytes)
+        truth->queue_high_bytes = truth->queue_bytes;
 }
 
 /* The output's processor is busy with an overload until some time behind its end: what it would
@@ -103,7 +65,7 @@ static bool recovers(const struct model *model, struct output *output,
     bool recovers = held_ns > most_ns || now_ns < output->recovers_ns;
 
     if (recovers && held_ns + frame_ns > most_ns)
-        output->recovers_ns = now_ns + model->conf->recovery_ns;
+        output->recovers_ns = now_ns + model->conf->recovery_ms * NS_PER_MS;
     if (held_ns <= most_ns)
         output->load_ns = from_ns + (int64_t)frame_ns;
     return recovers;
@@ -116,7 +78,7 @@ static void send_control(struct model *model, unsigned port)
     output->control_waits = false;
     output->control_leaves = true;
     model->outputs_free &= ~bit(port);
-    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, PAUSE_BYTES));
+    wake(model, port, serve(&output->wire, model->now_ns, PAUSE_BYTES));
 }
 
 static void output_send(struct model *model, unsigned port, struct model_frame *frame)
@@ -125,7 +87,7 @@ static void output_send(struct model *model, unsigned port, struct model_frame *
 
     output->sending = frame;
     model->outputs_free &= ~bit(port);
-    wake(model, agent_output(model, port), serve(&output->wire, model->now_ns, wire_bytes(frame)));
+    wake(model, port, serve(&output->wire, model->now_ns, wire_bytes(frame)));
 }
 
 static void output_try(struct model *model, unsigned port)
@@ -141,18 +103,18 @@ static void output_try(struct model *model, unsigned port)
         return;
     }
     if (model->conf->queueing != MODEL_OUTPUT) {
-        wake(model, agent_output(model, port), MODEL_NEVER);
-        wake(model, agent_match(model), model->now_ns);
+        wake(model, port, MODEL_NEVER);
+        wake(model, agent_of(model, AGENT_MATCH), model->now_ns);
         return;
     }
     frame = output->queue.first;
     if (frame == NULL) {
-        wake(model, agent_output(model, port), MODEL_NEVER);
+        wake(model, port, MODEL_NEVER);
         return;
     }
     start = frame->time_ns > output->paused_until_ns ? frame->time_ns : output->paused_until_ns;
     if (start > model->now_ns)
-        wake(model, agent_output(model, port), start);
+        wake(model, port, start);
     else
         output_send(model, port, fifo_pop(&output->queue));
 }
@@ -163,11 +125,11 @@ bool output_accept(struct model *model, struct model_frame *frame)
 
     if (model->conf->ports[frame->out].trunk)
         output->over_ns[frame->in] = model->now_ns;
-    if (model->conf->recovery_ns > 0 && recovers(model, output, frame)) {
+    if (model->conf->recovery_ms > 0 && recovers(model, output, frame)) {
         frame_drop(model, frame, MODEL_DROP_RECOVERY);
         return false;
     }
-    if (!has_room(model, output, frame)) {
+    if (!has_room(model, frame)) {
         frame_drop(model, frame, MODEL_DROP_QUEUE);
         return false;
     }
@@ -196,7 +158,7 @@ static void count_wrong(struct model *model, const struct model_frame *frame, ui
     uint64_t key[2] = {(frame->flow->key[0] & ~(uint64_t)0xff) | frame->out, frame->flow->key[1]};
 
     frame->flow->counts.misdelivered += sign;
-    if (frame->flow != flows_rest(&model->flows))
+    if (frame->flow != &model->flows.all[MODEL_FLOWS_MAX])
         flows_get(&model->wrong, key)->counts.misdelivered += sign;
 }
 
@@ -225,7 +187,7 @@ static void count_left(struct model *model, const struct model_frame *frame, uin
 
 void model_refused(struct model *model, const struct model_frame *frame, enum model_drop why)
 {
-    if (frame->flow == NULL) /* a PAUSE frame of the switch's own */
+    if (frame->flow == NULL) /* the host's own copy */
         return;
     count_left(model, frame, (uint64_t)-1);
     frame->flow->counts.dropped[why]++;
@@ -241,7 +203,7 @@ static void finish(struct model *model, unsigned port)
     if (model->conf->queueing == MODEL_OUTPUT)
         take_room(model, port, -(int64_t)frame_size(frame));
     else
-        crossbar_done(model, frame);
+        model->inputs_free |= bit(frame->in);
     frame_unstore(model, frame);
     count_left(model, frame, 1);
     model->inside--;
@@ -255,7 +217,9 @@ void output_act(struct model *model, unsigned port)
     if (output->control_leaves) {
         output->control_leaves = false;
         model->outputs_free |= bit(port);
-        pause_sent(model, port);
+        model->truth[port].pause_sent++;
+        model->inputs[port].paused_until_ns =
+            model->now_ns + quanta_ns(model, port, output->control_quanta);
     } else if (output->sending != NULL) {
         model->outputs_free |= bit(port);
         finish(model, port);
@@ -274,10 +238,10 @@ static void plan_renewal(struct model *model)
     for (unsigned i = 0; i < model->ports; i++)
         if (model->inputs[i].xoff && model->inputs[i].renew_ns < first)
             first = model->inputs[i].renew_ns;
-    wake(model, agent_renew(model), first);
+    wake(model, agent_of(model, AGENT_RENEW), first);
 }
 
-static void tell(struct model *model, unsigned port, uint16_t quanta)
+static void send_pause(struct model *model, unsigned port, uint16_t quanta)
 {
     struct output *output = &model->outputs[port];
 
@@ -291,13 +255,14 @@ static void tell(struct model *model, unsigned port, uint16_t quanta)
 void pause_stored(struct model *model, unsigned port)
 {
     struct input *input = &model->inputs[port];
+    uint64_t bytes = model->truth[port].input_bytes;
 
-    if (!input->xoff && input->stored_bytes > model->conf->pause.high_bytes) {
+    if (!input->xoff && bytes > model->conf->pause.high_bytes) {
         input->xoff = true;
-        tell(model, port, QUANTA_MAX);
-    } else if (input->xoff && input->stored_bytes < model->conf->pause.low_bytes) {
+        send_pause(model, port, QUANTA_MAX);
+    } else if (input->xoff && bytes < model->conf->pause.low_bytes) {
         input->xoff = false;
-        tell(model, port, 0);
+        send_pause(model, port, 0);
     }
 }
 
@@ -305,7 +270,7 @@ void pause_act(struct model *model)
 {
     for (unsigned i = 0; i < model->ports; i++)
         if (model->inputs[i].xoff && model->inputs[i].renew_ns <= model->now_ns)
-            tell(model, i, QUANTA_MAX);
+            send_pause(model, i, QUANTA_MAX);
     plan_renewal(model);
 }
 
@@ -314,10 +279,11 @@ bool pause_hear(struct model *model, struct model_frame *frame)
     struct model_port_truth *truth = &model->truth[frame->in];
     const uint8_t *data = frame->data;
 
-    if (memcmp(data, pause_head, 5) != 0 || data[5] > 0x0f)
+    if (memcmp(data, reserved, sizeof reserved) != 0 || data[5] > 0x0f)
         return false;
     truth->control_received++;
-    if (frame->length >= 18 && data[5] == 1 && memcmp(data + 12, pause_head + 12, 4) == 0) {
+    if (frame->length >= 18 && data[5] == 1 &&
+        memcmp(data + 12, pause_type, sizeof pause_type) == 0) {
         truth->pause_received++;
         model->outputs[frame->in].paused_until_ns =
             model->now_ns + quanta_ns(model, frame->in, big_endian(data + 16));
@@ -353,12 +319,17 @@ uint64_t rates_at(const struct model_rates *rates, unsigned active)
     return step[rates->step_count - 1].bps;
 }
 
+static int64_t window_ns(const struct model_conf *conf)
+{
+    return conf->collapse.window_ms * NS_PER_MS;
+}
+
 static void set_capacity(struct model *model)
 {
     uint64_t bps = rates_at(&model->conf->capacity, model->active);
 
     if (model->collapsed)
-        bps = (uint64_t)(model->conf->collapse.to * (double)model->line_bps);
+        bps = (uint64_t)(model->conf->collapse.to / 100 * (double)model->line_bps);
     if (bps == model->capacity_bps)
         return;
     model->capacity_bps = bps;
@@ -372,7 +343,7 @@ void fabric_open(struct model *model)
     model->has_fabric = conf->capacity.step_count > 0 || conf->collapse.above > 0;
     model->recount_ns = model->now_ns;
     model->offered_from_ns = model->now_ns;
-    model->line_bytes = (double)model->line_bps / 8e9 * (double)conf->collapse.window_ns;
+    model->line_bytes = (double)model->line_bps / 8e9 * (double)window_ns(conf);
     model->fabric.free_ns = model->now_ns;
     set_capacity(model);
 }
@@ -380,15 +351,15 @@ void fabric_open(struct model *model)
 /* A trunk carries what so many senders can bring over it. */
 static void set_trunk(struct model *model, unsigned port)
 {
-    const struct model_rates *rate = &model->conf->ports[port].rate;
+    const struct model_rates *rates = &model->conf->ports[port].senders;
     struct output *output = &model->outputs[port];
     unsigned senders = 0;
 
-    if (!model->conf->ports[port].trunk || rate->step_count < 2)
+    if (rates->step_count < 2)
         return;
     for (unsigned i = 0; i < model->ports; i++)
         senders += model->now_ns - output->over_ns[i] <= ACTIVE_NS;
-    output->bps = rates_at(rate, senders);
+    output->bps = rates_at(rates, senders);
     output->wire.byte_time = byte_time(output->bps);
 }
 
@@ -408,8 +379,8 @@ static void recount(struct model *model)
 static void judge_load(struct model *model)
 {
     const struct model_conf *conf = model->conf;
-    double offered = (double)model->offered_bytes / model->line_bytes;
-    int64_t windows = (model->now_ns - model->offered_from_ns) / conf->collapse.window_ns;
+    double offered = 100 * (double)model->offered_bytes / model->line_bytes;
+    int64_t windows = (model->now_ns - model->offered_from_ns) / window_ns(conf);
 
     if (offered > conf->collapse.above)
         model->collapsed = true;
@@ -418,7 +389,7 @@ static void judge_load(struct model *model)
     if (windows > 1)
         model->collapsed = false;
     model->offered_bytes = 0;
-    model->offered_from_ns += windows * conf->collapse.window_ns;
+    model->offered_from_ns += windows * window_ns(conf);
     set_capacity(model);
 }
 
@@ -431,7 +402,7 @@ void fabric_note(struct model *model, unsigned in, uint32_t bytes)
         recount(model);
     if (conf->collapse.above <= 0)
         return;
-    if (model->now_ns - model->offered_from_ns >= conf->collapse.window_ns)
+    if (model->now_ns - model->offered_from_ns >= window_ns(conf))
         judge_load(model);
     model->offered_bytes += bytes;
 }
@@ -442,7 +413,7 @@ static void begin(struct model *model)
     unsigned port;
 
     if (model->fabric_waits == 0) {
-        wake(model, agent_fabric(model), MODEL_NEVER);
+        wake(model, agent_of(model, AGENT_FABRIC), MODEL_NEVER);
         return;
     }
     port = next_bit(model->fabric_waits, model->fabric_next);
@@ -451,7 +422,7 @@ static void begin(struct model *model)
     if (input->waiting.first == NULL)
         model->fabric_waits &= ~bit(port);
     model->fabric_next = port + 1;
-    wake(model, agent_fabric(model),
+    wake(model, agent_of(model, AGENT_FABRIC),
          serve(&model->fabric, model->now_ns, wire_bytes(model->in_fabric)));
 }
 
@@ -508,12 +479,12 @@ static void want(struct model *model, unsigned in, unsigned out)
 
 bool crossbar_accept(struct model *model, struct model_frame *frame)
 {
-    struct input *input = &model->inputs[frame->in];
-    const struct output *share = &model->outputs[frame->in]; /* the port's part of the buffer */
     struct fifo *queue = queue_of(model, frame->in, frame->out);
     int64_t due = frame->time_ns > model->now_ns ? frame->time_ns : model->now_ns;
 
-    if (input->stored_bytes + frame_size(frame) > share->most_bytes) {
+    /* The port's part of the buffer is the input's here. */
+    if (model->truth[frame->in].input_bytes + frame_size(frame) >
+        model->outputs[frame->in].most_bytes) {
         frame_drop(model, frame, MODEL_DROP_INPUT);
         return false;
     }
@@ -521,8 +492,8 @@ bool crossbar_accept(struct model *model, struct model_frame *frame)
         want(model, frame->in, frame->out);
     fifo_push(queue, frame);
     frame_store(model, frame);
-    if (due < model->event_queue.time_ns[agent_match(model)])
-        wake(model, agent_match(model), due);
+    if (due < model->event_queue.time_ns[agent_of(model, AGENT_MATCH)])
+        wake(model, agent_of(model, AGENT_MATCH), due);
     return true;
 }
 
@@ -580,5 +551,5 @@ void crossbar_act(struct model *model)
         next = again < next ? again : next;
         outputs &= ~bit(out);
     }
-    wake(model, agent_match(model), next);
+    wake(model, agent_of(model, AGENT_MATCH), next);
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #define HEADER 14
-#define VLAN_TAG 4
 
 const char *const model_drop_names[MODEL_DROPS] = {
     [MODEL_DROP_QUEUE] = "queue",       [MODEL_DROP_INPUT] = "input",
@@ -52,14 +51,13 @@ void frame_drop(struct model *model, struct model_frame *frame, enum model_drop 
 
 void frame_store(struct model *model, struct model_frame *frame)
 {
-    struct input *input = &model->inputs[frame->in];
     struct model_port_truth *truth = &model->truth[frame->in];
 
     frame->marks |= MARK_STORED;
-    input->stored_bytes += frame_size(frame);
-    if (input->stored_bytes > truth->input_high_bytes)
-        truth->input_high_bytes = input->stored_bytes;
-    if (model->conf->pause.send)
+    truth->input_bytes += frame_size(frame);
+    if (truth->input_bytes > truth->input_high_bytes)
+        truth->input_high_bytes = truth->input_bytes;
+    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
         pause_stored(model, frame->in);
 }
 
@@ -68,8 +66,8 @@ void frame_unstore(struct model *model, struct model_frame *frame)
     if ((frame->marks & MARK_STORED) == 0)
         return;
     frame->marks &= (uint16_t)~MARK_STORED;
-    model->inputs[frame->in].stored_bytes -= frame_size(frame);
-    if (model->conf->pause.send)
+    model->truth[frame->in].input_bytes -= frame_size(frame);
+    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
         pause_stored(model, frame->in);
 }
 
@@ -157,7 +155,7 @@ static enum model_drop refusal(const struct model *model, const struct model_fra
     if (model->conf->drop_undersize && frame_size(frame) < MODEL_SIZE_MIN)
         return MODEL_DROP_SIZE;
     if (frame->length > most &&
-        (frame->length > most + VLAN_TAG || big_endian(frame->data + 12) != 0x8100))
+        (frame->length > most + VLAN_TAG || big_endian(frame->data + 12) != TYPE_VLAN))
         return MODEL_DROP_SIZE;
     return out == frame->in ? MODEL_DROP_FILTERED : MODEL_DROPS;
 }
@@ -186,7 +184,7 @@ static void route(struct model *model, struct model_frame *frame)
     why = refusal(model, frame, name.out);
     if (why != MODEL_DROPS)
         frame_drop(model, frame, why);
-    else if (model->faults == NULL || !apply_faults(model, frame, name.out, measured))
+    else if (!apply_faults(model, frame, name.out, measured))
         frame_forward(model, frame, name.out);
 }
 
@@ -286,66 +284,112 @@ void model_clear(struct model *model)
 {
     flows_clear(&model->flows);
     flows_clear(&model->wrong);
-    for (unsigned i = 0; i < model->ports; i++)
+    for (unsigned i = 0; i < model->ports; i++) {
+        const struct model_port_truth *truth = &model->truth[i];
+
         model->truth[i] = (struct model_port_truth){
-            .queue_high_bytes = model->outputs[i].queue_bytes,
-            .input_high_bytes = model->inputs[i].stored_bytes,
+            .queue_bytes = truth->queue_bytes,
+            .queue_high_bytes = truth->queue_bytes,
+            .input_bytes = truth->input_bytes,
+            .input_high_bytes = truth->input_bytes,
         };
+    }
     faults_clear(model);
 }
 
-unsigned model_flow_count(const struct model *model)
+struct model_truth model_truth(const struct model *model)
 {
-    return model->flows.count;
+    return (struct model_truth){
+        .flows = model->flows.all,
+        .flow_count = model->flows.count,
+        .rest = &model->flows.all[MODEL_FLOWS_MAX],
+        .wrong = model->wrong.all,
+        .wrong_count = model->wrong.count,
+        .ports = model->truth,
+        .faults = model->fault_truth,
+        .table = &model->table.truth,
+        .inside = model->inside,
+    };
 }
 
-const struct model_flow *model_flow(const struct model *model, unsigned index)
+/* --- how a model is made of its description, and taken apart --- */
+
+int model_port(const struct model_conf *conf, const char *name)
 {
-    return &model->flows.all[index];
+    for (unsigned i = 0; name != NULL && i < conf->port_count; i++)
+        if (strcmp(conf->ports[i].name, name) == 0)
+            return (int)i;
+    return MODEL_NO_PORT;
 }
 
-const struct model_flow *model_rest(const struct model *model)
+static bool ascend(const struct model_rates *rates)
 {
-    return flows_rest(&model->flows);
+    for (unsigned i = 1; i < rates->step_count; i++)
+        if (rates->step[i].ports <= rates->step[i - 1].ports)
+            return false;
+    return true;
 }
 
-unsigned model_wrong_count(const struct model *model)
+static int check_ports(const struct model_conf *conf, struct err *err)
 {
-    return model->wrong.count;
+    bool rated = false;
+
+    for (unsigned i = 0; i < conf->port_count; i++) {
+        const struct model_port_conf *port = &conf->ports[i];
+
+        rated |= port->rate_bps > 0;
+        if (model_port(conf, port->name) != (int)i)
+            return err_set(err, -EINVAL, "ports: duplicate name '%s'", port->name);
+        if (port->senders.step_count > 0 && (port->rate_bps > 0 || !port->trunk))
+            return err_set(err, -EINVAL,
+                           "ports: %s: `rates` by senders are a trunk's, in place of `rate_bps`",
+                           port->name);
+        if (!ascend(&port->senders))
+            return err_set(err, -EINVAL, "ports: %s: its rates have to ascend by ports",
+                           port->name);
+    }
+    if (conf->collapse.above > 0 && !rated)
+        return err_set(err, -EINVAL,
+                       "collapse above a share of the line rate needs ports with a rate");
+    return 0;
 }
 
-const struct model_flow *model_wrong(const struct model *model, unsigned index)
+int model_check(const struct model_conf *conf, struct err *err)
 {
-    return &model->wrong.all[index];
+    bool at_inputs = conf->queueing != MODEL_OUTPUT;
+    const struct model_collapse_conf *collapse = &conf->collapse;
+    int rc;
+
+    if (at_inputs && (conf->capacity.step_count > 0 || collapse->above > 0))
+        return err_set(
+            err, -EINVAL,
+            "queueing input or voq and a capacity or collapse of the module exclude each "
+            "other: a frame would wait at its input for two things");
+    if (at_inputs && conf->shared)
+        return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
+    if (at_inputs && conf->recovery_ms > 0)
+        return err_set(err, -EINVAL, "a recovery is the outputs': queueing has to be output");
+    if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
+        return err_set(err, -EINVAL, "pause: low has to be below high");
+    if (collapse->above > 100 || collapse->to > 100 || (collapse->above > 0 && collapse->to <= 0))
+        return err_set(err, -EINVAL,
+                       "collapse: above_percent and to_percent are shares of the ports' rates, "
+                       "above 0 and up to 100");
+    if (!ascend(&conf->capacity))
+        return err_set(err, -EINVAL, "capacity: its steps have to ascend by ports");
+    rc = check_ports(conf, err);
+    return rc < 0 ? rc : faults_check(conf, err);
 }
 
-struct model_port_truth model_port_truth(const struct model *model, unsigned port)
+static uint64_t port_bps(const struct model_conf *conf, unsigned port)
 {
-    struct model_port_truth truth = model->truth[port];
+    const struct model_port_conf *of = &conf->ports[port];
+    uint64_t bps = of->rate_bps > 0 ? of->rate_bps : rates_at(&of->senders, 0);
 
-    truth.queue_bytes = model->outputs[port].queue_bytes;
-    truth.input_bytes = model->inputs[port].stored_bytes;
-    return truth;
-}
-
-struct model_table_truth model_table_truth(const struct model *model)
-{
-    return model->table.truth;
-}
-
-uint64_t model_inside(const struct model *model)
-{
-    return model->inside;
-}
-
-/* --- how a model is made of its configuration, and taken apart --- */
-
-static uint64_t slowed(const struct model_conf *conf, unsigned port, uint64_t bps)
-{
     for (unsigned i = 0; i < conf->fault_count; i++) {
         const struct model_fault_conf *fault = &conf->faults[i];
 
-        if (fault->kind == MODEL_FAULT_SLOW && fault->in == (int)port &&
+        if (fault->kind == MODEL_FAULT_SLOW && strcmp(fault->port, of->name) == 0 &&
             (bps == 0 || fault->rate_bps < bps))
             bps = fault->rate_bps;
     }
@@ -358,7 +402,7 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
     struct output *output = &model->outputs[port];
     struct input *input = &model->inputs[port];
 
-    output->bps = slowed(model->conf, port, rates_at(&conf->rate, 0));
+    output->bps = port_bps(model->conf, port);
     output->wire = (struct server){.byte_time = byte_time(output->bps), .free_ns = now_ns};
     output->most_bytes = conf->buffer_bytes > 0 ? conf->buffer_bytes : model->conf->buffer_bytes;
     input->wire =
@@ -373,104 +417,40 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
     model->line_bps += output->bps;
 }
 
-static bool ascend(const struct model_rates *rates)
-{
-    for (unsigned i = 1; i < rates->step_count; i++)
-        if (rates->step[i].ports <= rates->step[i - 1].ports)
-            return false;
-    return true;
-}
-
-static int check(const struct model_conf *conf, struct err *err)
-{
-    if (conf->port_count < 2 || conf->port_count > MODEL_PORTS_MAX)
-        return err_set(err, -EINVAL, "ports: a module has 2 to %d, not %u", MODEL_PORTS_MAX,
-                       conf->port_count);
-    if (conf->queueing != MODEL_OUTPUT &&
-        (conf->capacity.step_count > 0 || conf->collapse.above > 0))
-        return err_set(
-            err, -EINVAL,
-            "queueing input or voq and a capacity or collapse of the module exclude each "
-            "other: a frame would wait at its input for two things");
-    if (conf->queueing != MODEL_OUTPUT && conf->shared)
-        return err_set(err, -EINVAL, "shared memory is the outputs': queueing has to be output");
-    if (conf->queueing != MODEL_OUTPUT && conf->recovery_ns > 0)
-        return err_set(err, -EINVAL, "a recovery is the outputs': queueing has to be output");
-    if (conf->pause.send && conf->pause.low_bytes >= conf->pause.high_bytes)
-        return err_set(err, -EINVAL, "pause: low has to be below high");
-    if (conf->table.size == 0 || conf->table.size > TABLE_SIZE_MAX)
-        return err_set(err, -EINVAL, "the address table holds 1 to %u addresses", TABLE_SIZE_MAX);
-    if (conf->collapse.above > 0 && conf->collapse.window_ns <= 0)
-        return err_set(err, -EINVAL, "collapse needs a window");
-    for (unsigned i = 0; i < conf->port_count; i++)
-        if (!ascend(&conf->ports[i].rate))
-            return err_set(err, -EINVAL, "port %s: its rates have to ascend by ports",
-                           conf->ports[i].name);
-    if (!ascend(&conf->capacity))
-        return err_set(err, -EINVAL, "capacity: its steps have to ascend by ports");
-    return 0;
-}
-
-static int allocate(struct model *model)
-{
-    int rc = table_open(&model->table, model->conf);
-
-    if (rc == 0)
-        rc = flows_open(&model->flows);
-    if (rc == 0)
-        rc = flows_open(&model->wrong);
-    if (rc == 0)
-        rc = faults_open(model);
-    if (rc == 0 && model->conf->queueing != MODEL_OUTPUT) {
-        model->voq = calloc(MODEL_PORTS_MAX, sizeof *model->voq);
-        rc = model->voq != NULL ? 0 : -ENOMEM;
-    }
-    return rc;
-}
-
 int model_open(struct model **out, const struct model_conf *conf, const struct model_host *host,
-               int64_t now_ns, struct err *err)
+               int64_t now_ns)
 {
-    struct model *model;
-    int rc = check(conf, err);
+    struct model *model = *out = calloc(1, sizeof *model);
 
-    *out = NULL;
-    if (rc < 0)
-        return rc;
-    model = calloc(1, sizeof *model);
     if (model == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
+        return -ENOMEM;
     model->conf = conf;
     model->host = host;
     model->ports = conf->port_count;
     model->now_ns = model->down_until_ns = now_ns;
-    event_queue_open(&model->event_queue, agent_match(model) + 1);
+    model->reads_tags = conf->by_tag;
+    event_queue_open(&model->event_queue, agent_of(model, AGENTS));
     for (unsigned i = 0; i < model->ports; i++)
         open_port(model, i, now_ns);
     model->inputs_free = model->outputs_free = model->flood_mask;
-    if ((rc = allocate(model)) < 0) {
-        model_close(model);
-        return err_set(err, rc, "out of memory");
-    }
-    if (conf->collapse.above > 0 && model->line_bps == 0)
-        rc = err_set(err, -EINVAL,
-                     "collapse above a share of the line rate needs ports with a rate");
-    fabric_open(model);
+    faults_open(model);
     model->flood_mask &= ~model->dead;
-    model->reads_tags |= conf->by_tag;
-    if (rc < 0)
-        model_close(model);
-    else
-        *out = model;
-    return rc;
+    fabric_open(model);
+    if (table_open(&model->table, &conf->table) == 0)
+        return 0;
+    model_close(model);
+    *out = NULL;
+    return -ENOMEM;
 }
 
-static void release_all(struct model *model, struct fifo *fifo)
+static void release_all(struct model *model, struct model_frame *frame)
 {
-    struct model_frame *frame;
+    while (frame != NULL) {
+        struct model_frame *next = frame->next;
 
-    while ((frame = fifo_pop(fifo)) != NULL)
         model->host->release(model->host->context, frame);
+        frame = next;
+    }
 }
 
 void model_close(struct model *model)
@@ -478,22 +458,16 @@ void model_close(struct model *model)
     if (model == NULL)
         return;
     for (unsigned i = 0; i < model->ports; i++) {
-        release_all(model, &model->inputs[i].arriving);
-        release_all(model, &model->inputs[i].waiting);
-        release_all(model, &model->outputs[i].queue);
-        for (unsigned j = 0; model->voq != NULL && j < model->ports; j++)
-            release_all(model, &model->voq[i][j]);
-        if (model->outputs[i].sending != NULL)
-            model->host->release(model->host->context, model->outputs[i].sending);
+        release_all(model, model->inputs[i].arriving.first);
+        release_all(model, model->inputs[i].waiting.first);
+        release_all(model, model->outputs[i].queue.first);
+        release_all(model, model->outputs[i].sending);
+        for (unsigned j = 0; j < model->ports; j++)
+            release_all(model, model->voq[i][j].first);
     }
-    if (model->in_fabric != NULL)
-        model->host->release(model->host->context, model->in_fabric);
+    release_all(model, model->in_fabric);
     for (unsigned i = 0; i < model->hold_count; i++)
-        model->host->release(model->host->context, model->holds[i].frame);
-    faults_close(model);
+        release_all(model, model->holds[i].frame);
     table_close(&model->table);
-    flows_close(&model->flows);
-    flows_close(&model->wrong);
-    free(model->voq);
     free(model);
 }

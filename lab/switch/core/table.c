@@ -22,17 +22,17 @@ static struct table_entry *seek(const struct table *table, uint64_t mac)
     return &table->entries[at];
 }
 
-int table_open(struct table *table, const struct model_conf *conf)
+int table_open(struct table *table, const struct model_table_conf *conf)
 {
     uint32_t places = 16;
 
-    while (places < 2 * conf->table.size)
+    while (places < 2 * conf->size)
         places *= 2;
     *table = (struct table){
+        .conf = conf,
         .mask = places - 1,
-        .size = conf->table.size,
-        .ageing_ns = conf->table.ageing_ns,
-        .learn_gap_ns = conf->table.learn_per_s > 0 ? 1000000000 / conf->table.learn_per_s : 0,
+        .ageing_ns = conf->ageing_ms * NS_PER_MS,
+        .learn_gap_ns = conf->learn_per_s > 0 ? 1000000000 / conf->learn_per_s : 0,
         .next_learn_ns = INT64_MIN,
         .oldest_ns = INT64_MAX,
     };
@@ -88,19 +88,15 @@ static bool may_learn(struct table *table, int64_t now_ns)
     return true;
 }
 
-static bool make_room(struct table *table, int64_t now_ns)
-{
-    if (table->truth.entries >= table->size && now_ns - table->oldest_ns > table->ageing_ns)
-        sweep(table, now_ns);
-    if (table->truth.entries < table->size)
-        return true;
-    table->truth.refused_full++;
-    return false;
-}
-
 static void insert(struct table *table, uint64_t mac, unsigned port, int64_t now_ns)
 {
-    if (!make_room(table, now_ns) || !may_learn(table, now_ns))
+    if (table->truth.entries >= table->conf->size && now_ns - table->oldest_ns > table->ageing_ns)
+        sweep(table, now_ns);
+    if (table->truth.entries >= table->conf->size) {
+        table->truth.refused_full++;
+        return;
+    }
+    if (!may_learn(table, now_ns))
         return;
     *seek(table, mac) = (struct table_entry){mac << 16 | USED | port, now_ns};
     table->truth.entries++;
@@ -120,21 +116,18 @@ void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_n
 {
     struct table_entry *entry = seek(table, mac);
     uint64_t key = mac << 16 | USED | port;
+    bool aged;
 
     if (entry->key == 0) {
         insert(table, mac, port, now_ns);
         return;
     }
-    if (has_aged(table, entry, now_ns)) {
-        if (!may_learn(table, now_ns))
-            return;
-        table->truth.aged++;
-        table->truth.learned++;
-    } else if (entry->key != key) {
-        if (!may_learn(table, now_ns))
-            return;
-        table->truth.moved++;
-    }
+    aged = has_aged(table, entry, now_ns);
+    if ((aged || entry->key != key) && !may_learn(table, now_ns))
+        return;
+    table->truth.aged += aged;
+    table->truth.learned += aged;
+    table->truth.moved += !aged && entry->key != key;
     entry->key = key;
     entry->seen_ns = now_ns;
 }
@@ -169,19 +162,6 @@ struct model_flow_name model_flow_name(const struct model_flow *flow)
         .tagged = (flow->key[0] >> 8 & TAGGED) != 0,
         .tag = (uint16_t)flow->key[1],
     };
-}
-
-int flows_open(struct flows *flows)
-{
-    flows->all = calloc(MODEL_FLOWS_MAX + 1, sizeof *flows->all);
-    flows->places = calloc(PLACES, sizeof(struct model_flow *));
-    return flows->all != NULL && flows->places != NULL ? 0 : -ENOMEM;
-}
-
-void flows_close(struct flows *flows)
-{
-    free(flows->all);
-    free(flows->places);
 }
 
 struct model_flow *flows_get(struct flows *flows, const uint64_t key[2])

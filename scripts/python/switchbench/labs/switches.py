@@ -91,7 +91,8 @@ class SwitchPort(TypedDict):
 
     name: str
     buffer: int
-    devices: list[dict[str, str]]
+    vdev: str
+    iface: NotRequired[str]
     rate_bps: NotRequired[int]
     rates: NotRequired[list[RateStep]]
     trunk: NotRequired[bool]
@@ -103,7 +104,6 @@ class Description(Behaviour):
     name: str
     mtu: int
     poll: bool | None = None
-    core: int | None = None
     ports: list[SwitchPort]
 
     def document(self) -> dict[str, object]:
@@ -117,25 +117,19 @@ class Description(Behaviour):
 
 def descriptions(lab: str, topology: Topology) -> list[Description]:
     """Of each module's switch, in the modules' order."""
-    model, own = dict(topology.model or Behaviour()), _own_cores(topology)
+    model = dict(topology.model or Behaviour())
+    # Where every node's worker and every switch may have a core.
+    polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
     return [
         Description(
             **model | {"faults": [f for f in model["faults"] if _module_of(topology, f) == module]},
             name=f"{lab}-{module}",
             mtu=topology.mtu,
-            poll=True if own else None,
-            core=own[number] if own else None,
+            poll=True if polls else None,
             ports=[*_node_ports(lab, topology, module), *_trunk_ports(lab, topology, number)],
         )
         for number, module in enumerate(topology.modules)
     ]
-
-
-def _own_cores(topology: Topology) -> list[int]:
-    """Return a core for each module's switch, where every node's worker may have one too."""
-    cores = sorted(os.sched_getaffinity(0))
-    modules = len(topology.modules)
-    return cores[1 : 1 + modules] if len(cores) > len(topology.nodes) + modules + 1 else []
 
 
 def _module_of(topology: Topology, fault: Fault) -> str:
@@ -154,8 +148,8 @@ def _node_ports(lab: str, topology: Topology, module: str) -> Iterator[SwitchPor
         if node.module != module:
             continue
         memif = _MEMIF.format(number=node.index, role="server", socket=files.socket)
-        devices = [{"vdev": memif}, {"iface": lab_addresses.switch_port(node)}]
-        port = SwitchPort(name=node.name, buffer=node.queue_bytes, devices=devices)
+        iface = lab_addresses.switch_port(node)
+        port = SwitchPort(name=node.name, buffer=node.queue_bytes, vdev=memif, iface=iface)
         if node.rate_bps != UNSHAPED:
             port["rate_bps"] = node.rate_bps
         yield port
@@ -173,9 +167,7 @@ def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[SwitchPo
             role="server" if number == first else "client",
             socket=state.RUN_DIR / f"{lab}.t{i}.sock",
         )
-        port = SwitchPort(
-            name=trunk.name, buffer=trunk.queue_bytes, devices=[{"vdev": memif}], trunk=True
-        )
+        port = SwitchPort(name=trunk.name, buffer=trunk.queue_bytes, vdev=memif, trunk=True)
         if capacity is not None:
             port["rates"] = capacity
         elif trunk.rate_bps != UNSHAPED:

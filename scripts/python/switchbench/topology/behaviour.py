@@ -31,7 +31,6 @@ LinkRate = Annotated[
 Bytes = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema(SIZE.form())]
 _Count = Annotated[int, Field(ge=0)]
 _Percent = Annotated[float, Field(gt=0, le=100)]
-_Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 
 _FAULTS = Literal["drop", "duplicate", "reorder", "corrupt", "wrong-port", "flood", "dead", "slow"]
 
@@ -95,13 +94,10 @@ class Fault(TopologyKeys):
     module: str | None = None
     one_in: Annotated[int, Field(ge=1, le=2**32 - 1)] | None = None
     at_most: _Count | None = None
-    source: _Mac | None = None
-    destination: _Mac | None = None
     in_: Annotated[str | None, Field(alias="in")] = None
     out: str | None = None
     to: str | None = None
     port: str | None = None
-    ethertype: Annotated[int, Field(ge=1, le=0xFFFF)] | None = None
     measured: bool | None = None
     displacement: Annotated[int, Field(ge=1, le=10_000)] | None = None
     hold_ms: Annotated[int, Field(ge=1, le=10_000)] | None = None
