@@ -42,16 +42,15 @@ static struct steps steps_of(const struct pattern_plan *plan, uint32_t phase, ui
 struct writer {
     struct steps steps; /* first: what the listener is given */
     struct schedule schedule;
-    struct schedule_sum sum;
     size_t room;
     bool stores; /* ops; else they are only summed up */
     int rc;
 };
 
-static void reach(struct writer *writer, uint64_t end)
+static void reach(struct schedule *schedule, uint64_t end)
 {
-    if (end > writer->schedule.memory)
-        writer->schedule.memory = end;
+    if (end > schedule->memory)
+        schedule->memory = end;
 }
 
 static void store(struct writer *writer, const struct schedule_op *op)
@@ -75,16 +74,16 @@ static void store(struct writer *writer, const struct schedule_op *op)
 static void write_op(struct steps *steps, const struct schedule_op *op)
 {
     struct writer *writer = (struct writer *)steps;
+    struct schedule *schedule = &writer->schedule;
+    bool sends = op->action == SCHEDULE_SEND;
 
-    writer->schedule.steps = op->step + 1;
-    writer->schedule.reduces |= op->action == SCHEDULE_REDUCE;
-    reach(writer, op->at + op->bytes);
+    schedule->steps = op->step + 1;
+    schedule->reduces |= op->action == SCHEDULE_REDUCE;
+    schedule->messages += sends;
+    schedule->bytes += sends ? op->bytes : 0;
+    reach(schedule, op->at + op->bytes);
     if (op->action == SCHEDULE_REDUCE || op->action == SCHEDULE_COPY)
-        reach(writer, op->from + op->bytes);
-    if (op->action == SCHEDULE_SEND) {
-        writer->sum.messages++;
-        writer->sum.bytes += op->bytes;
-    }
+        reach(schedule, op->from + op->bytes);
     if (writer->stores && writer->rc == 0)
         store(writer, op);
 }
@@ -93,7 +92,7 @@ static void include_content(struct steps *steps, enum steps_when when,
                             const struct content *content)
 {
     (void)when;
-    reach((struct writer *)steps, content->piece.at + content->piece.bytes);
+    reach(&((struct writer *)steps)->schedule, content->piece.at + content->piece.bytes);
 }
 
 static struct writer write_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
@@ -119,21 +118,15 @@ int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t r
     return writer.rc;
 }
 
+struct schedule pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
+{
+    return write_schedule(plan, phase, rank, false).schedule;
+}
+
 void schedule_free(struct schedule *schedule)
 {
     free(schedule->ops);
     *schedule = (struct schedule){0};
-}
-
-struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
-                                         uint32_t rank)
-{
-    struct writer writer = write_schedule(plan, phase, rank, false);
-
-    writer.sum.steps = writer.schedule.steps;
-    writer.sum.memory = writer.schedule.memory;
-    writer.sum.flows = (uint32_t)pattern_flows(plan, phase, rank, PATTERN_SENDS, NULL, 0);
-    return writer.sum;
 }
 
 /* --- contents ------------------------------------------------------------------------------- */
@@ -142,43 +135,13 @@ struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32
  * of n ranks are at most EXACT / n. */
 #define EXACT (UINT32_C(1) << 24)
 
-/* A value is a part for its rank and one for its place. The rank's is its number, or, where that is
- * too large, one of the number's digits, in turn from element to element: a rank whose values took
- * those of another's place is found in so many elements. The place's has PLACES values, a prime
- * number, and begins anew elsewhere after them: pieces that changed places don't look alike. */
+/* A value is a part for its rank and one for its place. The rank's is one of PARTS random numbers
+ * of the rank, in turn from element to element: a rank whose values took those of another's place
+ * is found in so many elements. The place's has PLACES values, a prime number, and begins anew
+ * elsewhere after them: pieces that changed places don't look alike. */
+#define PARTS 3u
 #define PLACES 211u
-#define DIGITS_MOST 3u
-
-struct digits {
-    uint32_t base;
-    uint32_t count; /* 1 to DIGITS_MOST */
-};
-
-static_assert(41 * 41 * 41 >= PATTERN_RANKS_MAX && 41 + PLACES <= EXACT / PATTERN_RANKS_MAX,
-              "three digits are enough");
-
-/* The smallest number that is at least n to the power of so many. */
-static uint32_t root_above(uint32_t n, uint32_t power)
-{
-    for (uint64_t root = 1;; root++) {
-        uint64_t reached = 1;
-
-        for (uint32_t i = 0; i < power; i++)
-            reached *= root;
-        if (reached >= n)
-            return (uint32_t)root;
-    }
-}
-
-static struct digits digits_of(uint32_t n)
-{
-    struct digits digits = {.base = n, .count = 1};
-
-    while (digits.base + PLACES > EXACT / n)
-        digits.base = root_above(n, ++digits.count);
-    assert(digits.count <= DIGITS_MOST);
-    return digits;
-}
+static_assert(PLACES < EXACT / PATTERN_RANKS_MAX, "there are numbers for ranks");
 
 static uint32_t place_of(uint64_t element)
 {
@@ -187,39 +150,26 @@ static uint32_t place_of(uint64_t element)
     return (uint32_t)((element + (round * UINT64_C(0x9e3779b97f4a7c15) >> 40)) % PLACES);
 }
 
-/* What is to be added: the values of one rank, or of all. A value is `own` of the element's number
- * modulo the count of digits, and `ranks` times the place's part. */
+/* What is to be added: the values of one rank, or of all. */
 struct values {
-    struct digits digits;
     uint32_t ranks;
-    uint32_t own[DIGITS_MOST];
+    uint32_t own[PARTS];
 };
-
-static void add_rank(struct values *values, uint32_t rank)
-{
-    values->ranks++;
-    for (uint32_t i = 0; i < values->digits.count; i++) {
-        values->own[i] += 1 + rank % values->digits.base;
-        rank /= values->digits.base;
-    }
-}
 
 static struct values values_of(uint32_t n, uint32_t source)
 {
-    struct values values = {.digits = digits_of(n)};
+    bool all = source == SCHEDULE_SUM;
+    struct values values = {.ranks = all ? n : 1};
 
-    if (source != SCHEDULE_SUM)
-        add_rank(&values, source);
-    for (uint32_t rank = 0; source == SCHEDULE_SUM && rank < n; rank++)
-        add_rank(&values, rank);
+    for (uint32_t rank = all ? 0 : source; rank < (all ? n : source + 1); rank++)
+        for (uint32_t i = 0; i < PARTS; i++)
+            values.own[i] += (uint32_t)(random_word(rank, i) % (EXACT / n - PLACES));
     return values;
 }
 
 static float float_at(const struct values *values, uint64_t element)
 {
-    uint64_t digit = values->digits.count > 1 ? element % values->digits.count : 0;
-
-    return (float)(values->own[digit] + values->ranks * place_of(element));
+    return (float)(values->own[element % PARTS] + values->ranks * place_of(element));
 }
 
 /* Eight bytes of what a rank has for another. */

@@ -70,24 +70,16 @@ int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t r
  */
 void schedule_free(struct schedule *schedule);
 
-/** @brief What a rank does in one execution, in sum. */
-struct schedule_sum {
-    uint64_t messages, bytes; /**< that it sends */
-    uint32_t steps;
-    uint64_t memory;
-    uint32_t flows; /**< that it sends, as pattern_flows counts them */
-};
-
 /**
  * @brief Sum up the schedule of a rank in a phase, without memory for its ops.
  *
  * @param plan Plan.
  * @param phase Phase of the plan, from 0.
  * @param rank Rank, from 0.
- * @return Sums.
+ * @return Schedule without ops; nothing is to be freed.
  */
-struct schedule_sum pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
-                                         uint32_t rank);
+struct schedule pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
+                                     uint32_t rank);
 
 /**
  * @brief Write a repetition's input into a rank's memory, and rubbish into the rest.

@@ -34,45 +34,34 @@ static uint32_t count_flows(const struct lister *lister)
     return count;
 }
 
-/* Of a scheduled plan's phases in all; steps and memory: of the rank with most, and memory_all: of
- * the ranks of the phase with most. */
-struct scheduled {
-    struct schedule_sum most;
-    uint64_t messages;
-    uint64_t bytes;
-    uint64_t memory_all;
-};
-
-/* What one repetition of each phase is, and its flows. */
-static json_t *schedule_item(struct lister *lister)
+/* What one repetition of each phase is; steps and memory: of the rank with most, and memory_all:
+ * of the ranks of the phase with most. */
+static json_t *schedule_item(const struct lister *lister)
 {
     uint32_t phases = pattern_phases(lister->plan);
-    struct scheduled all = {0};
+    struct schedule all = {0};
+    uint64_t memory_all = 0;
 
     for (uint32_t phase = 0; phase < phases; phase++) {
         uint64_t memory = 0;
 
         for (uint32_t rank = 0; rank < lister->n; rank++) {
-            struct schedule_sum sum = pattern_schedule_sum(lister->plan, phase, rank);
+            struct schedule own = pattern_schedule_sum(lister->plan, phase, rank);
 
-            all.messages += sum.messages;
-            all.bytes += sum.bytes;
-            lister->flow_count += sum.flows;
-            if (sum.steps > all.most.steps)
-                all.most.steps = sum.steps;
-            if (sum.memory > all.most.memory)
-                all.most.memory = sum.memory;
-            memory += sum.memory;
+            all.messages += own.messages;
+            all.bytes += own.bytes;
+            all.steps = own.steps > all.steps ? own.steps : all.steps;
+            all.memory = own.memory > all.memory ? own.memory : all.memory;
+            memory += own.memory;
         }
-        if (memory > all.memory_all)
-            all.memory_all = memory;
+        memory_all = memory > memory_all ? memory : memory_all;
     }
     const struct record_row rows[] = {
-        {"steps", json_integer(all.most.steps)},
+        {"steps", json_integer(all.steps)},
         {"messages", record_u64(all.messages)},
         {"bytes", record_u64(all.bytes)},
-        {"memory", record_u64(all.most.memory)},
-        {"memory_all", record_u64(all.memory_all)},
+        {"memory", record_u64(all.memory)},
+        {"memory_all", record_u64(memory_all)},
         {"iterations", json_integer(pattern_iterations(lister->plan))},
         {NULL, NULL},
     };
@@ -87,9 +76,8 @@ static void list_headline(struct lister *lister)
     lister->flow_count = 0;
     if (pattern_is_scheduled(lister->plan))
         schedule = schedule_item(lister);
-    else
-        for (lister->phase = 0; lister->phase < phases; lister->phase++)
-            lister->flow_count += count_flows(lister);
+    for (lister->phase = 0; lister->phase < phases; lister->phase++)
+        lister->flow_count += count_flows(lister);
     const struct record_row rows[] = {
         {"ranks", json_integer(lister->n)},
         {"phases", json_integer(phases)},

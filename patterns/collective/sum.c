@@ -86,7 +86,6 @@ void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves
         first = low ? first : middle;
         end = low ? middle : end;
     }
-    sum->spare = beyond;
 }
 
 void gather_double(struct steps *steps, const struct halves *halves)

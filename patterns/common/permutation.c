@@ -76,21 +76,6 @@ uint32_t permutation_at(const struct permutation *permutation, uint32_t position
     return x;
 }
 
-void permutation_at_both(const struct permutation *permutation, uint32_t *first, uint32_t *second)
-{
-    uint32_t x = *first;
-    uint32_t y = *second;
-
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        struct round round = draw_round(permutation, i);
-
-        x = swap_or_not(&round, permutation->n, x);
-        y = swap_or_not(&round, permutation->n, y);
-    }
-    *first = x;
-    *second = y;
-}
-
 uint32_t permutation_position(const struct permutation *permutation, uint32_t element)
 {
     uint32_t x = element;

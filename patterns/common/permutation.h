@@ -51,14 +51,4 @@ uint32_t permutation_at(const struct permutation *permutation, uint32_t position
  * @return Position.
  */
 uint32_t permutation_position(const struct permutation *permutation, uint32_t element);
-/**
- * @brief Replace two positions by their elements, in little more time than one: a round waits for
- * the one before it, so that two chains of rounds fill the processor better.
- *
- * @param permutation Permutation.
- * @param first Position; takes its element.
- * @param second Position; takes its element.
- */
-void permutation_at_both(const struct permutation *permutation, uint32_t *first, uint32_t *second);
-
 #endif

@@ -9,50 +9,52 @@ static uint32_t rank_of(const struct steps *steps, uint32_t member)
     return steps->group.first + member * steps->group.stride;
 }
 
-static void tell(struct steps *steps, struct schedule_op op)
+static void add_op(struct steps *steps, enum schedule_action action, uint32_t peer,
+                   struct piece piece, uint64_t from)
 {
-    op.step = steps->step;
     steps->step_used = true;
     if (steps->op != NULL)
-        steps->op(steps, &op);
+        steps->op(steps, &(struct schedule_op){.step = steps->step,
+                                               .action = (uint8_t)action,
+                                               .peer = peer,
+                                               .at = piece.at,
+                                               .from = from,
+                                               .bytes = piece.bytes});
 }
 
 void steps_send(struct steps *steps, uint32_t to, struct piece piece)
 {
-    tell(steps, (struct schedule_op){.action = SCHEDULE_SEND,
-                                     .peer = rank_of(steps, to),
-                                     .at = piece.at,
-                                     .bytes = piece.bytes});
+    add_op(steps, SCHEDULE_SEND, rank_of(steps, to), piece, 0);
 }
 
 void steps_receive(struct steps *steps, uint32_t from, struct piece piece)
 {
-    tell(steps, (struct schedule_op){.action = SCHEDULE_RECEIVE,
-                                     .peer = rank_of(steps, from),
-                                     .at = piece.at,
-                                     .bytes = piece.bytes});
+    add_op(steps, SCHEDULE_RECEIVE, rank_of(steps, from), piece, 0);
 }
 
 void steps_reduce(struct steps *steps, struct piece piece, uint64_t from)
 {
     if (piece.bytes > 0)
-        tell(steps,
-             (struct schedule_op){
-                 .action = SCHEDULE_REDUCE, .at = piece.at, .from = from, .bytes = piece.bytes});
+        add_op(steps, SCHEDULE_REDUCE, 0, piece, from);
 }
 
 void steps_copy(struct steps *steps, struct piece piece, uint64_t from)
 {
     if (piece.bytes > 0)
-        tell(steps,
-             (struct schedule_op){
-                 .action = SCHEDULE_COPY, .at = piece.at, .from = from, .bytes = piece.bytes});
+        add_op(steps, SCHEDULE_COPY, 0, piece, from);
 }
 
 void steps_work(struct steps *steps, uint64_t operations)
 {
     if (operations > 0)
-        tell(steps, (struct schedule_op){.action = SCHEDULE_WORK, .from = operations});
+        add_op(steps, SCHEDULE_WORK, 0, (struct piece){0, 0}, operations);
+}
+
+void steps_enter(struct steps *steps, uint32_t first, uint32_t stride, uint32_t count)
+{
+    steps->rank = (rank_of(steps, steps->rank) - first) / stride;
+    steps->group = (struct group){first, stride};
+    steps->n = count;
 }
 
 void steps_next(struct steps *steps)

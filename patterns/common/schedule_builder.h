@@ -56,6 +56,8 @@ void steps_copy(struct steps *steps, struct piece piece, uint64_t from);
 void steps_work(struct steps *steps, uint64_t operations);
 /* What is told from here on waits for what was told before. */
 void steps_next(struct steps *steps);
+/* Goes on with the group of the `count` ranks first, first + stride ...; all ranks: 0, 1, n. */
+void steps_enter(struct steps *steps, uint32_t first, uint32_t stride, uint32_t count);
 void steps_hold(struct steps *steps, enum steps_when when, const struct content *content);
 /* Bytes of a rank, from their first one on. */
 void steps_hold_of(struct steps *steps, enum steps_when when, uint32_t source, struct piece piece);

@@ -37,9 +37,10 @@ struct schedule_op {
 struct schedule {
     struct schedule_op *ops;
     size_t count;
-    uint32_t steps;  /**< 0: this rank idles */
-    uint64_t memory; /**< bytes that the rank needs */
-    bool reduces;    /**< some op is a SCHEDULE_REDUCE */
+    uint32_t steps;           /**< 0: this rank idles */
+    uint64_t memory;          /**< bytes that the rank needs */
+    bool reduces;             /**< some op is a SCHEDULE_REDUCE */
+    uint64_t messages, bytes; /**< that it sends */
 };
 
 #endif

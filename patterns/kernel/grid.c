@@ -92,13 +92,12 @@ static void tell_hpl(const struct pattern_plan *plan, struct steps *steps)
 {
     struct hpl hpl = hpl_of(plan);
     uint32_t row = steps->rank / hpl.columns, column = steps->rank % hpl.columns;
-    struct steps all = kernel_enter(steps, (struct group){row * hpl.columns, 1}, hpl.columns);
 
+    steps_enter(steps, row * hpl.columns, 1, hpl.columns);
     broadcast_panel(steps, hpl.panel);
-    kernel_leave(steps, &all);
-    all = kernel_enter(steps, (struct group){column, hpl.columns}, hpl.rows);
+    steps_enter(steps, column, hpl.columns, hpl.rows);
     swap_rows(steps, (struct piece){hpl.panel, hpl.swapped});
-    kernel_leave(steps, &all);
+    steps_enter(steps, 0, 1, plan->n);
     kernel_work(steps, hpl.operations);
 }
 

@@ -93,23 +93,6 @@ uint32_t kernel_share(uint32_t points, uint32_t ranks, uint32_t number)
     return points / ranks + (number < points % ranks);
 }
 
-struct steps kernel_enter(struct steps *steps, struct group group, uint32_t count)
-{
-    struct steps all = *steps;
-
-    steps->rank = (all.rank - group.first) / group.stride;
-    steps->n = count;
-    steps->group = group;
-    return all;
-}
-
-void kernel_leave(struct steps *steps, const struct steps *all)
-{
-    steps->rank = all->rank;
-    steps->n = all->n;
-    steps->group = all->group;
-}
-
 bool kernel_counts(uint32_t n, double operations)
 {
     return operations / n < 0x1p63;

@@ -33,8 +33,4 @@ void kernel_work(struct steps *steps, double operations);
 
 unsigned kernel_log2(uint32_t power);
 
-/* Until kernel_leave is given what this returns, the steps are those of a group. */
-struct steps kernel_enter(struct steps *steps, struct group group, uint32_t count);
-void kernel_leave(struct steps *steps, const struct steps *all);
-
 #endif

@@ -115,17 +115,15 @@ static uint64_t ft_most(const struct kernel_problem *problem)
     return z * (y < z ? y : z);
 }
 
-/* One transposition of the rank's points among the ranks of a group. */
-static void transpose(struct steps *steps, uint64_t own_bytes, struct group group, uint32_t count)
+/* One transposition of the rank's points among the ranks of the present group. */
+static void transpose(struct steps *steps, uint64_t own_bytes)
 {
-    struct steps all = kernel_enter(steps, group, count);
     struct swap swap = {
-        .out = partition_split((struct piece){0, own_bytes}, count, FT_COMPLEX),
-        .in = partition_split((struct piece){own_bytes, own_bytes}, count, FT_COMPLEX),
+        .out = partition_split((struct piece){0, own_bytes}, steps->n, FT_COMPLEX),
+        .in = partition_split((struct piece){own_bytes, own_bytes}, steps->n, FT_COMPLEX),
     };
 
     swap_linear(steps, &swap);
-    kernel_leave(steps, &all);
 }
 
 /* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, nz rows
@@ -136,16 +134,19 @@ static void tell_ft(const struct pattern_plan *plan, struct steps *steps)
     const struct kernel_problem *problem = plan->problem;
     double points = ft_points(problem);
     uint32_t rows = plan->n <= problem->size[2] ? 1 : problem->size[2];
-    uint32_t columns = plan->n / rows;
+    uint32_t columns = plan->n / rows, rank = steps->rank;
     uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;
     struct sum checksum = {.input = 0, .result = FT_COMPLEX, .spare = 2 * FT_COMPLEX};
 
     /* The NPB's own count for its rate of an iteration. */
     kernel_work(steps, points * (5.23518 + 7.21113 * log(points)));
     steps_next(steps);
-    transpose(steps, own, (struct group){steps->rank / columns * columns, 1}, columns);
+    steps_enter(steps, rank / columns * columns, 1, columns);
+    transpose(steps, own);
+    steps_enter(steps, rank % columns, columns, rows);
     if (rows > 1)
-        transpose(steps, own, (struct group){steps->rank % columns, columns}, rows);
+        transpose(steps, own);
+    steps_enter(steps, 0, 1, plan->n);
     tree_up(steps, &checksum, FT_COMPLEX);
 }
 

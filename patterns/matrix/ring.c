@@ -102,7 +102,8 @@ static void flows(const struct pattern_plan *plan, struct pattern_flow_list *lis
         ahead = kept[ahead];
         behind = kept[behind];
     } else if (number > 0) {
-        permutation_at_both(&order, &ahead, &behind);
+        ahead = permutation_at(&order, ahead);
+        behind = permutation_at(&order, behind);
     }
     pattern_add(list, sends ? ahead : behind);
     if ((plan->choice & BOTH) && n > 2)

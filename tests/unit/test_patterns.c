@@ -1,17 +1,370 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One battery over all patterns: laws that any plan keeps whatever its number of ranks, laws of
- * single patterns, and a digest of all that a plan says (phases, flows, steps, memory), so that a
- * request means the same traffic everywhere. Schedules run with real data.
+ * One battery over all patterns, by the rows of patterns.txt: laws that any plan keeps whatever its
+ * number of ranks, a digest of all that a plan says (phases, flows, steps, memory), so that a
+ * request means the same traffic everywhere, plans and messages worked out by hand, refusals.
+ * Schedules run with real data, and wrong results are found.
  */
-#include "pattern_cases.h"
-#include "schedule_sim.h"
-#include "test_patterns_util.h"
+#include "documents.h"
+#include "permutation.h"
+#include "registry.h"
+#include "schedule.h"
 
+#include <errno.h>
+#include <stddef.h>
+
+#include <cmocka.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NOBODY UINT32_MAX
+
+static struct pattern_plan *plan_of(const struct pattern_request *request)
+{
+    struct pattern_plan *plan = NULL;
+    char why[256] = "no memory";
+
+    if (pattern_plan_make(&plan, request, why, sizeof(why)) != 0)
+        fail_msg("%s of %u ranks: %s", request->name, request->n, why);
+    return plan;
+}
+
+static struct schedule schedule_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
+{
+    struct schedule schedule;
+
+    assert_int_equal(pattern_schedule(plan, phase, rank, &schedule), 0);
+    return schedule;
+}
+
+/* --- rows of patterns.txt ------------------------------------------------------------------- */
+
+#define FIELDS 8
+
+/* Of a line its fields, and the request that its pattern is. */
+struct row {
+    struct pattern_request request;
+    char *fields[FIELDS]; /* behind the pattern; "" where there are no more */
+    int line;
+};
+
+static const char *path = "patterns.txt";
+
+/* The field at *text, ended; *text is behind it. */
+static char *next_field(char **text)
+{
+    char *field = *text, *end = strstr(field, " | ");
+
+    *text = end != NULL ? end + 3 : field + strlen(field);
+    if (end != NULL)
+        *end = '\0';
+    return field;
+}
+
+/* Calls `check` for each row of a kind; fails the test when there is none. */
+static void each_row(const char *kind, void (*check)(const struct row *row))
+{
+    FILE *file = fopen(path, "re");
+    struct document *document;
+    struct err err = {0};
+    char *line = NULL, *rest, plan[1024];
+    size_t room = 0;
+    int number = 0, found = 0;
+
+    assert_non_null(file);
+    while (getline(&line, &room, file) > 0) {
+        struct row row = {.line = ++number};
+        struct mapping_text text = {plan, 0, 1};
+        const char *ranks;
+
+        line[strcspn(line, "\n")] = '\0';
+        rest = line;
+        if (strcmp(next_field(&rest), kind) != 0)
+            continue;
+        ranks = next_field(&rest);
+        text.size = (size_t)snprintf(plan, sizeof(plan), "plan: {ranks: %s, pattern: %s}\n", ranks,
+                                     next_field(&rest));
+        if (document_parse(&document, &text, transports, &err) < 0)
+            fail_msg("%s:%d: %s", path, number, err.text);
+        row.request = document->plan->pattern;
+        for (unsigned i = 0; i < FIELDS; i++)
+            row.fields[i] = next_field(&rest);
+        check(&row);
+        document_free(document);
+        found++;
+    }
+    free(line);
+    fclose(file);
+    assert_true(found > 0);
+}
+
+/* --- all ranks of a schedule in one process ------------------------------------------------- */
+
+/* They progress in random order, and a send ends only when its receiver has opened the receive that
+ * matches it: nothing is buffered. */
+
+/* One rank: the ops of its open step are ops[first] to ops[messages - 1], then local ones to end.*/
+struct actor {
+    struct schedule schedule;
+    unsigned char *memory;
+    bool *done; /* by op */
+    size_t first, messages, end;
+    size_t left; /* messages of the open step */
+    uint32_t repetitions;
+};
+
+struct sim {
+    const struct pattern_plan *plan;
+    uint32_t phase, n;
+    uint64_t drawn;
+    bool spoil; /* a bit of the last byte of the next message with payload */
+    struct actor *actors;
+};
+
+static bool is_message(const struct schedule_op *op)
+{
+    return op->action == SCHEDULE_SEND || op->action == SCHEDULE_RECEIVE;
+}
+
+static bool overlap(const struct schedule_op *a, const struct schedule_op *b)
+{
+    return a->at < b->at + b->bytes && b->at < a->at + a->bytes;
+}
+
+static void check_places(const struct schedule *schedule, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        for (size_t j = first; j < i; j++) {
+            const struct schedule_op *a = &schedule->ops[i], *b = &schedule->ops[j];
+
+            if (a->action == SCHEDULE_RECEIVE || b->action == SCHEDULE_RECEIVE)
+                assert_false(overlap(a, b));
+        }
+}
+
+static void check_op(const struct schedule *schedule, const struct schedule_op *op, uint32_t n,
+                     uint32_t rank)
+{
+    assert_true(op->step < schedule->steps);
+    assert_true(op->at + op->bytes <= schedule->memory);
+    if (is_message(op)) {
+        assert_true(op->peer < n && op->peer != rank);
+        return;
+    }
+    if (op->action == SCHEDULE_WORK)
+        return;
+    assert_true(op->from + op->bytes <= schedule->memory);
+    assert_true(op->from >= op->at + op->bytes || op->at >= op->from + op->bytes);
+    if (op->action == SCHEDULE_REDUCE) {
+        assert_true(schedule->reduces);
+        assert_int_equal(op->bytes % 4, 0);
+        assert_int_equal(op->at % 4, 0);
+        assert_int_equal(op->from % 4, 0);
+    }
+}
+
+/* What schedule.h promises of one rank's ops. */
+static void check_schedule(const struct schedule *schedule, uint32_t n, uint32_t rank)
+{
+    uint32_t step = 0;
+    size_t first = 0;
+
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct schedule_op *op = &schedule->ops[i];
+
+        check_op(schedule, op, n, rank);
+        if (op->step != step) {
+            assert_int_equal(op->step, step + 1);
+            step++;
+            first = i;
+        } else if (is_message(op) && i > first) {
+            assert_true(is_message(&schedule->ops[i - 1]));
+        }
+        if (is_message(op) &&
+            (i + 1 == schedule->count || !is_message(op + 1) || op[1].step != step))
+            check_places(schedule, first, i + 1);
+    }
+    assert_int_equal(schedule->steps, schedule->count > 0 ? step + 1 : 0);
+}
+
+static void open_step(struct actor *actor, size_t first)
+{
+    const struct schedule *schedule = &actor->schedule;
+
+    actor->first = actor->messages = actor->end = first;
+    while (actor->end < schedule->count &&
+           schedule->ops[actor->end].step == schedule->ops[first].step) {
+        if (is_message(&schedule->ops[actor->end]))
+            actor->messages++;
+        actor->done[actor->end++] = false;
+    }
+    actor->left = actor->messages - first;
+}
+
+static void reduce(unsigned char *memory, const struct schedule_op *op)
+{
+    for (uint64_t i = 0; i < op->bytes; i += sizeof(float)) {
+        float a, b;
+
+        memcpy(&a, memory + op->at + i, sizeof(a));
+        memcpy(&b, memory + op->from + i, sizeof(b));
+        a += b;
+        memcpy(memory + op->at + i, &a, sizeof(a));
+    }
+}
+
+static void do_local(struct actor *actor)
+{
+    for (size_t i = actor->messages; i < actor->end; i++) {
+        const struct schedule_op *op = &actor->schedule.ops[i];
+
+        if (op->action == SCHEDULE_REDUCE)
+            reduce(actor->memory, op);
+        else if (op->action == SCHEDULE_COPY)
+            memcpy(actor->memory + op->at, actor->memory + op->from, op->bytes);
+    }
+}
+
+/* The first open op with this action and peer: what the next message of the pair is for. */
+static size_t first_open(const struct actor *actor, enum schedule_action action, uint32_t peer)
+{
+    for (size_t i = actor->first; i < actor->messages; i++)
+        if (!actor->done[i] && actor->schedule.ops[i].action == action &&
+            actor->schedule.ops[i].peer == peer)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Hands over what this send is for, when both ends have it first in their line. */
+static bool hand_over(struct sim *sim, uint32_t rank, size_t index)
+{
+    struct actor *sender = &sim->actors[rank], *receiver;
+    const struct schedule_op *send = &sender->schedule.ops[index], *receive;
+    size_t match;
+
+    if (first_open(sender, SCHEDULE_SEND, send->peer) != index)
+        return false;
+    receiver = &sim->actors[send->peer];
+    match = first_open(receiver, SCHEDULE_RECEIVE, rank);
+    if (match == SIZE_MAX)
+        return false;
+    receive = &receiver->schedule.ops[match];
+    if (receive->bytes != send->bytes)
+        fail_msg("rank %u sends %" PRIu64 " bytes to rank %u, which expects %" PRIu64, rank,
+                 send->bytes, send->peer, receive->bytes);
+    if (send->bytes > 0)
+        memcpy(receiver->memory + receive->at, sender->memory + send->at, send->bytes);
+    if (send->bytes > 0 && sim->spoil) {
+        receiver->memory[receive->at + receive->bytes - 1] ^= 1;
+        sim->spoil = false;
+    }
+    sender->done[index] = receiver->done[match] = true;
+    sender->left--;
+    receiver->left--;
+    return true;
+}
+
+/* Ends the step of a rank that has no message left; opens its next one. */
+static bool step_on(struct actor *actor, uint32_t repetitions)
+{
+    if (actor->schedule.count == 0)
+        actor->repetitions = repetitions;
+    if (actor->repetitions == repetitions || actor->left > 0)
+        return false;
+    do_local(actor);
+    actor->repetitions += actor->end == actor->schedule.count;
+    if (actor->repetitions < repetitions)
+        open_step(actor, actor->end == actor->schedule.count ? 0 : actor->end);
+    return true;
+}
+
+/* Whether a rank moves when it tries all its sends, from one on, and then its next step. */
+static bool progress(struct sim *sim, uint32_t rank, uint64_t from, uint32_t repetitions)
+{
+    struct actor *actor = &sim->actors[rank];
+    size_t count = actor->messages - actor->first;
+    bool moved = false;
+
+    if (actor->repetitions == repetitions)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t index = actor->first + (from + i) % count;
+
+        if (!actor->done[index] && actor->schedule.ops[index].action == SCHEDULE_SEND)
+            moved |= hand_over(sim, rank, index);
+    }
+    return step_on(actor, repetitions) || moved;
+}
+
+/* Runs so many repetitions one after the other; false: the ranks are stuck. */
+static bool run_sim(struct sim *sim, uint32_t repetitions)
+{
+    bool moved = true;
+
+    for (uint32_t rank = 0; rank < sim->n; rank++) {
+        sim->actors[rank].repetitions = 0;
+        if (sim->actors[rank].schedule.count > 0)
+            open_step(&sim->actors[rank], 0);
+    }
+    while (moved) {
+        for (uint32_t i = 0; i < 2 * sim->n; i++) {
+            uint64_t word = random_word(sim->n, sim->drawn++);
+
+            progress(sim, (uint32_t)(word % sim->n), word >> 32, repetitions);
+        }
+        moved = false;
+        for (uint32_t rank = 0; rank < sim->n; rank++)
+            moved |= progress(sim, rank, 0, repetitions);
+    }
+    for (uint32_t rank = 0; rank < sim->n; rank++)
+        if (sim->actors[rank].repetitions < repetitions)
+            return false;
+    return true;
+}
+
+static struct sim make_sim(const struct pattern_plan *plan, uint32_t phase, uint32_t n)
+{
+    struct sim sim = {.plan = plan, .phase = phase, .n = n};
+
+    sim.actors = calloc(n, sizeof(*sim.actors));
+    assert_non_null(sim.actors);
+    for (uint32_t rank = 0; rank < n; rank++) {
+        struct actor *actor = &sim.actors[rank];
+
+        actor->schedule = schedule_of(plan, phase, rank);
+        check_schedule(&actor->schedule, n, rank);
+        actor->memory = malloc(actor->schedule.memory + 1);
+        actor->done = calloc(actor->schedule.count + 1, sizeof(*actor->done));
+        assert_non_null(actor->memory);
+        assert_non_null(actor->done);
+        schedule_fill(plan, phase, rank, &actor->schedule, actor->memory);
+    }
+    return sim;
+}
+
+static void free_sim(struct sim *sim)
+{
+    for (uint32_t rank = 0; rank < sim->n; rank++) {
+        schedule_free(&sim->actors[rank].schedule);
+        free(sim->actors[rank].memory);
+        free(sim->actors[rank].done);
+    }
+    free(sim->actors);
+}
+
+/* Whether a rank's memory is right; else `wrong` says what is not. */
+static bool is_right(const struct sim *sim, uint32_t rank, struct schedule_wrong *wrong)
+{
+    const struct actor *actor = &sim->actors[rank];
+
+    return schedule_verify(sim->plan, sim->phase, rank, &actor->schedule, actor->memory, wrong);
+}
+
+/* --- digests -------------------------------------------------------------------------------- */
 
 enum law {
     MATCHING = 1 << 0,  /* a rank has at most one partner each way in a phase */
@@ -25,7 +378,6 @@ enum law {
     SIZES = 1 << 8,  /* it takes sizes */
     SHARES = 1 << 9, /* senders to one divide its line */
 };
-static const bool no = false;
 
 /* The laws' words in patterns.txt; KERNEL: its results can't be verified, and it counts
  * iterations; FLOATS: sizes are multiples of 4; SHARES: senders to one divide its line. */
@@ -43,11 +395,10 @@ static unsigned laws_of(const char *words)
     return laws;
 }
 
-/* --- digests -------------------------------------------------------------------------------- */
-
+/* Over all phases; steps and memory: of the rank with most. */
 struct totals {
-    uint32_t flows;
-    uint64_t bytes, digest;
+    uint32_t flows, steps;
+    uint64_t bytes, memory, digest;
 };
 
 static void mix(struct totals *totals, uint64_t word)
@@ -76,8 +427,10 @@ static void mix_schedule(struct totals *totals, const struct pattern_plan *plan,
 
         for (size_t j = 0; j < sizeof(words) / sizeof(words[0]); j++)
             mix(totals, words[j]);
-        totals->bytes += op->action == SCHEDULE_SEND ? op->bytes : 0;
     }
+    totals->bytes += schedule->bytes;
+    totals->steps = schedule->steps > totals->steps ? schedule->steps : totals->steps;
+    totals->memory = schedule->memory > totals->memory ? schedule->memory : totals->memory;
     mix(totals, schedule->memory);
     if (schedule->memory <= 4096) {
         schedule_fill(plan, phase, rank, schedule, memory);
@@ -175,24 +528,44 @@ static void check_cycle(const struct pattern_plan *plan, uint32_t n, uint32_t ph
     free(met);
 }
 
+/* What is summed up without ops is what the ops say. */
+static void check_sum(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                      const struct schedule *schedule)
+{
+    struct schedule sum = pattern_schedule_sum(plan, phase, rank);
+    uint64_t messages = 0, bytes = 0;
+
+    for (size_t i = 0; i < schedule->count; i++) {
+        messages += schedule->ops[i].action == SCHEDULE_SEND;
+        bytes += schedule->ops[i].action == SCHEDULE_SEND ? schedule->ops[i].bytes : 0;
+    }
+    assert_true(sum.messages == messages && sum.bytes == bytes && sum.ops == NULL);
+    assert_true(sum.steps == schedule->steps && sum.memory == schedule->memory);
+}
+
 static void run_schedule(const struct pattern_request *asked, unsigned laws,
                          const struct pattern_plan *plan, uint32_t n, uint32_t phase,
                          struct totals *totals)
 {
-    struct schedule_sim *sim = schedule_sim_make(plan, phase, n, n + phase);
+    struct sim sim = make_sim(plan, phase, n);
+    struct schedule_wrong wrong;
 
     assert_int_equal(pattern_verifies(plan), !(laws & KERNEL));
     assert_int_equal(pattern_iterations(plan) > 0, (laws & KERNEL) != 0);
     mix(totals, pattern_iterations(plan));
     for (uint32_t rank = 0; rank < n; rank++) {
-        assert_sums(plan, phase, rank);
-        mix_schedule(totals, plan, phase, rank, schedule_sim_schedule(sim, rank));
+        check_sum(plan, phase, rank, &sim.actors[rank].schedule);
+        mix_schedule(totals, plan, phase, rank, &sim.actors[rank].schedule);
     }
-    if (!schedule_sim_run(sim, 2))
+    if (!run_sim(&sim, 2))
         fail_msg("%s of %u ranks is stuck", asked->name, n);
-    if (!(laws & KERNEL))
-        schedule_sim_verify(sim);
-    schedule_sim_free(sim);
+    for (uint32_t rank = 0; rank < n && !(laws & KERNEL); rank++)
+        if (!is_right(&sim, rank, &wrong))
+            fail_msg("%s: rank %u of %u: at byte %" PRIu64 ", element %" PRIu64
+                     " of rank %u: expected %g, got %g",
+                     asked->name, rank, n, wrong.at, wrong.element, wrong.source, wrong.expected,
+                     wrong.got);
+    free_sim(&sim);
 }
 
 /* --- laws of a plan ------------------------------------------------------------------------- */
@@ -259,14 +632,14 @@ static uint32_t check_plan(const struct pattern_request *asked, unsigned laws, u
  * one that is cut into pieces. */
 static unsigned wrong_rows;
 
-static void check_row(const struct pattern_case *row)
+static void check_row(const struct row *row)
 {
     static const uint64_t sizes[] = {0, 1, 13, 250, 4099, 1000004};
     static const uint64_t floats[] = {0, 4, 12, 148, 4012, 1000004};
     unsigned laws = laws_of(row->fields[0]);
     const uint64_t *bytes = laws & FLOATS ? floats : sizes;
     struct totals all = {.digest = UINT64_C(0xcbf29ce484222325)}, of_16 = {0};
-    uint32_t up_to = laws >> UP_TO_SHIFT > 0 ? laws >> UP_TO_SHIFT : long_run() ? 65 : 33, phases;
+    uint32_t up_to = laws >> UP_TO_SHIFT > 0 ? laws >> UP_TO_SHIFT : 33, phases;
     char got[128];
 
     for (uint32_t n = 2; n <= up_to; n++) {
@@ -276,17 +649,17 @@ static void check_row(const struct pattern_case *row)
             check_plan(&row->request, laws, n, bytes[i], n <= 33 ? &all : &ignored);
     }
     phases = check_plan(&row->request, laws, 16, laws & SIZES ? 64 : 0, &of_16);
-    snprintf(got, sizeof(got), "%u %u %" PRIu64 " 0x%" PRIx64, phases, of_16.flows, of_16.bytes,
-             all.digest);
+    snprintf(got, sizeof(got), "%u %u %" PRIu64 " %u %" PRIu64 " 0x%" PRIx64, phases, of_16.flows,
+             of_16.bytes, of_16.steps, of_16.memory, all.digest);
     if (strcmp(got, row->fields[1]) != 0) {
-        print_error("%s:%d: %s\n", pattern_cases_path, row->line, got);
+        print_error("%s:%d: %s\n", path, row->line, got);
         wrong_rows++;
     }
 }
 
 static void all_patterns_keep_their_laws(void **state)
 {
-    pattern_cases("law", check_row);
+    each_row("law", check_row);
     assert_int_equal(wrong_rows, 0);
 }
 
@@ -311,6 +684,19 @@ static bool memory_is_counted(void)
 }
 
 static bool memory_counted;
+
+/* The one partner that a rank has on a side, or NOBODY; more than one fails the test. */
+static uint32_t partner_of(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                           enum pattern_side side)
+{
+    struct pattern_flow flow;
+    size_t count = pattern_flows(plan, phase, rank, side, &flow, 1);
+
+    assert_true(count <= 1);
+    if (count == 0)
+        return NOBODY;
+    return side == PATTERN_SENDS ? flow.dst : flow.src;
+}
 
 static void check_partners(const struct pattern_plan *plan, uint32_t n, uint32_t phase)
 {
@@ -372,7 +758,7 @@ static void check_large(const struct pattern_request *asked, unsigned laws, uint
         check_all_met(plan, n, n - 1, PATTERN_RECEIVES);
     }
     if (pattern_is_scheduled(plan)) {
-        assert_int_equal(pattern_schedule(plan, 0, n - 2, &schedule), 0);
+        schedule = schedule_of(plan, 0, n - 2);
         for (size_t i = 0; i < schedule.count; i++)
             assert_true(schedule.ops[i].at + schedule.ops[i].bytes <= schedule.memory);
         assert_true(schedule.memory <= UINT64_C(3) * n << 20);
@@ -382,7 +768,7 @@ static void check_large(const struct pattern_request *asked, unsigned laws, uint
     pattern_plan_free(plan);
 }
 
-static void check_all_large(const struct pattern_case *row)
+static void check_all_large(const struct row *row)
 {
     static const uint32_t ranks[] = {1000, 16384, 65535, 65536};
 
@@ -393,7 +779,7 @@ static void check_all_large(const struct pattern_case *row)
 static void many_ranks_have_small_plans(void **state)
 {
     memory_counted = memory_is_counted();
-    pattern_cases("law", check_all_large);
+    each_row("law", check_all_large);
 }
 
 /* --- plans by hand -------------------------------------------------------------------------- */
@@ -413,22 +799,8 @@ static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uin
     return text;
 }
 
-/* The sources of a rank's flows. */
-static const char *gets_from(const struct pattern_plan *plan, uint32_t phase, uint32_t rank)
-{
-    static char text[128];
-    struct pattern_flow flows[16];
-    size_t count = pattern_flows(plan, phase, rank, PATTERN_RECEIVES, flows, 16), used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < count && i < 16; i++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%" PRIu32, i > 0 ? " " : "",
-                                 flows[i].src);
-    return text;
-}
-
 /* Fields: a phase, its name, and to whom each rank sends in it. */
-static void check_by_hand(const struct pattern_case *row)
+static void check_by_hand(const struct row *row)
 {
     struct pattern_plan *plan = plan_of(&row->request);
     uint32_t phase = (uint32_t)atoi(row->fields[0]), rank = 0;
@@ -439,7 +811,7 @@ static void check_by_hand(const struct pattern_case *row)
     for (char *to = strtok(row->fields[2], ","); to != NULL; to = strtok(NULL, ","), rank++) {
         to += strspn(to, " ");
         if (strcmp(sends_to(plan, phase, rank), strcmp(to, "-") == 0 ? "" : to) != 0)
-            fail_msg("%s:%d: rank %u sends to %s", pattern_cases_path, row->line, rank,
+            fail_msg("%s:%d: rank %u sends to %s", path, row->line, rank,
                      sends_to(plan, phase, rank));
     }
     pattern_plan_free(plan);
@@ -447,33 +819,7 @@ static void check_by_hand(const struct pattern_case *row)
 
 static void plans_are_those_worked_out_by_hand(void **state)
 {
-    pattern_cases("hand", check_by_hand);
-}
-
-/* The paper's Table 1: 7, 8, 9 and 12 pairs across two modules of 12 nodes. */
-static void pairs_across_two_modules(void **state)
-{
-    static const uint32_t counts[] = {7, 8, 9, 12};
-    uint32_t rank[24];
-    const struct pattern_ranks modules[] = {{rank, 12}, {rank + 12, 12}};
-
-    for (size_t i = 0; i < 4; i++) {
-        struct pattern_plan *plan;
-
-        for (uint32_t j = 0; j < 24; j++)
-            rank[j] = j;
-        plan = plan_of(&(struct pattern_request){.name = "pairs",
-                                                 .n = 24,
-                                                 .partners = "across",
-                                                 .groups = modules,
-                                                 .group_count = 2,
-                                                 .count = counts[i]});
-        memset(rank, 0xff, sizeof(rank)); /* the plan has copied the groups */
-        for (uint32_t j = 0; j < 24; j++)
-            assert_int_equal(partner_of(plan, 0, j, PATTERN_SENDS),
-                             j % 12 >= counts[i] ? NOBODY : (j + 12) % 24);
-        pattern_plan_free(plan);
-    }
+    each_row("hand", check_by_hand);
 }
 
 /* Ranks with shares, with some, and with none; sources in the list's order. */
@@ -494,52 +840,162 @@ static void shares_are_kept_and_the_rest_is_divided(void **state)
         for (size_t i = 0; i < count; i++)
             assert_int_equal(flows[i].share, expected[rank][i]);
     }
-    assert_string_equal(gets_from(plan, 0, 0), "2 1");
-    assert_string_equal(gets_from(plan, 0, 1), "0 2");
+    assert_int_equal(pattern_flows(plan, 0, 0, PATTERN_RECEIVES, flows, 4), 2);
+    assert_true(flows[0].src == 2 && flows[1].src == 1);
     pattern_plan_free(plan);
 }
 
-/* Lists at random: exactly their flows, in their order, on both sides. */
-static void any_list_is_kept(void **state)
+/* What a rank does in one iteration: fields are the rank and another one (or all, most, work,
+ * iterations), bytes or operations, and how many. Each piece of work is rounded down. */
+static void check_sent(const struct row *row)
 {
-    enum { RANKS = 23, TRIES = 50 };
-    uint32_t random = 1;
+    struct pattern_plan *plan = plan_of(&row->request);
+    uint64_t count = 0, bytes = 0, most = 0, same = 0, size, expected;
+    double work = 0, pieces = 0;
+    struct schedule schedule;
+    unsigned rank, peer = 0;
+    char to[16];
 
-    for (uint32_t try = 1; try <= TRIES; try++) {
-        uint32_t list[2 * RANKS * RANKS], count = 0, next[2][RANKS] = {{0}};
-        struct pattern_flow flows[RANKS];
-        struct pattern_plan *plan;
+    assert_int_equal(sscanf(row->fields[0], "%u %15s", &rank, to), 2);
+    assert_int_equal(sscanf(row->fields[1], "%" SCNu64 " %" SCNu64, &size, &expected), 2);
+    sscanf(to, "%u", &peer);
+    schedule = schedule_of(plan, 0, rank);
+    for (size_t i = 0; i < schedule.count; i++) {
+        const struct schedule_op *op = &schedule.ops[i];
 
-        for (uint32_t pair = 0; pair < RANKS * RANKS; pair++) {
-            uint32_t at = (pair * 7 + try) % (RANKS * RANKS);
-
-            random = random * 1664525 + 1013904223;
-            if (at / RANKS == at % RANKS || random >> 16 > try * (65536 / TRIES))
-                continue;
-            list[count++] = at / RANKS;
-            list[count++] = at % RANKS;
-        }
-        assert_true(count > 0);
-        plan =
-            plan_of(&(struct pattern_request){.name = "flows", .n = RANKS, .list = {list, count}});
-        for (uint32_t i = 0; i < count; i++) {
-            enum pattern_side side = i % 2 == 0 ? PATTERN_SENDS : PATTERN_RECEIVES;
-            size_t found = pattern_flows(plan, 0, list[i], side, flows, RANKS);
-            const struct pattern_flow *flow = &flows[next[i % 2][list[i]]++];
-
-            assert_in_range(found, next[i % 2][list[i]], RANKS - 1);
-            assert_true(flow->src == list[i & ~1u] && flow->dst == list[i | 1]);
-        }
-        for (uint32_t rank = 0; rank < RANKS; rank++) {
-            assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_SENDS, NULL, 0), next[0][rank]);
-            assert_int_equal(pattern_flows(plan, 0, rank, PATTERN_RECEIVES, NULL, 0),
-                             next[1][rank]);
-        }
-        pattern_plan_free(plan);
+        pieces += op->action == SCHEDULE_WORK;
+        work += op->action == SCHEDULE_WORK ? (double)op->from : 0;
+        if (op->action != SCHEDULE_SEND)
+            continue;
+        count++;
+        bytes += op->bytes;
+        most = op->bytes > most ? op->bytes : most;
+        same += op->peer == peer && op->bytes == size;
     }
+    if (strcmp(to, "most") == 0)
+        assert_int_equal(most, size);
+    else if (strcmp(to, "all") == 0)
+        assert_true(count == expected && (size == 0 || bytes == size));
+    else if (strcmp(to, "work") == 0)
+        assert_true(pieces == (double)expected && fabs(work - (double)size) < pieces + 1);
+    else if (strcmp(to, "iterations") == 0)
+        assert_int_equal(pattern_iterations(plan), expected);
+    else
+        assert_int_equal(same, expected);
+    schedule_free(&schedule);
+    pattern_plan_free(plan);
+}
+
+static void kernels_do_what_their_sources_say(void **state)
+{
+    each_row("sent", check_sent);
 }
 
 /* --- random numbers ------------------------------------------------------------------------- */
+
+static void permutations_are_bijections(void **state)
+{
+    for (uint32_t i = 1; i <= 201; i++) {
+        uint32_t n = i <= 200 ? i : 65536;
+        struct permutation permutation = permutation_draw(n, i, 1);
+        bool *met = calloc(n, sizeof(*met));
+
+        for (uint32_t position = 0; position < n; position++) {
+            uint32_t element = permutation_at(&permutation, position);
+
+            assert_in_range(element, 0, n - 1);
+            assert_false(met[element]);
+            met[element] = true;
+            assert_int_equal(permutation_position(&permutation, element), position);
+        }
+        free(met);
+    }
+}
+
+/* The number of a permutation of n elements among all n! (Lehmer code). */
+static uint32_t number_of(const struct permutation *permutation)
+{
+    uint32_t number = 0;
+
+    for (uint32_t i = 0; i < permutation->n; i++) {
+        uint32_t smaller_behind = 0;
+
+        for (uint32_t j = i + 1; j < permutation->n; j++)
+            smaller_behind += permutation_at(permutation, j) < permutation_at(permutation, i);
+        number = number * (permutation->n - i) + smaller_behind;
+    }
+    return number;
+}
+
+static double chi_square(const uint32_t *observed, uint32_t cells, double expected)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < cells; i++)
+        sum += (observed[i] - expected) * (observed[i] - expected) / expected;
+    return sum;
+}
+
+/* Either the seed changes or the stream, by one each time, as users and rings do. All draws are
+ * fixed; the bound is chi-square's 1 - 10^-6 quantile at n! - 1 degrees of freedom. */
+static void all_permutations_of_few_are_equally_likely(void **state)
+{
+    static const struct {
+        uint32_t n, factorial;
+        double bound;
+    } cases[] = {{2, 2, 23.9}, {3, 6, 35.9}, {4, 24, 71.9}, {5, 120, 207.0}};
+
+    for (size_t i = 0; i < 8; i++) {
+        uint32_t observed[120] = {0}, factorial = cases[i / 2].factorial;
+
+        for (uint32_t k = 0; k < 300 * factorial; k++) {
+            struct permutation permutation =
+                permutation_draw(cases[i / 2].n, i % 2 ? k : 1, i % 2 ? 1 : k);
+
+            observed[number_of(&permutation)]++;
+        }
+        assert_true(chi_square(observed, factorial, 300) < cases[i / 2].bound);
+    }
+}
+
+/* Counts over `draws` permutations how often each element follows each other one in the ring, and
+ * how often each one is at each position: both are uniform. */
+static void check_positions_and_successors(uint32_t n, uint32_t draws)
+{
+    uint32_t *at = calloc((size_t)n * n, sizeof(*at));
+    uint32_t *after = calloc((size_t)n * n, sizeof(*after));
+    /* Rows and columns have fixed sums: (n - 1)^2 degrees of freedom, each n / (n - 1) large. */
+    double freedom = (double)(n - 1) * (n - 1);
+    double bound = (freedom + 6 * sqrt(2 * freedom) + 20) * n / (n - 1);
+
+    for (uint32_t seed = 0; seed < draws; seed++) {
+        struct permutation permutation = permutation_draw(n, seed, 1);
+        uint32_t element = permutation_at(&permutation, n - 1);
+
+        for (uint32_t position = 0; position < n; position++) {
+            uint32_t next = permutation_at(&permutation, position);
+
+            at[position * n + next]++;
+            after[element * n + next]++;
+            element = next;
+        }
+    }
+    assert_true(chi_square(at, n * n, (double)draws / n) < bound);
+    /* Nobody follows himself: n empty cells, each adding its expectation, taken out again. */
+    assert_true(chi_square(after, n * n, (double)draws / (n - 1)) - (double)n * draws / (n - 1) <
+                bound);
+    free(after);
+    free(at);
+}
+
+static void ranks_are_anywhere_equally_often(void **state)
+{
+    for (uint32_t n = 3; n <= 20; n++)
+        check_positions_and_successors(n, 3000);
+    check_positions_and_successors(64, 3000);
+}
+
+static const bool no = false;
 
 static struct pattern_plan *random_rings(uint32_t n, uint64_t seed, uint32_t count,
                                          const char *draw)
@@ -612,48 +1068,6 @@ static void hpcc_draws_favour_the_natural_order(void **state)
     assert_true(drawn > 2.3 && drawn < 2.5);
 }
 
-/* Ranks that send to the same one in two phases. */
-static uint32_t shared_links(const struct pattern_plan *a, uint32_t a_phase,
-                             const struct pattern_plan *b, uint32_t b_phase, uint32_t n)
-{
-    uint32_t shared = 0;
-
-    for (uint32_t rank = 0; rank < n; rank++)
-        shared += successor_of(a, a_phase, rank) == successor_of(b, b_phase, rank);
-    return shared;
-}
-
-/* Two random rings share one link of 1,000 by chance: beyond 8 once in 900,000. The natural ring
- * before them does not change them. */
-static void random_plans_differ_by_number_and_seed(void **state)
-{
-    struct pattern_plan *plan = random_rings(1000, 1, 4, NULL);
-    struct pattern_plan *other = random_rings(1000, 2, 4, NULL);
-    struct pattern_plan *with =
-        plan_of(&(struct pattern_request){.name = "ring", .n = 1000, .seed = 1, .count = 4});
-    struct pattern_plan *pairs[2];
-    uint32_t same = 0;
-
-    for (uint32_t phase = 0; phase < 4; phase++) {
-        assert_int_equal(shared_links(plan, phase, with, phase + 1, 1000), 1000);
-        assert_in_range(shared_links(plan, phase, other, phase, 1000), 0, 8);
-        for (uint32_t earlier = 0; earlier < phase; earlier++)
-            assert_in_range(shared_links(plan, earlier, plan, phase, 1000), 0, 8);
-    }
-    for (uint64_t i = 0; i < 2; i++)
-        pairs[i] = plan_of(
-            &(struct pattern_request){.name = "pairs", .n = 1000, .partners = "random", .seed = i});
-    for (uint32_t rank = 0; rank < 1000; rank++)
-        same += partner_of(pairs[0], 0, rank, PATTERN_SENDS) ==
-                partner_of(pairs[1], 0, rank, PATTERN_SENDS);
-    assert_in_range(same, 0, 16);
-    pattern_plan_free(pairs[1]);
-    pattern_plan_free(pairs[0]);
-    pattern_plan_free(with);
-    pattern_plan_free(other);
-    pattern_plan_free(plan);
-}
-
 /* Half of the draws count, each other rank being as likely: over 30,000 draws the sum has a
  * standard deviation of 87, and a rank's share of 500 one of 22. One a phase always sends; of
  * three draws some are of one partner, which counts once. */
@@ -690,7 +1104,7 @@ static void random_patterns_draw_half_of_the_ranks_evenly(void **state)
 
 /* --- refusals ------------------------------------------------------------------------------- */
 
-static void check_refused(const struct pattern_case *row)
+static void check_refused(const struct row *row)
 {
     struct pattern_plan *plan = NULL;
     char why[512] = "";
@@ -707,7 +1121,7 @@ static void refusals_say_what_is_wrong(void **state)
     struct pattern_plan *plan = NULL;
     char why[10];
 
-    pattern_cases("refused", check_refused);
+    each_row("refused", check_refused);
     assert_int_equal(pattern_plan_make(&plan, &nameless, why, sizeof(why)), -EINVAL);
     assert_int_equal(pattern_plan_make(&plan, &odd, why, sizeof(why)), -EINVAL);
     assert_string_equal(why, "order xor");
@@ -735,23 +1149,175 @@ static void room_limits_what_is_written(void **state)
     pattern_plan_free(NULL);
 }
 
+/* --- the barrier, and wrong results --------------------------------------------------------- */
+
+/* After all rounds each rank has heard of each other one. */
+static void the_barrier_tells_everybody(void **state)
+{
+    for (uint32_t n = 2; n <= 64; n++) {
+        uint64_t heard[64], before[64];
+
+        for (uint32_t rank = 0; rank < n; rank++)
+            heard[rank] = UINT64_C(1) << rank;
+        for (unsigned round = 0; round < schedule_barrier_rounds(n); round++) {
+            memcpy(before, heard, sizeof(heard));
+            for (uint32_t rank = 0; rank < n; rank++) {
+                uint32_t from = schedule_barrier_from(rank, round, n);
+
+                assert_int_equal(schedule_barrier_to(from, round, n), rank);
+                heard[rank] |= before[from];
+            }
+        }
+        for (uint32_t rank = 0; rank < n; rank++)
+            assert_true(heard[rank] == UINT64_MAX >> (64 - n));
+    }
+    assert_int_equal(schedule_barrier_rounds(PATTERN_RANKS_MAX), 16);
+}
+
+/* A number that is wrong in one element: of a sum, and of bytes. */
+static void the_wrong_element_is_named(void **state)
+{
+    static const struct {
+        struct pattern_request request;
+        uint64_t at, element; /* whose last byte is spoilt */
+        uint32_t source;
+    } cases[] = {
+        {{.name = "allreduce", .n = 6, .algorithm = "ring", .bytes = 400}, 628, 57, SCHEDULE_SUM},
+        {{.name = "sendrecv", .n = 6, .bytes = 30}, 47, 17, 3},
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct pattern_plan *plan = plan_of(&cases[i].request);
+        struct sim sim = make_sim(plan, 0, 6);
+        struct schedule_wrong wrong;
+
+        assert_false(is_right(&sim, 4, &wrong)); /* nothing received */
+        assert_true(run_sim(&sim, 1));
+        assert_true(is_right(&sim, 4, &wrong));
+        sim.actors[4].memory[cases[i].at] ^= 1;
+        assert_false(is_right(&sim, 4, &wrong));
+        assert_int_equal(wrong.element, cases[i].element);
+        assert_int_equal(wrong.at, cases[i].at);
+        assert_int_equal(wrong.source, cases[i].source);
+        assert_true(wrong.got != wrong.expected);
+        free_sim(&sim);
+        pattern_plan_free(plan);
+    }
+}
+
+#define ADDED 3u /* elements: a rank has so many random numbers */
+
+/* What a rank adds in a reduce. */
+static void added_by(const struct pattern_plan *plan, uint32_t rank, float values[ADDED])
+{
+    struct schedule schedule = schedule_of(plan, 0, rank);
+    float memory[3 * ADDED];
+
+    schedule_fill(plan, 0, rank, &schedule, memory);
+    memcpy(values, memory, ADDED * sizeof(*values));
+    schedule_free(&schedule);
+}
+
+/* Whether rank 0 takes these floats for the right sum. */
+static bool passes(const struct pattern_plan *plan, const float sum[ADDED])
+{
+    struct schedule schedule = schedule_of(plan, 0, 0);
+    struct schedule_wrong wrong;
+    float memory[3 * ADDED] = {0};
+    bool right;
+
+    memcpy(memory + ADDED, sum, ADDED * sizeof(*sum));
+    right = schedule_verify(plan, 0, 0, &schedule, memory, &wrong);
+    schedule_free(&schedule);
+    return right;
+}
+
+static void another_rank_s_values_or_place_are_found(void **state)
+{
+    static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};
+    static const uint32_t distances[] = {1, 41, 64, 205, 211, 251, 256, 1681, 2008, 4096, 32768};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uint32_t n = numbers[i];
+        float sum[ADDED] = {0}, out[ADDED], in[ADDED];
+        struct pattern_plan *plan =
+            plan_of(&(struct pattern_request){.name = "reduce", .n = n, .bytes = sizeof(sum)});
+
+        for (uint32_t rank = 0; rank < n; rank++) {
+            added_by(plan, rank, out);
+            for (uint32_t k = 0; k < ADDED; k++)
+                sum[k] += out[k];
+        }
+        assert_true(passes(plan, sum));
+        assert_false(passes(plan, (const float[ADDED]){sum[1], sum[0], sum[2]}));
+        for (size_t j = 0; j < sizeof(distances) / sizeof(distances[0]); j++)
+            for (uint32_t rank = 1; rank + distances[j] < n; rank += 1 + n / 8) {
+                float spoilt[ADDED];
+
+                added_by(plan, rank, out);
+                added_by(plan, rank + distances[j], in);
+                for (uint32_t k = 0; k < ADDED; k++)
+                    spoilt[k] = sum[k] - out[k] + in[k];
+                if (passes(plan, spoilt))
+                    fail_msg("of %u ranks, %u's values instead of %u's are not found", n,
+                             rank + distances[j], rank);
+            }
+        pattern_plan_free(plan);
+    }
+}
+
+/* One bit of one message in flight shows in the result of every function that moves or reduces. */
+static void check_spoilt(const struct row *row)
+{
+    unsigned laws = laws_of(row->fields[0]);
+    struct pattern_request request = row->request;
+    struct pattern_plan *plan;
+    struct sim sim;
+    bool found = false;
+
+    if (!(laws & SIZES) || row->request.local)
+        return;
+    request.n = 6;
+    request.bytes = 240;
+    plan = plan_of(&request);
+    sim = make_sim(plan, 0, 6);
+    sim.spoil = true;
+    assert_true(run_sim(&sim, 1));
+    for (uint32_t rank = 0; rank < 6; rank++)
+        found |= !is_right(&sim, rank, &(struct schedule_wrong){0});
+    if (!found)
+        fail_msg("%s:%d: a wrong message is not found", path, row->line);
+    free_sim(&sim);
+    pattern_plan_free(plan);
+}
+
+static void a_wrong_message_is_found(void **state)
+{
+    each_row("law", check_spoilt);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_patterns_keep_their_laws),
         cmocka_unit_test(many_ranks_have_small_plans),
         cmocka_unit_test(plans_are_those_worked_out_by_hand),
-        cmocka_unit_test(pairs_across_two_modules),
         cmocka_unit_test(shares_are_kept_and_the_rest_is_divided),
-        cmocka_unit_test(any_list_is_kept),
+        cmocka_unit_test(kernels_do_what_their_sources_say),
+        cmocka_unit_test(permutations_are_bijections),
+        cmocka_unit_test(all_permutations_of_few_are_equally_likely),
+        cmocka_unit_test(ranks_are_anywhere_equally_often),
         cmocka_unit_test(random_rings_are_pinned),
         cmocka_unit_test(hpcc_draws_favour_the_natural_order),
-        cmocka_unit_test(random_plans_differ_by_number_and_seed),
         cmocka_unit_test(random_patterns_draw_half_of_the_ranks_evenly),
         cmocka_unit_test(refusals_say_what_is_wrong),
         cmocka_unit_test(room_limits_what_is_written),
+        cmocka_unit_test(the_barrier_tells_everybody),
+        cmocka_unit_test(the_wrong_element_is_named),
+        cmocka_unit_test(another_rank_s_values_or_place_are_found),
+        cmocka_unit_test(a_wrong_message_is_found),
     };
 
-    pattern_cases_path = argc > 1 ? argv[1] : "patterns.txt";
+    path = argc > 1 ? argv[1] : path;
     return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }
