@@ -31,9 +31,8 @@
 #define PINGS_QUICK 16
 #define PING_QUICK_NS (5 * NS_PER_MS)
 #define OWN DATAGRAM_NONE /* a publisher: this node, perhaps before it has joined */
-* /
 
-    struct control {
+struct control {
     int fd;
     struct control_conf conf;
     struct sockaddr_in6
