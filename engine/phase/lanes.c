@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The lanes of a phase: from the pattern's flows to lanes that are ready to start.
+ * The lanes of a phase: what the trial's document and the pattern's plan ask of each port, then
+ * lanes that know their partners and are connected.
  */
 #include "lanes.h"
 
+#include "burst.h"
 #include "clock.h"
 #include "event_loop.h"
-#include "flows.h"
 #include "memory.h"
-#include "phase_times.h"
+#include "offered_load.h"
 #include "schedule_executor.h"
 
 #include <errno.h>
@@ -16,13 +17,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED_MOST 32u /* partners whose addresses are asked for at the same time */
+#define PROBE_PHASES_MAX 2048u /* of a longer plan the first so many phases are probed */
+#define PROBES 3
+#define PROBE_BYTES 64
+#define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
+#define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
+
+/* --- what is asked of all ports, and of one --- */
+
+static void fill_template(struct phase_run *run)
+{
+    const struct doc_trial *doc = run->trial->doc;
+    struct phase *phase = &run->template;
+
+    *phase = doc->phase;
+    phase->trial = doc->id;
+    phase->number = run->number;
+    phase->seed = doc->pattern.seed + run->number;
+    phase->messages = phase->traffic == TRAFFIC_PINGPONG;
+    phase->probes = PROBES;
+    phase->probe_timeout_ns = phase_timeout_ns(run);
+    if (doc->compute > 0)
+        phase->pingpong.start_delay_ns = ALONE_NS;
+    if (phase->traffic == TRAFFIC_SCHEDULE)
+        phase->pingpong.timeout_ns = doc->drain_timeout_ns;
+    if (phase_is_probe(run)) {
+        phase->traffic = TRAFFIC_PROBE;
+        /* Whether partners can be reached is asked with nothing else on the way. */
+        phase->latency = (struct latency_options){0};
+    }
+}
 
 /* 16 bits that keep frames of other runs, trials, networks and phases apart; never 0. */
-static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
+static uint16_t draw_tag(const struct phase_lane *lane)
 {
-    const struct transport_secret *secret = &run->trial->node->secret;
-    uint32_t place[] = {run->trial->doc->id, run->trial->doc->repeat, part, run->number};
+    const struct trial *trial = lane->run->trial;
+    const struct transport_secret *secret = &trial->node->secret;
+    uint32_t place[] = {trial->doc->id, trial->doc->repeat, lane->own->part_index,
+                        lane->run->number};
     uint8_t hash[crypto_generichash_BYTES_MIN];
     crypto_generichash_state state;
     uint16_t tag;
@@ -35,52 +67,262 @@ static uint16_t draw_tag(const struct phase_run *run, uint32_t part)
     return tag != 0 ? tag : 1;
 }
 
+/* The template with what the lane's part says: sizes, options of its transport. */
+static void fill_phase(struct phase_lane *lane)
+{
+    static const uint32_t probe = PROBE_BYTES;
+    const struct doc_trial *trial = lane->run->trial->doc;
+    const struct doc_part *part = lane->own->part->doc;
+    const struct option_table *table = lane_transport(lane)->options;
+    struct phase *phase = &lane->phase;
+    const uint32_t *sizes = part->sizes;
+
+    *phase = lane->run->template;
+    phase->tag = draw_tag(lane);
+    phase->in_turn = pattern_in_turn(lane->own->part->plan);
+    phase->size_count = part->sizes_count;
+    if (phase_is_probe(lane->run) && trial->connectivity_check_sizes_count > 0) {
+        sizes = trial->connectivity_check_sizes;
+        phase->size_count = trial->connectivity_check_sizes_count;
+    } else if (part->sizes_count == 0) { /* steps say how long messages are: this probes them */
+        sizes = &probe;
+        phase->size_count = 1;
+    }
+    memcpy(phase->sizes, sizes, phase->size_count * sizeof *sizes);
+    memcpy(lane->options, part->options, table->size);
+    phase->options = lane->options;
+    if (table->fit != NULL)
+        table->fit(lane->options, phase);
+    /* A burst asks how many frames fit: probes would be among them. A stream that is forwarded has
+     * no connection of its own for them, and its ends can't know. */
+    if ((phase->traffic == TRAFFIC_BURST && phase->latency.probe_fps < 0) ||
+        (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES)))
+        phase->latency.probe_fps = 0;
+}
+
+/* --- flows --- */
+
+static int compare_flows(const void *a, const void *b)
+{
+    const struct lane_flow *x = a, *y = b;
+
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    return x->dst < y->dst ? -1 : x->dst > y->dst;
+}
+
+/* The flows of one side of an own rank: of one phase, or for the probe of all, each once. Each hop
+ * of a chain is probed by itself. */
+static int find_flows(const struct phase_lane *lane, enum pattern_side side,
+                      struct lane_flow **flows, uint32_t *count)
+{
+    const struct pattern_plan *plan = lane->own->part->plan;
+    bool probe = phase_is_probe(lane->run);
+    uint32_t phases = pattern_phases(plan), kept = 0;
+    uint32_t phase = probe ? 0 : lane->run->number;
+    uint32_t end = probe ? PROBE_PHASES_MAX : phase + 1;
+
+    *flows = calloc(1, sizeof **flows);
+    for (end = end < phases ? end : phases; phase < end; phase++) {
+        size_t more = pattern_flows(plan, phase, lane->own->rank, side, NULL, 0);
+        struct lane_flow *grown = reallocarray(*flows, *count + more + 1, sizeof *grown);
+        struct pattern_flow *found = calloc(more + 1, sizeof *found);
+
+        *flows = grown != NULL ? grown : *flows;
+        if (grown != NULL && found != NULL)
+            pattern_flows(plan, phase, lane->own->rank, side, found, more);
+        for (size_t i = 0; i < more && grown != NULL && found != NULL; i++)
+            grown[(*count)++] = (struct lane_flow){
+                .src = found[i].src,
+                .dst = found[i].dst,
+                .role = probe ? PATTERN_GENERATE : found[i].role,
+                .share = probe ? 0 : (double)found[i].share, /* in billionths, for now */
+            };
+        free(found);
+        if (grown == NULL || found == NULL)
+            return -ENOMEM;
+    }
+    if (!probe || *count == 0)
+        return 0;
+    qsort(*flows, *count, sizeof **flows, compare_flows);
+    for (uint32_t i = 0; i < *count; i++)
+        if (kept == 0 || compare_flows(&(*flows)[kept - 1], &(*flows)[i]) != 0)
+            (*flows)[kept++] = (*flows)[i];
+    *count = kept;
+    return 0;
+}
+
+/* Makes the flows that a lane's rank sends and receives, from the pattern's plan: time and memory
+ * follow from the rank's own flows. */
+static int make_flows(struct phase_lane *lane)
+{
+    struct phase *phase = &lane->phase;
+    bool uneven = false;
+    double whole = 0; /* of all that the port sends, in billionths of the trial's load */
+    int rc = find_flows(lane, PATTERN_SENDS, &lane->sends, &lane->send_count);
+
+    if (rc == 0)
+        rc = find_flows(lane, PATTERN_RECEIVES, &lane->receives, &lane->receive_count);
+    lane->flow_count = lane->send_count + lane->receive_count;
+    lane->sides = calloc(lane->flow_count + 1, sizeof *lane->sides);
+    if (rc < 0 || lane->sends == NULL || lane->receives == NULL || lane->sides == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < lane->send_count; i++) {
+        whole += lane->sends[i].share;
+        uneven |= lane->sends[i].share != lane->sends[0].share;
+    }
+    if (lane->send_count == 0 && lane->receive_count > 0)
+        lane->part = lane->receives[0].share / PATTERN_WHOLE; /* as one who sends to it */
+    else
+        lane->part = whole / PATTERN_WHOLE;
+    if (lane->part == 0)
+        lane->part = 1;
+    phase->burst.own_frames = phase->burst.frames;
+    if (whole > 0 && lane->run->trial->doc->pattern.share_count > 0)
+        phase->burst.own_frames = burst_of_port(phase->burst.frames, lane->part);
+    /* Of a transfer, each flow sends as much as the others. */
+    uneven &= phase->traffic == TRAFFIC_STREAM || phase->traffic == TRAFFIC_BURST;
+    for (uint32_t i = 0; i < lane->send_count; i++) {
+        lane->sends[i].side = &lane->sides[i];
+        lane->sends[i].share = uneven ? lane->sends[i].share / whole : 0;
+    }
+    for (uint32_t i = 0; i < lane->receive_count; i++) {
+        lane->receives[i].side = &lane->sides[lane->send_count + i];
+        lane->receives[i].share = 0;
+    }
+    return 0;
+}
+
+/* --- load --- */
+
+/* Resolves the load of a lane's port. Refuses a rate that the cores can't send at the very best: on
+ * this port, and with those before it on this node. Drivers' bounds are the transport's. */
+static int set_load(struct phase_run *run, struct phase_lane *lane)
+{
+    struct node *node = run->trial->node;
+    const struct node_port *port = lane_port(lane);
+    struct load *load = &lane->phase.load;
+    const struct load_line line = {
+        .port = port->conf.name,
+        .rate_bps = port->line_rate_bps,
+        .frames = transport_can(lane_transport(lane), TRANSPORT_FRAMES),
+        .mean_size = phase_mean_size(&lane->phase),
+        .shared = port->conf.shared,
+        .part = lane->part,
+    };
+    size_t cores = port->queues < node->worker_count ? port->queues : node->worker_count;
+    double fps, needed;
+    int rc;
+
+    if (phase_is_probe(run)) {
+        load_for_probe(load, &line, run->template.probes * lane->send_count);
+        return 0;
+    }
+    if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
+        *load = (struct load){.unlimited = true}; /* the next message waits for the last one */
+        return 0;
+    }
+    rc = load_resolve(load, lane->own->part->doc->load, &line, &node->err);
+    if (rc < 0 || load->unlimited || lane->send_count == 0)
+        return rc;
+    fps = load->rate_fps > 0 ? load->rate_fps
+                             : load->rate_bps / ((line.mean_size + FRAME_OVERHEAD_L1) * 8.0);
+    needed = port->core_fps > 0 ? fps / port->core_fps : 0;
+    if (needed > (double)cores)
+        return err_set(&node->err, -EINVAL,
+                       "port %s: %.6g frames/s are more than %zu core(s) can send there, %.6g at "
+                       "the very best: ask for less, or give it more queues and cores",
+                       line.port, fps, cores, (double)cores * port->core_fps);
+    run->busy_cores += needed;
+    if (run->busy_cores > (double)node->worker_count)
+        return err_set(&node->err, -EINVAL,
+                       "port %s: its %.6g frames/s and those of the ports before it are more than "
+                       "%zu worker(s) of this node can send: ask for less, or give it more cores",
+                       line.port, fps, node->worker_count);
+    return 0;
+}
+
+/* Makes what the pattern's flows and the loads say of this node's lanes, and sees whether there is
+ * memory for the steps of all its ranks, before any of it is taken: the kernel would give more than
+ * there is, and end a process when it is used. */
+static int begin_lanes(struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    uint64_t needed = 0, spare;
+    int rc = 0;
+
+    fill_template(run);
+    run->lane_count = run->trial->own_count;
+    run->lanes = calloc(run->lane_count + 1, sizeof *run->lanes);
+    run->worker_lanes = calloc(node->lane_count + 1, sizeof *run->worker_lanes);
+    run->tasks = calloc(node->worker_count, sizeof *run->tasks);
+    if (run->lanes == NULL || run->worker_lanes == NULL || run->tasks == NULL)
+        return err_set(&node->err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < run->lane_count && rc == 0; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+        uint64_t bytes = 0;
+
+        lane->run = run;
+        lane->own = &run->trial->own[i];
+        fill_phase(lane);
+        if (make_flows(lane) < 0)
+            return err_set(&node->err, -ENOMEM, "out of memory");
+        lane->is_idle = lane->flow_count == 0 && !run->trial->doc->listen;
+        rc = lane->is_idle ? 0 : set_load(run, lane);
+        if (rc == 0 && lane->phase.traffic == TRAFFIC_SCHEDULE && lane->flow_count > 0 &&
+            executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes) < 0)
+            rc = err_set(&node->err, -ENOMEM, "out of memory");
+        needed += bytes;
+    }
+    spare = rc == 0 && needed > 0 ? memory_spare() : UINT64_MAX;
+    if (needed <= spare)
+        return rc;
+    return err_set(&node->err, -EINVAL,
+                   "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
+                   "%llu MiB are to spare: use smaller messages or fewer ranks",
+                   run->trial->doc->id, (unsigned long long)needed >> 20,
+                   (unsigned long long)spare >> 20);
+}
+
+/* --- what nodes tell each other of their ports, and lanes the partners of their flows --- */
+
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank)
 {
     return (uint64_t)trial->doc->id << 32 | (uint64_t)part << 24 | rank;
 }
 
-/* The address of the other end of a flow. -EAGAIN: asked for. */
-static int fetch_partner(const struct phase_run *run, const struct local_rank *own, uint32_t rank,
-                         struct blob *blob, struct err *err)
+/* Asks for some partners' addresses at the same time, in the flows' order. -EAGAIN: some have not
+ * come. */
+static int fetch_partners(struct phase_lane *lane, struct err *err)
 {
-    struct node *node = run->trial->node;
-    const struct port_location *place = own->part->ranks[rank];
-    uint64_t id = trial_blob_id(run->trial, own->part_index, rank);
-    int rc;
+    const struct trial *trial = lane->run->trial;
+    const struct local_rank *own = lane->own;
+    struct node *node = trial->node;
 
-    if (place->node == node->self) {
-        *blob = node->ports[place->port].address;
-        return 0;
-    }
-    rc = control_fetch(node->control, place->node, id, blob, clock_now());
-    if (rc == -EAGAIN)
-        return err_set(err, rc, "%s has not told the address of %s",
-                       node_name_of(node, place->node), place->name);
-    return rc < 0 ? err_set(err, rc, "can't ask %s for the address of %s: %s",
-                            node_name_of(node, place->node), place->name, strerror(-rc))
-                  : 0;
-}
-
-/* Asks for some addresses at the same time, in the flows' order. -EAGAIN: some have not come. */
-static int fetch_partners(const struct phase_run *run, struct phase_lane *lane, struct err *err)
-{
-    uint32_t count = lane->send_count + lane->receive_count;
-
-    for (uint32_t i = lane->fetched; i < count && i < lane->fetched + ASKED_MOST; i++) {
+    for (uint32_t i = lane->fetched; i < lane->flow_count && i < lane->fetched + ASKED_MOST; i++) {
         bool sends = i < lane->send_count;
         struct lane_flow *flow = sends ? &lane->sends[i] : &lane->receives[i - lane->send_count];
-        int rc = fetch_partner(run, lane->own, sends ? flow->dst : flow->src, &flow->partner, err);
+        uint32_t rank = sends ? flow->dst : flow->src;
+        const struct port_location *place = own->part->ranks[rank];
+        int rc = 0;
 
-        if (rc < 0 && rc != -EAGAIN)
-            return rc;
-        if (rc == 0 && i == lane->fetched)
+        if (place->node == node->self)
+            flow->partner = node->ports[place->port].address;
+        else
+            rc = control_fetch(node->control, place->node,
+                               trial_blob_id(trial, own->part_index, rank), &flow->partner,
+                               clock_now());
+        if (rc == -EAGAIN)
+            err_set(err, rc, "%s has not told the address of %s", node_name_of(node, place->node),
+                    place->name);
+        else if (rc < 0)
+            return err_set(err, rc, "can't ask %s for the address of %s: %s",
+                           node_name_of(node, place->node), place->name, strerror(-rc));
+        else if (i == lane->fetched)
             lane->fetched++;
     }
-    return lane->fetched == count ? 0 : -EAGAIN;
+    return lane->fetched == lane->flow_count ? 0 : -EAGAIN;
 }
-
-/* --- what lanes leave for the partners of their flows --- */
 
 /* How a blob is called between nodes. The highest bit keeps it apart from ports' addresses
  * (trial_blob_id), whose trial numbers do not reach that far. */
@@ -133,7 +375,7 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
 
     queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
     queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
-    queue->sides = calloc(lane->send_count + lane->receive_count + 1, sizeof *queue->sides);
+    queue->sides = calloc(lane->flow_count + 1, sizeof *queue->sides);
     if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
         return -ENOMEM;
     side = queue->sides;
@@ -154,79 +396,44 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
     return 0;
 }
 
-/* Room for interval results of what the port receives. */
-static int make_intervals(struct phase_lane *lane)
+/* Makes the queues of a lane with their flows, and room for interval results of what they receive.
+ */
+static int make_queues(struct phase_lane *lane)
 {
-    const struct phase_run *run = lane->run;
+    bool marks = lane->run->trial->doc->interval_ns > 0 && !phase_is_probe(lane->run) &&
+                 lane->receive_count > 0;
 
-    if (run->trial->doc->interval_ns == 0 || phase_is_probe(run) || lane->receive_count == 0)
-        return 0;
-    lane->intervals.bytes =
-        calloc((size_t)(INTERVAL_BATCH + 1) * lane->receive_count, sizeof *lane->intervals.bytes);
-    if (lane->intervals.bytes == NULL)
+    lane->queues = calloc(lane_port(lane)->queues, sizeof *lane->queues);
+    if (marks)
+        lane->intervals.bytes =
+            calloc((INTERVAL_BATCH + 1) * (size_t)lane->receive_count, sizeof(uint64_t));
+    if (lane->queues == NULL || (marks && lane->intervals.bytes == NULL))
         return -ENOMEM;
+    lane->queue_count = lane_port(lane)->queues;
     for (uint32_t i = 0; i < lane->queue_count; i++) {
-        lane->queues[i].interval_ring = interval_ring_make(lane->receive_count);
-        if (lane->queues[i].interval_ring == NULL)
+        struct queue_lane *queue = &lane->queues[i];
+
+        if (marks && (queue->interval_ring = interval_ring_make(lane->receive_count)) == NULL)
+            return -ENOMEM;
+        if (lane->queue_count == 1)
+            *queue = (struct queue_lane){.sends = lane->sends,
+                                         .receives = lane->receives,
+                                         .send_count = lane->send_count,
+                                         .interval_ring = queue->interval_ring};
+        else if (split_flows(lane, i) < 0)
             return -ENOMEM;
     }
     return 0;
 }
 
-static int make_queues(struct phase_lane *lane, uint32_t count)
+static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
-    int rc = 0;
-
-    lane->queues = calloc(count, sizeof *lane->queues);
-    if (lane->queues == NULL)
-        return -ENOMEM;
-    lane->queue_count = count;
-    if (count == 1)
-        lane->queues[0] = (struct queue_lane){
-            .sends = lane->sends, .receives = lane->receives, .send_count = lane->send_count};
-    for (uint32_t i = 0; i < count && count > 1 && rc == 0; i++)
-        rc = split_flows(lane, i);
-    return rc == 0 ? make_intervals(lane) : rc;
-}
-
-static void free_queues(struct phase_lane *lane)
-{
-    for (uint32_t i = 0; i < lane->queue_count; i++) {
-        struct queue_lane *queue = &lane->queues[i];
-
-        if (queue->lane != NULL)
-            lane_transport(lane)->destroy(queue->lane);
-        if (lane->queue_count > 1) {
-            free(queue->sends);
-            free(queue->receives);
-            free(queue->sides);
-        }
-        interval_ring_free(queue->interval_ring);
-    }
-    free(lane->intervals.bytes);
-    free(lane->queues);
-}
-
-/* Of what the port sends, by this queue. */
-static double queue_share(const struct phase_lane *lane, const struct queue_lane *queue)
-{
-    double sum = 0;
-
-    if (lane->send_count == 0)
-        return 1;
-    for (uint32_t i = 0; i < queue->send_count; i++)
-        sum += queue->sends[i].share > 0 ? queue->sends[i].share : 1.0 / lane->send_count;
-    return sum;
-}
-
-static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_t number,
-                         struct err *err)
-{
-    const struct node_port *port = &run->trial->node->ports[lane->own->port];
+    const struct node *node = lane->run->trial->node;
+    const struct node_port *port = lane_port(lane);
     struct queue_lane *queue = &lane->queues[number];
     struct lane_request request = {
         .port = port->open,
-        .secret = &run->trial->node->secret,
+        .secret = &node->secret,
         .phase = &lane->phase,
         .rank = lane->own->rank,
         .ranks = lane->own->part->n,
@@ -240,136 +447,56 @@ static int prepare_queue(struct phase_run *run, struct phase_lane *lane, uint32_
         .line_rate_bps = port->line_rate_bps,
         .queue = number,
         .first_queue_lane = number > 0 ? lane->lane : NULL,
-        .share = queue_share(lane, queue),
+        .share = lane->send_count > 0 ? 0 : 1,
         .blob_exchange = &lane->blob_exchange,
-        .sleeps = run->trial->node->cores.sleeps,
+        .sleeps = node->cores.sleeps,
         .executor = lane->executor,
     };
-    int rc = lane_transport(lane)->prepare(&queue->lane, &request, err);
+    int rc;
 
+    for (uint32_t i = 0; i < queue->send_count; i++)
+        request.share += queue->sends[i].share > 0 ? queue->sends[i].share : 1.0 / lane->send_count;
+    rc = lane_transport(lane)->prepare(&queue->lane, &request, err);
     if (number == 0)
         lane->lane = queue->lane;
     return rc;
 }
 
-static int begin_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
+/* Makes the lane once its partners are known. */
+static int prepare_lane(struct phase_lane *lane, struct err *err)
 {
     int rc;
 
-    lane->run = run;
-    lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
-    flows_apply_template(lane);
-    lane->phase.tag = draw_tag(run, lane->own->part_index);
-    rc = flows_make(run, lane);
-    if (rc < 0)
-        return err_set(err, rc, "out of memory");
-    return phase_uses_port(run, lane) ? flows_set_load(run, lane, err) : 0;
-}
-
-/* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
-static int make_executor(struct phase_run *run, struct phase_lane *lane, struct err *err)
-{
-    const struct node_port *port = &run->trial->node->ports[lane->own->port];
-
-    if (lane->phase.traffic != TRAFFIC_SCHEDULE)
+    if (lane->lane != NULL || lane->is_idle)
         return 0;
-    if (port->queues > 1)
+    rc = fetch_partners(lane, err);
+    if (rc < 0)
+        return rc;
+    lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
+    /* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
+    if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane_port(lane)->queues > 1)
         return err_set(err, -EINVAL,
                        "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
-                       port->doc->conf.name, port->queues);
-    return executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,
-                         lane->own->part->n, err);
-}
-
-/* Makes the lane once its partners are known. */
-static int prepare_lane(struct phase_run *run, struct phase_lane *lane, struct err *err)
-{
-    const struct node_port *port = &run->trial->node->ports[lane->own->port];
-    int rc;
-
-    if (lane->lane != NULL || !phase_uses_port(run, lane))
-        return 0;
-    rc = fetch_partners(run, lane, err);
-    if (rc == 0)
-        rc = make_executor(run, lane, err);
-    if (rc == 0 && make_queues(lane, port->queues) < 0)
+                       lane_port(lane)->conf.name, lane_port(lane)->queues);
+    if (lane->phase.traffic == TRAFFIC_SCHEDULE)
+        rc = executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,
+                           lane->own->part->n, err);
+    if (rc == 0 && make_queues(lane) < 0)
         rc = err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
-        rc = prepare_queue(run, lane, i, err);
+        rc = prepare_queue(lane, i, err);
     return rc;
 }
 
-/* 0: all lanes are ready. -EAGAIN: not yet, and `why` may name a partner that is waited for. */
-static int connect_once(struct phase_run *run, struct err *why)
-{
-    int waiting = 0;
+/* --- a phase's lanes --- */
 
-    for (size_t i = 0; i < run->lane_count; i++) {
-        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
-            struct lane *lane = run->lanes[i].queues[q].lane;
-            int rc = lane_transport(&run->lanes[i])->connect(lane, clock_now(), why);
-
-            if (rc == -EINPROGRESS)
-                run->busy_ns = clock_now();
-            else if (rc < 0 && rc != -EAGAIN)
-                return rc;
-            waiting = rc < 0 ? -EAGAIN : waiting;
-        }
-    }
-    return waiting;
-}
-
-/* The lanes as the pattern's flows and the loads make them. */
-static int begin(struct phase_run *run, struct err *err)
-{
-    struct node *node = run->trial->node;
-    int rc = 0;
-
-    flows_fill_template(run);
-    run->lane_count = run->trial->own_count;
-    run->lanes = calloc(run->lane_count + 1, sizeof *run->lanes);
-    run->worker_lanes = calloc(node->lane_count + 1, sizeof *run->worker_lanes);
-    run->tasks = calloc(node->worker_count, sizeof *run->tasks);
-    if (run->lanes == NULL || run->worker_lanes == NULL || run->tasks == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < run->lane_count; i++)
-        run->lanes[i].own = &run->trial->own[i];
-    for (size_t i = 0; i < run->lane_count && rc == 0; i++)
-        rc = begin_lane(run, &run->lanes[i], err);
-    return rc;
-}
-
-/* Whether there is memory for the steps of all this node's ranks, before any of it is taken: the
- * kernel would give more than there is, and end a process when it is used. */
-static int admit(struct phase_run *run, struct err *err)
-{
-    uint64_t needed = 0, spare;
-
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
-        uint64_t bytes = 0;
-
-        if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->send_count + lane->receive_count > 0 &&
-            executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes) < 0)
-            return err_set(err, -ENOMEM, "out of memory");
-        needed += bytes;
-    }
-    spare = needed > 0 ? memory_spare() : 0;
-    if (needed <= spare)
-        return 0;
-    return err_set(err, -EINVAL,
-                   "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
-                   "%llu MiB are to spare: use smaller messages or fewer ranks",
-                   run->trial->doc->id, (unsigned long long)needed >> 20,
-                   (unsigned long long)spare >> 20);
-}
-
+/* Makes all lanes; -EAGAIN: partners of some are not known yet. */
 static int prepare_lanes(struct phase_run *run, struct err *err)
 {
     int waiting = 0;
 
     for (size_t i = 0; i < run->lane_count; i++) {
-        int rc = prepare_lane(run, &run->lanes[i], err);
+        int rc = prepare_lane(&run->lanes[i], err);
 
         if (rc < 0 && rc != -EAGAIN)
             return rc;
@@ -378,69 +505,58 @@ static int prepare_lanes(struct phase_run *run, struct err *err)
     return waiting;
 }
 
-/* Makes the lanes once their partners are known, and connects them; waits for partners, but not too
- * long. */
-static int await_partners(struct phase_run *run, struct err *err)
+/* 0: all lanes are ready. -EAGAIN: some wait for partners, of which `err` may name one.
+ * -EINPROGRESS: some are at work themselves. */
+static int connect_lanes(struct phase_run *run, struct err *err)
 {
-    struct node *node = run->trial->node;
-    /* A probe leaves out by itself whom it can't reach. */
-    int64_t limit_ns = phase_is_probe(run) ? 2 * phase_timeout_ns(run) : phase_timeout_ns(run);
-    int64_t since_ns = clock_now();
-    bool made = false;
+    int waiting = 0;
 
-    for (;;) {
-        int rc = made ? 0 : prepare_lanes(run, err);
-        struct err why;
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
+            int rc = lane_transport(&run->lanes[i])
+                         ->connect(run->lanes[i].queues[q].lane, clock_now(), err);
 
-        if (rc == 0 && !made)
-            since_ns = clock_now();
-        made = made || rc == 0;
-        if (rc == 0)
-            rc = connect_once(run, err);
-        if (rc != -EAGAIN)
-            return rc;
-        why = *err; /* it may name one */
-        *err = (struct err){0};
-        since_ns = since_ns < run->busy_ns ? run->busy_ns : since_ns;
-        if (clock_now() - since_ns > limit_ns)
-            return err_set(err, -ETIMEDOUT,
-                           "trial %u: partners were not connected within %u ms%s%s",
-                           run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
-                           why.text[0] != '\0' ? ": " : "", why.text);
-        if (node_poll(node, clock_now() + NS_PER_MS, made ? run->trial->connect_fd : -1) < 0)
-            return -ECANCELED;
-    }
+            if (rc < 0 && rc != -EAGAIN && rc != -EINPROGRESS)
+                return rc;
+            if (rc == -EINPROGRESS || waiting == 0)
+                waiting = rc;
+        }
+    return waiting;
 }
 
 int lanes_prepare(struct phase_run *run)
 {
-    struct err err = {0};
-    int rc = begin(run, &err);
+    struct node *node = run->trial->node;
+    /* A probe leaves out by itself whom it can't reach. */
+    int64_t limit_ns = (phase_is_probe(run) ? 2 : 1) * phase_timeout_ns(run);
+    int64_t since_ns = clock_now();
+    bool made = false;
+    int rc = begin_lanes(run);
 
-    if (rc == 0)
-        rc = admit(run, &err);
-    if (rc == 0)
-        rc = await_partners(run, &err);
-    if (rc == 0 || rc == -ECANCELED)
-        return rc;
-    return node_fail(run->trial->node, err_set(&run->trial->node->err, rc, "%s", err.text));
-}
+    while (rc == 0) {
+        struct err why = {0};
 
-void lanes_release(struct phase_run *run)
-{
-    for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
-        struct phase_lane *lane = &run->lanes[i];
-
-        free_queues(lane);
-        executor_free(lane->executor);
-        free(lane->sends);
-        free(lane->receives);
-        free(lane->sides);
+        rc = made ? 0 : prepare_lanes(run, &why);
+        if (rc == 0 && !made) {
+            made = true;
+            since_ns = clock_now();
+        }
+        if (rc == 0)
+            rc = connect_lanes(run, &why);
+        if (rc == 0)
+            return 0;
+        if (rc == -EINPROGRESS)
+            since_ns = clock_now();
+        else if (rc != -EAGAIN)
+            return err_set(&node->err, rc, "%s", why.text);
+        if (clock_now() - since_ns > limit_ns)
+            return err_set(&node->err, -ETIMEDOUT,
+                           "trial %u: partners were not connected within %u ms%s%s",
+                           run->trial->doc->id, (unsigned)(limit_ns / NS_PER_MS),
+                           why.text[0] != '\0' ? ": " : "", why.text);
+        rc = node_poll(node, clock_now() + NS_PER_MS, made ? run->trial->connect_fd : -1);
     }
-    compute_free(run->compute);
-    free(run->lanes);
-    free(run->worker_lanes);
-    free(run->tasks);
+    return rc;
 }
 
 const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)
@@ -452,44 +568,64 @@ const struct phase_lane *lanes_owner(const struct phase_run *run, const struct l
     return NULL;
 }
 
-/* --- what the queues counted --- */
-
-static void gather_queue(struct phase_lane *lane, const struct queue_lane *queue)
-{
-    uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
-
-    for (uint32_t i = 0; i < forwards; i++)
-        flow_side_add(lane->sends[i].side, queue->sends[i].side);
-    for (uint32_t i = 0; i < lane->receive_count; i++)
-        flow_side_add(lane->receives[i].side, queue->receives[i].side);
-}
-
 /* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
  */
-static void gather_lane(struct lane *all, const struct lane *lane)
-{
-    if (lane->started_ns > 0 && (all->started_ns == 0 || lane->started_ns < all->started_ns))
-        all->started_ns = lane->started_ns;
-    if (lane->stopped_ns > all->stopped_ns)
-        all->stopped_ns = lane->stopped_ns;
-    if (lane->arrived_ns > all->arrived_ns)
-        all->arrived_ns = lane->arrived_ns;
-    if (all->error.text[0] == '\0')
-        all->error = lane->error;
-}
-
 void lanes_gather(struct phase_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
+        struct lane *all = lane->lane;
+        uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
 
         for (uint32_t q = 0; q < lane->queue_count; q++) {
             const struct queue_lane *queue = &lane->queues[q];
+            const struct lane *one = queue->lane;
 
             port_count_add(&lane->count, &queue->count);
-            gather_lane(lane->lane, queue->lane);
-            if (lane->queue_count > 1)
-                gather_queue(lane, queue);
+            if (one->started_ns > 0 && (all->started_ns == 0 || one->started_ns < all->started_ns))
+                all->started_ns = one->started_ns;
+            if (one->stopped_ns > all->stopped_ns)
+                all->stopped_ns = one->stopped_ns;
+            if (one->arrived_ns > all->arrived_ns)
+                all->arrived_ns = one->arrived_ns;
+            if (all->error.text[0] == '\0')
+                all->error = one->error;
+            if (lane->queue_count == 1)
+                continue;
+            for (uint32_t f = 0; f < forwards; f++)
+                flow_side_add(lane->sends[f].side, queue->sends[f].side);
+            for (uint32_t f = 0; f < lane->receive_count; f++)
+                flow_side_add(lane->receives[f].side, queue->receives[f].side);
         }
     }
+}
+
+void lanes_release(struct phase_run *run)
+{
+    for (size_t i = 0; i < run->lane_count && run->lanes != NULL; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+
+        for (uint32_t q = 0; q < lane->queue_count; q++) {
+            struct queue_lane *queue = &lane->queues[q];
+
+            if (queue->lane != NULL)
+                lane_transport(lane)->destroy(queue->lane);
+            if (lane->queue_count > 1) {
+                free(queue->sends);
+                free(queue->receives);
+                free(queue->sides);
+            }
+            interval_ring_free(queue->interval_ring);
+        }
+        free(lane->intervals.bytes);
+        free(lane->queues);
+        executor_free(lane->executor);
+        free(lane->sends);
+        free(lane->receives);
+        free(lane->sides);
+    }
+    compute_free(run->compute);
+    free(run->lanes);
+    free(run->worker_lanes);
+    free(run->tasks);
 }

@@ -15,7 +15,7 @@
  * Waits for partners while the node's loop goes on.
  *
  * @param run Phase.
- * @return 0; -ECANCELED: it failed, and node->err says why.
+ * @return 0; -ECANCELED: the run ends; another negative errno, and node->err has the sentence.
  */
 int lanes_prepare(struct phase_run *run);
 /**

@@ -4,7 +4,7 @@
  * @brief A trial inside a node: its parts (networks), this node's own ranks in them, and the phase
  * that is being run.
  *
- * Private to trial.c, phase.c, lanes.c and report.c.
+ * Private to trial/, phase/ and report/.
  */
 #ifndef ENGINE_PHASE_RUN_H
 #define ENGINE_PHASE_RUN_H
@@ -49,23 +49,10 @@ struct trial {
     int64_t offset_ns;      /**< ... and run time - local time as it was then */
     uint32_t clock_turn;    /**< sync none: how many phases have begun */
     uint32_t probes_left;   /**< so often the plan is probed again where a pair is not reached */
+    uint32_t states;        /**< STATE_ bits of its phases, over all nodes */
     struct start_margin start_margin;
     int connect_fd; /**< readable when lanes can be connected further; -1: nothing tells */
 };
-
-/**
- * @brief Return whether the transports of all parts know the end of their traffic by themselves.
- *
- * @param trial Trial.
- * @return True: they do.
- */
-static inline bool trial_knows_end(const struct trial *trial)
-{
-    for (unsigned i = 0; i < trial->doc->parts_count; i++)
-        if (!transport_can(trial->parts[i].transport, TRANSPORT_KNOWS_END))
-            return false;
-    return true;
-}
 
 /** @brief One queue of an own rank's port in the present phase. */
 struct queue_lane {
@@ -115,6 +102,8 @@ struct phase_lane {
     struct lane_flow *receives;
     uint32_t send_count;
     uint32_t receive_count;
+    uint32_t flow_count;     /**< of both */
+    bool is_idle;            /**< it has no flow in this phase, and does not listen: no lane */
     double part;             /**< of the trial's load that its sends have together */
     uint32_t fetched;        /**< addresses of partners: of sends, then of receives */
     struct flow_side *sides; /**< of sends, then of receives */
@@ -177,7 +166,6 @@ struct phase_run {
     double busy_cores;         /**< that the load needs at the least */
     struct worker_task *tasks; /**< by worker */
     struct worker_lane *worker_lanes;
-    int64_t busy_ns; /**< a lane connected, and waited for nobody */
     /** @brief Agreed on before the start: */
     int64_t entry_run_ns; /**< when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
@@ -190,18 +178,6 @@ struct phase_run {
     struct phase_clock clock; /**< as it is reported */
     struct phase_outcome outcome;
 };
-
-/**
- * @brief Return whether an own rank has a lane: it has flows, or counts what should not come.
- *
- * @param run Phase.
- * @param lane Lane.
- * @return True: it has.
- */
-static inline bool phase_uses_port(const struct phase_run *run, const struct phase_lane *lane)
-{
-    return lane->send_count + lane->receive_count > 0 || run->trial->doc->listen;
-}
 
 /**
  * @brief Return the transport of a lane.
@@ -223,6 +199,39 @@ static inline const struct transport *lane_transport(const struct phase_lane *la
 static inline bool phase_is_probe(const struct phase_run *run)
 {
     return run->number == PHASE_PROBE;
+}
+
+/**
+ * @brief Return whether phases follow each other by the clock.
+ *
+ * @param run Phase.
+ * @return True: they do.
+ */
+static inline bool phase_goes_by_clock(const struct phase_run *run)
+{
+    return run->trial->doc->by_clock && !phase_is_probe(run);
+}
+
+/**
+ * @brief Return how long partners may take to be connected.
+ *
+ * @param run Phase.
+ * @return ns.
+ */
+static inline int64_t phase_timeout_ns(const struct phase_run *run)
+{
+    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
+}
+
+/**
+ * @brief Return the port of a lane.
+ *
+ * @param lane Lane.
+ * @return Port of this node.
+ */
+static inline struct node_port *lane_port(const struct phase_lane *lane)
+{
+    return &lane->run->trial->node->ports[lane->own->port];
 }
 
 /**

@@ -2,90 +2,93 @@
 #include "phase_times.h"
 
 #include "clock.h"
+#include "event_loop.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* sync none: after its drain a phase is held for partners that are not through yet; then the next
  * is prepared. */
 #define CLOCK_HOLD_NS (150 * NS_PER_MS)
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
+#define CLOCK_LOOKS 5 /* at the clock through a window, its ends included */
 
-static int64_t longest_flow_list(const struct phase_run *run)
+/* The maxima of the barrier before a phase ... */
+enum agreed_start {
+    START_ENTRY,   /* run time: the last node's entry, */
+    START_LEAD,    /* and how long after it the phase starts */
+    START_SENDING, /* how long the slowest sender needs */
+};
+
+/* ... and of the one behind it. */
+enum agreed_end {
+    END_START_LATE,
+    END_START_EARLY,
+    END_STOP_LATE,
+    END_STOP_EARLY,
+    END_FINISH,
+    END_BOUND,
+    END_AGREED
+};
+
+static_assert(END_AGREED <= BARRIER_MAXIMA_CALLER, "a barrier carries all that is agreed on");
+
+/* --- the start --- */
+
+/* How long this node's slowest port sends if nothing hinders it, as far as it knows. */
+static int64_t own_sending_ns(const struct phase_run *run)
 {
-    int64_t most = 1;
-
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
-
-        most = lane->send_count > most ? lane->send_count : most;
-        most = lane->receive_count > most ? lane->receive_count : most;
-    }
-    return most;
-}
-
-/* How many frames a port sends at its load: of a transfer about. */
-static double frames_to_send(const struct phase_run *run, const struct phase_lane *lane)
-{
+    const struct doc_trial *doc = run->trial->doc;
     const struct phase *phase = &run->template;
+    double slowest_s = 0, gaps_s = 0;
+    uint32_t most_flows = 1;
 
-    if (phase_is_probe(run))
-        return (double)phase->probes * (double)lane->send_count;
-    if (phase->traffic == TRAFFIC_BURST)
-        return lane->send_count > 0
-                   ? (double)lane->phase.burst.own_frames * (double)phase->burst.count
-                   : 0;
-    return ((double)phase->transfer_bytes / phase_mean_size(&lane->phase) * 1.5 + 1) *
-           (double)longest_flow_list(run);
-}
-
-/* How long a port sends if nothing hinders it. */
-static int64_t nominal_ns(const struct phase_run *run)
-{
-    const struct phase *phase = &run->template;
-    double slowest_s = 0;
-    double gaps_s = 0;
-
+    if (phase_is_timed(phase))
+        return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
     if (phase->traffic == TRAFFIC_BURST)
         gaps_s = (double)(phase->burst.count - 1) * (double)phase->burst.gap_ns / 1e9;
     for (size_t i = 0; i < run->lane_count; i++) {
-        const struct load *load = &run->lanes[i].phase.load;
-        double bits = (phase_mean_size(&run->lanes[i].phase) + FRAME_OVERHEAD_L1) * 8.0;
-        double frames = frames_to_send(run, &run->lanes[i]);
-        double fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits;
-        double seconds = fps > 0 ? frames / fps + gaps_s : 0;
+        const struct phase_lane *lane = &run->lanes[i];
+        uint32_t flows =
+            lane->send_count > lane->receive_count ? lane->send_count : lane->receive_count;
 
-        if (run->lanes[i].lane != NULL && seconds > slowest_s)
+        most_flows = flows > most_flows ? flows : most_flows;
+    }
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+        const struct load *load = &lane->phase.load;
+        double size = phase_mean_size(&lane->phase), frames, fps, seconds;
+
+        if (phase_is_probe(run))
+            frames = (double)phase->probes * lane->send_count;
+        else if (phase->traffic == TRAFFIC_BURST)
+            frames = lane->send_count == 0
+                         ? 0
+                         : (double)lane->phase.burst.own_frames * (double)phase->burst.count;
+        else /* of a transfer about */
+            frames = ((double)phase->transfer_bytes / size * 1.5 + 1) * most_flows;
+        fps = load->rate_fps > 0 ? load->rate_fps
+                                 : load->rate_bps / ((size + FRAME_OVERHEAD_L1) * 8.0);
+        seconds = fps > 0 ? frames / fps + gaps_s : 0;
+        if (lane->lane != NULL && seconds > slowest_s)
             slowest_s = seconds;
     }
     return (int64_t)(slowest_s * 1e9);
 }
 
-int64_t phase_own_sending_ns(const struct phase_run *run)
-{
-    const struct doc_trial *doc = run->trial->doc;
-
-    if (!phase_is_timed(&run->template))
-        return nominal_ns(run);
-    return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
-}
-
-/* Writes the agreed start and what follows from it into the template and each lane's phase. */
-void phase_set_times(struct phase_run *run, int64_t start_ns)
+/* Writes the agreed start, and what follows from it, into the template and each lane's phase. */
+static void set_times(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
     struct phase *phase = &run->template;
 
-    phase->start_ns = start_ns;
+    /* Until completion, the window is all of it; it ends when the last byte is there. */
+    phase->start_ns = phase->open_ns = phase->close_ns = run->start_run_ns - run->offset_ns;
+    phase->stop_ns = CLOCK_NEVER;
     if (phase_is_timed(phase)) {
-        phase->open_ns = start_ns + doc->warmup_ns;
+        phase->open_ns = phase->start_ns + doc->warmup_ns;
         phase->close_ns = phase->open_ns + doc->window_ns;
         phase->stop_ns = phase->close_ns + doc->cooldown_ns;
-    } else { /* the window is all of it; it ends when the last byte is there */
-        phase->open_ns = start_ns;
-        phase->close_ns = start_ns;
-        phase->stop_ns = CLOCK_NEVER;
     }
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
@@ -99,78 +102,180 @@ void phase_set_times(struct phase_run *run, int64_t start_ns)
     }
 }
 
-bool phase_goes_by_clock(const struct phase_run *run)
-{
-    return run->trial->doc->by_clock && !phase_is_probe(run);
-}
-
-/* From a phase's start until it is held no longer. */
-int64_t phase_clock_hold_ns(const struct phase_run *run)
+int64_t phase_hold_ns(const struct phase_run *run)
 {
     return run->sending_ns + run->trial->doc->drain_timeout_ns + CLOCK_HOLD_NS;
 }
 
-int64_t phase_clock_step_ns(const struct phase_run *run)
+int phase_agree_start(struct phase_run *run)
 {
-    return phase_clock_hold_ns(run) + CLOCK_GAP_NS;
+    struct trial *trial = run->trial;
+    struct offset_estimate now = control_clock_at(trial->node->control, clock_now());
+    bool by_clock = phase_goes_by_clock(run);
+    struct barrier_values values;
+    int64_t lead_ns = 0;
+    int rc;
+
+    run->sending_ns = own_sending_ns(run);
+    if (trial->clock_turn == 0) {
+        barrier_values_clear(&values);
+        values.maximum[START_SENDING] = run->sending_ns;
+        values.maximum[START_LEAD] =
+            start_margin_next(&trial->start_margin, run->template.traffic == TRAFFIC_TRANSFER);
+        /* Without a common clock this node's time means nothing to the others: it proposes no
+         * start. Node 0 always knows run time, so there is one. */
+        if (now.bound_ns < 0)
+            values.states |= STATE_NO_CLOCK;
+        else
+            values.maximum[START_ENTRY] = clock_now() + now.offset_ns;
+        rc = node_barrier(trial->node, &values);
+        if (rc < 0)
+            return rc;
+        lead_ns = values.maximum[START_LEAD];
+        run->outcome.states = values.states & STATE_NO_CLOCK;
+        run->sending_ns = values.maximum[START_SENDING];
+        run->entry_run_ns = values.maximum[START_ENTRY];
+        run->start_run_ns = run->entry_run_ns + lead_ns;
+        trial->clock_start_ns = run->start_run_ns;
+        now = control_clock_at(trial->node->control, clock_now());
+    } else {
+        run->start_run_ns = trial->clock_start_ns +
+                            (int64_t)trial->clock_turn * (phase_hold_ns(run) + CLOCK_GAP_NS);
+    }
+    run->bound_ns = now.bound_ns;
+    if (now.bound_ns >= 0)
+        run->offset_ns = now.offset_ns;
+    else if (trial->clock_turn > 0)
+        run->offset_ns = trial->offset_ns;
+    else /* it begins when it is through the barrier, as far from it as the others mean to */
+        run->offset_ns = run->start_run_ns - clock_now() - lead_ns;
+    if (by_clock && trial->clock_turn++ == 0)
+        trial->offset_ns = run->offset_ns;
+    set_times(run);
+    return 0;
 }
 
-int64_t phase_timeout_ns(const struct phase_run *run)
+/* --- the end --- */
+
+static void note_latest(int64_t *maximum, int64_t value)
 {
-    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
+    if (value > *maximum)
+        *maximum = value;
 }
 
-/* --- the clock: a phase runs with the offset that was known at its start. Once it is over,
- * datagrams from both sides of it say more (run_clock.h): by how much that was off in the
- * middle of the window, which can be put right afterwards, and how far the clock may have been from
- * that anywhere in the window, which can't --- */
+static void say_lane(const struct phase_run *run, const struct phase_lane *phase_lane,
+                     struct barrier_values *values)
+{
+    const struct phase *phase = &run->template;
+    const struct lane *lane = phase_lane->lane;
+    bool sends = phase_lane->send_count > 0;
 
-#define LOOKS 5 /* through a window, its ends included */
+    if (lane->error.text[0] != '\0')
+        values->states |= STATE_LANE_FAILED;
+    for (uint32_t i = 0; phase_is_probe(run) && i < phase_lane->receive_count; i++)
+        if (flow_unreached(&phase_lane->receives[i]))
+            values->states |= STATE_UNREACHABLE;
+    if (sends && lane->started_ns > 0) {
+        note_latest(&values->maximum[END_START_LATE], lane->started_ns - phase->start_ns);
+        note_latest(&values->maximum[END_START_EARLY], phase->start_ns - lane->started_ns);
+    }
+    if (sends && lane->stopped_ns > 0 && phase->stop_ns != CLOCK_NEVER) {
+        note_latest(&values->maximum[END_STOP_LATE], lane->stopped_ns - phase->stop_ns);
+        note_latest(&values->maximum[END_STOP_EARLY], phase->stop_ns - lane->stopped_ns);
+    }
+    if (lane->arrived_ns > 0)
+        note_latest(&values->maximum[END_FINISH], lane->arrived_ns + run->offset_ns);
+}
 
+static double skew_us(int64_t latest_ns, int64_t earliest_ns)
+{
+    bool known = latest_ns != INT64_MIN && earliest_ns != INT64_MIN;
+
+    return known ? (double)(latest_ns + earliest_ns) / 1e3 : -1;
+}
+
+int phase_agree_end(struct phase_run *run, int rc)
+{
+    static const uint32_t states[] = {
+        [TASK_LIMIT] = STATE_DRAIN_TIMEOUT, [TASK_FLOODED] = STATE_FLOODED, [TASK_STOPPED] = 0};
+    struct phase_outcome *outcome = &run->outcome;
+    const struct phase *phase = &run->template;
+    bool by_clock = phase_goes_by_clock(run), common;
+    struct phase_clock clock = clock_of_phase(run);
+    struct barrier_values values;
+    int64_t elapsed_ns = 0, awake_ns = 0;
+
+    barrier_values_clear(&values);
+    values.states = outcome->states & STATE_NO_CLOCK; /* a start that was a guess stays one */
+    if (clock.bound_ns < 0)
+        values.states |= STATE_NO_CLOCK;
+    values.maximum[END_BOUND] = clock.bound_ns;
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].lane != NULL)
+            say_lane(run, &run->lanes[i], &values);
+    for (size_t w = 0; w < run->trial->node->worker_count; w++)
+        if (run->tasks[w].count > 0) {
+            values.states |= states[run->tasks[w].end];
+            note_latest(&awake_ns, run->tasks[w].awake_ns);
+        }
+    /* What this start would have needed, for the start margin of the next. */
+    if (run->entry_run_ns != 0 && awake_ns > 0)
+        start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
+    if (rc == 0 && !by_clock)
+        rc = node_barrier(run->trial->node, &values);
+    if (rc < 0)
+        elapsed_ns = clock_now() - phase->start_ns;
+    else if (phase_is_timed(phase))
+        elapsed_ns = phase->stop_ns - phase->start_ns;
+    else if (values.maximum[END_FINISH] > run->start_run_ns)
+        elapsed_ns = values.maximum[END_FINISH] - run->start_run_ns;
+    common = rc == 0 && !by_clock && (values.states & STATE_NO_CLOCK) == 0;
+    *outcome = (struct phase_outcome){
+        .states = values.states | (rc < 0 ? STATE_STOPPED : 0),
+        .start_skew_us = -1,
+        .stop_skew_us = -1,
+        .skew_bound_us = -1,
+        .clock_bound_ns = -1,
+    };
+    note_latest(&outcome->elapsed_ns, elapsed_ns);
+    if (common) {
+        outcome->start_skew_us =
+            skew_us(values.maximum[END_START_LATE], values.maximum[END_START_EARLY]);
+        outcome->stop_skew_us =
+            skew_us(values.maximum[END_STOP_LATE], values.maximum[END_STOP_EARLY]);
+        outcome->clock_bound_ns = values.maximum[END_BOUND];
+        outcome->skew_bound_us = (double)values.maximum[END_BOUND] / 1e3;
+    }
+    return rc;
+}
+
+/* A phase runs with the offset that was known at its start. Once it is over, datagrams from both
+ * sides of it say more (run_clock.h): by how much that was off in the middle of the window,
+ * which can be put right afterwards, and how far the clock may have been from that anywhere in the
+ * window, which can't. */
 struct phase_clock clock_of_phase(const struct phase_run *run)
 {
     struct control *control = run->trial->node->control;
     const struct phase *phase = &run->template;
-    int64_t open_ns = phase->open_ns;
     int64_t close_ns = phase_is_timed(phase) ? phase->close_ns : run->end.at_ns;
-    int64_t span_ns = close_ns > open_ns ? close_ns - open_ns : 0;
-    struct offset_estimate middle = control_clock_at(control, open_ns + span_ns / 2);
+    int64_t span_ns = close_ns > phase->open_ns ? close_ns - phase->open_ns : 0;
+    struct offset_estimate middle = control_clock_at(control, phase->open_ns + span_ns / 2);
     struct phase_clock clock = {.bound_ns = -1};
 
     if (run->bound_ns < 0 || middle.bound_ns < 0)
         return clock;
     clock.shift_ns = middle.offset_ns - run->offset_ns;
     clock.bound_ns = middle.bound_ns;
-    for (int64_t look = 0; look < LOOKS; look++) {
+    for (int64_t look = 0; look < CLOCK_LOOKS; look++) {
         struct offset_estimate there =
-            control_clock_at(control, open_ns + span_ns * look / (LOOKS - 1));
-        int64_t off_ns = llabs(there.offset_ns - middle.offset_ns) + there.bound_ns;
+            control_clock_at(control, phase->open_ns + span_ns * look / (CLOCK_LOOKS - 1));
 
-        clock.bound_ns = off_ns > clock.bound_ns ? off_ns : clock.bound_ns;
+        note_latest(&clock.bound_ns, llabs(there.offset_ns - middle.offset_ns) + there.bound_ns);
     }
     /* A disciplined clock only jumps: when, nobody knows. Its error was read at both ends. */
-    if (control_clocks(control).mode == CLOCK_PTP)
-        clock.bound_ns = llabs(clock.shift_ns) +
-                         (run->bound_ns > clock.bound_ns ? run->bound_ns : clock.bound_ns);
+    if (control_clocks(control).mode == CLOCK_PTP) {
+        note_latest(&clock.bound_ns, run->bound_ns);
+        clock.bound_ns += llabs(clock.shift_ns);
+    }
     return clock;
-}
-
-/* --- what was used --- */
-
-struct phase_cost phase_cost_now(void)
-{
-    struct phase_cost cost = {.at_ns = clock_now(), .idle_s = -1};
-    unsigned long long idle = 0, iowait = 0;
-    FILE *stat = fopen("/proc/stat", "re");
-    struct timespec used;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    cost.process_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-    if (stat == NULL)
-        return cost;
-    /* Busy time is sampled by ticks and misses short work; idle time is not. */
-    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
-        cost.idle_s = (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
-    fclose(stat);
-    return cost;
 }

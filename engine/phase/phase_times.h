@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief When a phase starts, how long it sends, and when the next may start; what is known of this
- * node's clock in it, and what it cost. Times are in ns of CLOCK_MONOTONIC.
+ * @brief The times of a phase: what nodes agree on in the barriers before it (when it starts, how
+ * long it sends) and behind it (what it was like on all of them).
  */
 #ifndef ENGINE_PHASE_TIMES_H
 #define ENGINE_PHASE_TIMES_H
 
 #include "phase_run.h"
 
-/** @brief Returns whether phases follow each other by the clock: one barrier before the first, then
- * a fixed step. */
-bool phase_goes_by_clock(const struct phase_run *run);
-
-/** @brief Returns the time from the start of a phase that goes by the clock to the next one's. */
-int64_t phase_clock_step_ns(const struct phase_run *run);
-
-/** @brief Returns the time from the start of a phase that goes by the clock until it is held no
- * longer for partners. */
-int64_t phase_clock_hold_ns(const struct phase_run *run);
-
-/** @brief Returns how long this node's ports send if nothing hinders them, as far as they know. */
-int64_t phase_own_sending_ns(const struct phase_run *run);
+/**
+ * @brief Agree on the start and write the phase's times, once this node's lanes are ready.
+ *
+ * Phases that follow each other by the clock have one barrier before the first, then a fixed step.
+ *
+ * @param run Phase.
+ * @return 0, or -ECANCELED.
+ */
+int phase_agree_start(struct phase_run *run);
+/**
+ * @brief Agree on what the phase was like on all nodes, once this node's workers are done.
+ *
+ * @param run Phase; its outcome is written.
+ * @param rc Below 0: the run ends in the middle, no barrier is entered, and what there is was
+ *        measured by this node alone.
+ * @return `rc`, or -ECANCELED.
+ */
+int phase_agree_end(struct phase_run *run, int rc);
 
 /**
- * @brief Writes the agreed start, and what follows from it, into the template and each lane's
- * phase.
- * @param run the phase, before its workers start
- * @param start_ns in local time
+ * @brief Return how long a phase that goes by the clock is held for partners.
+ *
+ * @param run Phase.
+ * @return ns since its start.
  */
-void phase_set_times(struct phase_run *run, int64_t start_ns);
+int64_t phase_hold_ns(const struct phase_run *run);
 
-/** @brief Returns how long partners may take to be connected. */
-int64_t phase_timeout_ns(const struct phase_run *run);
-
-/** @brief Returns what is known of this node's clock in the phase: once it is over, better than
- * before. */
+/**
+ * @brief Return what is known of this node's clock in a phase: once it is over, better than before.
+ *
+ * @param run Phase.
+ * @return Shift and bound.
+ */
 struct phase_clock clock_of_phase(const struct phase_run *run);
-
-/** @brief Returns the CPU time that this process has used, and that the machine's CPUs have idled.
- */
-struct phase_cost phase_cost_now(void);
 
 #endif

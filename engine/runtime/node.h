@@ -60,7 +60,6 @@ struct node_port {
     struct transport_port *open;
     uint32_t queues;        /**< that it has in that transport */
     struct blob address;    /**< there, as the trial published it */
-    int connect_fd;         /**< there (port_facts); -1: none */
     uint64_t line_rate_bps; /**< as resolved when it was opened; 0: unknown */
     double core_fps;        /**< frames/s that one core can send there at most; 0: no bound known */
     bool link_up;           /**< as last seen */

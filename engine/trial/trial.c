@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A trial: all phases of one plan at one setting, barrier to barrier.
+ * A trial: its networks, ranks and ports; then all phases of one plan at one setting, one after the
+ * other. The life of a phase is run_phase(): prepare the lanes and connect them, agree on the start
+ * in a barrier, run and drain in the workers, agree on the end in a barrier, write the records. The
+ * probe of a plan goes the same way, with all flows of the plan at once.
  */
 #include "trial.h"
 
 #include "clock.h"
-#include "documents.h"
 #include "event_loop.h"
 #include "join.h"
 #include "lanes.h"
 #include "log.h"
-#include "node.h"
-#include "phase_run.h"
-#include "phase_sequence.h"
+#include "phase_times.h"
 #include "ports.h"
 #include "registry.h"
 #include "report.h"
-#include "start_margin.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,179 +25,134 @@
 #include <unistd.h>
 
 #define PROBES_MOST 3 /* so often a plan is probed at most */
+#define PROGRESS_NS (500 * NS_PER_MS)
+#define SCHEDULE_SILENCE_NS (30 * NS_PER_S)
+#define LINKS_NS (100 * NS_PER_MS) /* a link that is down for less may pass unseen */
+#define PROBE_SILENCE_NS (300 * NS_PER_MS)
+#define BEGINNING_NS (2 * NS_PER_MS) /* the main thread keeps quiet until so long after a start */
 
-static int choose_transport(const struct trial *trial, struct trial_part *part, struct err *err)
+/* --- networks, ranks, plans --- */
+
+static int choose_transport(const struct trial *trial, struct trial_part *part)
 {
     const struct doc_trial *doc = trial->doc;
-    const char *name = part->doc->transport;
+    const char *name = part->doc->transport, *lacks = NULL;
 
     part->transport = transport_find(name);
     if (part->transport == NULL)
-        return err_set(err, -EINVAL, "trial %u: this build has no transport %s", doc->id, name);
+        return err_set(&trial->node->err, -EINVAL, "trial %u: this build has no transport %s",
+                       doc->id, name);
     if (doc->phase.traffic == TRAFFIC_PINGPONG &&
         !transport_can(part->transport, TRANSPORT_PINGPONG))
-        return err_set(err, -EINVAL, "trial %u: %s has no ping-pong", doc->id, name);
+        lacks = "has no ping-pong";
     if (doc->phase.traffic == TRAFFIC_SCHEDULE &&
         !transport_can(part->transport, TRANSPORT_SCHEDULES))
-        return err_set(err, -EINVAL,
-                       "trial %u: %s carries no dependent steps (sync: local): collectives run "
-                       "over tcp and verbs",
-                       doc->id, name);
+        lacks = "carries no dependent steps (sync: local): collectives run over tcp and verbs";
     if (doc->phase.traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
-        return err_set(err, -EINVAL,
-                       "trial %u: %s sends no bursts of a counted length: use transport dpdk",
-                       doc->id, name);
-    return 0;
+        lacks = "sends no bursts of a counted length: use transport dpdk";
+    return lacks == NULL
+               ? 0
+               : err_set(&trial->node->err, -EINVAL, "trial %u: %s %s", doc->id, name, lacks);
 }
 
-/* The port behind a rank: it must exist, in the part's network, and have no other rank. */
-static int find_rank(const struct trial *trial, struct trial_part *part, uint32_t rank,
-                     struct err *err)
+/* The ports behind the ranks: each must exist, in the part's network, and have no other rank. This
+ * node's are appended to trial->own, which has room for all its ports. */
+static int find_ranks(struct trial *trial, struct trial_part *part)
 {
-    const struct node *node = trial->node;
-    const char *name = part->doc->ranks[rank];
-    const struct port_location *place = node_find_port(node, name);
-    const struct port_conf *conf;
-
-    if (place == NULL)
-        return err_set(err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
-                       trial->doc->id, rank, name);
-    conf = &node->job->nodes[place->node].ports[place->port].conf;
-    if (strcmp(conf->network, part->doc->network) != 0)
-        return err_set(err, -EINVAL, "trial %u: port %s is in network %s, not in %s",
-                       trial->doc->id, name, conf->network, part->doc->network);
-    if (trial->taken[place - node->places])
-        return err_set(err, -EINVAL, "trial %u: port %s has two ranks", trial->doc->id, name);
-    trial->taken[place - node->places] = true;
-    part->ranks[rank] = place;
-    return 0;
-}
-
-static int make_ranks(struct trial *trial, struct trial_part *part, struct err *err)
-{
-    int rc = 0;
+    struct node *node = trial->node;
+    uint32_t id = trial->doc->id;
 
     part->n = part->doc->ranks_count;
-    part->ranks = calloc(part->n, sizeof(*part->ranks));
+    part->ranks = calloc(part->n, sizeof *part->ranks);
     if (part->ranks == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t rank = 0; rank < part->n && rc == 0; rank++)
-        rc = find_rank(trial, part, rank, err);
-    return rc;
-}
+        return err_set(&node->err, -ENOMEM, "out of memory");
+    for (uint32_t rank = 0; rank < part->n; rank++) {
+        const char *name = part->doc->ranks[rank];
+        const struct port_location *place = node_find_port(node, name);
+        const struct port_conf *conf;
 
-/* Steps wait for each other in no other traffic, and nothing else does in this one. */
-static int check_schedule(const struct trial *trial, const struct pattern_plan *plan,
-                          struct err *err)
-{
-    const struct doc_trial *doc = trial->doc;
-    bool wanted = doc->phase.traffic == TRAFFIC_SCHEDULE;
-
-    if (wanted != pattern_is_scheduled(plan))
-        return err_set(err, -EINVAL,
-                       wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
-                                "true with pattern %s"
-                              : "trial %u: the steps of pattern %s need traffic: schedule",
-                       doc->id, doc->pattern.name);
-    if (doc->phase.schedule.compute && !pattern_verifies(plan))
-        return err_set(err, -EINVAL,
-                       "trial %u: pattern %s has no result that could be verified: leave compute "
-                       "out",
-                       doc->id, doc->pattern.name);
+        if (place == NULL)
+            return err_set(&node->err, -EINVAL, "trial %u: rank %u is port '%s', which no node has",
+                           id, rank, name);
+        conf = &node->job->nodes[place->node].ports[place->port].conf;
+        if (strcmp(conf->network, part->doc->network) != 0)
+            return err_set(&node->err, -EINVAL, "trial %u: port %s is in network %s, not in %s", id,
+                           name, conf->network, part->doc->network);
+        if (trial->taken[place - node->places])
+            return err_set(&node->err, -EINVAL, "trial %u: port %s has two ranks", id, name);
+        trial->taken[place - node->places] = true;
+        part->ranks[rank] = place;
+        if (place->node == node->self)
+            trial->own[trial->own_count++] = (struct local_rank){
+                .part = part,
+                .part_index = (uint32_t)(part - trial->parts),
+                .rank = rank,
+                .port = place->port,
+            };
+    }
     return 0;
 }
 
-static int make_plan(struct trial *trial, struct trial_part *part, struct err *err)
+static int make_plan(struct trial *trial, struct trial_part *part)
 {
-    struct pattern_request request = trial->doc->pattern;
+    const struct doc_trial *doc = trial->doc;
+    struct err *err = &trial->node->err;
+    struct pattern_request request = doc->pattern;
+    bool wanted = doc->phase.traffic == TRAFFIC_SCHEDULE;
     char why[512] = "";
     int rc;
 
     request.n = part->n;
     rc = pattern_plan_make(&part->plan, &request, why, sizeof why);
     if (rc < 0)
-        return err_set(err, rc, "trial %u: %s", trial->doc->id, why);
-    rc = check_schedule(trial, part->plan, err);
-    if (rc < 0)
-        return rc;
+        return err_set(err, rc, "trial %u: %s", doc->id, why);
+    /* Steps wait for each other in no other traffic, and nothing else does in this one. */
+    if (wanted != pattern_is_scheduled(part->plan))
+        return err_set(err, -EINVAL,
+                       wanted ? "trial %u: traffic: schedule needs a pattern of steps, or local: "
+                                "true with pattern %s"
+                              : "trial %u: the steps of pattern %s need traffic: schedule",
+                       doc->id, doc->pattern.name);
+    if (doc->phase.schedule.compute && !pattern_verifies(part->plan))
+        return err_set(err, -EINVAL,
+                       "trial %u: pattern %s has no result that could be verified: leave compute "
+                       "out",
+                       doc->id, doc->pattern.name);
     if (pattern_phases(part->plan) > trial->phase_count)
         trial->phase_count = pattern_phases(part->plan);
     return 0;
 }
 
-/* This node's ranks of a part, appended to trial->own, which has room for all its ports. */
-static void find_own(struct trial *trial, uint32_t part_index)
-{
-    const struct trial_part *part = &trial->parts[part_index];
-
-    for (uint32_t rank = 0; rank < part->n; rank++) {
-        if (part->ranks[rank] == NULL || part->ranks[rank]->node != trial->node->self)
-            continue;
-        trial->own[trial->own_count++] = (struct local_rank){
-            .part = part,
-            .part_index = part_index,
-            .rank = rank,
-            .port = part->ranks[rank]->port,
-        };
-    }
-}
-
-static int make_parts(struct trial *trial, struct err *err)
+static int make_parts(struct trial *trial)
 {
     const struct doc_trial *doc = trial->doc;
+    struct node *node = trial->node;
     int rc = 0;
 
     trial->parts = calloc(doc->parts_count, sizeof *trial->parts);
-    trial->own = calloc(trial->node->port_count + 1, sizeof *trial->own);
-    trial->taken = calloc(trial->node->place_count + 1, sizeof *trial->taken);
+    trial->own = calloc(node->port_count + 1, sizeof *trial->own);
+    trial->taken = calloc(node->place_count + 1, sizeof *trial->taken);
     if (trial->parts == NULL || trial->own == NULL || trial->taken == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
+        return err_set(&node->err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < doc->parts_count && rc == 0; i++) {
         trial->parts[i].doc = &doc->parts[i];
-        rc = choose_transport(trial, &trial->parts[i], err);
+        rc = choose_transport(trial, &trial->parts[i]);
         if (rc == 0)
-            rc = make_ranks(trial, &trial->parts[i], err);
+            rc = find_ranks(trial, &trial->parts[i]);
         if (rc == 0)
-            rc = make_plan(trial, &trial->parts[i], err);
-        if (rc == 0)
-            find_own(trial, i);
+            rc = make_plan(trial, &trial->parts[i]);
     }
     for (unsigned i = 0; i < doc->phases_count && rc == 0; i++)
         if (doc->phases[i] >= trial->phase_count)
-            rc = err_set(err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u", doc->id,
-                         doc->phases[i], trial->phase_count - 1);
+            rc = err_set(&node->err, -EINVAL, "trial %u: phase %u: the plan has phases 0 to %u",
+                         doc->id, doc->phases[i], trial->phase_count - 1);
     return rc;
 }
 
-static void free_parts(struct trial *trial)
-{
-    for (uint32_t i = 0; trial->parts != NULL && i < trial->doc->parts_count; i++) {
-        free(trial->parts[i].ranks);
-        pattern_plan_free(trial->parts[i].plan);
-    }
-    free(trial->parts);
-    free(trial->own);
-    free(trial->taken);
-}
-
-/* One descriptor for those of all ports. Without it lanes are connected by the clock, a little
- * later.
- */
-static void watch_ports(struct trial *trial)
-{
-    for (size_t i = 0; i < trial->own_count; i++) {
-        struct epoll_event event = {.events = EPOLLIN};
-        int fd = trial->node->ports[trial->own[i].port].connect_fd;
-
-        if (fd >= 0 && trial->connect_fd < 0)
-            trial->connect_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (fd >= 0 && trial->connect_fd >= 0)
-            epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, fd, &event);
-    }
-}
-
-/* Opens the ports of this trial and tells the other nodes where they are. */
-static int open_ports(struct trial *trial, struct err *err)
+/* Opens the ports of this trial, tells the other nodes where they are, waits for their links. One
+ * descriptor says for all of them that lanes can be connected further: without it lanes are
+ * connected by the clock, a little later. */
+static int open_ports(struct trial *trial)
 {
     struct node *node = trial->node;
     int rc;
@@ -211,77 +165,344 @@ static int open_ports(struct trial *trial, struct err *err)
     if (rc < 0)
         return rc;
     control_forget(node->control); /* all are through the trial before, and need nothing of it */
-    for (size_t i = 0; i < trial->own_count && rc == 0; i++) {
+    for (size_t i = 0; i < trial->own_count; i++) {
         const struct local_rank *own = &trial->own[i];
         struct node_port *port = &node->ports[own->port];
+        struct epoll_event event = {.events = EPOLLIN};
         struct port_facts facts = {0};
 
         own->part->transport->facts(port->open, &facts, false);
         port->address = facts.address;
-        port->connect_fd = facts.connect_fd;
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
                              &port->address);
+        if (rc < 0)
+            return err_set(&node->err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
+                           strerror(-rc));
+        if (facts.connect_fd < 0)
+            continue;
+        if (trial->connect_fd < 0)
+            trial->connect_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (trial->connect_fd >= 0)
+            epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, facts.connect_fd, &event);
     }
-    if (rc < 0)
-        return err_set(err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
-                       strerror(-rc));
     return ports_await_link(node);
 }
 
-/* Whether all partners can be reached. Frames are asked for again before a pair is called
- * unreachable; where a transport has connections, those ask again by themselves. */
-static int check_connectivity(struct trial *trial, uint32_t *states)
-{
-    static const uint32_t probe = PHASE_PROBE;
-    const struct doc_trial *doc = trial->doc;
-    int rc;
+/* --- a phase: start --- */
 
-    if (!doc->probe)
-        return 0;
-    trial->probes_left = trial_knows_end(trial) ? 1 : PROBES_MOST;
-    do {
-        trial->probes_left--;
-        *states = 0;
-        rc = phase_sequence(trial, &probe, 1, states);
-    } while (rc == 0 && (*states & STATE_UNREACHABLE) != 0 && trial->probes_left > 0);
-    return rc;
+/* How long a lane may be silent before its drain is over, and the limit of all of it. */
+static void set_drain(const struct phase_run *run, struct worker_task *task)
+{
+    const struct doc_trial *doc = run->trial->doc;
+    int64_t silence_ns = doc->drain_timeout_ns, compute_ns = 0;
+
+    if (phase_is_probe(run) && silence_ns < PROBE_SILENCE_NS)
+        silence_ns = PROBE_SILENCE_NS;
+    /* Of counted messages some may be lost, one after the other, before one comes. */
+    if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
+        silence_ns = run->template.pingpong.start_delay_ns + 4 * silence_ns;
+    task->drain_timeout_ns = silence_ns;
+    task->drain_max_ns = doc->drain_max_ns > silence_ns ? doc->drain_max_ns : 2 * silence_ns;
+    if (run->template.traffic != TRAFFIC_SCHEDULE)
+        return;
+    /* A rank may have to wait for others that compute, or move what is not for it. */
+    for (size_t i = 0; i < run->lane_count; i++)
+        if (run->lanes[i].executor != NULL &&
+            executor_compute_ns(run->lanes[i].executor) > compute_ns)
+            compute_ns = executor_compute_ns(run->lanes[i].executor);
+    task->drain_max_ns += SCHEDULE_SILENCE_NS + compute_ns;
 }
 
-/* Ports open, their addresses published, their links up. */
-static int prepare(struct trial *trial, struct err *err)
+static void assign_lanes(struct phase_run *run)
 {
-    int rc = make_parts(trial, err);
+    struct node *node = run->trial->node;
+    struct worker_lane *next = run->worker_lanes;
 
-    if (rc == 0)
-        rc = open_ports(trial, err);
+    for (size_t w = 0; w < node->worker_count; w++) {
+        struct worker_task *task = &run->tasks[w];
+
+        *task = (struct worker_task){
+            .lanes = next,
+            .phase = &run->template,
+            .nominal_end_ns = run->template.start_ns + run->sending_ns,
+            .flood_limit = run->trial->doc->flood_limit,
+        };
+        set_drain(run, task);
+        for (size_t i = 0; i < run->lane_count; i++) {
+            struct phase_lane *lane = &run->lanes[i];
+
+            for (uint32_t q = 0; q < lane->queue_count; q++)
+                if (node_worker_of(node, lane_port(lane), q) == w)
+                    *next++ = (struct worker_lane){.transport = lane_transport(lane),
+                                                   .lane = lane->queues[q].lane,
+                                                   .foreign = &lane->foreign,
+                                                   .progress = &lane->progress,
+                                                   .interval_ring = lane->queues[q].interval_ring};
+        }
+        task->count = (size_t)(next - task->lanes);
+    }
+}
+
+/* What this process's CPUs have done, and the machine's. */
+static struct phase_cost phase_cost_now(void)
+{
+    struct phase_cost cost = {.at_ns = clock_now(), .idle_s = -1};
+    unsigned long long idle = 0, iowait = 0;
+    FILE *stat = fopen("/proc/stat", "re");
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    cost.process_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+    if (stat == NULL)
+        return cost;
+    /* Busy time is sampled by ticks and misses short work; idle time is not. */
+    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
+        cost.idle_s = (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
+    fclose(stat);
+    return cost;
+}
+
+static bool workers_done(struct node *node)
+{
+    for (size_t w = 0; w < node->worker_count; w++)
+        if (!worker_done(node->workers[w]))
+            return false;
+    return true;
+}
+
+/* Gives the lanes to the workers, who wait for the start. Until that whatever can wait leaves the
+ * cores to the nodes and workers that are on their way to it. */
+static void start(struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+    const struct phase *phase = &run->template;
+    const struct interval_grid grid = {
+        .open_ns = phase->open_ns,
+        .step_ns = run->trial->doc->interval_ns,
+        .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
+    };
+    const struct compute_conf compute = {
+        .threads = (unsigned)node->worker_count, /* whether they send in this phase or not */
+        .share = run->trial->doc->compute,
+        .start_ns = phase->start_ns,
+        .messages_ns = phase->start_ns + phase->pingpong.start_delay_ns,
+    };
+    int rc = 0;
+
+    records_hold(node->records, node->has_shared_port);
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
+            if (run->lanes[i].queues[q].interval_ring != NULL)
+                interval_ring_begin(run->lanes[i].queues[q].interval_ring, &grid);
+    assign_lanes(run);
+    for (size_t w = 0; w < node->worker_count; w++)
+        if (run->tasks[w].count > 0)
+            worker_run(node->workers[w], &run->tasks[w]);
+    if (compute.share > 0 && !phase_is_probe(run))
+        rc = compute_start(&run->compute, &compute);
     if (rc < 0)
-        return rc;
-    start_margin_init(&trial->start_margin, trial->node->cores.sleeps);
-    watch_ports(trial);
-    set_thread_priority(trial->node, true);
+        log_error("trial %u: no concurrent computation: %s", run->trial->doc->id, strerror(-rc));
+    run->begin = phase_cost_now();
+    report_late(run);
+    while (clock_now() < phase->start_ns + BEGINNING_NS && !workers_done(node))
+        if (node_turn(node, phase->start_ns + BEGINNING_NS) < 0)
+            return; /* it will say so again */
+}
+
+/* --- a phase: run and drain --- */
+
+/* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
+static const char *most_flooded(const struct phase_lane *owner, const struct lane *lane)
+{
+    const struct misdelivered_flow *flows = lane->request.count->misdelivered_flows.flows;
+    const struct trial_part *part = owner->own->part;
+    const char *name = "ports unknown";
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
+        uint64_t frames = 0;
+
+        for (uint32_t j = 0; j < MISDELIVERED_SLOTS; j++)
+            if (flows[j].dst == flows[i].dst)
+                frames += flows[j].frames;
+        if (frames > most && flows[i].dst < part->n) {
+            most = frames;
+            name = part->ranks[flows[i].dst]->name;
+        }
+    }
+    return name;
+}
+
+/* 0; -ECONNABORTED: a worker has given up, because the switch floods one of its ports. */
+static int check_floods(const struct phase_run *run)
+{
+    struct node *node = run->trial->node;
+
+    for (size_t w = 0; w < node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+        const struct worker_lane *flooded;
+        const struct phase_lane *owner;
+
+        if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
+            continue;
+        flooded = &task->lanes[task->flooded];
+        owner = lanes_owner(run, flooded->lane);
+        return err_set(
+            &node->err, -ECONNABORTED,
+            "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
+            "(has it lost its link?), and flood_limit is %llu",
+            run->trial->doc->id, lane_port(owner)->conf.name,
+            (unsigned long long)atomic_load(flooded->foreign), most_flooded(owner, flooded->lane),
+            (unsigned long long)task->flood_limit);
+    }
     return 0;
 }
 
-/* A trial that is not complete gives the run its status. */
-static void report(const struct trial *trial, int rc, uint32_t states)
+/* Keeps the node's loop going until the workers are done. */
+static int await_workers(struct phase_run *run)
 {
-    const char *state = "partial";
+    struct node *node = run->trial->node;
+    int64_t last_ns = clock_now(), watched_ns = last_ns;
+    /* Interval results are fetched before there is no more room for them. */
+    int64_t room_ns = run->trial->doc->interval_ns * INTERVAL_ROOM / 4;
+    int64_t wait_ns = room_ns > 0 && room_ns < PROGRESS_NS ? room_ns : PROGRESS_NS;
+    bool done;
+    int rc = 0;
 
-    if (rc == 0 && (states & STATE_UNREACHABLE) != 0)
-        state = "unreachable";
-    else if (rc == 0 && (states & STATE_LANE_FAILED) == 0)
-        state = "complete";
-    report_trial(trial, state);
-    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
-        trial->node->status = 3;
+    do {
+        done = workers_done(node);
+        if (!done && rc == 0)
+            rc = node_turn(node, clock_now() + wait_ns);
+        else if (!done) { /* node_turn no longer waits: do not spin */
+            node_turn(node, clock_now() + NS_PER_MS);
+            clock_sleep_until(clock_now() + NS_PER_MS / 2);
+        }
+        if (rc == 0)
+            rc = check_floods(run);
+        report_intervals(run, false);
+        if (!done && clock_now() - last_ns >= PROGRESS_NS)
+            report_progress(run, &last_ns);
+        /* At the end, too: one that went down may be why all this ended. */
+        if (done || (rc == 0 && clock_now() - watched_ns >= LINKS_NS)) {
+            int links = ports_watch_links(node);
+
+            rc = rc < 0 ? rc : links;
+            watched_ns = clock_now();
+        }
+        if (rc < 0 && rc != -ECANCELED)
+            rc = node_fail(node, rc);
+    } while (!done);
+    return rc;
 }
 
-static void release(struct trial *trial)
+/* --- a phase: end --- */
+
+/* Steps that nobody ended: a partner is there, but sends nothing. */
+static void check_schedules(const struct phase_run *run)
 {
-    set_thread_priority(trial->node, false);
-    if (trial->connect_fd >= 0)
-        close(trial->connect_fd);
-    free_parts(trial);
+    for (size_t w = 0; w < run->trial->node->worker_count; w++) {
+        const struct worker_task *task = &run->tasks[w];
+
+        for (size_t i = 0; i < task->count && task->end == TASK_LIMIT; i++) {
+            const struct phase_lane *lane = lanes_owner(run, task->lanes[i].lane);
+
+            if (lane->executor != NULL && !lane->executor->ended)
+                err_set(&lane->lane->error, -ETIMEDOUT,
+                        "rank %u waited for the messages of its step, and none came for %lld s",
+                        lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
+        }
+    }
+}
+
+static void read_hardware(struct phase_run *run, bool before)
+{
+    for (size_t i = 0; i < run->lane_count; i++) {
+        struct phase_lane *lane = &run->lanes[i];
+        struct port_facts facts;
+
+        if (lane->lane == NULL)
+            continue;
+        lane_transport(lane)->facts(lane_port(lane)->open, &facts, true);
+        *(before ? &lane->before : &lane->after) = facts.hardware;
+    }
+}
+
+/* Runs a phase, or the probe of the whole plan, from preparation to records; its states over all
+ * nodes are added to the trial's. */
+static int run_phase(struct trial *trial, uint32_t number)
+{
+    struct node *node = trial->node;
+    struct phase_run run = {.trial = trial, .number = number};
+    int rc = lanes_prepare(&run);
+
+    if (rc < 0 && rc != -ECANCELED)
+        rc = node_fail(node, rc);
+    if (rc == 0) {
+        read_hardware(&run, true); /* before the barrier: behind it a partner may have begun */
+        rc = phase_agree_start(&run);
+    }
+    if (rc == 0) {
+        start(&run);
+        rc = await_workers(&run);
+        records_hold(node->records, false);
+        if (run.compute != NULL)
+            compute_stop(run.compute);
+        check_schedules(&run);
+        lanes_gather(&run);
+        read_hardware(&run, false);
+        run.end = phase_cost_now();
+        /* Without a barrier nobody says that all are through: what partners may still need,
+         * acknowledgements and bytes that they have not read, stays until they should be. */
+        if (phase_goes_by_clock(&run))
+            for (int64_t until_ns = run.template.start_ns + phase_hold_ns(&run);
+                 rc == 0 && clock_now() < until_ns;)
+                rc = node_turn(node, until_ns);
+        rc = phase_agree_end(&run, rc);
+        report_end(&run);
+        trial->states |= run.outcome.states;
+    }
+    lanes_release(&run);
+    return rc;
+}
+
+/* --- the trial --- */
+
+/* Whether all partners can be reached. Frames are asked for again before a pair is called
+ * unreachable; where a transport has connections, those ask again by themselves. */
+static int check_connectivity(struct trial *trial)
+{
+    int rc;
+
+    trial->probes_left = 1;
+    for (unsigned i = 0; i < trial->doc->parts_count; i++)
+        if (!transport_can(trial->parts[i].transport, TRANSPORT_KNOWS_END))
+            trial->probes_left = PROBES_MOST;
+    do {
+        trial->probes_left--;
+        trial->states = 0;
+        rc = run_phase(trial, PHASE_PROBE);
+    } while (rc == 0 && (trial->states & STATE_UNREACHABLE) != 0 && trial->probes_left > 0);
+    return rc;
+}
+
+static int run_phases(struct trial *trial)
+{
+    const struct doc_trial *doc = trial->doc;
+    uint32_t count = doc->phases != NULL ? doc->phases_count : trial->phase_count;
+    const char *state = "partial";
+    int rc = doc->probe ? check_connectivity(trial) : 0;
+
+    for (uint32_t i = 0; i < count && rc == 0 && (trial->states & STATE_UNREACHABLE) == 0; i++)
+        rc = run_phase(trial, doc->phases != NULL ? doc->phases[i] : i);
+    if (rc == 0 && (trial->states & STATE_UNREACHABLE) != 0)
+        state = "unreachable";
+    else if (rc == 0 && (trial->states & STATE_LANE_FAILED) == 0)
+        state = "complete";
+    report_trial(trial, state);
+    /* A trial that is not complete gives the run its status. */
+    if (strcmp(state, "complete") != 0 && trial->node->status == 0)
+        trial->node->status = 3;
+    return rc;
 }
 
 int trial_run(struct node *node, const struct doc_trial *doc)
@@ -293,22 +514,29 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .connect_fd = -1,
     };
     struct barrier_values values;
-    uint32_t states = 0;
-    int rc = prepare(&trial, &node->err);
+    int rc = make_parts(&trial);
 
-    /* Nobody asks another for its address, or sends, before the ports of all nodes are open and
-     * have a link. */
-    barrier_values_clear(&values);
     if (rc == 0)
-        rc = node_barrier(node, &values);
+        rc = open_ports(&trial);
     if (rc == 0) {
-        rc = check_connectivity(&trial, &states);
-        if (rc == 0 && (states & STATE_UNREACHABLE) == 0)
-            rc = phase_sequence(&trial, doc->phases,
-                                doc->phases != NULL ? doc->phases_count : trial.phase_count,
-                                &states);
-        report(&trial, rc, states);
+        start_margin_init(&trial.start_margin, node->cores.sleeps);
+        set_thread_priority(node, true);
+        /* Nobody asks another for its address, or sends, before the ports of all nodes are open
+         * and have a link. */
+        barrier_values_clear(&values);
+        rc = node_barrier(node, &values);
+        if (rc == 0)
+            rc = run_phases(&trial);
+        set_thread_priority(node, false);
     }
-    release(&trial);
+    if (trial.connect_fd >= 0)
+        close(trial.connect_fd);
+    for (uint32_t i = 0; trial.parts != NULL && i < doc->parts_count; i++) {
+        free(trial.parts[i].ranks);
+        pattern_plan_free(trial.parts[i].plan);
+    }
+    free(trial.parts);
+    free(trial.own);
+    free(trial.taken);
     return rc;
 }

@@ -60,7 +60,7 @@ from synthetic import (  # noqa: E402
 
 REACH_PERCENT = 10.0
 HEARTBEAT_TIMEOUT_MS = 500  # the default of a site of hosts
-PROGRESS_S = 0.5  # as engine/trial/phase_sequence.c has it
+PROGRESS_S = 0.5  # as engine/trial/trial.c has it
 INTERVAL_S = 1.0
 PHASE_S = 5.0
 TICK_S = 0.02  # nodes speak one after the other, spread over their period
