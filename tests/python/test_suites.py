@@ -61,6 +61,8 @@ from switchbench.search.suites.formulas import variation_percent
 from switchbench.search.suites.methods import UNIT, CountSearch
 from synthetic import make_site, make_trial
 
+pytestmark = needs_engine
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [suite for suite in SUITES.values() if not suite.is_free]
 FOUR = "switchbench: 1\nsite: {lab: model-good, nodes: 4, rate: 20M}\n"
@@ -103,6 +105,26 @@ def rows(course: SuiteCourse, subtest: str) -> list[dict[str, Any]]:
         if entry["subtest"] == subtest
         for row in entry["rows"]
     ]
+
+
+Planned = Callable[..., Run]
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Planned:
+    """Compiles a suite, or some subtests of it, in a modelled lab of four."""
+
+    def compiled(
+        named: str, size: int | None = None, more: str = "", lab: str = FOUR, **parameters: float
+    ) -> Run:
+        suite, *subtests = named.split()
+        text = f"{lab}suite: {suite}\n{more}"
+        text += f"subtests: [{', '.join(subtests)}]\n" if subtests else ""
+        text += f"frame_size: {size}\n" if size else ""
+        text += f"suite_parameters: {parameters}\n" if parameters else ""
+        return compile_text(tmp_path, text)
+
+    return compiled
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -154,66 +176,59 @@ def test_the_page_is_made_of_the_declarations() -> None:
 # --- configurations ------------------------------------------------------------------------------
 
 
-@needs_engine
-def test_a_suite_is_planned_of_its_name_alone(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc2544\n")
+def test_a_suite_is_planned_of_its_name_alone(planned: Planned) -> None:
+    run, suite = planned("rfc2544"), SUITES["rfc2544"]
     subtests = list(dict.fromkeys(trial.parameters["subtest"] for trial in run.searches))
-    assert subtests == [each.name for each in SUITES["rfc2544"].subtests if not each.resets]
+    assert subtests == [each.name for each in suite.subtests if not each.resets]
     sizes = [trial.sizes[0] for trial in run.searches if trial.parameters["subtest"] == "latency"]
     assert sizes == [64, 128, 256, 512, 1024, 1280, 1518]
     assert run.searches[0].pattern["list"] == [0, 1, 1, 0, 2, 3, 3, 2]
     assert run.searches[0].load.percent == 100.0
-    assert run.suite_parameters["trial_s"] == SUITES["rfc2544"].lab.trial_s
+    assert run.suite_parameters["trial_s"] == suite.lab.trial_s
     assert len(run.estimates_s) == len(run.searches)
+    errored = {trial.parameters["subtest"] for trial in planned("rfc2889").searches}
+    assert "errored-frames" not in errored  # only where it is named
 
 
-@needs_engine
-def test_what_was_understood_is_the_same_suite_again(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 1518\n"
-    run = compile_text(tmp_path, text + "suite_parameters: {trial_s: 7}\n")
-    (tmp_path / "again").mkdir()
-    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+def test_what_was_understood_is_the_same_suite_again(planned: Planned, tmp_path: Path) -> None:
+    run = planned("rfc2544 throughput", 1518, trial_s=7)
+    again = compile_text(tmp_path, yaml.safe_dump(run.effective))
     assert again.effective == run.effective
     assert again.searches == run.searches
     assert again.suite_parameters == run.suite_parameters
     assert again.suite_parameters["trial_s"] == 7
 
 
-@needs_engine
-def test_the_goals_of_ndr_and_pdr_are_parameters(tmp_path: Path) -> None:
-    text = FOUR + "suite: ndr-pdr\nframe_size: 1518\n"
+def test_the_goals_of_ndr_and_pdr_are_parameters(planned: Planned, tmp_path: Path) -> None:
     loads = SUITES["ndr-pdr"].subtest(None)
     assert loads.goals is not None
-    default = loads.goals(SuiteParameters(**compile_text(tmp_path, text).suite_parameters))
+    default = loads.goals(SuiteParameters(**planned("ndr-pdr", 1518).suite_parameters))
     assert default == {"ndr": NDR, "pdr": PDR}
-    (tmp_path / "own").mkdir()
-    asked = "trial_s: 2, duration_sum_s: 6, initial_s: 0.5, pdr_loss_percent: 2, exceed_percent: 0"
-    run = compile_text(tmp_path / "own", f"{text}suite_parameters: {{{asked}}}\n")
+    run = planned(
+        "ndr-pdr", 1518,
+        trial_s=2, duration_sum_s=6, initial_s=0.5, pdr_loss_percent=2, exceed_percent=0,
+    )  # fmt: skip
     ndr, pdr = loads.goals(SuiteParameters(**run.suite_parameters)).values()
     assert (ndr.loss_ratio, pdr.loss_ratio) == (0.0, 0.02)
     assert pdr == replace(ndr, loss_ratio=0.02) == SearchGoal(0.02, 0.0, 2.0, 6.0, 0.5)
     course = measured(run, forwards(60.0))
     found = {entry["goal"]: entry["relevant_lower_bound"] for entry in search_entries(course)}
     assert found == {"ndr": pytest.approx(60.0, rel=0.005), "pdr": pytest.approx(61.2, rel=0.005)}
-    (tmp_path / "again").mkdir()
-    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+    again = compile_text(tmp_path, yaml.safe_dump(run.effective))
     assert again.suite_parameters == run.suite_parameters
 
 
-@needs_engine
-def test_too_little_time_names_each_subtest_and_size(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2544\nframe_sizes: [64, 1518]\ntime_limit: 20s\n"
+def test_too_little_time_names_each_subtest_and_size(planned: Planned) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        refuse_too_long(compile_text(tmp_path, text))
+        refuse_too_long(planned("rfc2544", more="frame_sizes: [64, 1518]\ntime_limit: 20s\n"))
     for subtest in ("throughput", "latency", "loss-rate", "back-to-back"):
         assert f"{subtest} pairs 64 B at least" in str(caught.value)
 
 
-@needs_engine
 def test_a_site_is_warned_before_the_run_and_a_lab_is_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    planned: Planned, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_size: 64\n")
+    run = planned("rfc2544", 64)
     announce(run)
     assert "RFC 6815" not in capsys.readouterr().err
     announce(replace(run, site=replace(run.site, launch="ssh")))
@@ -224,11 +239,10 @@ def test_a_site_is_warned_before_the_run_and_a_lab_is_not(
 
 
 @pytest.fixture
-def rfc2544(tmp_path: Path) -> Run:
-    return compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_sizes: [64, 1518]\n")
+def rfc2544(planned: Planned) -> Run:
+    return planned("rfc2544", more="frame_sizes: [64, 1518]\n")
 
 
-@needs_engine
 def test_rfc2544_finds_what_the_device_forwards(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(61.3))
     for row in rows(course, "throughput"):
@@ -250,7 +264,6 @@ def test_rfc2544_finds_what_the_device_forwards(rfc2544: Run) -> None:
     assert [row["loss"] for row in losses] == pytest.approx(expected, abs=1e-3)
 
 
-@needs_engine
 def test_a_device_that_always_loses_has_no_whole_table_of_losses(rfc2544: Run) -> None:
     """RFC 2544, 26.3, ends after two trials in a row that lose nothing."""
     course = measured(rfc2544, forwards(5.0))
@@ -260,7 +273,6 @@ def test_a_device_that_always_loses_has_no_whole_table_of_losses(rfc2544: Run) -
     assert losses[0]["outcome"].startswith("The device fails at the min of the range, 10 % of line")
 
 
-@needs_engine
 def test_a_device_at_line_rate_has_it_as_its_throughput(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(100.0))
     assert [row["throughput_percent"] for row in rows(course, "throughput")] == [100.0, 100.0]
@@ -268,7 +280,6 @@ def test_a_device_at_line_rate_has_it_as_its_throughput(rfc2544: Run) -> None:
     assert [row["loss"] for row in rows(course, "loss-rate")] == [0.0] * 4
 
 
-@needs_engine
 def test_a_search_that_never_brackets_says_so_and_what_needs_it_too(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(0.5))
     row = rows(course, "throughput")[0]
@@ -282,7 +293,6 @@ def test_a_search_that_never_brackets_says_so_and_what_needs_it_too(rfc2544: Run
     assert {row["outcome"] for row in rows(cut, "latency")} == {ended}
 
 
-@needs_engine
 def test_a_tester_limited_trial_never_decides(rfc2544: Run) -> None:
     limits = {64: True}
     course = measured(rfc2544, forwards(61.3, lambda trial: limits.get(trial.sizes[0], False)))
@@ -292,7 +302,6 @@ def test_a_tester_limited_trial_never_decides(rfc2544: Run) -> None:
     assert large["throughput_percent"] <= 61.3
 
 
-@needs_engine
 def test_a_suite_whose_every_search_was_tester_limited_judged_nothing(rfc2544: Run) -> None:
     entries: Any = [{"tester_limited": [{"port": "node1:e0"}]}]
     course = measured(rfc2544, forwards(61.3, lambda _trial: True))
@@ -307,7 +316,6 @@ def test_a_suite_whose_every_search_was_tester_limited_judged_nothing(rfc2544: R
     assert nothing_judged(entries, [], course) is None
 
 
-@needs_engine
 def test_what_was_measured_before_the_end_is_kept_and_marked(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(61.3), trials=3)
     small, large = rows(course, "throughput")
@@ -315,7 +323,6 @@ def test_what_was_measured_before_the_end_is_kept_and_marked(rfc2544: Run) -> No
     assert small["outcome"] == "The run ended before this measurement was complete."
 
 
-@needs_engine
 def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     course = measured(rfc2544, forwards(61.3))
 
@@ -334,7 +341,6 @@ def test_clauses_are_judged_by_the_rows(rfc2544: Run) -> None:
     assert "The run ended before this measurement was complete." in judge(">= 60")["reason"]
 
 
-@needs_engine
 def test_a_search_that_fails_at_the_min_of_its_range_fails_what_asks_for_more(rfc2544: Run) -> None:
     """Its row has no value, but whatever the device forwards is below the min."""
     course = measured(rfc2544, forwards(0.5))
@@ -359,35 +365,35 @@ def test_a_search_that_fails_at_the_min_of_its_range_fails_what_asks_for_more(rf
     assert judge(">= 60")["verdict"] == "INCONCLUSIVE"
 
 
-@needs_engine
-def test_counts_that_fail_at_the_min_of_their_range_fail_what_asks_for_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("named", "measure", "value"),
+    [
+        ("rfc2889 address-capacity", "address_capacity", 4),
+        ("rfc2889 learning-rate", "address_learning_rate", 31.25),
+        ("rfc9004", "back_to_back", 1),
+    ],
+)
+def test_counts_that_fail_at_the_min_of_their_range_fail_what_asks_for_more(
+    planned: Planned, named: str, measure: str, value: float
+) -> None:
     """No table holds one address, no buffer one frame, and no rate of learning is slow enough."""
-    text = "suite: rfc2889\nframe_size: 64\nsubtests: [address-capacity, learning-rate]"
-    run = compile_text(tmp_path, FOUR + text)
 
     def device(trial: Trial) -> TrialFacts:
         if trial.traffic == "stream" and "addresses" not in trial.options:
             return forwards(61.3)(trial)
         return TrialFacts(offered=1000, lost=1, flooded=1, tester_limited=False)
 
-    course = measured(run, device)
-    for measure in ("address_capacity", "address_learning_rate"):
-        clause = {"measure": f"rfc2889.{measure}", "require": ">= 5000"}
-        assert suite_verdicts([clause], course)[0]["verdict"] == "FAIL", measure
-    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
-    clause = {"measure": "rfc9004.back_to_back", "require": ">= 10"}
-    verdict = suite_verdicts([clause], measured(run, device))[0]
-    assert (verdict["verdict"], verdict["value"]) == ("FAIL", 1)
+    clause = {"measure": f"{named.partition(' ')[0]}.{measure}", "require": ">= 5000"}
+    verdict = suite_verdicts([clause], measured(planned(named, 64), device))[0]
+    assert (verdict["verdict"], verdict["value"]) == ("FAIL", value)
 
 
-@needs_engine
 @pytest.mark.parametrize("name", ["rfc2544", "rfc2889"])
-def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: str) -> None:
-    text = f"{LAB}suite: {name}\nframe_sizes: [64, 1518]\n"
+def test_the_graphs_are_drawn_with_the_theoretical_line(planned: Planned, name: str) -> None:
     names = [
         each.name for each in SUITES[name].subtests if each.quantity == "load" and not each.resets
     ]
-    run = compile_text(tmp_path, f"{text}subtests: [{', '.join(names)}]\n")
+    run = planned(" ".join([name, *names]), more="frame_sizes: [64, 1518]\n", lab=LAB)
     ports = {port.name: PortFacts(9, 0, 1.0) for port in run.site.ports}
 
     def device(trial: Trial) -> TrialFacts:
@@ -415,10 +421,9 @@ def test_the_graphs_are_drawn_with_the_theoretical_line(tmp_path: Path, name: st
     assert one.layout["yaxis"]["rangemode"] == "tozero"
 
 
-@needs_engine
-def test_a_report_begins_with_what_the_suite_came_to(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2544\nframe_sizes: [512, 1518]\nsubtests: [throughput, recovery]\n"
-    run = compile_text(tmp_path, text + "dpdk: {header: ipv4-udp, dscp: 10}\n")
+def test_a_report_begins_with_what_the_suite_came_to(planned: Planned) -> None:
+    more = "frame_sizes: [512, 1518]\ndpdk: {header: ipv4-udp, dscp: 10}\n"
+    run = planned("rfc2544 throughput recovery", more=more)
     summary = {"suite": suite_summary(run, measured(run, forwards(100.0))), "ports": []}
     assert first_screen.headline(summary) == "RFC 2544: 2 of 2 tests complete"
     notes = {title: lines for title, lines, _ in first_screen.suite_notes(summary)}
@@ -461,12 +466,10 @@ def test_the_loads_of_one_search_are_its_headline() -> None:
 # --- recovery ------------------------------------------------------------------------------------
 
 
-@needs_engine
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 1.7])
 def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
-    tmp_path: Path, seconds: float
+    planned: Planned, seconds: float
 ) -> None:
-    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, recovery]\n"
     asked, frame_s = SUITES["rfc2544"].lab, 8 * 1538 / 20e6
 
     def device(trial: Trial) -> TrialFacts:
@@ -480,7 +483,7 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
         after_s = frame_s / (0.5 * (trial.load.percent or 0.0) / 100)
         return replace(found, last_gap_s=asked.trial_s + seconds + after_s)
 
-    (row,) = rows(measured(compile_text(tmp_path, text), device), "recovery")
+    (row,) = rows(measured(planned("rfc2544 throughput recovery", 1518), device), "recovery")
     assert row["complete"]
     assert row["recovery_time"] == pytest.approx(1e3 * seconds, abs=1e-6)
     assert row["recovery_resolution"] == pytest.approx(
@@ -489,12 +492,10 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame(
     assert row["recovery_trials"] == asked.repeats
 
 
-@needs_engine
 def test_what_can_not_be_overloaded_or_does_not_recover_has_no_recovery_time(
-    tmp_path: Path,
+    planned: Planned,
 ) -> None:
-    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, recovery]\n"
-    run = compile_text(tmp_path, text)
+    run = planned("rfc2544 throughput recovery", 1518)
     (row,) = rows(measured(run, forwards(100.0)), "recovery")
     assert (row["complete"], row["recovery_time"]) == (True, None)
     assert row["outcome"].startswith("Excluded: the device forwards this size at the max rate")
@@ -504,15 +505,13 @@ def test_what_can_not_be_overloaded_or_does_not_recover_has_no_recovery_time(
 
 # --- a reset -------------------------------------------------------------------------------------
 
-RESET = "suite: rfc2544\nsubtests: [throughput, reset]\ndevice_reset: {command: ['true']}\n"
+RESET = "device_reset: {command: ['true']}\n"
 
 
-@needs_engine
-def test_reset_time_is_what_was_lost_by_what_was_offered(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + RESET + "frame_size: 64\n")
+def test_reset_time_is_what_was_lost_by_what_was_offered(planned: Planned, tmp_path: Path) -> None:
+    run = planned("rfc2544 throughput reset", 64, RESET)
     assert run.device_reset is not None
-    (tmp_path / "again").mkdir()
-    again = compile_text(tmp_path / "again", yaml.safe_dump(run.effective))
+    again = compile_text(tmp_path, yaml.safe_dump(run.effective))
     assert again.device_reset == run.device_reset
 
     def device(trial: Trial) -> TrialFacts:
@@ -527,7 +526,6 @@ def test_reset_time_is_what_was_lost_by_what_was_offered(tmp_path: Path) -> None
     assert row["complete"]
 
 
-@needs_engine
 @pytest.mark.parametrize(
     ("lost", "silent_s", "words"),
     [
@@ -541,9 +539,9 @@ def test_reset_time_is_what_was_lost_by_what_was_offered(tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_a_reset_that_was_not_seen_to_its_end_has_no_time(
-    tmp_path: Path, lost: int, silent_s: float | None, words: str
+    planned: Planned, lost: int, silent_s: float | None, words: str
 ) -> None:
-    run = compile_text(tmp_path, FOUR + RESET + "frame_size: 64\n")
+    run = planned("rfc2544 throughput reset", 64, RESET)
     clause = {"measure": "rfc2544.reset_time", "require": "< 5000"}
 
     def device(trial: Trial) -> TrialFacts:
@@ -556,12 +554,6 @@ def test_a_reset_that_was_not_seen_to_its_end_has_no_time(
     (row,) = rows(course, "reset")
     assert (row["reset_time"], row["complete"], row["outcome"]) == (None, False, words)
     assert suite_verdicts([clause], course)[0]["verdict"] == "INCONCLUSIVE"
-
-
-@needs_engine
-def test_without_its_command_reset_is_left_out(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc2544\nframe_size: 64\n")
-    assert "reset" not in {trial.parameters["subtest"] for trial in run.searches}
 
 
 def test_the_device_is_reset_within_the_window(tmp_path: Path) -> None:
@@ -622,12 +614,9 @@ def buffers(frames: float, forwarded: float = 1.0) -> Device:
     return measure
 
 
-@needs_engine
 @pytest.mark.parametrize("held", [10, 171, 5000])
-def test_rfc9004_recovers_the_buffer(tmp_path: Path, held: int) -> None:
-    run = compile_text(
-        tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\nsuite_parameters: {burst_s: 1}\n"
-    )
+def test_rfc9004_recovers_the_buffer(planned: Planned, held: int) -> None:
+    run = planned("rfc9004", 64, burst_s=1)
     (row,) = rows(measured(run, buffers(held)), "back-to-back")
     assert row["complete"]
     # Three senders: of each frame of a port two thirds wait, half a frame is rounded.
@@ -643,9 +632,8 @@ def test_rfc9004_recovers_the_buffer(tmp_path: Path, held: int) -> None:
         assert row["buffer_us"] == pytest.approx(5712, rel=0.01)
 
 
-@needs_engine
-def test_rfc9004_leaves_out_what_is_at_line_rate(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
+def test_rfc9004_leaves_out_what_is_at_line_rate(planned: Planned) -> None:
+    run = planned("rfc9004", 64)
     (row,) = rows(
         measured(run, lambda _: TrialFacts(offered=10, tester_limited=False)), "back-to-back"
     )
@@ -653,10 +641,8 @@ def test_rfc9004_leaves_out_what_is_at_line_rate(tmp_path: Path) -> None:
     assert row["outcome"].startswith("Excluded: the device forwards this size at the max rate")
 
 
-@needs_engine
-def test_a_device_that_holds_the_longest_burst_is_not_asked_again(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [back-to-back]\n"
-    run = compile_text(tmp_path, text)
+def test_a_device_that_holds_the_longest_burst_is_not_asked_again(planned: Planned) -> None:
+    run = planned("rfc2544 back-to-back", 1518)
     course = measured(run, lambda _: TrialFacts(offered=10, tester_limited=False))
     (row,) = rows(course, "back-to-back")
     assert row["back_to_back"] == round(0.2 * 20e6 / (8 * 1538))
@@ -665,10 +651,8 @@ def test_a_device_that_holds_the_longest_burst_is_not_asked_again(tmp_path: Path
     assert course.measurements[0].search.trials == 1
 
 
-@needs_engine
-def test_drops_and_jitter_of_line_rate(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [line-rate]\n"
-    run = compile_text(tmp_path, text + "suite_parameters: {repeats: 2}\n")
+def test_drops_and_jitter_of_line_rate(planned: Planned) -> None:
+    run = planned("rfc8239 line-rate", 1518, repeats=2)
 
     def device(trial: Trial) -> TrialFacts:
         times = {"min": 10.0, "mean": 14.0 + 2 * (trial.id % 2), "max": 90.0, "pdv": 70.0}
@@ -679,11 +663,8 @@ def test_drops_and_jitter_of_line_rate(tmp_path: Path) -> None:
         assert (row["jitter_mean"], row["jitter"]) == (pytest.approx(5.0), 70.0)
 
 
-@needs_engine
-def test_the_longest_burst_that_is_tried_is_no_buffer(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc8239\nframe_size: 1518\n"
-    text += "subtests: [buffer-many-to-one, buffer-efficiency, microburst]\n"
-    run = compile_text(tmp_path, text)
+def test_the_longest_burst_that_is_tried_is_no_buffer(planned: Planned) -> None:
+    run = planned("rfc8239 buffer-many-to-one buffer-efficiency microburst", 1518)
     course = measured(run, lambda _: TrialFacts(offered=10, tester_limited=False))
     for subtest, key in (
         ("buffer-many-to-one", "buffer_bytes"), ("buffer-efficiency", "efficiency_buffer_bytes"),
@@ -694,9 +675,8 @@ def test_the_longest_burst_that_is_tried_is_no_buffer(tmp_path: Path) -> None:
             assert row["outcome"].startswith("The device holds the max of the range")
 
 
-@needs_engine
-def test_a_burst_that_was_lost_for_once_decides_nothing(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc9004\nframe_size: 64\n")
+def test_a_burst_that_was_lost_for_once_decides_nothing(planned: Planned) -> None:
+    run = planned("rfc9004", 64)
     device, seen = buffers(171), set[int]()
 
     def sporadic(trial: Trial) -> TrialFacts:
@@ -710,11 +690,9 @@ def test_a_burst_that_was_lost_for_once_decides_nothing(tmp_path: Path) -> None:
     assert row["back_to_back"] == pytest.approx(171.5 / 2, abs=1)
 
 
-@needs_engine
-def test_a_later_search_asks_for_lengths_below_what_failed(tmp_path: Path) -> None:
+def test_a_later_search_asks_for_lengths_below_what_failed(planned: Planned) -> None:
     """A device that loses frames of its first bursts alone: no max is mixed into the mean."""
-    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [back-to-back]\n"
-    run = compile_text(tmp_path, text + "suite_parameters: {burst_repeats: 3}\n")
+    run = planned("rfc2544 back-to-back", 1518, burst_repeats=3)
     most = round(0.2 * 20e6 / (8 * 1538))
 
     def measure(trial: Trial) -> TrialFacts:
@@ -732,12 +710,9 @@ def test_a_later_search_asks_for_lengths_below_what_failed(tmp_path: Path) -> No
     assert asked.count(most) == 2
 
 
-@needs_engine
-def test_rfc8239_recovers_the_buffer_in_bytes(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc8239\nframe_size: 1518\nsubtests: [buffer-many-to-one, microburst]\n"
-    run = compile_text(
-        tmp_path, text + "suite_parameters: {burst_s: 20, oversubscription_percent: 1}\n"
-    )
+def test_rfc8239_recovers_the_buffer_in_bytes(planned: Planned) -> None:
+    subtests = "rfc8239 buffer-many-to-one microburst"
+    run = planned(subtests, 1518, burst_s=20, oversubscription_percent=1)
     found = rows(measured(run, busy_lab(42)), "buffer-many-to-one")
     assert len(found) == 4
     for row in found:
@@ -765,18 +740,18 @@ def two_loads(held: int) -> Device:
     return measure
 
 
-@needs_engine
 @pytest.mark.parametrize(("held", "percent"), [(2, 1), (42, 10), (5000, 1), (5000, 25)])
 def test_rfc8239_recovers_the_buffer_by_two_loads(
-    tmp_path: Path, held: int, percent: float
+    planned: Planned, held: int, percent: float
 ) -> None:
     prefixes = {
         "buffer-efficiency": "efficiency_buffer", "buffer-port": "port_buffer",
         "buffer-port-pairs": "pair_buffer",
     }  # fmt: skip
-    text = LAB + f"suite: rfc8239\nframe_size: 512\nsubtests: [{', '.join(prefixes)}]\n"
-    asked = f"burst_s: 300, burst_repeats: 2, oversubscription_percent: {percent}"
-    run = compile_text(tmp_path, f"{text}suite_parameters: {{{asked}}}\n")
+    run = planned(
+        " ".join(["rfc8239", *prefixes]), 512, lab=LAB,
+        burst_s=300, burst_repeats=2, oversubscription_percent=percent,
+    )  # fmt: skip
     course = measured(run, two_loads(held))
     for (subtest, prefix), variants in zip(prefixes.items(), (1, 6, 2), strict=True):
         found = rows(course, subtest)
@@ -838,13 +813,11 @@ SECTION_3 = {
 }  # fmt: skip
 
 
-@needs_engine
 @pytest.mark.parametrize(("subtest", "prefix"), SECTION_3.items())
-def test_late_senders_change_no_buffer(tmp_path: Path, subtest: str, prefix: str) -> None:
+def test_late_senders_change_no_buffer(planned: Planned, subtest: str, prefix: str) -> None:
     """The same is found as by senders that are never late, exact to one per ingress, or nothing."""
     exact = 7.01 if subtest == "buffer-many-to-one" else 1.01
-    text = LAB + f"suite: rfc8239\nframe_size: 1518\nsubtests: [{subtest}]\n"
-    run = compile_text(tmp_path, text + "suite_parameters: {burst_s: 0.2}\n")
+    run = planned(f"rfc8239 {subtest}", 1518, lab=LAB, burst_s=0.2)
     key = f"{prefix}_frames"
     truth = [row[key] for row in rows(measured(run, busy_lab(30)), subtest)]
     assert truth == pytest.approx([30] * len(truth), abs=1.5)
@@ -860,11 +833,9 @@ def test_late_senders_change_no_buffer(tmp_path: Path, subtest: str, prefix: str
     assert known > 0.9 * 5 * len(truth)
 
 
-@needs_engine
-def test_a_late_sender_decides_nothing_where_it_may_be_why(tmp_path: Path) -> None:
+def test_a_late_sender_decides_nothing_where_it_may_be_why(planned: Planned) -> None:
     """It lets the buffer drain (procedures 1 to 3), or sends a clump as well (procedure 4)."""
-    text = LAB + "suite: rfc8239\nframe_size: 512\nsubtests: [buffer-efficiency"
-    run = compile_text(tmp_path, text + "]\n")
+    run = planned("rfc8239 buffer-efficiency", 512, lab=LAB)
 
     def late(trial: Trial) -> TrialFacts:  # two trials of three: too many by three then fit
         frames = 3 if trial.id % 3 else 0
@@ -919,7 +890,6 @@ def test_what_a_late_sender_may_be_why_of(name: str, lost: int, late: int, uncle
         assert asked.is_unclear(point, facts, {"c": 5.06}) == unclear  # within what windows differ
 
 
-@needs_engine
 def test_clumps_of_late_senders_decide_no_throughput(rfc2544: Run) -> None:
     """A device of 61.3 % that loses a few frames of a clump in two of three trials."""
 
@@ -935,18 +905,14 @@ def test_clumps_of_late_senders_decide_no_throughput(rfc2544: Run) -> None:
         assert 61.3 * 0.995 < row["throughput_percent"] <= 61.3
 
 
-@needs_engine
 @pytest.mark.parametrize(
     ("suite", "subtest", "key"),
     [("rfc9004", "back-to-back", "back_to_back"), ("rfc8239", "microburst", "microburst")],
 )
-def test_late_senders_change_no_burst(tmp_path: Path, suite: str, subtest: str, key: str) -> None:
+def test_late_senders_change_no_burst(planned: Planned, suite: str, subtest: str, key: str) -> None:
     """Frames that a late sender spares are not held by the buffer."""
-    text = FOUR + f"suite: {suite}\nframe_size: 1518\n"
-    text += "suite_parameters: {burst_repeats: 3}\n"
-    if suite == "rfc8239":
-        text += "tests: [{subtest: microburst, variant: 3 to 1}]\n"
-    run = compile_text(tmp_path, text)
+    more = "tests: [{subtest: microburst, variant: 3 to 1}]\n" if suite == "rfc8239" else ""
+    run = planned(suite, 1518, more, burst_repeats=3)
 
     def device(stalls: random.Random | None) -> Device:
         burst = busy_lab(42, stalls)
@@ -960,11 +926,12 @@ def test_late_senders_change_no_burst(tmp_path: Path, suite: str, subtest: str, 
         assert not row["complete"] or row[key] == pytest.approx(truth, abs=1.01)
 
 
-@needs_engine
 @pytest.mark.parametrize("held", [12, 42, 170])
-def test_a_further_port_s_search_begins_at_the_first_ones_buffer(tmp_path: Path, held: int) -> None:
-    text = LAB + f"suite: rfc8239\nframe_size: 1518\nsubtests: [{', '.join(SECTION_3)}]\n"
-    course = measured(compile_text(tmp_path, text), busy_lab(held))
+def test_a_further_port_s_search_begins_at_the_first_ones_buffer(
+    planned: Planned, held: int
+) -> None:
+    run = planned(" ".join(["rfc8239", *SECTION_3]), 1518, lab=LAB)
+    course = measured(run, busy_lab(held))
     trials = [each.search.trials for each in course.measurements if each.search is not None]
     assert len(trials) == 1 + 6 + 2 + 8
     assert max(trials[1:9]) <= 3  # procedures 2 and 3
@@ -1044,33 +1011,26 @@ def congested(blocks: bool, pauses: bool) -> Device:
     return measure
 
 
-@needs_engine
 @pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("pauses", [False, True])
 def test_blocking_and_backpressure_are_told_apart(
-    tmp_path: Path, blocks: bool, pauses: bool
+    planned: Planned, blocks: bool, pauses: bool
 ) -> None:
-    text = LAB + "suite: rfc2889\nsubtests: [congestion-control]\nframe_size: 1518\n"
-    (row,) = rows(
-        measured(compile_text(tmp_path, text), congested(blocks, pauses)), "congestion-control"
-    )
+    device = congested(blocks, pauses)
+    run = planned("rfc2889 congestion-control", 1518, lab=LAB)
+    (row,) = rows(measured(run, device), "congestion-control")
     assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, pauses)
     assert row["uncongested_loss"] == (4.0 if blocks else 0.0)
     assert row["congested_loss"] == pytest.approx(0.0 if pauses else 100 / 3)
-    text = LAB + "suite: rfc8239\nsubtests: [head-of-line]\n"
-    found = rows(measured(compile_text(tmp_path, text), congested(blocks, pauses)), "head-of-line")
+    found = rows(measured(planned("rfc8239 head-of-line", lab=LAB), device), "head-of-line")
     assert len(found) == 2 * 8
     assert {row["blocking"] for row in found} == {blocks}
     # Which a terminal prints as `1`.
     assert {type(one) for one in (row["backpressure"], found[0]["blocking"])} == {int}
 
 
-INCAST = "suite: rfc8239\nsubtests: [incast]\nframe_size: 1518\ntransport: udp\n"
-
-
-@needs_engine
-def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + INCAST)
+def test_incast_divides_its_ports_between_two_transports(planned: Planned, tmp_path: Path) -> None:
+    run = planned("rfc8239 incast", 1518, UDP)
     ranks = [[[port.name for port in part.ranks] for part in one.parts] for one in run.searches]
     assert ranks == [
         [["node1:e0", "node4:e0"], ["node2:e0-stateless", "node4:e0-stateless"]],
@@ -1103,6 +1063,7 @@ def test_incast_divides_its_ports_between_two_transports(tmp_path: Path) -> None
     assert read_plan(tmp_path) == run
 
 
+UDP = "transport: udp\n"
 INCAST_SITE = """\
 switchbench: 1
 site:
@@ -1117,33 +1078,32 @@ profile: quick
 """
 
 
-@needs_engine
-def test_incasts_further_ports_are_in_their_ports_groups(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, INCAST_SITE.replace("OTHER", "more") + INCAST)
+def test_incasts_further_ports_are_in_their_ports_groups(planned: Planned) -> None:
+    site = INCAST_SITE.replace("OTHER", "more")
+    run = planned("rfc8239 incast", 1518, UDP, site)
     assert run.site.groups == {
         "first": ("node1:e0", "node2:e0", "node1:e0-stateless", "node2:e0-stateless"),
         "rest": ("node3:e0", "node3:e1", "node3:e0-stateless"),
     }
 
 
-@needs_engine
-def test_incast_takes_the_name_of_no_other_network(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        compile_text(tmp_path, INCAST_SITE.replace("OTHER", "rail-stateless") + INCAST)
-    assert ": suite: incast needs the name rail-stateless for a network of its own" in str(
-        caught.value
-    )
-
-
-@needs_engine
-def test_incast_needs_line_rates(tmp_path: Path) -> None:
-    """Its burst is so many seconds of the line."""
-    unknown = INCAST_SITE.replace("OTHER", "more").replace(
-        "iface: eth0, line_rate: 1G", "iface: eth0"
-    )
-    with pytest.raises(ConfigurationError) as caught:
-        compile_text(tmp_path, unknown + INCAST)
-    assert "needs the line rate of node1:e0, for a burst of incast_s: give" in str(caught.value)
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("OTHER", "rail-stateless", "the name rail-stateless for a network of its own"),
+        # Its burst is so many seconds of the line.
+        (
+            ", line_rate: 1G}\n    e1",
+            "}\n    e1",
+            "the line rate of node1:e0, for a burst of incast_s",
+        ),
+    ],
+)
+def test_incast_needs_names_and_line_rates(
+    planned: Planned, old: str, new: str, words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f": suite: .*needs {words}"):
+        planned("rfc8239 incast", 1518, UDP, INCAST_SITE.replace(old, new))
 
 
 def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
@@ -1168,9 +1128,8 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
     assert next(first_screen.statements(listens, SUITES["rfc8239"])).startswith("Set-up: 4 ports,")
 
 
-@needs_engine
-def test_incast_says_goodput_and_latency(tmp_path: Path) -> None:
-    asked = FOUR + INCAST + "suite_parameters: {repeats: 3}\n"
+def test_incast_says_goodput_and_latency(planned: Planned) -> None:
+    run = planned("rfc8239 incast", 1518, UDP, repeats=3)
 
     def measure(trial: Trial) -> TrialFacts:
         step = trial.id % 3
@@ -1179,7 +1138,7 @@ def test_incast_says_goodput_and_latency(tmp_path: Path) -> None:
             offered=81, lost=5, tester_limited=False, goodput=8.0 + 2 * step, latency_us=times
         )
 
-    found = rows(measured(compile_text(tmp_path, asked), measure), "incast")
+    found = rows(measured(run, measure), "incast")
     assert len(found) == 3
     for row in found:
         assert [row[key] for key in ("goodput", "goodput_min", "goodput_max")] == [10.0, 8.0, 12.0]
@@ -1233,9 +1192,8 @@ def test_four_egress_ports_share_the_first_ports_load_in_the_second_procedure(po
     assert {end for start, end in first if start == 0} == {2, 3, 6, 7}
 
 
-@needs_engine
-def test_rfc2889_has_forwarding_rates_with_their_loads(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2889\nsubtests: [full-mesh]\nframe_size: 1518\n"
+def test_rfc2889_has_forwarding_rates_with_their_loads(planned: Planned) -> None:
+    run = planned("rfc2889 full-mesh", 1518)
 
     def collapses(trial: Trial) -> TrialFacts:
         load = trial.load.percent or 0.0
@@ -1245,21 +1203,19 @@ def test_rfc2889_has_forwarding_rates_with_their_loads(tmp_path: Path) -> None:
             offered_fps=load * 10, delivered_fps=carried * 10,
         )  # fmt: skip
 
-    (row,) = rows(measured(compile_text(tmp_path, text), collapses), "full-mesh")
+    (row,) = rows(measured(run, collapses), "full-mesh")
     assert row["mesh_throughput_percent"] == pytest.approx(80.0, rel=0.005)
     assert (row["mesh_frmol"], row["mol"]) == (pytest.approx(600.0), pytest.approx(1000.0))
     assert row["mesh_mfr"] == pytest.approx(800.0, rel=0.01)
     assert row["mfr_load"] == pytest.approx(800.0, rel=0.01)
 
 
-@needs_engine
 @pytest.mark.parametrize(
     ("suite", "subtest"), [("rfc2889", "full-mesh"), ("rfc2544", "throughput")]
 )
-def test_what_buffers_held_is_no_throughput(tmp_path: Path, suite: str, subtest: str) -> None:
+def test_what_buffers_held_is_no_throughput(planned: Planned, suite: str, subtest: str) -> None:
     """A device of 57.5 % whose buffers hold the rest of a short trial at 59.7 %."""
-    text = FOUR + f"suite: {suite}\nsubtests: [{subtest}]\nframe_size: 1518\n"
-    run = compile_text(tmp_path, text)
+    run = planned(f"{suite} {subtest}", 1518)
 
     def deep(trial: Trial, truth: float = 57.5, held: float = 59.7) -> TrialFacts:
         load = trial.load.percent or 0.0
@@ -1280,10 +1236,8 @@ def test_what_buffers_held_is_no_throughput(tmp_path: Path, suite: str, subtest:
     assert row["complete"]
 
 
-@needs_engine
-def test_time_that_a_measurement_did_not_use_is_left_to_those_behind_it(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2544\nframe_size: 1518\nsubtests: [throughput, latency, loss-rate]\n"
-    run = compile_text(tmp_path, text)
+def test_time_that_a_measurement_did_not_use_is_left_to_those_behind_it(planned: Planned) -> None:
+    run = planned("rfc2544 throughput latency loss-rate", 1518)
     run = replace(run, time_limit_s=1.01 * sum(run.estimates_s))
     # Longer than it was estimated: the latency of a device at line rate, whose throughput is quick.
     run = replace(run, estimates_s=(run.estimates_s[0], 0.5 * run.estimates_s[1], 0.1))
@@ -1293,12 +1247,9 @@ def test_time_that_a_measurement_did_not_use_is_left_to_those_behind_it(tmp_path
     assert used_s < run.time_limit_s
 
 
-@needs_engine
-def test_the_estimate_of_buffers_is_near_what_they_take(tmp_path: Path) -> None:
+def test_the_estimate_of_buffers_is_near_what_they_take(planned: Planned) -> None:
     """Searches behind the first begin where that has ended."""
-    text = FOUR + "suite: rfc8239\nframe_size: 1518\n"
-    text += "subtests: [buffer-efficiency, buffer-port, buffer-many-to-one]\n"
-    run = compile_text(tmp_path, text)
+    run = planned("rfc8239 buffer-efficiency buffer-port buffer-many-to-one", 1518)
     course = measured(run, busy_lab(42))
     used_s = [one.search.used_s for one in course.measurements if one.search is not None]
     assert sum(run.estimates_s) < 3 * sum(used_s)
@@ -1308,11 +1259,8 @@ def test_the_estimate_of_buffers_is_near_what_they_take(tmp_path: Path) -> None:
 # --- addresses -----------------------------------------------------------------------------------
 
 
-@needs_engine
 @pytest.mark.parametrize("size", [64, 1000, 4000])
-def test_address_capacity_is_exact(tmp_path: Path, size: int) -> None:
-    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n"
-
+def test_address_capacity_is_exact(planned: Planned, size: int) -> None:
     def table(trial: Trial) -> TrialFacts:
         count = trial_document(trial)["dpdk"]["addresses"]
         assert trial_document(trial)["burst"]["frames"] == count
@@ -1321,7 +1269,7 @@ def test_address_capacity_is_exact(tmp_path: Path, size: int) -> None:
         flooded = max(0, count + 3 - size)
         return TrialFacts(offered=count, flooded=flooded, tester_limited=False)
 
-    (row,) = rows(measured(compile_text(tmp_path, text), table), "address-capacity")
+    (row,) = rows(measured(planned(CAPACITY), table), "address-capacity")
     assert (row["address_capacity"], row["learned"]) == (size, size - 3)
     assert row["complete"]
 
@@ -1339,33 +1287,29 @@ def table_of(size: int, ageing_s: float = 1e9) -> Device:
     return measure
 
 
-CAPACITY = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n"
+CAPACITY = "rfc2889 address-capacity"
 
 
-@needs_engine
-def test_frames_that_are_lost_are_no_learned_addresses(tmp_path: Path) -> None:
+def test_frames_that_are_lost_are_no_learned_addresses(planned: Planned) -> None:
     """A device that drops what it has not learned floods nothing."""
 
     def drops(trial: Trial) -> TrialFacts:
         found = table_of(600)(trial)
         return replace(found, lost=found.flooded, flooded=0)
 
-    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity, learning-rate]\n"
-    course = measured(compile_text(tmp_path, text), drops)
+    run = planned("rfc2889 address-capacity learning-rate")
+    course = measured(run, drops)
     (row,) = rows(course, "address-capacity")
     assert row["address_capacity"] == 600
-    drop_all = measured(
-        compile_text(tmp_path, text),
-        lambda trial: TrialFacts(offered=1023, lost=1013, tester_limited=False),
-    )
+    none = TrialFacts(offered=1023, lost=1013, tester_limited=False)
+    drop_all = measured(run, lambda _: none)
     (row,) = rows(drop_all, "address-capacity")
     assert (row["address_capacity"], row["complete"]) == (None, False)
     (row,) = rows(drop_all, "learning-rate")
     assert (row["address_learning_rate"], row["complete"]) == (None, False)
 
 
-@needs_engine
-def test_one_lost_frame_is_no_limit_of_a_table(tmp_path: Path) -> None:
+def test_one_lost_frame_is_no_limit_of_a_table(planned: Planned) -> None:
     seen = set[int]()
 
     def sporadic(trial: Trial) -> TrialFacts:
@@ -1374,14 +1318,13 @@ def test_one_lost_frame_is_no_limit_of_a_table(tmp_path: Path) -> None:
         seen.add(count)
         return replace(table_of(600)(trial), lost=lost)
 
-    (row,) = rows(measured(compile_text(tmp_path, CAPACITY), sporadic), "address-capacity")
+    (row,) = rows(measured(planned(CAPACITY), sporadic), "address-capacity")
     assert row["address_capacity"] == 600
 
 
-@needs_engine
-def test_ageing_is_no_capacity(tmp_path: Path) -> None:
+def test_ageing_is_no_capacity(planned: Planned) -> None:
     """A limit that twice the learning rate moves is one of time."""
-    run = compile_text(tmp_path, CAPACITY + "suite_parameters: {learning_fps: 350}\n")
+    run = planned(CAPACITY, learning_fps=350)
     course = measured(run, table_of(777, 1.5))
     (row,) = rows(course, "address-capacity")
     assert (row["address_capacity"], row["complete"]) == (None, False)
@@ -1398,37 +1341,29 @@ def test_ageing_is_no_capacity(tmp_path: Path) -> None:
         (len(listed), 526, pytest.approx(700), 526, 526, 0),
     ]
     assert [one["flooded"] for one in listed if one["value"] == 526] == [1, 1, 0]
-    (tmp_path / "again").mkdir()
-    run = compile_text(tmp_path / "again", CAPACITY + "suite_parameters: {learning_fps: 2000}\n")
+    run = planned(CAPACITY, learning_fps=2000)
     (row,) = rows(measured(run, table_of(777, 1.5)), "address-capacity")
     assert (row["address_capacity"], row["complete"]) == (777, True)
 
 
-@needs_engine
-def test_the_largest_number_that_is_tried_is_no_result(tmp_path: Path) -> None:
-    text = CAPACITY + "suite_parameters: {addresses_max: 500}\n"
-    (row,) = rows(measured(compile_text(tmp_path, text), table_of(8192)), "address-capacity")
+def test_the_largest_number_that_is_tried_is_no_result(planned: Planned) -> None:
+    run = planned(CAPACITY, addresses_max=500)
+    (row,) = rows(measured(run, table_of(8192)), "address-capacity")
     assert (row["address_capacity"], row["learned"], row["complete"]) == (None, 500, False)
     assert row["outcome"].startswith("The device holds the max of the range, 500 addresses")
-    (tmp_path / "again").mkdir()
-    (row,) = rows(measured(compile_text(tmp_path / "again", LEARNING), learner(10**6)),
-                  "learning-rate")  # fmt: skip
-    assert (row["address_learning_rate"], row["complete"]) == (None, False)
 
 
-@needs_engine
-def test_a_device_that_floods_has_no_address_capacity(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc2889\nsubtests: [address-capacity]\n")
-    course = measured(run, lambda _: TrialFacts(offered=1, flooded=1, tester_limited=False))
+def test_a_device_that_floods_has_no_address_capacity(planned: Planned) -> None:
+    course = measured(
+        planned(CAPACITY), lambda _: TrialFacts(offered=1, flooded=1, tester_limited=False)
+    )
     (row,) = rows(course, "address-capacity")
     assert row["address_capacity"] is None
     assert row["outcome"].startswith("The device fails at the min of the range, 1 addresses")
 
 
-@needs_engine
-def test_ageing_that_is_shorter_than_a_trial_is_said(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2889\nsubtests: [address-capacity]\nsuite_parameters: {ageing_s: 2}\n"
-    (row,) = rows(measured(compile_text(tmp_path, text), forwards(50.0)), "address-capacity")
+def test_ageing_that_is_shorter_than_a_trial_is_said(planned: Planned) -> None:
+    (row,) = rows(measured(planned(CAPACITY, ageing_s=2), forwards(50.0)), "address-capacity")
     assert not row["complete"]
     assert "forgets an address after ageing_s, 2 s, and a trial of 4096 addresses" in row["outcome"]
 
@@ -1449,66 +1384,58 @@ def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
     return measure
 
 
-LEARNING = FOUR + "suite: rfc2889\nsubtests: [learning-rate]\n"
+LEARNING = "rfc2889 learning-rate"
 
 
-@needs_engine
 @pytest.mark.parametrize("rate", [50, 1234, 7000])
-def test_the_learning_rate_is_found_within_five_percent(tmp_path: Path, rate: float) -> None:
-    (row,) = rows(measured(compile_text(tmp_path, LEARNING), learner(rate)), "learning-rate")
+def test_the_learning_rate_is_found_within_five_percent(planned: Planned, rate: float) -> None:
+    (row,) = rows(measured(planned(LEARNING), learner(rate)), "learning-rate")
     assert row["complete"]
     assert row["address_learning_rate"] == pytest.approx(rate, rel=0.05)
     assert row["upper_bound_rate"] == pytest.approx(row["address_learning_rate"], rel=0.03)
     assert row["learning_trials"] < 30
 
 
-@needs_engine
-def test_late_learning_frames_spoil_the_rate_and_no_capacity(tmp_path: Path) -> None:
+def test_late_learning_frames_spoil_the_rate_and_no_capacity(planned: Planned) -> None:
     """Of a table all are announced in the end, whenever that is."""
 
     def late(trial: Trial) -> TrialFacts:
         count = trial_document(trial)["dpdk"]["addresses"]
         return TrialFacts(offered=count, tester_limited=False, learned_late=True)
 
-    text = FOUR + "suite: rfc2889\nsubtests: [learning-rate, address-capacity]\n"
-    course = measured(compile_text(tmp_path, text), late)
+    course = measured(planned("rfc2889 learning-rate address-capacity"), late)
     (row,) = rows(course, "learning-rate")
     assert row["outcome"].startswith("The tester, not the device, was the limit")
     (row,) = rows(course, "address-capacity")
     assert row["outcome"].startswith("The device holds the max of the range")
 
 
-@needs_engine
-def test_a_learning_rate_s_search_that_has_no_result_says_why(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, LEARNING)
+def test_a_learning_rate_s_search_that_has_no_result_says_why(planned: Planned) -> None:
+    run = planned(LEARNING)
     (row,) = rows(measured(run, learner(1000, table=3000)), "learning-rate")
     assert (row["complete"], row["address_learning_rate"]) == (False, None)
     assert "its table may be full of the addresses of all trials" in row["outcome"]
     (row,) = rows(measured(run, learner(10**6)), "learning-rate")
     assert row["outcome"].startswith("The device holds the max of the range, 8000 learning frames")
+    assert (row["complete"], row["address_learning_rate"]) == (False, None)
     (row,) = rows(measured(run, learner(1)), "learning-rate")
     assert row["outcome"].startswith("The device fails at the min of the range, 31.25 learning")
-    text = LEARNING + "suite_parameters: {ageing_s: 5}\n"
-    (tmp_path / "short").mkdir()
-    (row,) = rows(measured(compile_text(tmp_path / "short", text), learner(9)), "learning-rate")
+    (row,) = rows(measured(planned(LEARNING, ageing_s=5), learner(9)), "learning-rate")
     assert "300 addresses at 31.25 frames/s take 10 s" in row["outcome"]
 
 
 # --- errored frames ------------------------------------------------------------------------------
 
 
-@needs_engine
 @pytest.mark.parametrize("filters", [True, False])
-def test_errored_frames_are_filtered_or_forwarded(tmp_path: Path, filters: bool) -> None:
-    text = FOUR + "suite: rfc2889\nsubtests: [errored-frames]\n"
-
+def test_errored_frames_are_filtered_or_forwarded(planned: Planned, filters: bool) -> None:
     def device(trial: Trial) -> TrialFacts:
         assert trial_document(trial)["sizes"] == list(trial.sizes)
         assert trial_document(trial)["connectivity_check_sizes"] == [64]
         assert trial_document(trial)["dpdk"]["undersize"]
         return TrialFacts(offered=100, lost=100 if filters else 40, tester_limited=False)
 
-    found = rows(measured(compile_text(tmp_path, text), device), "errored-frames")
+    found = rows(measured(planned("rfc2889 errored-frames"), device), "errored-frames")
     assert [row["errored_size"] for row in found] == [36, 63, 1519, 9018]
     assert [row["errored_filtered"] for row in found] == [int(filters)] * 2 + [None] * 2
     assert isinstance(found[0]["errored_filtered"], int)
@@ -1516,18 +1443,10 @@ def test_errored_frames_are_filtered_or_forwarded(tmp_path: Path, filters: bool)
     assert [row["errored_offered"] for row in found] == [100, 100, None, None]
 
 
-@needs_engine
-def test_errored_frames_are_sent_only_where_they_are_named(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, FOUR + "suite: rfc2889\n")
-    assert "errored-frames" not in {trial.parameters["subtest"] for trial in run.searches}
-
-
 # --- broadcast -----------------------------------------------------------------------------------
 
 
-@needs_engine
-def test_broadcast_latency_is_of_one_frame_per_trial(tmp_path: Path) -> None:
-    text = FOUR + "suite: rfc2889\nframe_size: 64\nsubtests: [broadcast-latency]\n"
+def test_broadcast_latency_is_of_one_frame_per_trial(planned: Planned) -> None:
     times = iter([(5.0, 10.0, 20.0), (7.0, 14.0, 90.0), (3.0, 12.0, 21.0)])
 
     def device(trial: Trial) -> TrialFacts:
@@ -1537,7 +1456,7 @@ def test_broadcast_latency_is_of_one_frame_per_trial(tmp_path: Path) -> None:
         found = dict(zip(("min", "mean", "max"), next(times), strict=True))
         return TrialFacts(offered=3, tester_limited=False, latency_us=found)
 
-    (row,) = rows(measured(compile_text(tmp_path, text), device), "broadcast-latency")
+    (row,) = rows(measured(planned("rfc2889 broadcast-latency", 64), device), "broadcast-latency")
     assert row["complete"]
     names = ("broadcast_latency", "broadcast_latency_min", "broadcast_latency_max")
     assert [row[name] for name in names] == pytest.approx([12.0, 3.0, 90.0])
@@ -1546,11 +1465,9 @@ def test_broadcast_latency_is_of_one_frame_per_trial(tmp_path: Path) -> None:
 # --- reach ---------------------------------------------------------------------------------------
 
 
-@needs_engine
-def test_the_throughput_s_interval_has_the_truth_in_every_run(tmp_path: Path) -> None:
+def test_the_throughput_s_interval_has_the_truth_in_every_run(planned: Planned) -> None:
     """Relative width 0.5 %, 100 devices whose loss varies, with the document's own parameters."""
-    text = FOUR + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 64\nprofile: standard\n"
-    run = compile_text(tmp_path, text)
+    run = planned("rfc2544 throughput", 64, "profile: standard\n")
     for seed in range(100):
         rng = random.Random(seed)
         truth = rng.uniform(2.0, 99.0)
@@ -1567,10 +1484,10 @@ def test_the_throughput_s_interval_has_the_truth_in_every_run(tmp_path: Path) ->
         assert row["throughput_percent"] >= row["upper_bound_percent"] * (1 - 0.005 - 1e-9), seed
 
 
-@needs_engine
-def test_a_modelled_lab_is_not_bound_by_what_a_core_sends_to_the_kernel(tmp_path: Path) -> None:
+def test_a_modelled_lab_is_not_bound_by_what_a_core_sends_to_the_kernel(planned: Planned) -> None:
     """Its ports are memif: 1.49 million frames/s are more than af_packet's bound."""
-    text = FOUR.replace("20M", "1G") + "suite: rfc2544\nsubtests: [throughput]\nframe_size: 64\n"
-    check_lab_rates(compile_text(tmp_path, text))
+    lab = FOUR.replace("20M", "1G")
+    check_lab_rates(planned("rfc2544 throughput", 64, lab=lab))
+    run = planned("rfc2544 throughput", 64, lab=lab.replace("1G}", "1G, driver: af_packet}"))
     with pytest.raises(ConfigurationError, match="af_packet"):
-        check_lab_rates(compile_text(tmp_path, text.replace("1G}", "1G, driver: af_packet}")))
+        check_lab_rates(run)
