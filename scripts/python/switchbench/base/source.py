@@ -16,7 +16,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,6 +235,11 @@ _TOO_MANY = (
     f"is too large to be read: more than {VALUES_MOST} values, those of aliases counted each time"
 )
 _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
+_COMPOSER_WORDS = {
+    "nesting depth": _TOO_DEEP,  # libyaml's own limit, which it may meet first
+    "another document": "a second document begins here: a configuration is one",
+    "undefined alias": "there is no anchor of that name before this alias",
+}
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes a fifth of the time
 
 
@@ -247,120 +252,95 @@ def _plain(text: str) -> Any:
     return float(text) if _NUMBER_FLOAT.fullmatch(text) else text
 
 
-class _Reader:
-    """Turns a parser's events into values and notes their lines."""
+_PLAIN_SCALAR, _TEXT = "plain", "tag:yaml.org,2002:str"
 
-    def __init__(self, text: str, name: str, lines: bool) -> None:
+
+class _Nodes(_PARSER):  # type: ignore[misc,valid-type]
+    """Makes nodes whose tags are those written; a scalar's tells else whether it has quotes."""
+
+    def resolve(self, kind: type[yaml.Node], _value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode:
+            return _PLAIN_SCALAR if implicit[0] else _TEXT
+        return f"tag:yaml.org,2002:{'map' if kind is yaml.MappingNode else 'seq'}"
+
+
+class _Reader:
+    """Turns nodes into values and notes their lines. Aliases of a node are values of their own."""
+
+    def __init__(self, name: str, lines: bool) -> None:
         self.name = name
         self.lines = lines  # whether the text has lines that a person can look up
         self.marks: dict[KeyPath, Mark] = {}
         self.values = 0
-        self.source: Iterator[yaml.Event] = yaml.parse(text, Loader=_PARSER)
-        self.anchors: dict[str, list[yaml.Event] | None] = {}  # None: we are inside of it
-        self.aliases: list[yaml.Event] = []  # those that we are inside of, the outermost first
-        self.open: list[list[yaml.Event]] = []  # what was read of each anchor that we are inside of
+        self.read: set[int] = set()  # nodes, of which aliases are found out
+        self.open: set[int] = set()  # those that we are inside of
+        self.aliased: Mark | None = None  # where the outermost alias that we are inside of stands
 
-    def document(self) -> Any:
-        """Return the only document's value; None for an empty text."""
-        self.next()
-        if isinstance(self.next(), yaml.StreamEndEvent):
-            return None
-        value = self.value(self.next(), ())
-        self.next()
-        another = self.next()
-        if not isinstance(another, yaml.StreamEndEvent):
-            raise self.problem(another, (), "a second document begins here: a configuration is one")
-        return value
+    def mark(self, node: yaml.Node) -> Mark:
+        return Mark(self.name, node.start_mark.line + 1 if self.lines else 0)
 
-    def next(self) -> yaml.Event:
-        event = next(self.source)
-        for events in self.open:
-            events.append(event)
-        return event
-
-    def mark(self, event: yaml.Event) -> Mark:
-        found = event.start_mark
-        return Mark(self.name, found.line + 1 if found is not None and self.lines else 0)
-
-    def problem(self, event: yaml.Event, path: KeyPath, text: str) -> ConfigurationError:
+    def problem(self, mark: Mark, path: KeyPath, text: str) -> ConfigurationError:
         key = f"{dotted(path)}: " if path else ""
-        return ConfigurationError(f"{self.mark(event)}: {clipped(f'{key}{text}')}")
+        return ConfigurationError(f"{mark}: {clipped(f'{key}{text}')}")
 
-    def value(self, event: yaml.Event, path: KeyPath) -> Any:
-        """Return the value that begins with an event."""
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        """Return the value of a node."""
+        mark, outermost = self.mark(node), self.aliased
+        if id(node) in self.open:
+            raise self.problem(mark, (), "the alias refers to what it stands in")
+        if id(node) in self.read and outermost is None:
+            self.aliased = next(
+                self.marks[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.marks
+            )
         self.values += 1
         if self.values > VALUES_MOST:
-            raise self.problem(self.aliases[0] if self.aliases else event, (), _TOO_MANY)
+            raise self.problem(self.aliased or mark, (), _TOO_MANY)
         if len(path) > DEPTH_MOST:
-            raise self.problem(event, (), _TOO_DEEP)
-        if isinstance(event, yaml.AliasEvent):
-            return self.alias(event, path)
-        self.marks.setdefault(path, self.mark(event))
-        if not (isinstance(event, yaml.NodeEvent) and event.anchor):
-            return self.content(event, path)
-        events: list[yaml.Event] = [event]
-        self.anchors[event.anchor] = None
-        self.open.append(events)
-        value = self.content(event, path)
-        self.open.pop()
-        self.anchors[event.anchor] = events
+            raise self.problem(mark, (), _TOO_DEEP)
+        self.marks.setdefault(path, mark)
+        self.read.add(id(node))
+        self.open.add(id(node))
+        value = self.content(node, path)
+        self.open.remove(id(node))
+        self.aliased = outermost
         return value
 
-    def alias(self, event: yaml.AliasEvent, path: KeyPath) -> Any:
-        """Return the value of an anchor, read once more."""
-        events = self.anchors.get(str(event.anchor), [])
-        if events is None:
-            raise self.problem(event, (), "the alias refers to what it stands in")
-        if not events:
-            raise self.problem(event, path, f"there is no anchor &{event.anchor} before this alias")
-        for around in self.open:
-            around.pop()  # what it stands for is read in its place
-        source, self.source = self.source, iter(events)
-        self.aliases.append(event)
-        value = self.value(self.next(), path)
-        self.aliases.pop()
-        self.source = source
-        return value
+    def content(self, node: yaml.Node, path: KeyPath) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node)
+        if node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            raise self.problem(self.mark(node), (), f"the tag {node.tag} means nothing here")
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, path)
+        return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
 
-    def content(self, event: yaml.Event, path: KeyPath) -> Any:
-        if isinstance(event, yaml.ScalarEvent):
-            return self.scalar(event)
-        tag = event.tag if isinstance(event, yaml.CollectionStartEvent) else None
-        if tag not in (None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            raise self.problem(event, (), f"the tag {tag} means nothing here")
-        if isinstance(event, yaml.MappingStartEvent):
-            return self.mapping(path)
-        values: list[Any] = []
-        while not isinstance(item := self.next(), yaml.SequenceEndEvent):
-            values.append(self.value(item, (*path, len(values))))
-        return values
-
-    def scalar(self, event: yaml.ScalarEvent) -> Any:
-        plain, quoted = event.implicit
-        if plain and _LEADING_ZERO.fullmatch(event.value):
+    def scalar(self, node: yaml.ScalarNode) -> Any:
+        text, plain, mark = node.value, node.tag == _PLAIN_SCALAR, self.mark(node)
+        if plain and _LEADING_ZERO.fullmatch(text):
             raise self.problem(
-                event, (), f"{event.value} begins with 0, which some read as octal: write "
-                f'{int(event.value)}, or "{event.value}" for a text',
+                mark, (), f"{text} begins with 0, which some read as octal: write {int(text)}, or "
+                f'"{text}" for a text',
             )  # fmt: skip
-        read = _plain if plain else str if quoted else _TAGS.get(str(event.tag))
+        read = _plain if plain else _TAGS.get(node.tag)
         if read is None:
-            raise self.problem(event, (), f"the tag {event.tag} means nothing here")
+            raise self.problem(mark, (), f"the tag {node.tag} means nothing here")
         try:
-            return read(event.value)
+            return read(text)
         except ValueError:  # no number, or Python's own limit
-            what = f"is a number of {len(event.value)} digits" if plain else f"is no {event.tag}"
-            raise self.problem(event, (), f"{shown(event.value)} {what}") from None
+            what = f"is a number of {len(text)} digits" if plain else f"is no {node.tag}"
+            raise self.problem(mark, (), f"{shown(text)} {what}") from None
 
-    def mapping(self, path: KeyPath) -> dict[str, Any]:
+    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        while not isinstance(event := self.next(), yaml.MappingEndEvent):
-            if not isinstance(event, yaml.ScalarEvent):
-                raise self.problem(event, (), "a key has to be a word, not a list or mapping")
-            key = str(event.value)
+        for key_node, value_node in node.value:
+            mark = self.mark(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.problem(mark, (), "a key has to be a word, not a list or mapping")
+            key = str(key_node.value)
             below = (*path, key)
             if key == "<<":
                 raise self.problem(
-                    event,
+                    mark,
                     below,
                     "merge keys are not part of YAML 1.2: write the keys out, or an alias for the "
                     "whole value",
@@ -368,9 +348,9 @@ class _Reader:
             if key in values:
                 first = self.marks[below].line
                 where = f" (first at line {first})" if first else ""
-                raise self.problem(event, below, f"duplicate key{where}")
-            self.marks[below] = self.mark(event)
-            values[key] = self.value(self.next(), below)
+                raise self.problem(mark, below, f"duplicate key{where}")
+            self.marks[below] = mark
+            values[key] = self.value(value_node, below)
         return values
 
 
@@ -386,15 +366,17 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
         raise ConfigurationError(
             f"{Mark(name, line)}: is not YAML: the character U+{ord(found[0]):04X} is no text"
         )
-    reader = _Reader(text, name, lines)
+    reader = _Reader(name, lines)
     try:
-        return reader.document(), reader.marks
+        node = yaml.compose(text, Loader=_Nodes)
+        return None if node is None else reader.value(node, ()), reader.marks
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark and lines else 0
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        if "nesting depth" in problem:  # libyaml's own limit, which it may meet first
-            raise ConfigurationError(f"{Mark(name, line)}: {_TOO_DEEP}") from None
+        for its_words, words in _COMPOSER_WORDS.items():
+            if its_words in problem:
+                raise ConfigurationError(f"{Mark(name, line)}: {words}") from None
         raise ConfigurationError(
             f"{Mark(name, line)}: is not YAML: {_tab(text, line) or _quoted(text, line) or problem}"
         ) from None
