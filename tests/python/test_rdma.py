@@ -74,7 +74,7 @@ class Machine:
                 write(port, {f"gid_attrs/types/{i}": kind, f"gid_attrs/ndevs/{i}": iface})
 
     def checks(self) -> list[HostCheck]:
-        return list(doctor.examine(self.host))
+        return list(doctor.examine_rdma(self.host))
 
     def find(self, key: str, of: str = "") -> HostCheck:
         item = doctor.CHECK_LIST[key].what
@@ -104,7 +104,7 @@ def test_all_is_well(machine: Machine) -> None:
 
 def test_without_a_device(tmp_path: Path) -> None:
     """Worth a note, with the way to have one in software; nothing else is asked."""
-    (check,) = doctor.examine(Host(sys=tmp_path, dev=tmp_path))
+    (check,) = doctor.examine_rdma(Host(sys=tmp_path, dev=tmp_path))
     assert (check.state, check.detail) == (NOTE, "none")
     assert "rdma link add rxe0 type rxe" in check.remedy
 
@@ -245,7 +245,7 @@ def test_this_host_can_be_examined() -> None:
     """The real library and files, whatever they have: no fault, and a remedy for each lack."""
     opened = doctor.open_devices()
     assert opened is None or all(name for name in opened)
-    for check in doctor.examine():
+    for check in doctor.examine_rdma():
         assert check.state == OK or check.remedy
 
 
