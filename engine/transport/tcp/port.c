@@ -153,8 +153,9 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
 }
 
 /* Something came from a connection that waits for its lane: before its proof it has nothing to
- * say, so it was closed by its owner, or it is not one of ours. */
-static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
+ * say, so it was closed by its owner, or it is not one of ours. One that is closed behind its claim
+ * is of a partner that gave up. */
+static void read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
 {
     const char *why = NULL;
     ssize_t got;
@@ -170,7 +171,7 @@ static void read_claim(struct transport_port *port, struct tcp_arrival *arrival)
     arrival->claim_bytes += got > 0 ? (unsigned)got : 0;
     if (got > 0 && arrival->claim_bytes < sizeof arrival->claim)
         return;
-    if (got <= 0)
+    if (got <= 0 || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
         why = "it ended before it said who it is";
     else if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place))
         why = "it does not hold this run's key";
@@ -195,7 +196,7 @@ void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
         if (events[i].data.ptr == NULL)
             knocking = true;
         else if (events[i].data.ptr != port) /* a connection out: connect reads it */
-            read_claim(port, events[i].data.ptr);
+            read_claim(port, events[i].data.ptr, events[i].events);
     }
     while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
            now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
