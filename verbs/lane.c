@@ -12,7 +12,7 @@
  */
 #include "clock.h"
 #include "flow_rate.h"
-#include "rtnetlink.h"
+#include "netlink.h"
 #include "schedule_executor.h"
 #include "verbs.h"
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "guard.h"
 
-#include "guard_host.h"
 #include "guard_map.h"
+#include "sysfs.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #define OWN_INTERFACE "give the port an interface that nothing else needs"
+#define HEX "[0-9a-f]"
+#define PCI_SHAPE HEX HEX HEX HEX ":" HEX HEX ":" HEX HEX "." HEX
 #define LOWER_MAX 16 /* devices below each other; more are a circle */
 
 static const char *driver_name(const struct guard_rules *rules)
@@ -127,6 +131,85 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
     return 0;
 }
 
+/* --- what /sys says --- */
+
+static void add_interface(struct guard_interfaces *interfaces, const char *name)
+{
+    for (size_t i = 0; i < interfaces->count; i++)
+        if (strcmp(interfaces->names[i], name) == 0)
+            return;
+    if (interfaces->count < GUARD_INTERFACES_MAX)
+        snprintf(interfaces->names[interfaces->count++], IF_NAMESIZE, "%.15s", name);
+}
+
+/* Those of the device whose folder in /sys is `device`. Virtio has a bus of its own in between. */
+static void add_device(const char *device, struct guard_interfaces *interfaces)
+{
+    static const char *const places[] = {"net/*", "virtio*/net/*"};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        glob_t found;
+
+        sysfs_glob(&found, "%s/%s", device, places[i]);
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            add_interface(interfaces, strrchr(found.gl_pathv[k], '/') + 1);
+        globfree(&found);
+    }
+}
+
+int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,
+                   struct err *err)
+{
+    char device[PATH_MAX];
+
+    interfaces->count = 0;
+    if (fnmatch(PCI_SHAPE, pci, 0) != 0)
+        return err_set(
+            err, -EINVAL,
+            "%.40s is not a PCI address; write it as 0000:3b:00.0 (lspci -D shows them).", pci);
+    snprintf(device, sizeof(device), "%s/sys/bus/pci/devices/%s", root, pci);
+    if (!sysfs_exists("%s", device))
+        return err_set(err, -ENODEV,
+                       "There is no PCI device %s; `lspci -D -d ::02xx` lists the network devices.",
+                       pci);
+    add_device(device, interfaces);
+    return 0;
+}
+
+int guard_host_rdma(const char *root, const char *port, struct guard_interfaces *interfaces,
+                    struct err *err)
+{
+    const char *number = strchr(port, '/') ? strchr(port, '/') + 1 : "1";
+    char rdma[PATH_MAX], device[PATH_MAX + 8], name[IF_NAMESIZE + 1];
+    glob_t owners;
+
+    interfaces->count = 0;
+    snprintf(rdma, sizeof(rdma), "%s/sys/class/infiniband/%.*s", root, (int)strcspn(port, "/"),
+             port);
+    snprintf(device, sizeof(device), "%s/device", rdma);
+    if (*port == '.' || strspn(number, "0123456789") != strlen(number) ||
+        !sysfs_exists("%s/ports/%s", rdma, number))
+        return err_set(err, -ENODEV, "There is no RDMA port %.40s; `rdma link` lists them.", port);
+    /* Unused GIDs can't be read, and those of a device without interfaces name none. */
+    sysfs_glob(&owners, "%s/ports/%s/gid_attrs/ndevs/*", rdma, number);
+    for (size_t i = 0; i < owners.gl_pathc; i++)
+        if (sysfs_line(name, sizeof(name), "%s", owners.gl_pathv[i]))
+            add_interface(interfaces, name);
+    globfree(&owners);
+    if (sysfs_line(name, sizeof(name), "%s/parent", rdma)) /* Soft-RoCE's own word for it */
+        add_interface(interfaces, name);
+    add_device(device, interfaces);
+    if (interfaces->count == 0 && !sysfs_exists("%s", device))
+        return err_set(err, -EPERM,
+                       "RDMA port %.40s: no interface and no device is found that it belongs to, "
+                       "so that what its cable carries is not known: give the port a device that "
+                       "the kernel tells of.",
+                       port);
+    return 0;
+}
+
+/* --- the checks --- */
+
 static int no_such_interface(const struct guard_map *map, const char *iface, const char *netns,
                              struct err *err)
 {
@@ -210,7 +293,7 @@ int guard_check_vdev(const char *netns, const char *vdev, const struct guard_rul
             snprintf(value, sizeof(value), "%.*s", (int)length, at);
             if (guard_map_find(&map, value))
                 code = guard_check_interface(netns, value, rules, err);
-            else if (guard_host_is_pci(value))
+            else if (fnmatch(PCI_SHAPE, value, 0) == 0)
                 code = guard_check_pci(value, rules, err);
         }
         at += length;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "guard_map.h"
 
+#include "netlink.h"
 #include "netns.h"
-#include "rtnetlink.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,52 +14,48 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define OWN_NAMESPACE "/proc/thread-self/ns/net"
 #define MAPPED_IPV4 "::ffff:"
-
-/* Routes are counted by the first 16 bits of their addresses: longer prefixes stand for little. */
-#define WIDE_BITS 16
-#define WIDE_COUNT (1 << WIDE_BITS)
+#define DUMP_TRIES 10
+#define WIDE_BITS 16 /* of a prefix: longer ones stand for little */
 
 /* What the answers to one request are added to. */
 struct reading {
     struct guard_map *map;
+    int fd;
     const char *what; /* of a route that is looked up */
-    /* Of IPv4 and of IPv6: a bit for each value of the first 16 to which a wide route leads. */
-    unsigned char covered[2][WIDE_COUNT / 8];
-    unsigned covered_count[2];
+    /* Of IPv4 and of IPv6: of how many 65,536ths of all addresses there are partial routes. Those
+     * of several tables are added up, which blocks too much rather than too little. */
+    uint32_t parts[2];
 };
 
 /* --- the map --- */
 
 /* A host has tens of devices, seldom thousands: one reallocation each is cheap enough. */
-static void *append(void *array, size_t *count, const void *element, size_t size)
+static int append(void **array, size_t *count, const void *element, size_t size)
 {
-    char *grown = realloc(array, (*count + 1) * size);
+    char *grown = realloc(*array, (*count + 1) * size);
 
-    if (grown)
-        memcpy(grown + (*count)++ * size, element, size);
-    return grown;
+    if (grown == NULL)
+        return -ENOMEM;
+    memcpy(grown + (*count)++ * size, element, size);
+    *array = grown;
+    return 0;
 }
 
 int guard_map_add_link(struct guard_map *map, const struct guard_link *link)
 {
-    void *grown = append(map->links, &map->link_count, link, sizeof(*link));
-
-    map->links = grown ? grown : map->links;
-    return grown ? 0 : -ENOMEM;
+    return append((void **)&map->links, &map->link_count, link, sizeof(*link));
 }
 
 int guard_map_add_use(struct guard_map *map, int index, const char *what)
 {
     struct guard_use use = {.index = index};
-    void *grown;
 
     snprintf(use.what, sizeof(use.what), "%s", what);
-    grown = append(map->uses, &map->use_count, &use, sizeof(use));
-    map->uses = grown ? grown : map->uses;
-    return grown ? 0 : -ENOMEM;
+    return append((void **)&map->uses, &map->use_count, &use, sizeof(use));
 }
 
 void guard_map_free(struct guard_map *map)
@@ -144,7 +140,7 @@ static void read_tunnel(const struct nlattr *data, struct guard_link *link)
 
 static int add_link(const struct nlmsghdr *message, void *data)
 {
-    struct guard_map *map = ((const struct reading *)data)->map;
+    struct guard_map *map = data;
     const struct ifinfomsg *info = mnl_nlmsg_get_payload(message);
     const struct nlattr *more = netlink_find(message, sizeof(*info), IFLA_LINKINFO);
     struct guard_link link = {
@@ -192,86 +188,63 @@ static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const c
 static int add_route(const struct nlmsghdr *message, void *data)
 {
     struct reading *reading = data;
+    struct guard_map *map = reading->map;
     const struct rtmsg *route = mnl_nlmsg_get_payload(message);
     bool v6 = route->rtm_family == AF_INET6, whole = route->rtm_dst_len <= (v6 ? 3 : 1);
     uint32_t table =
         netlink_u32(netlink_find(message, sizeof(*route), RTA_TABLE), route->rtm_table);
     char number[16] = "main", what[96];
-    size_t before = reading->map->use_count;
-    unsigned char bytes[2] = {0};
-    unsigned first;
+    size_t before = map->use_count;
+    unsigned char first = 0;
     int code;
 
+    (void)netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), &first, sizeof(first));
     if ((route->rtm_family != AF_INET && !v6) || route->rtm_type != RTN_UNICAST ||
-        route->rtm_dst_len > WIDE_BITS)
+        route->rtm_dst_len > WIDE_BITS || (!whole && v6 && first >> 5 != 1))
         return 0;
     if (table != RT_TABLE_MAIN)
         snprintf(number, sizeof(number), "%u", table);
     snprintf(what, sizeof(what), "%sthe IPv%d default route (table %s)", whole ? "" : "a part of ",
              v6 ? 6 : 4, number);
-    (void)netlink_copy(netlink_find(message, sizeof(*route), RTA_DST), bytes, sizeof(bytes));
-    if (!whole && v6 && bytes[0] >> 5 != 1)
-        return 0;
-    first = (unsigned)bytes[0] << 8U | bytes[1];
-    for (unsigned i = 0; !whole && i < 1U << (WIDE_BITS - route->rtm_dst_len); i++) {
-        unsigned char *byte = &reading->covered[v6][(first + i) % WIDE_COUNT / 8];
-        unsigned char bit = (unsigned char)(1U << (first + i) % 8);
-
-        reading->covered_count[v6] += !(*byte & bit);
-        *byte |= bit;
-    }
-    code = add_hops(reading->map, message, what);
-    for (size_t i = before; i < reading->map->use_count; i++)
-        reading->map->uses[i].part = whole ? 0 : v6 ? 6 : 4;
+    if (!whole)
+        reading->parts[v6] += 1U << (WIDE_BITS - route->rtm_dst_len);
+    code = add_hops(map, message, what);
+    for (size_t i = before; i < map->use_count; i++)
+        map->uses[i].part = whole ? 0 : v6 ? 6 : 4;
     return code;
 }
 
-static void forget(void *data)
-{
-    struct reading *reading = data;
-
-    *reading = (struct reading){.map = reading->map};
-    reading->map->use_count = 0;
-}
-
-static void forget_links(void *data)
-{
-    ((struct reading *)data)->map->link_count = 0;
-}
-
-static int dump(uint16_t type, size_t fixed_bytes, const struct netlink_reader *reader)
+static int dump(const struct reading *reading, uint16_t type, size_t fixed_bytes,
+                int (*each)(const struct nlmsghdr *message, void *data), void *data)
 {
     struct netlink_request request;
 
     netlink_begin(&request, type, NLM_F_DUMP, fixed_bytes);
-    return netlink_ask_here(&request, reader);
+    return netlink_ask(reading->fd, &request, each, data);
 }
 
-/* Parts count where they lead to half of all addresses together. */
-static void drop_parts(struct reading *reading)
+/* Links and routes; again from the beginning where the kernel interrupted a dump. Partial routes
+ * count where they lead to half of all addresses together. */
+static int read_here(struct reading *reading)
 {
     struct guard_map *map = reading->map;
+    int code = -EINTR;
     size_t kept = 0;
 
+    for (int i = 0; i < DUMP_TRIES && code == -EINTR; i++) {
+        map->link_count = map->use_count = 0;
+        memset(reading->parts, 0, sizeof(reading->parts));
+        code = dump(reading, RTM_GETLINK, sizeof(struct ifinfomsg), add_link, map);
+        if (code == 0)
+            code = dump(reading, RTM_GETROUTE, sizeof(struct rtmsg), add_route, reading);
+    }
     for (size_t i = 0; i < map->use_count; i++) {
         bool v6 = map->uses[i].part == 6;
 
-        if (!map->uses[i].part || reading->covered_count[v6] >= WIDE_COUNT / (v6 ? 16 : 2))
+        if (map->uses[i].part == 0 || reading->parts[v6] >= 1U << (WIDE_BITS - (v6 ? 4 : 1)))
             map->uses[kept++] = map->uses[i];
     }
     map->use_count = kept;
-}
-
-static int read_here(struct guard_map *map)
-{
-    struct reading reading = {.map = map};
-    const struct netlink_reader links = {add_link, forget_links, &reading};
-    const struct netlink_reader routes = {add_route, forget, &reading};
-    int code = dump(RTM_GETLINK, sizeof(struct ifinfomsg), &links);
-
-    if (code == 0)
-        code = dump(RTM_GETROUTE, sizeof(struct rtmsg), &routes);
-    drop_parts(&reading);
     return code;
 }
 
@@ -286,22 +259,22 @@ static int add_found_route(const struct nlmsghdr *message, void *data)
 
 /* Adds the use for each device by which an address is reached; none where there is no route. With
  * all next hops of the route, not the one that this lookup happens to hash to. */
-static int add_way_to(struct guard_map *map, int family, const void *address, const char *what)
+static int add_way_to(struct reading *reading, int family, const void *address, const char *what)
 {
-    struct reading reading = {.map = map, .what = what};
-    const struct netlink_reader reader = {.each = add_found_route, .data = &reading};
     struct netlink_request request;
     int code;
 
+    reading->what = what;
     route_begin(&request, family, address)->rtm_flags = RTM_F_FIB_MATCH;
-    code = netlink_ask_here(&request, &reader);
+    code = netlink_ask(reading->fd, &request, add_found_route, reading);
     return code == -ENETUNREACH || code == -EHOSTUNREACH || code == -EACCES ? 0 : code;
 }
 
 /* A tunnel in a tunnel adds uses behind this one; one that leads into itself is not the first
  * device that it meets: the count of links ends it. */
-static int follow_tunnels(struct guard_map *map)
+static int follow_tunnels(struct reading *reading)
 {
+    struct guard_map *map = reading->map;
     size_t most = map->use_count + 2 * map->link_count;
     int code = 0;
 
@@ -318,19 +291,18 @@ static int follow_tunnels(struct guard_map *map)
         if (tunnel->below)
             code = guard_map_add_use(map, tunnel->below, what);
         if (code == 0 && tunnel->remote_bytes)
-            code = add_way_to(map, tunnel->remote_bytes == 4 ? AF_INET : AF_INET6, tunnel->remote,
-                              what);
+            code = add_way_to(reading, tunnel->remote_bytes == 4 ? AF_INET : AF_INET6,
+                              tunnel->remote, what);
         if (code == 0 && map->use_count == before)
             code = guard_map_add_use(map, ANY_DEVICE, what);
     }
     return code;
 }
 
-static int add_controller(struct guard_map *map, const char *controller, struct err *err)
+static int add_controller(struct reading *reading, const char *controller, struct err *err)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
     const struct sockaddr_in6 *v6;
-    const struct sockaddr_in *v4;
     char what[96];
     int code;
 
@@ -340,13 +312,13 @@ static int add_controller(struct guard_map *map, const char *controller, struct 
     if (getaddrinfo(controller, NULL, &hints, &found))
         return err_set(err, -EINVAL, "%s is not a numeric IP address.", controller);
     v6 = (const void *)found->ai_addr;
-    v4 = (const void *)found->ai_addr;
-    if (v6->sin6_family == AF_INET)
-        code = add_way_to(map, AF_INET, &v4->sin_addr, what);
+    if (found->ai_family == AF_INET)
+        code = add_way_to(reading, AF_INET,
+                          &((const struct sockaddr_in *)(const void *)v6)->sin_addr, what);
     else if (v6->sin6_scope_id)
-        code = guard_map_add_use(map, (int)v6->sin6_scope_id, what);
+        code = guard_map_add_use(reading->map, (int)v6->sin6_scope_id, what);
     else
-        code = add_way_to(map, AF_INET6, &v6->sin6_addr, what);
+        code = add_way_to(reading, AF_INET6, &v6->sin6_addr, what);
     freeaddrinfo(found);
     return code;
 }
@@ -354,17 +326,23 @@ static int add_controller(struct guard_map *map, const char *controller, struct 
 int guard_map_read(struct guard_map *map, const char *netns, const char *controller,
                    struct err *err)
 {
+    struct reading reading = {.map = map, .fd = -1};
     struct stat own, here;
-    int previous, code = stat(OWN_NAMESPACE, &own) == 0 ? 0 : -errno;
+    int previous = -1, code = stat(OWN_NAMESPACE, &own) == 0 ? 0 : -errno;
 
-    if (code == 0 && (code = netns_enter(netns, &previous, err)) == 0) {
-        code = stat(OWN_NAMESPACE, &here) == 0 ? read_here(map) : -errno;
-        if (code == 0 && controller && *controller && own.st_ino == here.st_ino)
-            code = add_controller(map, controller, err);
-        if (code == 0)
-            code = follow_tunnels(map);
-        netns_leave(previous);
-    }
+    if (code == 0)
+        code = netns_enter(netns, &previous, err);
+    if (code == 0)
+        code = stat(OWN_NAMESPACE, &here) == 0 ? 0 : -errno;
+    if (code == 0)
+        code = (reading.fd = netlink_open()) < 0 ? reading.fd : read_here(&reading);
+    if (code == 0 && controller && *controller && own.st_ino == here.st_ino)
+        code = add_controller(&reading, controller, err);
+    if (code == 0)
+        code = follow_tunnels(&reading);
+    if (reading.fd >= 0)
+        close(reading.fd);
+    netns_leave(previous);
     if (code)
         err_set(err, code,
                 "The interfaces and routes of %s%s can't be read, so it is not known whether "

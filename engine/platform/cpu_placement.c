@@ -249,8 +249,3 @@ bool reserve_cores(enum cores_precedence precedence)
     return setpriority(PRIO_PROCESS, (id_t)gettid(), claims ? PRECEDENCE_NICE : own.nice) == 0 &&
            precedence != CORES_AT_ONCE;
 }
-
-int cores_numa_of_pci(const char *pci)
-{
-    return (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", pci);
-}

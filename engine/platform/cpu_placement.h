@@ -110,12 +110,4 @@ enum cores_precedence {
  */
 bool reserve_cores(enum cores_precedence precedence);
 
-/**
- * @brief Return the NUMA node of a PCI device.
- *
- * @param pci PCI address, "0000:3b:00.0".
- * @return NUMA node; -1: none, or not known.
- */
-int cores_numa_of_pci(const char *pci);
-
 #endif

@@ -16,12 +16,5 @@
  * @return Bytes; UINT64_MAX: not known.
  */
 uint64_t memory_spare(void);
-/**
- * @brief Read memory_spare() from a text of /proc/meminfo.
- *
- * @param meminfo Text of /proc/meminfo.
- * @return Bytes; UINT64_MAX: not known.
- */
-uint64_t memory_spare_of(const char *meminfo);
 
 #endif

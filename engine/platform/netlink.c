@@ -2,13 +2,16 @@
 #include "netlink.h"
 
 #include <errno.h>
+#include <linux/gen_stats.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define ANSWER_BYTES 32768 /* what the kernel sends at once is at most that long */
-#define DUMP_TRIES 10
 
 int netlink_open(void)
 {
@@ -28,65 +31,43 @@ void *netlink_begin(struct netlink_request *request, uint16_t type, uint16_t fla
     return mnl_nlmsg_put_extra_header(header, fixed_bytes);
 }
 
-/* What an acknowledgement, an error or the end of a dump says: both begin with an errno. */
-static int end_of(const struct nlmsghdr *message)
-{
-    int code;
-
-    if (mnl_nlmsg_get_payload_len(message) < sizeof code)
-        return message->nlmsg_type == NLMSG_DONE ? 0 : -EPROTO;
-    memcpy(&code, mnl_nlmsg_get_payload(message), sizeof code);
-    return code < 0 ? code : 0;
-}
-
-/* Does the message have its fixed part, and only whole attributes behind it? */
-static bool is_whole(const struct nlmsghdr *message, size_t fixed_bytes)
+/* What a message says of the request: both an end and an error begin with an errno. An answer has
+ * its fixed part, and only whole attributes behind it. */
+static int check(const struct nlmsghdr *message, size_t fixed_bytes)
 {
     const struct nlattr *attribute = mnl_nlmsg_get_payload_offset(message, fixed_bytes);
     const char *end = mnl_nlmsg_get_payload_tail(message);
+    int code = 0;
 
+    if (message->nlmsg_flags & NLM_F_DUMP_INTR)
+        return -EINTR;
+    if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE) {
+        if (mnl_nlmsg_get_payload_len(message) < sizeof code)
+            return message->nlmsg_type == NLMSG_DONE ? 0 : -EPROTO;
+        memcpy(&code, mnl_nlmsg_get_payload(message), sizeof code);
+        return code < 0 ? code : 0;
+    }
+    if (message->nlmsg_type < NLMSG_MIN_TYPE)
+        return message->nlmsg_type == NLMSG_OVERRUN ? -EPROTO : 0;
     if (mnl_nlmsg_get_payload_len(message) < fixed_bytes)
-        return false;
+        return -EPROTO;
     while (mnl_attr_ok(attribute, (int)(end - (const char *)attribute)))
         attribute = mnl_attr_next(attribute);
-    return (const char *)attribute >= end;
+    return (const char *)attribute >= end ? 0 : -EPROTO;
 }
 
-/* The state of one request. */
-struct exchange {
-    const struct netlink_request *request;
-    const struct netlink_reader *reader;
-    int rc; /* the first error */
-    bool ended;
-};
-
-static void handle_message(struct exchange *exchange, const struct nlmsghdr *message)
+int netlink_ask(int fd, struct netlink_request *request,
+                int (*each)(const struct nlmsghdr *answer, void *data), void *data)
 {
-    const struct netlink_reader *reader = exchange->reader;
-    bool is_answer = message->nlmsg_type >= NLMSG_MIN_TYPE;
-    int rc = 0;
-
-    if (message->nlmsg_seq != exchange->request->header.nlmsg_seq)
-        return; /* the rest of an earlier answer */
-    exchange->ended = message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE;
-    if (message->nlmsg_flags & NLM_F_DUMP_INTR)
-        rc = -EINTR;
-    else if (exchange->ended)
-        rc = end_of(message);
-    else if (message->nlmsg_type == NLMSG_OVERRUN ||
-             (is_answer && !is_whole(message, exchange->request->fixed_bytes)))
-        rc = -EPROTO;
-    else if (is_answer && exchange->rc == 0 && reader != NULL && reader->each != NULL)
-        rc = reader->each(message, reader->data);
-    exchange->rc = exchange->rc != 0 ? exchange->rc : rc;
-}
-
-/* Reads to the end of the answer also after an error: the socket is used again. */
-static int receive(int fd, struct exchange *exchange)
-{
+    static _Atomic uint32_t sequence;
     _Alignas(struct nlmsghdr) uint8_t buffer[ANSWER_BYTES];
+    bool ended = false;
+    int rc = 0; /* the first error */
 
-    while (!exchange->ended) {
+    request->header.nlmsg_seq = ++sequence;
+    if (send(fd, request->bytes, request->header.nlmsg_len, 0) < 0)
+        return -errno;
+    while (!ended) { /* to the end also after an error: the socket is used again */
         const struct nlmsghdr *message = (const void *)buffer;
         ssize_t got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT | MSG_TRUNC);
         int left = (int)got;
@@ -97,40 +78,18 @@ static int receive(int fd, struct exchange *exchange)
             return -errno;
         if (got <= 0 || got > ANSWER_BYTES)
             return -EPROTO;
-        for (; !exchange->ended && mnl_nlmsg_ok(message, left);
-             message = mnl_nlmsg_next(message, &left))
-            handle_message(exchange, message);
-        if (!exchange->ended && left > 0)
+        for (; !ended && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+            if (message->nlmsg_seq != request->header.nlmsg_seq)
+                continue; /* the rest of an earlier answer */
+            ended = message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE;
+            if (rc == 0)
+                rc = check(message, request->fixed_bytes);
+            if (rc == 0 && each != NULL && message->nlmsg_type >= NLMSG_MIN_TYPE)
+                rc = each(message, data);
+        }
+        if (!ended && left > 0)
             return -EPROTO;
     }
-    return exchange->rc;
-}
-
-int netlink_ask(int fd, struct netlink_request *request, const struct netlink_reader *reader)
-{
-    static _Atomic uint32_t sequence;
-    int rc = -EINTR;
-
-    for (int i = 0; i < DUMP_TRIES && rc == -EINTR; i++) {
-        struct exchange exchange = {.request = request, .reader = reader};
-
-        if (i > 0 && reader != NULL && reader->forget != NULL)
-            reader->forget(reader->data);
-        request->header.nlmsg_seq = ++sequence;
-        if (send(fd, request->bytes, request->header.nlmsg_len, 0) < 0)
-            return -errno;
-        rc = receive(fd, &exchange);
-    }
-    return rc;
-}
-
-int netlink_ask_here(struct netlink_request *request, const struct netlink_reader *reader)
-{
-    int fd = netlink_open();
-    int rc = fd < 0 ? fd : netlink_ask(fd, request, reader);
-
-    if (fd >= 0)
-        close(fd);
     return rc;
 }
 
@@ -184,4 +143,108 @@ void netlink_text(const struct nlattr *attribute, char *to, size_t size)
     if (attribute != NULL)
         memcpy(to, mnl_attr_get_payload(attribute), length);
     to[length] = '\0';
+}
+
+/* --- links and routes --- */
+
+static int read_link(const struct nlmsghdr *answer, void *into)
+{
+    const struct ifinfomsg *info = mnl_nlmsg_get_payload(answer);
+    struct link_state *link = into;
+
+    link->flags = info->ifi_flags;
+    link->type = info->ifi_type;
+    link->mtu = netlink_u32(netlink_find(answer, sizeof *info, IFLA_MTU), 0);
+    link->carrier_downs =
+        netlink_u32(netlink_find(answer, sizeof *info, IFLA_CARRIER_DOWN_COUNT), 0);
+    netlink_copy(netlink_find(answer, sizeof *info, IFLA_ADDRESS), link->mac, sizeof link->mac);
+    /* The statistics grow with the kernel; these come first. */
+    netlink_copy(netlink_find(answer, sizeof *info, IFLA_STATS64), &link->stats,
+                 offsetof(struct rtnl_link_stats64, rx_compressed));
+    return 0;
+}
+
+int link_read(int fd, int ifindex, struct link_state *link)
+{
+    struct netlink_request request;
+    struct ifinfomsg *info = netlink_begin(&request, RTM_GETLINK, 0, sizeof *info);
+
+    memset(link, 0, sizeof *link);
+    info->ifi_index = ifindex;
+    return netlink_ask(fd, &request, read_link, link);
+}
+
+bool link_is_running(const struct link_state *link)
+{
+    return (link->flags & IFF_UP) && (link->flags & IFF_RUNNING);
+}
+
+void link_drops_begin(struct link_drops *drops, const struct link_state *now)
+{
+    *drops = (struct link_drops){.last_dropped = now->stats.tx_dropped,
+                                 .last_downs = now->carrier_downs,
+                                 .last_running = link_is_running(now)};
+}
+
+void link_drops_update(struct link_drops *drops, const struct link_state *now)
+{
+    uint64_t more = now->stats.tx_dropped - drops->last_dropped;
+    bool running = link_is_running(now);
+
+    if (running && drops->last_running && now->carrier_downs == drops->last_downs)
+        drops->host += more;
+    else
+        drops->no_carrier += more;
+    drops->last_dropped = now->stats.tx_dropped;
+    drops->last_downs = now->carrier_downs;
+    drops->last_running = running;
+}
+
+static int read_drops(const struct nlmsghdr *answer, void *into)
+{
+    const struct nlattr *statistics = netlink_find(answer, sizeof(struct tcmsg), TCA_STATS2);
+    struct gnet_stats_queue queue;
+
+    if (netlink_copy(netlink_find_in(statistics, TCA_STATS_QUEUE), &queue, sizeof queue))
+        *(int64_t *)into = queue.drops;
+    return 0;
+}
+
+int64_t link_queue_drops(int fd, int ifindex)
+{
+    int64_t drops = -1;
+    struct netlink_request request;
+    struct tcmsg *body = netlink_begin(&request, RTM_GETQDISC, 0, sizeof *body);
+
+    body->tcm_ifindex = ifindex;
+    body->tcm_parent = TC_H_ROOT;
+    return netlink_ask(fd, &request, read_drops, &drops) == 0 ? drops : -1;
+}
+
+struct rtmsg *route_begin(struct netlink_request *request, int family, const void *address)
+{
+    struct rtmsg *route = netlink_begin(request, RTM_GETROUTE, 0, sizeof *route);
+    size_t bytes = family == AF_INET6 ? 16 : 4;
+
+    route->rtm_family = (unsigned char)family;
+    route->rtm_dst_len = (unsigned char)(8 * bytes);
+    mnl_attr_put(&request->header, RTA_DST, bytes, address);
+    return route;
+}
+
+static int read_type(const struct nlmsghdr *answer, void *into)
+{
+    *(bool *)into = ((const struct rtmsg *)mnl_nlmsg_get_payload(answer))->rtm_type == RTN_LOCAL;
+    return 0;
+}
+
+bool route_is_local(int fd, int family, const void *address, unsigned by)
+{
+    bool local = false;
+    struct netlink_request request;
+
+    route_begin(&request, family, address);
+    if (by > 0)
+        mnl_attr_put_u32(&request.header, RTA_OIF, by);
+    return netlink_ask(fd, &request, read_type, &local) == 0 && local;
 }

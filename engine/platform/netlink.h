@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The one client of rtnetlink(7): requests, dumps, and readers of attributes.
+ * @brief The one client of rtnetlink(7): requests, dumps, readers of attributes; and what several
+ * parts ask: the state of a link, and where packets to an address go.
  *
- * Messages are laid out by libmnl.
+ * Messages are laid out by libmnl. `fd` is a socket of netlink_open(); answers are about its
+ * namespace. No privilege is needed.
  *
  * Answers are input: a message that is shorter than its fixed part, an answer that is cut off, or a
- * dump that ends with an error is an error here. A dump that the kernel interrupted
- * (NLM_F_DUMP_INTR) is requested again. No call blocks: the kernel answers inside the request.
+ * dump that ends with an error is an error here. No call blocks: the kernel answers inside the
+ * request.
  */
 #ifndef ENGINE_NETLINK_H
 #define ENGINE_NETLINK_H
 
 #include <libmnl/libmnl.h>
+#include <linux/if_link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,20 +28,6 @@ struct netlink_request {
         uint8_t bytes[NETLINK_REQUEST_BYTES];
     };
     size_t fixed_bytes; /**< of the part before the attributes; answers have the same */
-};
-
-/** @brief What receives the answers. */
-struct netlink_reader {
-    /**
-     * @brief Called for each answer.
-     *
-     * Anything but 0 (a negative errno) is the result of the request. NULL: answers do not matter,
-     * only success.
-     */
-    int (*each)(const struct nlmsghdr *answer, void *data);
-    /** @brief Removes what an interrupted dump has given so far; NULL: nothing to remove. */
-    void (*forget)(void *data);
-    void *data;
 };
 
 /**
@@ -61,24 +50,18 @@ void *netlink_begin(struct netlink_request *request, uint16_t type, uint16_t fla
 int netlink_open(void);
 
 /**
- * @brief Send the request and hand each answer to the reader.
+ * @brief Send the request and hand each answer to a reader.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param request Request that netlink_begin() began.
- * @param reader Takes each answer; NULL: none.
+ * @param each Takes each answer; anything but 0 (a negative errno) is the result. NULL: answers do
+ *        not matter, only success.
+ * @param data Handed to `each`.
  * @return 0; what the kernel or the reader said; -EPROTO: an answer is cut off or malformed;
- *        -EINTR: a dump was interrupted each time.
+ *        -EINTR: the kernel interrupted a dump (NLM_F_DUMP_INTR), so that it is to be repeated.
  */
-int netlink_ask(int fd, struct netlink_request *request, const struct netlink_reader *reader);
-
-/**
- * @brief Send a request as netlink_ask() does, on a socket of its own in the thread's namespace.
- *
- * @param request Request that netlink_begin() began.
- * @param reader Takes each answer; NULL: none.
- * @return As netlink_ask().
- */
-int netlink_ask_here(struct netlink_request *request, const struct netlink_reader *reader);
+int netlink_ask(int fd, struct netlink_request *request,
+                int (*each)(const struct nlmsghdr *answer, void *data), void *data);
 
 /**
  * @brief Find the first attribute of this type behind a fixed part of so many bytes.
@@ -124,5 +107,93 @@ bool netlink_copy(const struct nlattr *attribute, void *to, size_t bytes);
  * @param size Bytes that there are or that may be written.
  */
 void netlink_text(const struct nlattr *attribute, char *to, size_t size);
+
+struct link_state {
+    unsigned flags; /**< IFF_* */
+    uint16_t type;  /**< ARPHRD_* */
+    uint32_t mtu;
+    uint8_t mac[6];
+    uint32_t carrier_downs; /**< times that the carrier was lost */
+    struct rtnl_link_stats64 stats;
+};
+
+/**
+ * @brief Frames that a link did not send, since link_drops_begin.
+ *
+ * The kernel counts in tx_dropped both what the host dropped and what it had no carrier for
+ * (noop_qdisc, __dev_direct_xmit), and none of the latter in tx_carrier_errors. So all of
+ * tx_dropped between two readings is the cable's if the carrier was away at one of them or was lost
+ * between them.
+ */
+struct link_drops {
+    uint64_t host;
+    uint64_t no_carrier;
+    uint64_t last_dropped; /**< as last read, as the two below */
+    uint32_t last_downs;
+    bool last_running;
+};
+
+/**
+ * @brief Read the state of a link.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param ifindex Index of the interface.
+ * @param link Takes the state.
+ * @return 0; -ENODEV: there is no such link; or another negative errno.
+ */
+int link_read(int fd, int ifindex, struct link_state *link);
+
+/**
+ * @brief Return whether a link is up and has a carrier.
+ *
+ * @param link State of the link.
+ * @return True: it is.
+ */
+bool link_is_running(const struct link_state *link);
+
+/**
+ * @brief Begin to count what a link does not send.
+ *
+ * @param drops Counts.
+ * @param now Present state.
+ */
+void link_drops_begin(struct link_drops *drops, const struct link_state *now);
+/**
+ * @brief Add what the link has not sent since the last call.
+ *
+ * @param drops Counts.
+ * @param now Present state.
+ */
+void link_drops_update(struct link_drops *drops, const struct link_state *now);
+
+/**
+ * @brief Return the packets that the link's root queueing discipline dropped.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param ifindex Index of the interface.
+ * @return Packets; -1: it does not say.
+ */
+int64_t link_queue_drops(int fd, int ifindex);
+
+/**
+ * @brief Begin the request for the route to an address (4 bytes of AF_INET, 16 of AF_INET6).
+ *
+ * @param request Takes the request.
+ * @param family AF_INET or AF_INET6.
+ * @param address Socket address or address bytes.
+ * @return The fixed part, inside of `request`.
+ */
+struct rtmsg *route_begin(struct netlink_request *request, int family, const void *address);
+
+/**
+ * @brief Return whether the kernel delivers packets to an address within the namespace.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param family AF_INET or AF_INET6.
+ * @param address Socket address or address bytes.
+ * @param by Index of the interface by which packets come; 0: any.
+ * @return True: it does.
+ */
+bool route_is_local(int fd, int family, const void *address, unsigned by);
 
 #endif

@@ -15,49 +15,32 @@
 /* The thread's own namespace; /proc/self would be that of the process's first thread. */
 #define OWN_NAMESPACE "/proc/thread-self/ns/net"
 
-static int open_target(const char *name, struct err *err)
-{
-    char path[PATH_MAX];
-    const char *folder = strchr(name, '/') ? "" : "/run/netns/";
-    int length, fd;
-
-    length = snprintf(path, sizeof(path), "%s%s", folder, name);
-    if (length < 0 || (size_t)length >= sizeof(path))
-        return err_set(err, -ENAMETOOLONG, "The name of network namespace %.40s... is too long.",
-                       name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(err, -errno, "Network namespace %s can't be opened (%s): %s.", name, path,
-                       strerror(errno));
-    return fd;
-}
-
 int netns_enter(const char *name, int *previous_fd, struct err *err)
 {
-    int previous = -1, target = -1, code;
+    char path[PATH_MAX];
+    int target, previous, code = 0;
 
     *previous_fd = -1;
-    if (!name || !*name)
+    if (name == NULL || *name == '\0')
         return 0;
-    target = open_target(name, err);
+    if ((size_t)snprintf(path, sizeof(path), "%s%s", strchr(name, '/') ? "" : "/run/netns/",
+                         name) >= sizeof(path))
+        return err_set(err, -ENAMETOOLONG, "The name of network namespace %.40s... is too long.",
+                       name);
+    target = open(path, O_RDONLY | O_CLOEXEC);
     if (target < 0)
-        return target;
+        return err_set(err, -errno, "Network namespace %s can't be opened (%s): %s.", name, path,
+                       strerror(errno));
     previous = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
     if (previous < 0) {
         code = err_set(err, -errno, "%s can't be opened: %s.", OWN_NAMESPACE, strerror(errno));
-        goto cleanup;
-    }
-    if (setns(target, CLONE_NEWNET) < 0) {
+    } else if (setns(target, CLONE_NEWNET) < 0) {
         code = err_set(err, -errno, "Network namespace %s can't be entered: %s%s.", name,
                        strerror(errno), errno == EPERM ? "; it needs CAP_SYS_ADMIN" : "");
-        goto cleanup;
-    }
-    *previous_fd = previous;
-    previous = -1;
-    code = 0;
-cleanup:
-    if (previous >= 0)
         close(previous);
+    } else {
+        *previous_fd = previous;
+    }
     close(target);
     return code;
 }

@@ -120,7 +120,8 @@ static int start_workers(struct node *node)
         node->lane_count += port->conf.queues;
         for (size_t lane = port->first_lane; lane < node->lane_count && lane < CORES_LANES_MAX;
              lane++)
-            lanes[lane] = pci != NULL ? cores_numa_of_pci(pci) : -1;
+            lanes[lane] =
+                pci != NULL ? (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", pci) : -1;
     }
     ask.lane_count = node->lane_count;
     rc = cores_choose(&node->cores, &ask, &node->err);

@@ -13,7 +13,6 @@
 #include "clock.h"
 #include "event_loop.h"
 #include "guard.h"
-#include "guard_host.h"
 #include "log.h"
 #include "registry.h"
 #include "sysfs.h"

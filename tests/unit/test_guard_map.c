@@ -5,7 +5,6 @@
  * Needs no privilege.
  */
 #include "guard.h"
-#include "guard_host.h"
 #include "guard_map.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "iface.h"
 
 #include "ethtool.h"
-#include "rtnetlink.h"
+#include "netlink.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

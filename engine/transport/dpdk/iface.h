@@ -11,7 +11,7 @@
 #define ENGINE_DPDK_IFACE_H
 
 #include "err.h"
-#include "rtnetlink.h"
+#include "netlink.h"
 
 #include <net/if.h>
 #include <stdbool.h>

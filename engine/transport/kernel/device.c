@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "device.h"
 
-#include "cpu_placement.h"
 #include "ethtool.h"
+#include "sysfs.h"
 #include "transport.h"
 
 #include <arpa/inet.h>
@@ -148,7 +148,9 @@ int kernel_device_numa_node(int fd, const char *iface)
     /* By the bus address: /sys/class/net shows only the namespace that mounted it. */
     const struct ethtool_drvinfo driver = ethtool_driver(fd, iface);
 
-    return driver.bus_info[0] != '\0' ? cores_numa_of_pci(driver.bus_info) : -1;
+    return driver.bus_info[0] != '\0'
+               ? (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", driver.bus_info)
+               : -1;
 }
 
 void kernel_device_offloads(int fd, const char *iface, char *text, size_t size)

@@ -10,7 +10,7 @@
 #define ENGINE_KERNEL_IP_PORT_H
 
 #include "err.h"
-#include "rtnetlink.h"
+#include "netlink.h"
 #include "transport.h"
 
 #include <net/if.h>

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Socket addresses as text, files of /sys, spare memory, and what is left of a caller's environment
+ * where the engine has more rights than the caller.
+ */
+#include "address.h"
+#include "environment.h"
+#include "memory.h"
+#include "sysfs.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void each_address_comes_back_or_is_refused(void **state)
+{
+    static const char *const good[] = {
+        "192.0.2.1:7600",       "0.0.0.0:0", "255.255.255.255:65535",
+        "[2001:db8::1]:7600",   "[::]:0",    "[2001:db8:1111:2222:3333:4444:5555:6666]:65535",
+        "[::ffff:192.0.2.1]:1",
+    };
+    static const char *const bad[] = {
+        "",
+        ":",
+        ":7600",
+        "192.0.2.1",
+        "192.0.2.1:",
+        "192.0.2.1:65536",
+        "192.0.2.1:-1",
+        "192.0.2.1:+1",
+        "192.0.2.1: 1",
+        "192.0.2.1:1 ",
+        "192.0.2.1:0x10",
+        "192.0.2.1:18446744073709551617",
+        "192.0.2.256:1",
+        "192.0.2:1",
+        "node1:7600",
+        "2001:db8::1:7600",
+        "[192.0.2.1]:7600",
+        "[2001:db8::1:7600",
+        "2001:db8::1]:7600",
+        "[]:7600",
+        "[2001:db8:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa]:1",
+    };
+    struct sockaddr_storage address;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        char text[ADDRESS_TEXT_MAX];
+        struct err err = {0};
+
+        assert_int_equal(address_parse(good[i], &address, &err), 0);
+        assert_int_equal(address.ss_family, good[i][0] == '[' ? AF_INET6 : AF_INET);
+        address_format(&address, text, sizeof text);
+        assert_string_equal(text, good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct err err = {0};
+
+        assert_int_equal(address_parse(bad[i], &address, &err), -EINVAL);
+        assert_int_equal(err.text[0], '\'');
+        assert_memory_equal(err.text + 1, bad[i], strlen(bad[i]));
+    }
+    assert_int_equal(address_parse("192.0.2.1:258", &address, &(struct err){0}), 0);
+    assert_memory_equal(&v4->sin_addr, "\xc0\x00\x02\x01", 4);
+    assert_memory_equal(&v4->sin_port, "\x01\x02", 2);
+}
+
+static void files_of_sys_are_read(void **state)
+{
+    char line[8], root[] = "/tmp/test_sysfs.XXXXXX", path[64], link[64];
+    const struct {
+        const char *text, *line;
+        long long number;
+    } cases[] = {{"", "", 5}, {"0x20\nmore\n", "0x20", 32}, {"a long line\n", "a long ", 5}};
+    glob_t found;
+
+    assert_non_null(mkdtemp(root));
+    snprintf(path, sizeof path, "%s/a", root);
+    snprintf(link, sizeof link, "%s/b", root);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *file = fopen(path, "we");
+
+        assert_non_null(file);
+        assert_true(fputs(cases[i].text, file) >= 0 && fclose(file) == 0);
+        assert_int_equal(sysfs_line(line, sizeof line, "%s/%c", root, 'a'), *cases[i].text != 0);
+        assert_string_equal(line, cases[i].line);
+        assert_int_equal(sysfs_number(5, "%s/a", root), cases[i].number);
+    }
+    assert_true(sysfs_exists("%s/a", root) && !sysfs_exists("%s/b", root));
+    assert_false(sysfs_line(line, sizeof line, "%s/b", root));
+    assert_string_equal(line, "");
+    assert_int_equal(symlink("../drivers/ixgbe", link), 0);
+    sysfs_link(line, sizeof line, "%s/b", root);
+    assert_string_equal(line, "ixgbe");
+    sysfs_link(line, sizeof line, "%s/a", root);
+    assert_string_equal(line, "");
+    sysfs_glob(&found, "%s/[ab]", root);
+    assert_int_equal(found.gl_pathc, 2);
+    globfree(&found);
+    unlink(path);
+    unlink(link);
+    sysfs_glob(&found, "%s/[ab]", root);
+    assert_int_equal(found.gl_pathc, 0);
+    globfree(&found);
+    assert_int_equal(rmdir(root), 0);
+}
+
+/* Seven eighths of what is available, to a quarter: other processes run meanwhile. */
+static void spare_memory_is_known(void **state)
+{
+    char line[128];
+    FILE *file =
+        popen("awk '/^MemAvailable:/ {printf \"%.0f\", $2 * 1024 / 8 * 7}' /proc/meminfo", "r");
+
+    assert_non_null(fgets(line, sizeof line, file));
+    pclose(file);
+    assert_in_range(memory_spare(), strtoull(line, NULL, 10) / 4 * 3,
+                    strtoull(line, NULL, 10) / 4 * 5);
+}
+
+static void only_what_is_needed_stays(void **state)
+{
+    static const char *const dangerous[] = {"IBV_DRIVERS", "RDMAV_DRIVERS", "LIBXDP_OBJECT_PATH",
+                                            "SWITCHBENCH_BUNDLE", "VERBS_LOG_FILE"};
+    const char *connection = "192.0.2.1 1 192.0.2.2 22";
+
+    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++)
+        setenv(dangerous[i], "/mine", 1);
+    setenv("PATH", "/mine", 1);
+    setenv("SSH_CONNECTION", connection, 1);
+    assert_int_equal(environment_clean(), 0);
+    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++)
+        assert_null(getenv(dangerous[i]));
+    assert_string_equal(getenv("PATH"), "/usr/sbin:/usr/bin:/sbin:/bin");
+    assert_string_equal(getenv("SSH_CONNECTION"), connection);
+    unsetenv("SSH_CONNECTION");
+    assert_int_equal(environment_clean(), 0);
+    assert_null(getenv("SSH_CONNECTION"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_address_comes_back_or_is_refused),
+        cmocka_unit_test(files_of_sys_are_read),
+        cmocka_unit_test(spare_memory_is_known),
+        cmocka_unit_test(only_what_is_needed_stays),
+    };
+
+    return cmocka_run_group_tests_name("platform", tests, NULL, NULL);
+}
