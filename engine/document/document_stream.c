@@ -41,52 +41,27 @@ void input_close(struct input *input)
     free(input);
 }
 
-static bool is_end_line(const char *line, size_t length)
-{
-    size_t i = 3;
-
-    if (length < 3 || memcmp(line, "...", 3) != 0)
-        return false;
-    while (i < length && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
-        i++;
-    return i == length;
-}
-
-/* Looks for the end line of the first document; the last line of a stream may lack its newline. */
+/* Looks for the line "..." that ends the first document; the last line of a stream may lack its
+ * newline. */
 static void find_end(struct input *input)
 {
     while (input->end == 0 && input->searched < input->used) {
         const char *line = input->text + input->searched;
         const char *newline = memchr(line, '\n', input->used - input->searched);
         size_t length = newline != NULL ? (size_t)(newline - line) : input->used - input->searched;
+        size_t i = 3;
 
         if (newline == NULL && !input->ended)
             return;
         input->size = input->searched;
         input->searched += length + (newline != NULL);
-        if (is_end_line(line, length))
+        if (length < 3 || memcmp(line, "...", 3) != 0)
+            continue;
+        while (i < length && (line[i] == ' ' || line[i] == '\t' || line[i] == '\r'))
+            i++;
+        if (i == length)
             input->end = input->searched;
     }
-}
-
-static int make_room(struct input *input, struct err *err)
-{
-    size_t room = input->room > 0 ? input->room : READ_BYTES;
-    char *text;
-
-    if (input->end == 0 && input->used > DOCUMENT_BYTES_MAX)
-        return err_set(err, -E2BIG, "a document of more than %u MiB: is its end '...' missing?",
-                       DOCUMENT_BYTES_MAX >> 20);
-    while (room - input->used < READ_BYTES)
-        room *= 2;
-    if (room == input->room)
-        return 0;
-    text = realloc(input->text, room);
-    if (text == NULL)
-        return err_set(err, -ENOMEM, "out of memory");
-    input->text = text;
-    input->room = room;
-    return 0;
 }
 
 /* Whether a read would not wait is asked of poll, not of O_NONBLOCK: other processes that share the
@@ -94,22 +69,26 @@ static int make_room(struct input *input, struct err *err)
 int input_read(struct input *input, struct err *err)
 {
     struct pollfd ready = {.fd = input->fd, .events = POLLIN};
-    ssize_t n;
-    int rc;
 
     while (!input->ended && poll(&ready, 1, 0) > 0) {
-        rc = make_room(input, err);
-        if (rc < 0)
-            return rc;
+        char *grown = input->text;
+        ssize_t n;
+
+        if (input->end == 0 && input->used > DOCUMENT_BYTES_MAX)
+            return err_set(err, -E2BIG, "a document of more than %u MiB: is its end '...' missing?",
+                           DOCUMENT_BYTES_MAX >> 20);
+        if (input->room - input->used < READ_BYTES) {
+            input->room = 2 * input->room + READ_BYTES;
+            grown = realloc(input->text, input->room);
+        }
+        if (grown == NULL)
+            return err_set(err, -ENOMEM, "out of memory");
+        input->text = grown;
         n = read(input->fd, input->text + input->used, READ_BYTES);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
             return err_set(err, -errno, "can't read documents: %s", strerror(errno));
         input->ended = n == 0;
-        input->used += (size_t)n;
+        input->used += n > 0 ? (size_t)n : 0;
         find_end(input);
     }
     return 0;

@@ -15,8 +15,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#define QUEUE_OFFER_MAX 64 /* progress waits behind at most so many records */
-#define QUEUE_ROOM (QUEUE_OFFER_MAX / 2)
+#define QUEUE_OFFER_MAX 64           /* progress waits behind at most so many records */
 #define QUEUE_BYTES_MAX (256u << 20) /* a reader that is gone for good must not eat the host */
 #define STALLED_NS (10 * NS_PER_S)   /* it is, when it takes nothing for so long */
 #define CLOSE_WAIT_NS NS_PER_S
@@ -30,7 +29,7 @@ struct line {
 
 struct records {
     int fd;
-    char *node;
+    const char *node;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -38,21 +37,11 @@ struct records {
     STAILQ_HEAD(, line) queue;
     size_t queue_count;
     size_t queue_bytes;
-    int64_t closing_ns; /* give up writing then; 0: not closing */
     bool held;
+    atomic_llong closing_ns; /* give up writing then; 0: not closing */
     atomic_ullong dropped;
     atomic_bool broken;
 };
-
-static bool too_late(struct records *records)
-{
-    int64_t closing_ns;
-
-    pthread_mutex_lock(&records->lock);
-    closing_ns = records->closing_ns;
-    pthread_mutex_unlock(&records->lock);
-    return closing_ns != 0 && clock_now() > closing_ns;
-}
 
 /* 0, or why not all could be written. A pipe that poll calls writable takes PIPE_BUF bytes at
  * least without blocking. */
@@ -60,40 +49,19 @@ static int write_all(struct records *records, const char *text, size_t size)
 {
     while (size > 0) {
         struct pollfd ready = {.fd = records->fd, .events = POLLOUT};
-        ssize_t n;
+        int64_t closing_ns = atomic_load(&records->closing_ns);
+        ssize_t n = 0;
 
-        if (poll(&ready, 1, 100) == 0) {
-            if (too_late(records))
-                return -ETIMEDOUT;
-            continue;
-        }
-        n = write(records->fd, text, size < PIPE_BUF ? size : PIPE_BUF);
+        if (poll(&ready, 1, 100) != 0)
+            n = write(records->fd, text, size < PIPE_BUF ? size : PIPE_BUF);
+        else if (closing_ns != 0 && clock_now() > closing_ns)
+            return -ETIMEDOUT;
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -errno;
-        if (n > 0) {
-            text += n;
-            size -= (size_t)n;
-        }
+        text += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
     }
     return 0;
-}
-
-static struct line *take(struct records *records)
-{
-    struct line *line;
-
-    pthread_mutex_lock(&records->lock);
-    while ((STAILQ_EMPTY(&records->queue) || records->held) && records->closing_ns == 0)
-        pthread_cond_wait(&records->filled, &records->lock);
-    line = STAILQ_FIRST(&records->queue);
-    if (line != NULL) {
-        STAILQ_REMOVE_HEAD(&records->queue, next);
-        records->queue_count--;
-        records->queue_bytes -= line->size;
-        pthread_cond_signal(&records->taken);
-    }
-    pthread_mutex_unlock(&records->lock);
-    return line;
 }
 
 static void *writer(void *context)
@@ -101,16 +69,29 @@ static void *writer(void *context)
     struct records *records = context;
     struct line *line;
 
-    while ((line = take(records)) != NULL) {
-        int rc = records_broken(records) ? 0 : write_all(records, line->text, line->size);
+    do {
+        int rc = 0;
 
+        pthread_mutex_lock(&records->lock);
+        while ((STAILQ_EMPTY(&records->queue) || records->held) && records->closing_ns == 0)
+            pthread_cond_wait(&records->filled, &records->lock);
+        line = STAILQ_FIRST(&records->queue);
+        if (line != NULL) {
+            STAILQ_REMOVE_HEAD(&records->queue, next);
+            records->queue_count--;
+            records->queue_bytes -= line->size;
+            pthread_cond_signal(&records->taken);
+        }
+        pthread_mutex_unlock(&records->lock);
+        if (line != NULL && !records_broken(records))
+            rc = write_all(records, line->text, line->size);
         if (rc < 0) {
             atomic_store(&records->broken, true);
             log_error("standard output can't be written (%s): records are lost",
                       rc == -ETIMEDOUT ? "nobody reads it" : strerror(-rc));
         }
         free(line);
-    }
+    } while (line != NULL);
     return NULL;
 }
 
@@ -119,18 +100,16 @@ int records_open(struct records **records, int fd, const char *node, struct err 
     struct records *r = calloc(1, sizeof *r);
     int rc;
 
-    if (r == NULL || (r->node = strdup(node)) == NULL) {
-        free(r);
+    if (r == NULL)
         return err_set(err, -ENOMEM, "out of memory");
-    }
     r->fd = fd;
+    r->node = node;
     STAILQ_INIT(&r->queue);
     lock_init(&r->lock);
     pthread_cond_init(&r->filled, NULL);
     pthread_cond_init(&r->taken, NULL);
     rc = pthread_create(&r->thread, NULL, writer, r);
     if (rc != 0) {
-        free(r->node);
         free(r);
         return err_set(err, -rc, "can't start the records' thread: %s", strerror(rc));
     }
@@ -153,7 +132,6 @@ int records_close(struct records *records)
     pthread_cond_destroy(&records->taken);
     pthread_mutex_destroy(&records->lock);
     broken = records_broken(records);
-    free(records->node);
     free(records);
     return broken ? -EPIPE : 0;
 }
@@ -204,12 +182,22 @@ json_t *record_numbers(const int *numbers, size_t count)
     return json_null();
 }
 
-/* Waits while the queue is full and its reader goes on reading; what waits is let go. Locked. */
-static void await_bytes(struct records *records)
+void record_send(struct records *records, json_t *record, bool droppable)
 {
+    size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
+    struct line *line = size > 0 ? malloc(sizeof *line + size + 1) : NULL;
+    bool full = line == NULL;
     int rc = 0;
 
-    while (rc == 0 && records->queue_bytes > QUEUE_BYTES_MAX && !records_broken(records)) {
+    if (line != NULL) {
+        line->size = json_dumpb(record, line->text, size, DUMP_FLAGS) + 1;
+        line->text[size] = '\n';
+    }
+    json_decref(record);
+    pthread_mutex_lock(&records->lock);
+    /* Waits while the queue is full and its reader goes on reading; what is held is let go. */
+    while (!droppable && rc == 0 && records->queue_bytes > QUEUE_BYTES_MAX &&
+           !records_broken(records)) {
         int64_t until_ns = clock_now() + STALLED_NS;
         struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
 
@@ -217,51 +205,26 @@ static void await_bytes(struct records *records)
         pthread_cond_signal(&records->filled);
         rc = pthread_cond_clockwait(&records->taken, &records->lock, CLOCK_MONOTONIC, &until);
     }
-}
-
-static void enqueue(struct records *records, json_t *record, bool droppable)
-{
-    size_t size = record != NULL ? json_dumpb(record, NULL, 0, DUMP_FLAGS) : 0;
-    struct line *line = size > 0 ? malloc(sizeof *line + size + 1) : NULL;
-    bool full;
-
-    if (line == NULL) {
-        atomic_fetch_add(&records->dropped, 1);
-        json_decref(record);
-        return;
-    }
-    json_dumpb(record, line->text, size, DUMP_FLAGS);
-    json_decref(record);
-    line->text[size++] = '\n';
-    line->size = size;
-    pthread_mutex_lock(&records->lock);
-    if (!droppable)
-        await_bytes(records);
-    full = records->queue_bytes > QUEUE_BYTES_MAX ||
+    if (!droppable && records->queue_bytes > QUEUE_BYTES_MAX)
+        atomic_store(&records->broken, true);
+    full = full || records->queue_bytes > QUEUE_BYTES_MAX ||
            (droppable && records->queue_count > QUEUE_OFFER_MAX);
     if (!full) {
         STAILQ_INSERT_TAIL(&records->queue, line, next);
         records->queue_count++;
-        records->queue_bytes += size;
+        records->queue_bytes += line->size;
         pthread_cond_signal(&records->filled);
     }
     pthread_mutex_unlock(&records->lock);
     if (full) {
         atomic_fetch_add(&records->dropped, 1);
-        if (!droppable)
-            atomic_store(&records->broken, true);
         free(line);
     }
 }
 
-void record_send(struct records *records, json_t *record)
-{
-    enqueue(records, record, false);
-}
-
 void record_write(struct records *records, const char *type, const struct record_row *rows)
 {
-    record_send(records, record_fill(record_new(records, type), rows));
+    record_send(records, record_fill(record_new(records, type), rows), false);
 }
 
 void record_event(struct records *records, const char *what, const char *port, const char *text)
@@ -274,11 +237,6 @@ void record_event(struct records *records, const char *what, const char *port, c
     };
 
     record_write(records, "event", rows);
-}
-
-void record_offer(struct records *records, json_t *record)
-{
-    enqueue(records, record, true);
 }
 
 void records_hold(struct records *records, bool hold)

@@ -22,7 +22,7 @@ struct records; /* opaque */
  *
  * @param records Takes the writer.
  * @param fd Open descriptor; stays the caller's.
- * @param node Node's name; copied.
+ * @param node Node's name; outlives the writer.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, and the caller ends it by records_close(); or a negative errno with a sentence.
  */
@@ -100,8 +100,9 @@ json_t *record_numbers(const int *numbers, size_t count);
  *
  * @param records Writer of records.
  * @param record Record; taken over.
+ * @param droppable Drop and count it where others wait: for `progress`.
  */
-void record_send(struct records *records, json_t *record);
+void record_send(struct records *records, json_t *record, bool droppable);
 /**
  * @brief Send a record of these rows.
  *
@@ -119,13 +120,6 @@ void record_write(struct records *records, const char *type, const struct record
  * @param text What is said of it.
  */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
-/**
- * @brief Send a record, but drop and count it when others wait: for `progress`.
- *
- * @param records Writer of records.
- * @param record Record; taken over.
- */
-void record_offer(struct records *records, json_t *record);
 /**
  * @brief Return whether others wait, so that a record that can wait, too, had better.
  *

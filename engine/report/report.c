@@ -47,7 +47,7 @@ static json_t *make(const struct phase_run *run, const struct phase_lane *lane, 
 static void report(const struct phase_run *run, const struct phase_lane *lane, const char *type,
                    const struct record_row *rows)
 {
-    record_send(run->trial->node->records, make(run, lane, type, rows));
+    record_send(run->trial->node->records, make(run, lane, type, rows), false);
 }
 
 static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
@@ -546,7 +546,7 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
         {NULL, NULL},
     };
 
-    record_offer(run->trial->node->records, make(run, NULL, "progress", rows));
+    record_send(run->trial->node->records, make(run, NULL, "progress", rows), true);
     *last_ns = now_ns;
 }
 

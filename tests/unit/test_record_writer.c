@@ -44,9 +44,9 @@ static void say(struct scene *scene, const char *type, int number)
 
     json_object_set_new(record, "number", json_integer(number));
     if (strcmp(type, "progress") == 0)
-        record_offer(scene->records, record);
+        record_send(scene->records, record, true);
     else
-        record_send(scene->records, record);
+        record_send(scene->records, record, false);
 }
 
 /* The next line's number, having checked the rest of it; -1: end of file. */
@@ -160,7 +160,7 @@ static void what_can_not_be_written_is_noticed(void **state)
             close(ends[0]);
         }
         assert_int_equal(records_open(&records, ends[1], "node1", &err), 0);
-        record_send(records, record_new(records, "flow"));
+        record_send(records, record_new(records, "flow"), false);
         for (int i = 0; i < 1000 && !records_broken(records); i++)
             clock_sleep_until(clock_now() + 5 * NS_PER_MS);
         assert_true(records_broken(records));
@@ -182,7 +182,7 @@ static void long_lines_stay_whole(void **state)
     memset(long_text, 'x', 300000); /* more than a pipe holds */
     record = record_new(scene.records, "error");
     json_object_set_new(record, "text", record_text(long_text));
-    record_send(scene.records, record);
+    record_send(scene.records, record, false);
     lines = read_to_the_end(&scene);
     assert_true(getline(&line, &room, lines) > 300000);
     record = json_loads(line, 0, NULL);
@@ -250,7 +250,7 @@ static void *send_big(void *context)
         json_t *record = record_new(scene->records, "samples");
 
         json_object_set_new(record, "data", json_string(text));
-        record_send(scene->records, record);
+        record_send(scene->records, record, false);
         atomic_store(&big_sent, i + 1);
     }
     free(text);
