@@ -16,10 +16,9 @@ import yaml
 
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
-from switchbench.topology import lldp_table
-from switchbench.topology.cabling import document, ibnetdiscover, lldp
-from switchbench.topology.cabling.site import distinct
-from switchbench.topology.lldp_table import Neighbour
+from switchbench.topology import cabling, ibnetdiscover
+from switchbench.topology.cabling import Neighbour, distinct
+from switchbench.topology.cabling import cabling_document as document
 from switchbench.topology.topology import parse
 
 SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
@@ -73,7 +72,7 @@ HALL: dict[str, Seen] = {
 def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
     """The topology's keys of a hall whose devices say this."""
     texts = {device: as_json(seen) for device, seen in hall.items()}
-    return document(lldp.read(texts, "hall", lldp.LldpOptions(**choice)))
+    return document(cabling.read_lldp(texts, "hall", cabling.LldpOptions(**choice)))
 
 
 def run(*words: str) -> int:
@@ -82,7 +81,7 @@ def run(*words: str) -> int:
 
 
 def test_the_neighbours_of_an_output() -> None:
-    assert lldp_table.neighbours(as_json(HALL["node2"])) == {
+    assert cabling.lldp_neighbours(as_json(HALL["node2"])) == {
         "ens1": Neighbour("leaf1", ("Eth1/2",), TEN_GIG, bridges=True),
         "ens2.7": Neighbour("leaf2", ("Eth1/2",), TEN_GIG, bridges=True),
     }
@@ -224,7 +223,7 @@ def test_halls_that_are_in_parts() -> None:
     apart = {"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}}
     texts = {device: as_json(seen) for device, seen in apart.items()}
     both = "".join(f"==> {host} <==\n{text}\n" for host, text in texts.items())
-    assert set(lldp.outputs(both, "", "hall")) == {"n1", "n2"}
+    assert set(cabling.lldp_outputs(both, "", "hall")) == {"n1", "n2"}
     keys = read(apart)
     assert keys["modules"] == ["sw1", "sw2"]
     assert "trunks" not in keys

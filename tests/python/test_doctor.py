@@ -17,7 +17,7 @@ from switchbench.base.model import Process, Site
 from switchbench.cli import main as cli
 from switchbench.hosts import alike, doctor
 from switchbench.labs import load, state
-from switchbench.labs.missing import Missing
+from switchbench.labs.devices import Missing
 
 
 @pytest.fixture
@@ -86,15 +86,15 @@ def test_what_a_lab_lacks_is_shown_with_its_remedy(
 
 def test_open_vswitch_is_looked_for(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labs of one kind need it, so it is a note."""
-    monkeypatch.setattr(doctor.openvswitch, "TUN", engine)
-    monkeypatch.setattr(doctor.openvswitch, "_found", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(doctor.switches, "TUN", engine)
+    monkeypatch.setattr(doctor.switches, "_found", lambda program: f"/usr/bin/{program}")
     check = found(doctor.examine(), "lab", "Open vSwitch")
     assert (check.state, check.detail) == (doctor.OK, "for labs of kind ovs")
-    monkeypatch.setattr(doctor.openvswitch, "TUN", Path("/nowhere/tun"))
+    monkeypatch.setattr(doctor.switches, "TUN", Path("/nowhere/tun"))
     check = found(doctor.examine(), "lab", "Open vSwitch")
     assert (check.state, check.detail) == (doctor.NOTE, "there is no /nowhere/tun")
     monkeypatch.setattr(
-        doctor.openvswitch, "_found", lambda program: None if program == "ovs-vsctl" else program
+        doctor.switches, "_found", lambda program: None if program == "ovs-vsctl" else program
     )
     check = found(doctor.examine(), "lab", "Open vSwitch")
     assert (check.state, check.detail) == (doctor.NOTE, "ovs-vsctl is not installed")

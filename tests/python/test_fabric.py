@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 from switchbench.cli.main import main
+from switchbench.topology.arithmetic import Prices, arithmetic, bisection, cost, draw
 from switchbench.topology.fabric import Fabric, FabricError, Link, Routes
-from switchbench.topology.fabric.arithmetic import Prices, arithmetic, cost
-from switchbench.topology.fabric.bisection import bisection
-from switchbench.topology.fabric.drawing import draw
 
 GIG = 10**9
 

@@ -17,7 +17,7 @@ from foreign_data import EXPECTED, FOREIGN, commands_of, transcript
 from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.importers import directory as kinds
-from switchbench.topology.lldp_table import neighbours
+from switchbench.topology.cabling import lldp_neighbours
 
 INPUTS = sorted(path.name for path in FOREIGN.iterdir() if path.suffix not in (".md", ".yaml"))
 REFUSED: list[dict[str, Any]] = yaml.safe_load((FOREIGN / "refused.yaml").read_text())
@@ -166,5 +166,5 @@ def test_an_interface_with_several_neighbours_is_not_blamed() -> None:
     """`doctor --site` takes the one that forwards, in whatever order they stand."""
     said = json.loads((FOREIGN / "lldp-bmc" / "node1.json").read_text())
     for _ in range(2):
-        assert neighbours(json.dumps(said))["ens1"].switch == "leaf1"
+        assert lldp_neighbours(json.dumps(said))["ens1"].switch == "leaf1"
         said["lldp"]["interface"].reverse()

@@ -23,7 +23,7 @@ from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Process, Site
 from switchbench.config import Request, read
-from switchbench.labs import rootless
+from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
 from switchbench.run.launch import FarLauncher, Launcher, launcher_for, standing
 from switchbench.run.launch.far import FarProcess
@@ -102,7 +102,7 @@ class InLab(Near):
 
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(labs, "session", self.made)
-        monkeypatch.setattr(rootless, "join", lambda: None)
+        monkeypatch.setattr(namespaces, "enter_user_namespace", lambda: None)
 
 
 class Far(Place):

@@ -20,7 +20,7 @@ from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
 from switchbench.records.plan_file import read_plan
 from switchbench.topology import topology
-from switchbench.topology.graph import wired
+from switchbench.topology.fabric import wired
 from synthetic import make_run, make_site, make_trial
 
 HALL: dict[str, Any] = {

@@ -14,7 +14,7 @@ from switchbench.analysis.location.facts import Paths
 from switchbench.analysis.location.wired import paths_of
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import CableBundle, Port, Process, Site, Wiring
-from switchbench.topology import graph, topology
+from switchbench.topology import fabric, topology
 from synthetic import frame_side, make_run, make_site, make_trial, port_record, trial_record
 from synthetic import phase_record as phase_end
 
@@ -51,7 +51,7 @@ def test_a_lab_has_hosts_cables_ports_modules_and_trunks_on_its_paths() -> None:
         },
         "two",
     )
-    wiring = graph.wiring(lab)
+    wiring = fabric.wiring(lab)
     assert wiring.source == "topology file two"
     paths = paths_of(site(["left", "left", "right", "right"], wiring.cables))
     assert way(paths, 0, 1) == [

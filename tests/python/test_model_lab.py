@@ -189,7 +189,7 @@ def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
         yield
 
     monkeypatch.setattr(lab.lab, "session", session)
-    monkeypatch.setattr(lab.rootless, "join", lambda: None)
+    monkeypatch.setattr(lab.namespaces, "enter_user_namespace", lambda: None)
     with (
         pytest.raises(RunError, match="ended with status 1"),
         lab.LabLauncher(site_of(tmp_path, "{lab: model-good}")),

@@ -31,8 +31,7 @@ from switchbench.predict.predictor import (
 )
 from switchbench.records.directory import SUMMARY
 from switchbench.records.plan_file import write_plan
-from switchbench.topology.fabric import Fabric, Link, Routes
-from switchbench.topology.fabric.routes import Rates
+from switchbench.topology.fabric import Fabric, Link, Rates, Routes
 from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 
 NIC = 940e6

@@ -19,7 +19,7 @@ from switchbench.cli import topology_import
 from switchbench.config import fields
 from switchbench.config.clauses import parse_clause
 from switchbench.topology import topology
-from switchbench.topology.behaviour import Behaviour
+from switchbench.topology.form import Behaviour
 
 KINDS = [DURATION, SIZE, RATE, COUNT]
 WHOLE = st.integers(min_value=0, max_value=10**21)

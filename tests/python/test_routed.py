@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from switchbench.cli.main import main
-from switchbench.labs.commands import describe
-from switchbench.labs.routing import Interface, Routing
+from switchbench.labs.devices import Interface, Routing
+from switchbench.labs.lab import describe
 from switchbench.plan.listing import Hops
 from switchbench.topology import lab_addresses
-from switchbench.topology.file_form import Topology, TopologyError
-from switchbench.topology.graph import from_topology
-from switchbench.topology.mistakes import MAX_ROUTED
-from switchbench.topology.topology import load, parse
+from switchbench.topology.fabric import from_topology
+from switchbench.topology.form import Topology, TopologyError
+from switchbench.topology.topology import MAX_ROUTED, load, parse
 
 SALMON = "conf/paper-salmon-figures5-7.yaml"
 
@@ -201,7 +200,7 @@ def test_no_thread_is_started_before_a_lab_is_made() -> None:
     """A process with threads may not join the namespaces of a user without privilege."""
     code = (
         "import os, switchbench.cli.main as cli; cli.build_parser(); "
-        "import switchbench.labs.build; "
+        "import switchbench.labs.lab; "
         "print(len(os.listdir('/proc/self/task')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from switchbench.base.quantities import link_rate_bps, size_bytes
-from switchbench.topology.file_form import TopologyError
+from switchbench.topology.form import TopologyError
 from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
 
 # name: nodes, rate, (trunks, sum of their rates)

@@ -15,8 +15,8 @@ from switchbench.base.model import Site
 from switchbench.config import Request, read
 from switchbench.hosts import alike
 from switchbench.plan.compile import compile_run
-from switchbench.topology import lldp_table
-from switchbench.topology.lldp_table import Neighbour
+from switchbench.topology import cabling
+from switchbench.topology.cabling import Neighbour
 
 LEAF1 = {
     "chassis": {"leaf1": {"id": {"type": "mac", "value": "02:00:00:00:00:01"}}},
@@ -34,19 +34,19 @@ NAMELESS = {
 
 def test_lldpctl_with_one_interface_and_with_several() -> None:
     one = {"lldp": {"interface": {"eth0": LEAF1}}}
-    assert lldp_table.neighbours(json.dumps(one)) == {
+    assert cabling.lldp_neighbours(json.dumps(one)) == {
         "eth0": Neighbour("leaf1", ("Eth1/1", "to node1"))
     }
     several = {"lldp": {"interface": [{"eth0": LEAF1}, {"eth1": LINUX}, {"eth2": NAMELESS}]}}
-    found = lldp_table.neighbours(json.dumps(several))
+    found = cabling.lldp_neighbours(json.dumps(several))
     assert found["eth1"] == Neighbour("tor", ("swp7", "02:00:00:00:00:03"))
     assert str(found["eth2"]) == "02:00:00:00:00:04 7"
-    assert lldp_table.neighbours('{"lldp": {}}') == {}
+    assert cabling.lldp_neighbours('{"lldp": {}}') == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", "No links", '{"lldp": 3}', "0 LLDP neighbors"])
 def test_what_is_something_else(text: str) -> None:
-    assert lldp_table.neighbours(text) == {}
+    assert cabling.lldp_neighbours(text) == {}
 
 
 def site(tmp_path: Path, **keys: Any) -> Site:
@@ -66,35 +66,35 @@ def site(tmp_path: Path, **keys: Any) -> Site:
 def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
     port = site(tmp_path).ports[0]
     for words in (("Eth1/1",), ("02:00:00:00:00:01", "Eth1/1")):
-        assert lldp_table.compared(port, {"eth0": Neighbour("leaf1", words)}) == lldp_table.AS_SAID
-    assert lldp_table.compared(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
+        assert cabling.compared_cable(port, {"eth0": Neighbour("leaf1", words)}) == cabling.AS_SAID
+    assert cabling.compared_cable(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
         "at leaf2 Eth1/9, the site says leaf1 Eth1/1"
     )
-    assert lldp_table.compared(port, {}) == lldp_table.UNKNOWN
+    assert cabling.compared_cable(port, {}) == cabling.UNKNOWN
     (bare, *_) = site(tmp_path, wiring={}).ports
-    assert lldp_table.compared(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
+    assert cabling.compared_cable(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
 
 
 def test_groups_that_follow_each_other_are_no_matter(tmp_path: Path) -> None:
-    assert lldp_table.doubts(site(tmp_path), {}) == []
+    assert cabling.cabling_doubts(site(tmp_path), {}) == []
 
 
 def test_ranks_that_mix_groups_are_named(tmp_path: Path) -> None:
     groups = {"left": "node[1-2,5]", "right": "node[3-4,6]"}
-    said = lldp_table.doubts(site(tmp_path, groups=groups, wiring={}), {})
+    said = cabling.cabling_doubts(site(tmp_path, groups=groups, wiring={}), {})
     assert [text.partition(":")[0] for text in said] == ["rank order", "rank order"]
     assert said[0].startswith("rank order: group left is in 2 pieces of network n's ranks: ")
     shuffled = site(tmp_path, groups=groups, wiring={}, rank_order="shuffled")
-    assert lldp_table.doubts(shuffled, {}) == []
+    assert cabling.cabling_doubts(shuffled, {}) == []
 
 
 def test_who_is_on_another_switch_than_its_group(tmp_path: Path) -> None:
     seen = {"node2": {"eth0": Neighbour("leaf2", ("Eth1/9",))}}
-    assert lldp_table.doubts(site(tmp_path), seen) == [
+    assert cabling.cabling_doubts(site(tmp_path), seen) == [
         "group left: node2:e0 is on leaf2, most of the group on leaf1"
     ]
     everyone = {"all": "node[1-6]"}
-    assert lldp_table.doubts(site(tmp_path, groups=everyone), {}) == []
+    assert cabling.cabling_doubts(site(tmp_path, groups=everyone), {}) == []
 
 
 # --- who hears whom ------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from switchbench.labs import (
     missing,
     namespaces,
     openvswitch,
-    rootless,
     switches,
 )
 from switchbench.topology.topology import PROJECT_LABS
@@ -52,7 +51,7 @@ ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
 
 
 def _why_no_lab() -> str:
-    if not rootless.is_privileged():
+    if not namespaces.is_privileged():
         return "needs root (the tests of labs without root run all the same)"
     return "; ".join(str(lack) for lack in missing.missing())
 

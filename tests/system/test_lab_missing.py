@@ -9,14 +9,14 @@ import pytest
 from pyroute2 import IPRoute
 
 from labkit import needs_lab, python
-from switchbench.labs import missing
+from switchbench.labs import devices
 
-PRINT = "from switchbench.labs import missing\nfor lack in missing.missing(): print(lack)"
+PRINT = "from switchbench.labs import devices\nfor lack in devices.missing(): print(lack)"
 
 
 @needs_lab
 def test_nothing_is_missing_here() -> None:
-    assert missing.missing() == []
+    assert devices.missing() == []
 
 
 @needs_lab
@@ -24,8 +24,8 @@ def test_a_missing_kernel_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     def attempt(netlink: IPRoute) -> None:
         netlink.link("add", ifname="x0", kind="no-such-kind")
 
-    monkeypatch.setattr(missing, "_NEEDS", [("frobnicators", "frob", attempt)])
-    assert [str(lack) for lack in missing.missing()] == [
+    monkeypatch.setattr(devices, "_NEEDS", [("frobnicators", "frob", attempt)])
+    assert [str(lack) for lack in devices.missing()] == [
         "frobnicators: the kernel has none (remedy: `modprobe -a frob` as root)"
     ]
 

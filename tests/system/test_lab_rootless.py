@@ -19,15 +19,15 @@ NAME = f"{PREFIX}-user"
 
 PROBE = """
 import json
-from switchbench.labs import missing, rootless
-print(json.dumps([str(lack) for lack in missing.missing()] if not rootless.is_privileged()
+from switchbench.labs import devices, namespaces
+print(json.dumps([str(lack) for lack in devices.missing()] if not namespaces.is_privileged()
     else ["this user has privilege"]))
 """
 
 SESSION = """
 import socket, sys
-from switchbench.labs import load, namespaces, rootless, session
-rootless.join()
+from switchbench.labs import load, namespaces, session
+namespaces.enter_user_namespace()
 with session(load("one-switch"), sys.argv[1]) as lab:
     def bound(node):
         def make():

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from ..base.errors import ConfigurationError
 from ..base.source import dotted, parse_assignment
-from ..labs import commands
+from ..labs import lab
+from ..labs.state import LabError
+from ..topology.form import TopologyError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     action: Callable[[argparse.Namespace], int | None] = args.action
     try:
         return action(args) or 0
-    except (commands.LabError, commands.TopologyError) as error:
+    except (LabError, TopologyError) as error:
         raise ConfigurationError(str(error)) from error
 
 
@@ -46,20 +48,20 @@ def _up(args: argparse.Namespace) -> None:
     for assignment in args.assignments:
         path, value, _ = parse_assignment(assignment)
         overrides[dotted(path)] = value
-    print(commands.up(args.topology, args.name, overrides))
+    print(lab.bring_up(args.topology, args.name, overrides))
 
 
 def _down(args: argparse.Namespace) -> None:
-    for line in commands.down(args.name, args.all):
+    for line in lab.take_down(args.name, args.all):
         print(line)
 
 
 def _status(_args: argparse.Namespace) -> None:
-    print("\n".join(commands.status()))
+    print("\n".join(lab.status()))
 
 
 def _run(args: argparse.Namespace) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise ConfigurationError("lab exec: no command given: lab exec NODE -- COMMAND ...")
-    return commands.run(args.node, command)
+    return lab.run_command(args.node, command)

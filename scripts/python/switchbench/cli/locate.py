@@ -20,8 +20,8 @@ from ..records.plan_file import read_plan
 from ..records.store import cut_streams, finish, has_tables, refuse_old_form
 from ..render.printer import heading, listed, make_console, say
 from ..topology import topology
-from ..topology.file_form import TopologyError
-from ..topology.graph import wired
+from ..topology.fabric import wired
+from ..topology.form import TopologyError
 from .common import print_json
 
 FOUND, NOT_JUDGED = 1, 4

@@ -16,10 +16,9 @@ from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
 from ..render.printer import make, make_console, show, text
 from ..topology import topology
-from ..topology.fabric.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost
-from ..topology.fabric.drawing import draw
-from ..topology.file_form import TopologyError
-from ..topology.graph import from_topology
+from ..topology.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost, draw
+from ..topology.fabric import from_topology
+from ..topology.form import TopologyError
 from . import topology_import
 from .common import print_json
 

@@ -13,11 +13,10 @@ from ..base import quantities
 from ..base.errors import ConfigurationError
 from ..base.node_names import padded, refuse_many
 from ..base.source import read_regular
-from ..topology import cabling
-from ..topology.cabling import Cabling, ibnetdiscover, lldp
-from ..topology.fabric import Fabric
-from ..topology.file_form import TopologyError
-from ..topology.graph import from_topology
+from ..topology import cabling, ibnetdiscover
+from ..topology.cabling import Cabling
+from ..topology.fabric import Fabric, from_topology
+from ..topology.form import TopologyError
 from ..topology.topology import parse
 
 WORD = "import"
@@ -78,9 +77,9 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigurationError(
             "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
         )
-    keys = cabling.document(found)
+    keys = cabling.cabling_document(found)
     fabric = _checked(found, keys)
-    written = cabling.text(found, keys)
+    written = cabling.cabling_text(found, keys)
     if args.out is None:
         print(written, end="")
     else:
@@ -97,17 +96,17 @@ def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
     texts: dict[str, str] = {}
     for path in args.lldp:
         name = "" if path == "-" else Path(path).stem
-        for host, text in lldp.outputs(_text(path), name, _name(path)).items():
+        for host, text in cabling.lldp_outputs(_text(path), name, _name(path)).items():
             if host in texts:
                 raise ConfigurationError(f"{_name(path)}: is a second output of {host}")
             texts[host] = text
     source = _name(args.lldp[0]) if len(args.lldp) == 1 else f"{len(args.lldp)} files of LLDP"
-    choice = lldp.LldpOptions(
+    choice = cabling.LldpOptions(
         switches=_nodes(args.switches),
         interfaces=tuple(args.interface or ("*",)),
         rate_bps=rate_bps,
     )
-    return lldp.read(texts, source, choice)
+    return cabling.read_lldp(texts, source, choice)
 
 
 def _checked(found: Cabling, keys: dict[str, object]) -> Fabric:

@@ -22,8 +22,8 @@ from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import listed, meant, shown
 from ..topology import topology
-from ..topology.file_form import TopologyError
-from ..topology.graph import wired
+from ..topology.fabric import wired
+from ..topology.form import TopologyError
 from .fields import first_double, refuse_user, written_order
 from .names import Names, SitePlace, make_groups, make_networks
 from .schema import HostSite, PortKeys, SiteControl, Slurm, Ssh, StartCommand

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from ..topology.file_form import File
+from ..topology.form import File
 from .rules import NESTED, sweep_refusal
 from .schema import Configuration, HostSite, LabSite, Settings
 

@@ -15,11 +15,9 @@ from ..base.model import Port, Process, Site
 from ..base.transports import NAMES, of
 from ..labs import switches
 from ..topology import topology as topologies
-from ..topology.direction import Shaper
-from ..topology.file_form import ROUTED, SITE, Topology, TopologyError
-from ..topology.graph import wiring
+from ..topology.fabric import wiring
+from ..topology.form import ROUTED, SITE, UNSHAPED, Shaper, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
-from ..topology.topology import UNSHAPED
 from .names import Names, SitePlace, make_groups, make_networks
 from .schema import LabControl, LabSite
 

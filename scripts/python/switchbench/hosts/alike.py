@@ -28,7 +28,7 @@ from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.far import Answer, FarProcess, end, fan_out, folded, last_words, output
 from ..run.launch.ssh import FAILED, OpenSsh, failure, find_client, refusal, ssh_muster
-from ..topology import lldp_table
+from ..topology import cabling
 
 ALL_HEARD = "heard by all"
 SYNCHRONIZED = "synchronized"
@@ -253,7 +253,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         host: why for host, answer in answers.items() if (why := _silent(host, answer)) is not None
     }
     values: dict[str, dict[str, str]] = {"engine": {}}
-    seen: dict[str, Mapping[str, lldp_table.Neighbour]] = {}
+    seen: dict[str, Mapping[str, cabling.Neighbour]] = {}
     for process in processes:
         host = process.name
         if host in silent:
@@ -262,14 +262,14 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         texts = _texts(answers[host].output)
         for fact in facts[host]:
             values.setdefault(fact.name, {})[host] = _value(fact, texts)
-        seen[host] = lldp_table.neighbours(texts.get(_LLDP, ""))
+        seen[host] = cabling.lldp_neighbours(texts.get(_LLDP, ""))
         for port in process.ports:
-            cable = lldp_table.compared(port, seen[host])
+            cable = cabling.compared_cable(port, seen[host])
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
     _add_hearing(site, [one for one in processes if one.name not in silent], values)
     rows = [_row(name, found) for name, found in values.items() if found]
-    doubts = [*lldp_table.doubts(site, seen), *_unfit(processes, values)]
+    doubts = [*cabling.cabling_doubts(site, seen), *_unfit(processes, values)]
     return Survey(rows, silent, doubts)
 
 
@@ -350,7 +350,7 @@ _RIGHT = {
     "engine": __version__,
     "control port": ALL_HEARD,
     "time": ONE_CLOCK,
-    "cable": lldp_table.AS_SAID,
+    "cable": cabling.AS_SAID,
 }
 
 

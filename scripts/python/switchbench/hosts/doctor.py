@@ -22,8 +22,8 @@ from ..base.errors import ConfigurationError
 from ..base.programs import find_engine
 from ..base.transports import TRANSPORTS
 from ..config.rules import ETHERNET_HEADER_FCS, PATH_MTUS, largest_path_mtu
-from ..labs import LabError, openvswitch, rootless, state
-from ..labs.missing import missing
+from ..labs import LabError, namespaces, state, switches
+from ..labs.devices import missing
 from ..topology import lab_addresses
 from .push import is_collected
 from .push import libraries as linked_libraries
@@ -594,7 +594,7 @@ def _lab() -> Iterator[HostCheck]:
     lacks = missing()
     if not lacks:
         parts = "veth, bridge, IFB, TBF, u32 and mirred"
-        how = "as root" if rootless.is_privileged() else "without root, in a user namespace"
+        how = "as root" if namespaces.is_privileged() else "without root, in a user namespace"
         yield HostCheck("lab", "namespaces and kernel parts", OK, f"{parts}; {how}")
     for lack in lacks:
         yield HostCheck("lab", lack.what, LACK, "", lack.remedy)
@@ -621,20 +621,20 @@ def _abandoned_labs() -> Iterator[HostCheck]:
 
 
 def _open_vswitch() -> HostCheck:
-    program = openvswitch.lacking()
+    program = switches.ovs_lacking()
     if program is not None:
         remedy = "only needed for a lab of kind ovs: `apt-get install openvswitch-switch`"
         return HostCheck("lab", "Open vSwitch", NOTE, f"{program} is not installed", remedy)
-    if not openvswitch.TUN.exists():
+    if not switches.TUN.exists():
         remedy = "only needed for a lab of kind ovs: `modprobe tun` as root"
-        return HostCheck("lab", "Open vSwitch", NOTE, f"there is no {openvswitch.TUN}", remedy)
+        return HostCheck("lab", "Open vSwitch", NOTE, f"there is no {switches.TUN}", remedy)
     return HostCheck("lab", "Open vSwitch", OK, "for labs of kind ovs")
 
 
 def _user_namespaces() -> HostCheck:
     what = "user namespaces"
     try:
-        rootless.try_in_namespace(lambda: [])
+        namespaces.try_in_namespace(lambda: [])
     except OSError as error:
         remedy = "only needed for a lab without root: sysctl user.max_user_namespaces and the like"
         return HostCheck("lab", what, NOTE, error.strerror or str(error), remedy)

@@ -15,13 +15,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from switchbench.labs.state import LabBusyError, LabError, LabFailedError
-from switchbench.topology.file_form import Topology, TopologyError
+from switchbench.topology.form import UNSHAPED, Topology, TopologyError
 from switchbench.topology.lab_addresses import LabNode
-from switchbench.topology.topology import UNSHAPED, load
+from switchbench.topology.topology import load
 
 if TYPE_CHECKING:
-    from switchbench.labs.build import down, find, session, up
-    from switchbench.labs.lab import Lab
+    from switchbench.labs.lab import Lab, down, find, session, up
 
 __all__ = [
     "UNSHAPED",
@@ -46,5 +45,5 @@ def __getattr__(name: str) -> Any:
     Netlink's library takes a sixth of a second.
     """
     if name in __all__:
-        return getattr(importlib.import_module(".build", __name__), name)
+        return getattr(importlib.import_module(".lab", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,26 +1,418 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bridges, ports, trunks and nodes of a lab, made in their namespaces."""
+"""Bridges, ports, trunks, nodes and routers of a lab, made in their namespaces.
+
+Nodes of a routed lab forward IP:
+
+    sb-<lab>-<node>                                     sb-<lab>-<another node>
+      lo    198.18.i.i/32, what others send to
+      eth0  to its switch, as in a lab of bridges
+      eth1 [TBF] ====================================== [TBF] eth1
+
+A cable's shapers are its two ends' queues, where a host's NIC has them: what a node sends itself
+is held back there, and what it forwards is dropped there when the queue is full. Each link has a
+network of its own below 198.19.0.0/16, which only next hops are named by:
+
+| what | network | why |
+| --- | --- | --- |
+| the nodes on one switch, or on several that trunks join | 198.19.s.0/24, s from 0 to 127 | |
+| a link between two nodes | 198.19.128.0/17 in pairs | RFC 3021: 31 bits |
+
+Each node has a route to each other one, by the paths that models use (`fabric.Routes`): shortest,
+and equal ones dealt out by destination.
+"""
 
 from __future__ import annotations
 
+import array
 import ctypes
+import errno
 import fcntl
+import os
 import socket
 import struct
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address
+from pathlib import Path
 
-from pyroute2 import IPRoute
+import numpy as np
+from pyroute2 import IPRoute, protocols
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, nla
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from switchbench.labs import namespaces, openvswitch, routed, shaper
-from switchbench.labs.routing import Routing
-from switchbench.labs.state import LabFailedError
-from switchbench.topology import lab_addresses
-from switchbench.topology.direction import Shaper
-from switchbench.topology.file_form import OVS, AttachedHost, Topology
-from switchbench.topology.topology import UNSHAPED
+from ..topology import lab_addresses
+from ..topology.fabric import Fabric, Routes, from_topology
+from ..topology.form import (
+    ETHERNET_HEADER_AND_TAG,
+    LAYER1_OVERHEAD,
+    OVS,
+    UNSHAPED,
+    AttachedHost,
+    NodeLink,
+    Shaper,
+    Topology,
+)
+from ..topology.lab_addresses import LabNode, control_mac
+from . import namespaces, switches
+from .state import LabFailedError
 
-from .lab import Lab
+_SEGMENTS = IPv4Address("198.19.0.0")
+_SEGMENT_PREFIX = 24
+_LINKS = IPv4Address("198.19.128.0")
+_LINK_PREFIX = 31
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One of a node's interfaces under test."""
+
+    name: str
+    """`eth0` to its switch; `eth1`, `eth2`, ... over its links, in the topology's order."""
+    address: str
+    prefix: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a node sends what is for another one."""
+
+    destination: str
+    """The other node's one address."""
+    gateway: str
+    interface: str
+
+
+class Routing:
+    """All of a topology's."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._fabric: Fabric = from_topology(topology, unlimited_bps=1)
+        self._routes = Routes(self._fabric)
+
+    def interfaces(self, node: str) -> list[Interface]:
+        """Return a node's interfaces, `eth0` first where it is on a switch."""
+        return list(self._interfaces[node].values())
+
+    def ends(self, position: int) -> tuple[str, str]:
+        """Return the two interfaces of the link at that position of the topology."""
+        link = self._topology.links[position]
+        return (self._interfaces[link.a][link.b].name, self._interfaces[link.b][link.a].name)
+
+    def routes(self, node: str) -> list[Route]:
+        """To each other node."""
+        source = self._fabric.hosts.index(node)
+        return [
+            self._route(source, destination)
+            for destination in range(len(self._fabric.hosts))
+            if destination != source
+        ]
+
+    @property
+    def longest_queue_s(self) -> float:
+        """All queues of the path on which they hold a last byte longest."""
+        queues = [
+            8 * cable.queue_bytes / cable.rate_bps if cable.rate_bps != UNSHAPED else 0.0
+            for cable in self._topology.cables  # in the order of the fabric's links
+        ]
+        by_resource = np.array([*queues, *queues, 0.0])
+        ranks = np.arange(len(self._topology.nodes))
+        turns = (np.roll(ranks, turn) for turn in range(1, len(ranks)))
+        return max(
+            float(by_resource[self._routes.paths(ranks, turned)].sum(axis=1).max())
+            for turned in turns
+        )
+
+    def _route(self, source: int, destination: int) -> Route:
+        node = self._fabric.hosts[source]
+        steps = self._routes.steps(source, destination)
+        first = steps[0][1]
+        following = next(end for _, end in steps if end in self._interfaces)
+        back = self._switch_of(following) if first != following else node
+        return Route(
+            destination=lab_addresses.kernel_ipv4(destination + 1),
+            gateway=self._interfaces[following][back].address,
+            interface=self._interfaces[node][first].name,
+        )
+
+    def _switch_of(self, node: str) -> str:
+        return self._topology.node(node).module
+
+    @cached_property
+    def _interfaces(self) -> dict[str, dict[str, Interface]]:
+        """By node, then by what is at the cable's other end."""
+        found: dict[str, dict[str, Interface]] = {node.name: {} for node in self._topology.nodes}
+        taken = [0] * len(self._segments)
+        for node in self._topology.nodes:
+            if node.module:
+                segment = self._segments[node.module]
+                taken[segment] += 1
+                address = _SEGMENTS + (segment << 8) + taken[segment]
+                found[node.name][node.module] = Interface("eth0", str(address), _SEGMENT_PREFIX)
+        for position, link in enumerate(self._topology.links):
+            ends = ((link.a, link.b), (link.b, link.a))
+            for side, (near, far) in enumerate(ends):
+                has_switch = bool(self._topology.node(near).module)
+                number = len(found[near]) + (not has_switch)
+                address = _LINKS + 2 * position + side
+                found[near][far] = Interface(f"eth{number}", str(address), _LINK_PREFIX)
+        return found
+
+    @cached_property
+    def _segments(self) -> dict[str, int]:
+        """By module: the number of the network that it is part of."""
+        number = {module: i for i, module in enumerate(self._topology.modules)}
+        for trunk in self._topology.trunks:
+            one, other = number[trunk.a], number[trunk.b]
+            number = {
+                module: min(one, other) if of in (one, other) else of
+                for module, of in number.items()
+            }
+        return number
+
+
+SHAPER_HANDLE = 0x10000
+
+_LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
+_LINKLAYER_ETHERNET = 1
+_CLSACT_INGRESS = 0xFFFFFFF2
+
+
+class _ShaperMessage(tcmsg):  # type: ignore[misc]
+    nla_map = (
+        ("TCA_UNSPEC", "none"),
+        ("TCA_KIND", "asciiz"),
+        ("TCA_OPTIONS", "tbf"),
+        ("TCA_STATS", "stats"),
+        ("TCA_XSTATS", "hex"),
+        ("TCA_RATE", "hex"),
+        ("TCA_FCNT", "hex"),
+        ("TCA_STATS2", "hex"),
+        ("TCA_STAB", "stab"),
+    )
+
+    class tbf(nla):  # type: ignore[misc]
+        nla_map = (
+            ("TCA_TBF_UNSPEC", "none"),
+            ("TCA_TBF_PARMS", "rates"),
+            ("TCA_TBF_RTAB", "hex"),
+            ("TCA_TBF_PTAB", "hex"),
+            ("TCA_TBF_RATE64", "uint64"),
+            ("TCA_TBF_PRATE64", "uint64"),
+            ("TCA_TBF_BURST", "uint32"),
+        )
+
+        class rates(nla):  # type: ignore[misc]
+            fields = (
+                ("cell_log", "B"),
+                ("linklayer", "B"),
+                ("overhead", "H"),
+                ("cell_align", "h"),
+                ("mpu", "H"),
+                ("rate", "I"),
+                ("peak", "12s"),
+                ("limit", "I"),
+                ("buffer", "I"),
+                ("mtu", "I"),
+            )
+
+    class stab(nla):  # type: ignore[misc]
+        nla_map = (
+            ("TCA_STAB_UNSPEC", "none"),
+            ("TCA_STAB_BASE", "base"),
+            ("TCA_STAB_DATA", "cdata"),
+        )
+
+        class base(nla):  # type: ignore[misc]
+            fields = (
+                ("cell_log", "B"),
+                ("size_log", "B"),
+                ("cell_align", "h"),
+                ("overhead", "i"),
+                ("linklayer", "I"),
+                ("mpu", "I"),
+                ("mtu", "I"),
+                ("tsize", "I"),
+            )
+
+
+def _size_table(mtu: int) -> dict[str, list[tuple[str, object]]]:
+    """Return a table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
+    entries = mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
+    sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))
+    base = {
+        "overhead": LAYER1_OVERHEAD,
+        "linklayer": _LINKLAYER_ETHERNET,
+        "mpu": _LAYER1_LEAST_BYTES,
+        "mtu": entries,
+        "tsize": entries,
+    }
+    return {"attrs": [("TCA_STAB_BASE", base), ("TCA_STAB_DATA", sizes.tobytes())]}
+
+
+def add_shaper(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
+    """Shape what leaves by the interface."""
+    rate = shaper.rate_bps // 8
+    rates = {
+        "linklayer": _LINKLAYER_ETHERNET,
+        "rate": min(rate, 0xFFFFFFFF),
+        "peak": bytes(12),
+        "limit": shaper.queue_bytes,
+    }
+    options = [
+        ("TCA_TBF_PARMS", rates),
+        ("TCA_TBF_RATE64", rate),
+        ("TCA_TBF_BURST", shaper.burst_bytes),
+    ]
+    message = _ShaperMessage()
+    message["index"] = ifindex
+    message["handle"] = SHAPER_HANDLE
+    message["parent"] = TC_H_ROOT
+    message["attrs"] = [
+        ("TCA_KIND", "tbf"),
+        ("TCA_OPTIONS", {"attrs": options}),
+        ("TCA_STAB", _size_table(shaper.mtu)),
+    ]
+    message["header"]["type"] = RTM_NEWQDISC
+    message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
+    netlink.nlm_request_batch([message])
+
+
+def redirect_to_ifb(netlink: IPRoute, ifindex: int, ifb_index: int) -> None:
+    """Lead all that comes in by the interface through the IFB, and from there on as before."""
+    netlink.tc("add", "clsact", ifindex)
+    netlink.tc(
+        "add-filter",
+        "u32",
+        ifindex,
+        parent=_CLSACT_INGRESS,
+        prio=1,
+        protocol=protocols.ETH_P_ALL,
+        target=0x10000,
+        keys=["0x0/0x0+0"],
+        action={
+            "kind": "mirred",
+            "direction": "egress",
+            "action": "redirect",
+            "ifindex": ifb_index,
+        },
+    )
+
+
+MANY = 16
+"""Nodes; with more, each knows all others."""
+
+
+def add_neighbours(node: LabNode, nodes: Iterable[LabNode], on_one_link: bool) -> None:
+    """Tell the kernel of this namespace, the node's, where all others are.
+
+    `on_one_link`: under test, too; behind routers only the control addresses are neighbours.
+    """
+    lines = []
+    for other in (other for other in nodes if other is not node):
+        ends = [(other.control_ipv4, control_mac(other.index), node.control_iface)]
+        ends += [(other.ipv4, other.mac, node.iface)] if on_one_link else []
+        lines += [
+            f"neigh replace {ip} lladdr {mac} dev {dev} nud permanent" for ip, mac, dev in ends
+        ]
+    try:
+        done = subprocess.run(
+            ["ip", "-batch", "-"],
+            input="\n".join(lines),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise LabFailedError(
+            f"a lab of more than {MANY} nodes needs `ip` (iproute2): {error.strerror}"
+        ) from None
+    if done.returncode != 0:
+        raise LabFailedError(f"the kernel rejected a neighbour entry: {done.stderr.strip()[:200]}")
+
+
+# In this order: forwarding sets others to what routers have by default (ip-sysctl: ip_forward).
+ROUTER_SYSCTLS = {
+    "ipv4/ip_forward": 1,
+    "ipv4/conf/all/rp_filter": 0,  # Ways back may differ from ways there.
+    "ipv4/conf/default/rp_filter": 0,
+    "ipv4/conf/all/send_redirects": 0,
+    "ipv4/conf/default/send_redirects": 0,
+    "ipv4/conf/all/accept_redirects": 0,
+    "ipv4/conf/default/accept_redirects": 0,
+    "ipv4/conf/all/arp_announce": 2,  # Not the loopback's address: it is on no link.
+    "ipv4/conf/all/arp_ignore": 1,
+    "ipv6/conf/all/disable_ipv6": 1,
+    "ipv6/conf/default/disable_ipv6": 1,
+}
+
+_LOOPBACK = 1
+_STATIC = 4  # linux/rtnetlink.h: RTPROT_STATIC
+
+
+def add_node_links(topology: Topology, routing: Routing, nodes: dict[str, int]) -> None:
+    """Join the nodes, whose namespaces are open; leaves the calling thread in one of them."""
+    for position, link in enumerate(topology.links):
+        namespaces.setns(nodes[link.a], namespaces.CLONE_NEWNET)
+        with IPRoute() as netlink:
+            _add_node_link(netlink, topology, link, routing.ends(position), nodes[link.b])
+
+
+def _add_node_link(
+    netlink: IPRoute, topology: Topology, link: NodeLink, ends: tuple[str, str], far: int
+) -> None:
+    near_end, far_end = ends
+    near_index, far_index = topology.node(link.a).index, topology.node(link.b).index
+    netlink.link(
+        "add",
+        ifname=near_end,
+        kind="veth",
+        ifalias=link.name,
+        mtu=topology.mtu,
+        address=lab_addresses.further_mac(near_index, int(near_end.removeprefix("eth"))),
+        peer={
+            "ifname": far_end,
+            "net_ns_fd": far,
+            "mtu": topology.mtu,
+            "address": lab_addresses.further_mac(far_index, int(far_end.removeprefix("eth"))),
+        },
+    )
+
+
+def configure_router(netlink: IPRoute, topology: Topology, routing: Routing, node: LabNode) -> None:
+    """Addresses, shapers and routes of a node, in whose namespace the calling thread is."""
+    netlink.link("set", index=_LOOPBACK, state="up")
+    netlink.addr("add", index=_LOOPBACK, address=node.ipv4, prefixlen=32)
+    index = {}
+    for interface in routing.interfaces(node.name):
+        index[interface.name] = socket.if_nametoindex(interface.name)
+        netlink.link("set", index=index[interface.name], state="up")
+        netlink.addr(
+            "add",
+            index=index[interface.name],
+            address=interface.address,
+            prefixlen=interface.prefix,
+        )
+    for position, link in enumerate(topology.links):
+        ends = dict(zip((link.a, link.b), routing.ends(position), strict=True))
+        if node.name in ends and link.rate_bps != UNSHAPED:
+            shape = Shaper(link.rate_bps, link.queue_bytes, topology.mtu, topology.burst_bytes)
+            add_shaper(netlink, index[ends[node.name]], shape)
+    for route in routing.routes(node.name):
+        netlink.route(
+            "add",
+            dst=f"{route.destination}/32",
+            gateway=route.gateway,
+            oif=index[route.interface],
+            prefsrc=node.ipv4,
+            proto=_STATIC,
+        )
+
 
 BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 
@@ -101,7 +493,7 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
             _add_test_port(netlink, topology, node, fd)
             _add_control_port(netlink, node, fd)
         return
-    add_bridges = openvswitch.add_wires if topology.kind == OVS else _add_bridges
+    add_bridges = switches.add_wires if topology.kind == OVS else _add_bridges
     masters = add_bridges(netlink, topology)
     for node, fd in zip(topology.nodes, nodes, strict=True):
         if node.module:
@@ -152,9 +544,9 @@ def _add_port(
         state="up",
     )
     shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu, topology.burst_bytes)
-    shaper.add(netlink, index, shape)
-    shaper.add(netlink, ifb, shape)
-    shaper.redirect(netlink, index, ifb)
+    add_shaper(netlink, index, shape)
+    add_shaper(netlink, ifb, shape)
+    redirect_to_ifb(netlink, index, ifb)
 
 
 def _add_test_port(
@@ -217,10 +609,10 @@ def _add_trunk(
         netlink.link("set", index=end, master=bridge, state="up")
         if trunk.rate_bps != UNSHAPED:
             shape = Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu, topology.burst_bytes)
-            shaper.add(netlink, end, shape)
+            add_shaper(netlink, end, shape)
 
 
-def build_node(node: lab_addresses.LabNode) -> None:
+def build_node(node: LabNode) -> None:
     """Set up a node's interfaces, in whose namespace the calling thread is."""
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
     eth0 = socket.if_nametoindex(node.iface)
@@ -236,17 +628,19 @@ def build_node(node: lab_addresses.LabNode) -> None:
         )
 
 
-def build_routed_nodes(lab: Lab, nodes: Sequence[int]) -> None:
+def build_routed_nodes(
+    topology: Topology, lab_nodes: Sequence[LabNode], nodes: Sequence[int]
+) -> None:
     """Join the nodes of a routed lab, and give them addresses and routes."""
-    routing = Routing(lab.topology)
-    by_name = dict(zip((node.name for node in lab.nodes), nodes, strict=True))
-    routed.add_links(lab.topology, routing, by_name)
-    for node in lab.nodes:
+    routing = Routing(topology)
+    by_name = dict(zip((node.name for node in lab_nodes), nodes, strict=True))
+    add_node_links(topology, routing, by_name)
+    for node in lab_nodes:
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
         names = [interface.name for interface in routing.interfaces(node.name)]
         with IPRoute() as netlink:
             set_offloads(netlink, [*names, node.control_iface])
-            routed.configure(netlink, lab.topology, routing, node)
+            configure_router(netlink, topology, routing, node)
             ctl0 = socket.if_nametoindex(node.control_iface)
             netlink.link("set", index=ctl0, state="up")
             netlink.addr(
@@ -301,3 +695,91 @@ def wait_silence(netlink: IPRoute) -> None:
             return
         last = heard
         time.sleep(_SILENCE_S)
+
+
+# --- what this machine and this user lack to make a lab, found by trying ---
+
+# Everything is tried in a namespace that has no name and vanishes with the thread that made it.
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One thing that a lab needs and that isn't there."""
+
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Return the sentence for people."""
+        return f"{self.what} (remedy: {self.remedy})"
+
+
+# What a lab needs, the kernel modules that bring it, and how it is tried: the interfaces stay down,
+# and the loopback interface, which is 1, asks for nothing but the discipline itself.
+_NEEDS: tuple[tuple[str, str, Callable[[IPRoute], object]], ...] = (
+    ("virtual Ethernet pairs", "veth",
+     lambda to: to.link("add", index=101, ifname="v0", kind="veth", peer={"ifname": "v1"})),
+    ("bridges", "bridge", lambda to: to.link("add", index=102, ifname="b0", kind="bridge")),
+    ("IFB interfaces", "ifb", lambda to: to.link("add", index=103, ifname="i0", kind="ifb")),
+    ("the TBF queueing discipline", "sch_tbf",
+     lambda to: add_shaper(to, 1, Shaper(10_000_000, 131_072, 1500))),
+    ("one of the ingress qdisc, the u32 filter and the mirred action",
+     "sch_ingress cls_u32 act_mirred", lambda to: redirect_to_ifb(to, 1, 1)),
+)  # fmt: skip
+
+_ABSENT = {errno.EOPNOTSUPP, errno.ENOENT, errno.ENODEV, errno.EINVAL}
+_SYSCTLS_THAT_FORBID = {
+    "kernel/unprivileged_userns_clone": "0",
+    "user/max_user_namespaces": "0",
+    "kernel/apparmor_restrict_unprivileged_userns": "1",
+}
+
+
+def missing() -> list[Missing]:
+    """Return what a lab needs and can't have here.
+
+    Empty if labs can be made, as root or without.
+    """
+    if namespaces.is_privileged():
+        return namespaces.in_thread(_try_all)
+    try:
+        lines = namespaces.try_in_namespace(
+            lambda: [f"{lack.what}\t{lack.remedy}" for lack in _try_all()]
+        )
+    except OSError as error:
+        return [_no_privilege(error)]
+    return [Missing(*line.split("\t")) for line in lines]
+
+
+def _try_all() -> list[Missing]:
+    try:
+        namespaces.unshare(namespaces.CLONE_NEWNET)
+    except OSError as error:
+        return [Missing(f"network namespaces: {error.strerror}", "a kernel with CONFIG_NET_NS")]
+    found = []
+    with IPRoute() as netlink:
+        for what, modules, attempt in _NEEDS:
+            try:
+                attempt(netlink)
+            except NetlinkError as error:
+                reason = "the kernel has none" if error.code in _ABSENT else os.strerror(error.code)
+                found.append(Missing(f"{what}: {reason}", f"`modprobe -a {modules}` as root"))
+    return found
+
+
+def _no_privilege(error: OSError) -> Missing:
+    """Return why this user can have no namespaces.
+
+    It lacks the capabilities, and user namespaces too.
+    """
+    for key, forbidding in _SYSCTLS_THAT_FORBID.items():
+        path = Path("/proc/sys") / key
+        if path.exists() and path.read_text().strip() == forbidding:
+            name = key.replace("/", ".")
+            return Missing(
+                f"CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces ({name} is {forbidding})",
+                f"run as root, or change the sysctl {name}",
+            )
+    return Missing(
+        f"CAP_SYS_ADMIN and CAP_NET_ADMIN, and user namespaces ({error.strerror})", "run as root"
+    )

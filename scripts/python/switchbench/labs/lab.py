@@ -1,19 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A lab that stands: its names, its nodes, and what runs in them."""
+"""Labs of network namespaces: they are made, used and removed.
+
+    sb-<lab>-switch                                      sb-<lab>-<node>
+      module 0: bridge b0 -- p1 [TBF to the node] ======== eth0, under test
+                             `-- i1 [IFB, TBF from it]
+      trunk 0: t0a [TBF] == t0b [TBF], between bridges
+      control: bridge ctl -- c1 ========================== ctl0, never shaped
+
+In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
+In one of `kind: ovs` Open vSwitch has the bridges (switches.py). In one of `kind: routed` nodes
+forward, and have links of their own (devices.py).
+
+All of it goes through one thread and one netlink socket a namespace: 64 nodes take about a second.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from switchbench.labs import namespaces
-from switchbench.labs.routing import Routing
-from switchbench.topology import lab_addresses
-from switchbench.topology.file_form import ROUTED, AttachedHost, Topology, Trunk
-from switchbench.topology.topology import UNSHAPED
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from ..base.node_names import HOST
+from ..base.quantities import link_rate_text
+from ..topology import lab_addresses
+from ..topology.form import (
+    OVS,
+    ROUTED,
+    SITE,
+    UNSHAPED,
+    AttachedHost,
+    NodeLink,
+    Topology,
+    Trunk,
+)
+from ..topology.topology import load
+from . import devices, namespaces, state, switches
+from .state import LabError, LabFailedError
 
 
 @dataclass(frozen=True)
@@ -46,7 +78,7 @@ class Lab:
         A frame crosses its sender's shaper, the trunks on its way, and its receiver's shaper.
         """
         if self.topology.kind == ROUTED:
-            return Routing(self.topology).longest_queue_s
+            return devices.Routing(self.topology).longest_queue_s
         access_s = max(_queue_s(node) for node in self.topology.nodes)
         return 2 * access_s + max(_farthest_s(self.topology, m) for m in self.topology.modules)
 
@@ -64,3 +96,279 @@ def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
 
 def _queue_s(link: AttachedHost | Trunk) -> float:
     return link.queue_bytes * 8 / link.rate_bps if link.rate_bps != UNSHAPED else 0.0
+
+
+_TERMINATE_TIMEOUT_S = 2.0
+_NAME_MOST = 63
+
+
+def up(topology: Topology, name: str | None = None) -> Lab:
+    """Make a lab that stays until `down`."""
+    lab = _lab(topology, name)
+    with state.locked(lab.name):
+        _clear_for(lab)
+        _make(lab, kept=True)
+    return lab
+
+
+@contextmanager
+def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
+    """Return a lab for the time of a run, alone: nobody else uses or removes it meanwhile.
+
+    One that `up` has left is used, and left again, if its topology is the same.
+    """
+    lab = _lab(topology, name)
+    with state.locked(lab.name):
+        known = state.read(lab.name)
+        if known is not None and known.kept:
+            if known.topology != topology:
+                raise LabError(
+                    f"lab {lab.name} is up with another topology than this run wants: "
+                    f"`switchbench lab down {lab.name}` first"
+                )
+            yield lab
+            return
+        _clear_for(lab)
+        _make(lab, kept=False)
+        try:
+            yield lab
+        finally:
+            _remove(lab)
+
+
+def find(name: str) -> Lab:
+    """Return the lab of that name, if it is up."""
+    known = state.read(name)
+    if known is None:
+        up_now = ", ".join(state.labs()) or "none"
+        raise LabError(f"lab {name} is not up (up are: {up_now})")
+    return Lab(name, known.topology)
+
+
+def down(name: str) -> None:
+    """Remove a lab, or what a crash left of it, with every process in it."""
+    find(name)
+    with state.locked(name):
+        _remove(find(name))
+
+
+def _lab(topology: Topology, name: str | None) -> Lab:
+    lab = Lab(name or topology.name, topology)
+    if len(lab.name) > _NAME_MOST or not HOST.fullmatch(lab.name):
+        raise LabError(f"{lab.name!r} can't be a lab's name: letters, digits, '.', '_' and '-'")
+    if topology.kind == SITE:
+        raise LabError(
+            f"{topology.name} describes a real network (kind: site), of which no lab is made: "
+            "`switchbench topology` and `switchbench predict --topology` read it"
+        )
+    ports = len(topology.nodes) + len(topology.trunks)
+    if ports > devices.BRIDGE_PORTS:
+        raise LabError(
+            f"{topology.name} has {ports} nodes and trunks; a lab takes {devices.BRIDGE_PORTS}, "
+            "the most ports that a Linux bridge can have"
+        )
+    return lab
+
+
+def _clear_for(lab: Lab) -> None:
+    """Remove what crashes have left, with the lab's lock held."""
+    _remove_abandoned(lab.name)
+    known = state.read(lab.name)
+    if known is not None and known.kept:
+        raise LabError(f"lab {lab.name} is already up: `switchbench lab down {lab.name}` first")
+    if known is not None:
+        _remove(Lab(lab.name, known.topology))
+    wanted = set(lab_addresses.namespace_names(lab.name, lab.topology))
+    for other in state.labs():
+        other_state = state.read(other)
+        if other_state is None:
+            continue
+        taken = wanted.intersection(lab_addresses.namespace_names(other, other_state.topology))
+        if taken:
+            raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
+    strays = [name for name in wanted if namespaces.exists(name)]
+    for name in strays:
+        namespaces.remove(name)
+
+
+def _remove_abandoned(but: str) -> None:
+    """Other labs that were to go with their run, which was killed."""
+    for name in state.labs():
+        if name == but or state.holder(name) is not None:
+            continue
+        with contextlib.suppress(LabError), state.locked(name):
+            known = state.read(name)
+            if known is not None and not known.kept:
+                _remove(Lab(name, known.topology))
+
+
+def _remove(lab: Lab) -> None:
+    names = lab_addresses.namespace_names(lab.name, lab.topology)
+    _terminate(names)
+    for name in names:
+        namespaces.remove(name)
+    switches.release(lab.name, lab.topology)
+    switches.release_ovs(lab.name)
+    state.forget(lab.name)
+
+
+def _terminate(names: Sequence[str]) -> None:
+    """End the processes in these namespaces, which would else keep them in being unseen."""
+    signals = [signal.SIGTERM, signal.SIGKILL]
+    for number in signals:
+        pids = [pid for pid in namespaces.processes(names) if pid != os.getpid()]
+        if not pids:
+            return
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        deadline = time.monotonic() + _TERMINATE_TIMEOUT_S
+        while namespaces.processes(names) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _make(lab: Lab, kept: bool) -> None:
+    state.write(state.LabState(lab.name, lab.topology, kept=False))
+    try:
+        namespaces.in_thread(lambda: _build(lab))
+        if lab.topology.model is not None:
+            switches.start(lab.name, lab.topology, kept)
+    except BaseException as error:
+        _remove(lab)
+        if isinstance(error, NetlinkError | OSError):
+            raise LabFailedError(f"lab {lab.name} can't be made: {error}") from error
+        raise
+    if kept:
+        state.write(state.LabState(lab.name, lab.topology, kept=True))
+
+
+def _build(lab: Lab) -> None:
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for node in lab.topology.nodes:
+            nodes.append(namespaces.create(lab_addresses.namespace_name(lab.name, node.name)))
+            stack.callback(os.close, nodes[-1])
+            devices.set_sysctls(
+                devices.ROUTER_SYSCTLS if lab.topology.kind == ROUTED else devices.NODE_SYSCTLS
+            )
+        switch = namespaces.create(lab_addresses.switch_name(lab.name))
+        stack.callback(os.close, switch)
+        devices.set_sysctls(devices.SWITCH_SYSCTLS)
+        with IPRoute() as netlink:
+            devices.build_switch(netlink, lab.topology, nodes)
+            if lab.topology.kind == OVS:
+                switches.start_ovs(lab.name, lab.topology)
+            if lab.topology.kind == ROUTED:
+                devices.build_routed_nodes(lab.topology, lab.nodes, nodes)
+            else:
+                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                    devices.build_node(lab_node)
+            if len(nodes) > devices.MANY:
+                for lab_node, fd in zip(lab.nodes, nodes, strict=True):
+                    namespaces.setns(fd, namespaces.CLONE_NEWNET)
+                    devices.add_neighbours(lab_node, lab.nodes, lab.topology.kind != ROUTED)
+            namespaces.setns(switch, namespaces.CLONE_NEWNET)
+            ports = [lab_addresses.switch_port(node) for node in devices.switched(lab.topology)]
+            devices.set_offloads(netlink, ports)
+            devices.wait_forwarding(netlink)
+            devices.wait_silence(netlink)
+
+
+def bring_up(
+    topology: str, name: str | None = None, overrides: Mapping[str, Any] | None = None
+) -> str:
+    """Make a lab of a topology's file or name; it stays until `down`."""
+    namespaces.need_root("lab up")
+    model = load(topology, overrides)
+    start = time.monotonic()
+    lab = up(model, name)
+    took_s = time.monotonic() - start
+    return f"lab {lab.name} is up: {describe(lab.topology)} ({took_s:.1f} s)"
+
+
+def take_down(name: str | None = None, everything: bool = False) -> Iterator[str]:
+    """Remove one lab, the only one if no name is given, or all; yield a sentence for each."""
+    namespaces.need_root("lab down")
+    failures = []
+    for lab in state.labs() if everything else [_chosen(name)]:
+        try:
+            down(lab)
+            yield f"lab {lab} is down"
+        except LabError as error:
+            failures.append(str(error))
+    if failures:
+        raise LabError("\n".join(failures))
+
+
+def status() -> list[str]:
+    """Return a sentence for each lab of this machine."""
+    return [_status_of(name) for name in state.labs()] or ["no lab is up"]
+
+
+def run_command(node: str, command: Sequence[str], name: str | None = None) -> int:
+    """Run a command on a node of a lab, or on its `switch`.
+
+    Return its exit status, 128 + n for signal n.
+
+    `node` may be `<lab>/<node>`, which says the same as `name`.
+    """
+    namespaces.need_root("lab exec")
+    lab_name, _, node_name = node.rpartition("/")
+    lab = find(_chosen(lab_name or name))
+    try:
+        process = lab.popen(node_name, command)
+    except (FileNotFoundError, PermissionError) as error:
+        raise LabError(f"{command[0]} can't be run: {error.strerror}") from None
+    # The process gets Ctrl-C from the terminal itself and decides what it means.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code: int = process.wait()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    return code if code >= 0 else 128 - code
+
+
+def describe(topology: Topology) -> str:
+    """Return a topology in words: `24 nodes of 10M on 2 modules, trunks left-right of 80M`."""
+    nodes = f"{len(topology.nodes)} nodes{_of_rates(topology.nodes)}"
+    modules = len(topology.modules)
+    where = "one module" if modules == 1 else f"{modules} modules"
+    trunks = ", ".join(
+        f"{trunk.name} of {link_rate_text(trunk.rate_bps)}" for trunk in topology.trunks
+    )
+    cables = len(topology.links)
+    between = f", {cables} link{'s' * (cables > 1)}{_of_rates(topology.links)} between nodes"
+    parts = [nodes, f" on {where}" * (modules > 0), f", trunks {trunks}" * bool(trunks)]
+    return "".join([*parts, between * (cables > 0)])
+
+
+def _of_rates(ends: Sequence[AttachedHost | NodeLink]) -> str:
+    """Return ` of 10M`; nothing where none is on a switch."""
+    rates = sorted({end.rate_bps for end in ends if isinstance(end, NodeLink) or end.module})
+    return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
+
+
+def _chosen(name: str | None) -> str:
+    """Return the lab that is meant: by its name, or the only one."""
+    if name:
+        return name
+    labs = state.labs()
+    if len(labs) == 1:
+        return labs[0]
+    if not labs:
+        raise LabError("no lab is up")
+    raise LabError(f"several labs are up, say which: {', '.join(labs)}")
+
+
+def _status_of(name: str) -> str:
+    pid = state.holder(name)
+    try:
+        known = state.read(name)
+    except LabError as error:
+        return f"{name}: unreadable: {error}"
+    if known is None:
+        return f"{name}: down"
+    condition = "up" if known.kept else "left by a crash"
+    used = f"in use by process {pid}" if pid else condition
+    return f"{name}: {used}: {describe(known.topology)}"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from switchbench.topology.file_form import Topology
+from switchbench.topology.form import Topology
 
 RUN_DIR = Path("/run/switchbench")
 

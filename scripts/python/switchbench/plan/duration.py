@@ -15,8 +15,7 @@ import numpy.typing as npt
 from ..base import transports
 from ..base.model import Burst, Part, Pattern, Port, Scatter, Site, Trial
 from ..topology import topology as topologies
-from ..topology.fabric import Fabric, Routes
-from ..topology.graph import from_topology
+from ..topology.fabric import Fabric, Routes, from_topology
 from .engine import LAYER1_OVERHEAD, plan_phases, plan_size
 
 # What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the

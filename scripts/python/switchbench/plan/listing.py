@@ -22,9 +22,8 @@ from ..base.model import SCHEDULE, WAITING, Part, Run, Site, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.rules import KERNELS, SIZELESS
 from ..topology import topology as topologies
-from ..topology.fabric import Fabric, Routes
-from ..topology.file_form import ROUTED
-from ..topology.graph import from_topology
+from ..topology.fabric import Fabric, Routes, from_topology
+from ..topology.form import ROUTED
 from .engine import MOST_FLOWS, Phase, oversubscribed, plan_phases
 
 

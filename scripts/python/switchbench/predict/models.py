@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..topology.fabric.routes import Paths, Ranks, Rates, Routes
+from ..topology.fabric import Paths, Ranks, Rates, Routes
 
 _ROUNDS = 200
 _STILL = 1e-9

@@ -24,10 +24,8 @@ from ..records.document.schema import checked
 from ..records.rows import by_network
 from ..records.store import Tables
 from ..topology import topology as topologies
-from ..topology.fabric import Fabric, Routes
-from ..topology.fabric.routes import Ranks, Rates
-from ..topology.file_form import TopologyError
-from ..topology.graph import from_topology
+from ..topology.fabric import Fabric, Ranks, Rates, Routes, from_topology
+from ..topology.form import TopologyError
 from .models import MODELS, SLOW, rates
 
 CLOSE = 0.10  # the margin of Zhu et al. 2012: an error of at most 10 %

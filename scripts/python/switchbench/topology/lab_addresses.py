@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from switchbench.topology.file_form import AttachedHost, Topology
+from switchbench.topology.form import AttachedHost, Topology
 
 # Where iproute2 keeps names of network namespaces.
 NAMESPACES = Path("/run/netns")

@@ -13,7 +13,7 @@ from typing import Self
 from ... import labs as lab
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
-from ...labs import rootless, switches
+from ...labs import namespaces, switches
 from .far import popen_options
 
 
@@ -33,7 +33,7 @@ class LabLauncher:
         """Make the lab, or refuse: it is in use, or something is missing."""
         try:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
-            rootless.join()
+            namespaces.enter_user_namespace()
             self._lab = self._stack.enter_context(lab.session(topology))
             if topology.model is not None:
                 switches.clear(self._lab.name, topology)

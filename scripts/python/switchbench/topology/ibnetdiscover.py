@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...base.errors import ConfigurationError
-from .site import Cable, Cabling, distinct, tidy
+from ..base.errors import ConfigurationError
+from .cabling import Cable, Cabling, distinct, tidy
 
 LANE_BPS = {
     "SDR": 2_000_000_000,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which links a flow takes: shortest paths, with equal ones dealt out by destination.
+"""A network as a graph of hosts, switches and links, whatever it was made of, and its routes.
 
-Where hosts forward, as few of them as can be are passed, and then as few switches.
+A flow takes shortest paths, with equal ones dealt out by destination. Where hosts forward, as few
+of them as can be are passed, and then as few switches.
 
 A direction of a link is a resource with a number; a path is a row of them. Frames to one host
 take one way from any place, as a forwarding table by destination makes them (for several equal
@@ -10,12 +11,142 @@ ways the d-mod-k rule of InfiniBand's fat trees: the destination's rank modulo t
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from .graph import Fabric, FabricError
+from ..base.errors import ConfigurationError
+from ..base.model import CableBundle, Port, Site, Wiring
+from .form import ROUTED, UNSHAPED, Topology
+
+if TYPE_CHECKING:
+    import networkx
+
+Graph: TypeAlias = "networkx.Graph[str]"
+
+
+class FabricError(ConfigurationError):
+    """A graph that can't be a network: one sentence for each mistake."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages = list(messages)
+        super().__init__("\n".join(self.messages))
+
+
+@dataclass(frozen=True)
+class Link:
+    """All the parallel cables between two ends, full duplex."""
+
+    a: str
+    b: str
+    rate_bps: int
+    """Of all of them together, each way, at layer 1."""
+    cables: int = 1
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Hosts and switches, and the links between them.
+
+    Frames pass through switches; through hosts only if these are `routers`, as in a network whose
+    nodes forward IP (Salmon et al. 1998, section 2.1).
+    """
+
+    name: str
+    hosts: tuple[str, ...]
+    """In rank order."""
+    switches: tuple[str, ...]
+    links: tuple[Link, ...]
+    routers: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse what can be no network."""
+        mistakes = self._mistakes()
+        if mistakes:
+            raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
+
+    def _mistakes(self) -> list[str]:
+        names = Counter([*self.hosts, *self.switches])
+        mistakes = [f"{name} stands {n} times" for name, n in names.items() if n > 1]
+        if len(self.hosts) < 2:
+            mistakes.append(f"has {len(self.hosts)} hosts; a network has at least two")
+        for link in self.links:
+            ends = f"the link between {link.a} and {link.b}"
+            mistakes += [f"{ends}: there is no {x}" for x in (link.a, link.b) if x not in names]
+            if link.a == link.b:
+                mistakes.append(f"{ends} joins it to itself")
+            if link.rate_bps <= 0:
+                mistakes.append(f"{ends} has a rate of {link.rate_bps} bit/s; it must be positive")
+            if link.cables < 1:
+                mistakes.append(f"{ends} has {link.cables} cables")
+        between = Counter(frozenset((link.a, link.b)) for link in self.links)
+        mistakes += [
+            f"{' and '.join(sorted(ends))} are joined by {n} links; parallel cables are one link"
+            for ends, n in between.items()
+            if n > 1
+        ]
+        return mistakes or self._apart()
+
+    def _apart(self) -> list[str]:
+        """Return why some hosts can't reach others, or frames a switch."""
+        graph = self.graph
+        for host in self.hosts:
+            if graph.degree(host) == 0:
+                return [f"{host} is not connected to anything"]
+        reached = reachable(graph, self.hosts[0], self.transit)
+        lost = [host for host in self.hosts if host not in reached] or [
+            f"switch {switch}" for switch in self.switches if switch not in reached
+        ]
+        if not lost:
+            return []
+        others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return [f"is in parts: there is no way from {self.hosts[0]} to {lost[0]}{others}"]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """As networkx has it: `rate_bps` and `cables` on the edges."""
+        import networkx  # a sixth of a second, and most commands draw and cut nothing
+
+        graph: Graph = networkx.Graph()
+        graph.add_nodes_from(self.hosts)
+        graph.add_nodes_from(self.switches)
+        for link in self.links:
+            graph.add_edge(link.a, link.b, rate_bps=link.rate_bps, cables=link.cables)
+        return graph
+
+    @cached_property
+    def transit(self) -> frozenset[str]:
+        """What frames may pass through."""
+        return frozenset(self.switches) | self.routers
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether there is only one way between any two."""
+        return len(self.links) == len(self.hosts) + len(self.switches) - 1
+
+    def access_bps(self, host: str) -> int:
+        """Return what a host may send, over all its links."""
+        return sum(data["rate_bps"] for _, _, data in self.graph.edges(host, data=True))
+
+
+def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
+    """Return all that frames from `start` can come to."""
+    seen = {start}
+    waiting = [start]
+    while waiting:
+        for neighbour in graph.neighbors(waiting.pop()):
+            if neighbour not in seen:
+                seen.add(neighbour)
+                if neighbour in transit:
+                    waiting.append(neighbour)
+    return seen
+
 
 Ranks = npt.NDArray[np.int64]
 Paths = npt.NDArray[np.int32]
@@ -206,3 +337,90 @@ class Routes:
                 if neighbour not in distance:
                     heappush(waiting, (cost + self._cost(place), neighbour))
         return distance
+
+
+def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
+    """Return the fabric of a topology file.
+
+    A link without a limit counts as `unlimited_bps`; FabricError where there is none, for nothing
+    can be computed then.
+    """
+    switched = [node for node in topology.nodes if node.module]
+    if unlimited_bps is None:
+        unknown = [cable.name for cable in topology.cables if cable.rate_bps == UNSHAPED]
+        if unknown:
+            raise FabricError(
+                [
+                    f"{topology.name}: the rate of {unknown[0]} is not limited: nothing can be "
+                    "computed"
+                ]
+            )
+    other = unlimited_bps or 0
+    access = (Link(node.name, node.module, node.rate_bps or other) for node in switched)
+    trunks = (Link(t.a, t.b, t.rate_bps or other, t.links) for t in topology.trunks)
+    cables = (Link(link.a, link.b, link.rate_bps or other) for link in topology.links)
+    hosts = tuple(node.name for node in topology.nodes)
+    return Fabric(
+        topology.name,
+        hosts,
+        topology.modules,
+        (*access, *trunks, *cables),
+        routers=frozenset(hosts) if topology.kind == ROUTED else frozenset(),
+    )
+
+
+def wiring(topology: Topology) -> Wiring:
+    """Return the network between a topology's switches, without its nodes' own cables."""
+    trunks = [
+        CableBundle(trunk.a, trunk.b, trunk.rate_bps, trunk.links) for trunk in topology.trunks
+    ]
+    links = [CableBundle(link.a, link.b, link.rate_bps) for link in topology.links]
+    routed = topology.kind == ROUTED
+    return Wiring(f"topology file {topology.name}", (*trunks, *links), routed)
+
+
+def wired(site: Site, topology: Topology) -> Site:
+    """Return a site whose ports are where its topology file has their hosts.
+
+    Where the site's own wiring (or LLDP, by which it was made) differs, the wiring counts and a
+    sentence says so. A host that is on several switches needs the wiring: the file does not say
+    which of its ports is where.
+    """
+    found, problems = wiring(topology), []
+    nodes = {node.name: node for node in topology.nodes}
+    several = {link.a for link in topology.links if link.b in topology.modules}
+    ports: dict[str, Port] = {}
+    for port in site.ports:
+        node = nodes.get(port.host)
+        if node is None:
+            problems.append(f"{found.source} has no host {port.host}: its paths are not known")
+        elif port.switch is None and node.name in several:
+            problems.append(
+                f"{found.source} has {node.name} on several switches: the site's `wiring` is "
+                f"needed to say where {port.name} is"
+            )
+        elif port.switch is None and node.module:
+            port = replace(port, switch=node.module, switch_port=_own_port(node.port, node.index))
+        elif port.switch not in (None, node.module) and node.name not in several:
+            there = f"{port.switch} {port.switch_port or ''}".rstrip()
+            problems.append(
+                f"{found.source} has {port.name} at {node.module}, the site's wiring at {there}: "
+                "the wiring is taken; `switchbench doctor` says what LLDP sees"
+            )
+        ports[port.name] = port
+    return replace(
+        site,
+        processes=tuple(
+            replace(process, ports=tuple(ports[port.name] for port in process.ports))
+            for process in site.processes
+        ),
+        networks={
+            name: tuple(ports[port.name] for port in some) for name, some in site.networks.items()
+        },
+        wiring=replace(found, problems=tuple(problems)),
+    )
+
+
+def _own_port(name: str, index: int) -> str | None:
+    """Return the switch port's name that a file gives; None for one that only counts nodes."""
+    return None if name == f"p{index}" else name
