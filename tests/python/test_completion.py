@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from switchbench.cli import completion
-from switchbench.cli.command_list import COMMANDS
-from switchbench.cli.main import build_parser
+from switchbench.cli import manual
+from switchbench.cli.main import COMMANDS, build_parser
 from switchbench.config.rules import PROFILES
 
 LIMIT_S = 20
@@ -26,9 +25,9 @@ LIMIT_S = 20
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files, where the shells look for them."""
     folder = tmp_path_factory.mktemp("share")
-    for shell, place in completion.SHELLS.items():
+    for shell, place in manual.SHELLS.items():
         (folder / place).parent.mkdir(parents=True)
-        (folder / place).write_text(completion.script(build_parser(), shell))
+        (folder / place).write_text(manual.script(build_parser(), shell))
     return folder
 
 
@@ -45,7 +44,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
         _shtab_switchbench
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    place = share / completion.SHELLS["bash"]
+    place = share / manual.SHELLS["bash"]
     done = subprocess.run(
         ["bash", "-c", script, "bash", str(place), *line.split(" ")],
         capture_output=True,
@@ -59,7 +58,7 @@ def bash_offers(share: Path, line: str) -> set[str]:
 def fish_offers(share: Path, line: str) -> set[str]:
     """What fish would offer for the last word."""
     needs("fish")
-    place = share / completion.SHELLS["fish"]
+    place = share / manual.SHELLS["fish"]
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source {place}; complete -C '{line}'"],
         capture_output=True,
@@ -93,7 +92,7 @@ def test_files_and_folders(share: Path, offers: Callable[[Path, str], set[str]])
 def test_zsh(share: Path, tmp_path: Path) -> None:
     """In a terminal, because zsh completes nowhere else: a word, and a value."""
     needs("zsh")
-    place = (share / completion.SHELLS["zsh"]).parent
+    place = (share / manual.SHELLS["zsh"]).parent
     setup = (
         f"PS1=; fpath=({place} $fpath); autoload -Uz compinit; compinit -u -D; print -r re''ady\n"
     )

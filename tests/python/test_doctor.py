@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from switchbench.base.model import Process, Site
-from switchbench.cli import main as cli
+from switchbench.cli import main
 from switchbench.hosts import alike, doctor
 from switchbench.labs import load, state
 from switchbench.labs.devices import Missing
@@ -54,7 +54,7 @@ def test_without_an_engine_nothing_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
-    assert cli.main(["doctor"]) == 3
+    assert main.main(["doctor"]) == 3
     assert "SWITCHBENCH_NODE=/nowhere/switchbench-node can't be executed" in capsys.readouterr().out
 
 
@@ -110,8 +110,8 @@ def test_a_terminal_without_a_character_ends_nothing(
     streams = {name: io.TextIOWrapper(io.BytesIO(), "ascii") for name in ("stdout", "stderr")}
     for name, stream in streams.items():
         monkeypatch.setattr(sys, name, stream)
-    assert cli.main(["doctor"]) == 0
-    assert cli.main(["plan", "/nowhere/caf\N{LATIN SMALL LETTER E WITH ACUTE}.yaml"]) == 2
+    assert main.main(["doctor"]) == 0
+    assert main.main(["plan", "/nowhere/caf\N{LATIN SMALL LETTER E WITH ACUTE}.yaml"]) == 2
     said = {}
     for name, stream in streams.items():
         stream.flush()
@@ -174,7 +174,7 @@ def test_a_slow_clock_is_noted(
 
 
 def test_json(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["doctor", "--json"]) == 0
+    assert main.main(["doctor", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["can_run"] is True
     assert {"part", "what", "state", "detail", "remedy"} == set(result["checks"][0])
@@ -183,7 +183,7 @@ def test_json(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_has_a_line_a_check_and_the_remedy_below(
     engine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["doctor"]) == 0
+    assert main.main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "engine   ok   switchbench-node: switchbench-node 7.7" in text
     for check in doctor.examine():
@@ -225,7 +225,7 @@ def test_hosts_of_the_command_line_are_asked(
         return alike.Survey([], {"node2": "it did not answer"}, [])
 
     monkeypatch.setattr(alike, "survey", survey)
-    assert cli.main(["doctor", "--hosts", "node[1-3]", "--iface", "eth7"]) == 3
+    assert main.main(["doctor", "--hosts", "node[1-3]", "--iface", "eth7"]) == 3
     assert asked == ["node1", "node2", "node3"]
     assert "node2: it did not answer" in capsys.readouterr().out
 
@@ -234,7 +234,7 @@ def test_hosts_of_the_command_line_are_asked(
 def test_what_is_about_hosts_needs_hosts(
     option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["doctor", *option]) == 2
+    assert main.main(["doctor", *option]) == 2
     assert "is about the hosts of a site: give --site FILE or --hosts" in capsys.readouterr().err
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli import fit as fitting
-from switchbench.cli.fit import FittedLab, choose, fit, offered_by_step
+from switchbench.cli import run as fitting
+from switchbench.cli.run import FittedLab, choose, fit, offered_by_step
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 
@@ -64,7 +64,7 @@ def test_a_smaller_lab_by_what_was_measured(
 ) -> None:
     run = a_run(tmp_path, "{lab: one-switch}")
     slow = [entry("dpdk", 80.0, 70.0), entry("dpdk", 8.0, 7.0)]
-    monkeypatch.setattr(fitting, "_measure", lambda run, line_bps: slow)
+    monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: slow)
     tests = [{"pattern": "chain", "ranks": [2, 8]}, {"pattern": "pairs"}, {"ranks": 8}]
     assert fit(run, tests, quiet=False) == [
         "site.rate=10000000bit",
@@ -79,7 +79,7 @@ def test_a_machine_that_carries_all_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = a_run(tmp_path, "{lab: one-switch}")
-    monkeypatch.setattr(fitting, "_measure", lambda run, line_bps: [entry("dpdk", 80.0, 79.9)])
+    monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: [entry("dpdk", 80.0, 79.9)])
     assert fit(run, [], quiet=True) == []
 
 

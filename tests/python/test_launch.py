@@ -19,7 +19,7 @@ import yaml
 from switchbench import __version__
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, Site
-from switchbench.cli import main as cli
+from switchbench.cli import main
 from switchbench.config import Request, read
 from switchbench.hosts import alike
 from switchbench.plan.compile import compile_run
@@ -418,7 +418,7 @@ def test_a_run_that_nobody_is_left_for_is_refused(
     conf = tmp_path / "conf.yaml"
     conf.write_text(f"{conf.read_text()}on_missing: {missing}\n")
     known = [f"--set=site.control.addresses.node{i}=127.0.0.{i}" for i in range(1, 5)]
-    assert cli.main(["run", str(conf), *known, "--out", str(tmp_path / "out")]) == 3
+    assert main.main(["run", str(conf), *known, "--out", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err
     assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
     assert not (tmp_path / "out").exists()

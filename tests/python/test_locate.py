@@ -14,7 +14,6 @@ from golden import records_of, unpack
 from recorded import replace_rows, rows_in, write_tables
 from switchbench.analysis.sealing import MANIFEST, seal
 from switchbench.base.model import Load, Part, Port, Process, Site
-from switchbench.cli.locate import command
 from switchbench.cli.main import main
 from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
@@ -117,10 +116,10 @@ def test_a_topology_file_that_cannot_be_read_is_said(
 
 def test_the_next_test_is_a_command_to_paste() -> None:
     test: Any = {"flows": [["a:e0", "b:e0"]], "load": 50.0, "transport": "dpdk", "why": ""}
-    said = command(test, Path("out dir"))
+    said = next_command(test, Path("out dir"))
     assert said.startswith("switchbench run 'out dir/configuration.yaml' --set 'tests=[{")
-    assert command({**test, "flows": []}, Path("out")) == ""
-    assert command(None, Path("out")) == ""
+    assert next_command({**test, "flows": []}, Path("out")) == ""
+    assert next_command(None, Path("out")) == ""
 
 
 # --- trials that decide --------------------------------------------------------------------------

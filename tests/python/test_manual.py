@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from switchbench.cli import manual
-from switchbench.cli.command_list import COMMANDS
-from switchbench.cli.main import build_parser
+from switchbench.cli.main import COMMANDS, build_parser
 
 
 def rendered(text: str, path: Path) -> str:

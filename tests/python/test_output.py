@@ -51,7 +51,7 @@ def test_a_lost_output_changes_nothing_else(run: str, line: str, status: int, wo
 def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
     """Its live view left standard output on /dev/null, so that the status was 0."""
     code = (
-        "import sys\nfrom switchbench.cli.output import Streams\n"
+        "import sys\nfrom switchbench.cli.main import Streams\n"
         "from switchbench.analysis.summary import Summary\n"
         "from switchbench.run.live import Wish, watch\n"
         "from test_run_command import one_run\n"

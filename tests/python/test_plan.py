@@ -25,8 +25,7 @@ from configs import (
     write_files,
 )
 from switchbench.base.programs import find_engine
-from switchbench.cli.command_list import COMMANDS
-from switchbench.cli.main import build_parser, main
+from switchbench.cli.main import COMMANDS, build_parser, main
 from switchbench.plan import engine
 
 pytestmark = needs_engine
@@ -313,8 +312,6 @@ def test_help_loads_no_command(word: str) -> None:
     loaded = done.stderr.splitlines()
     assert {name for name in loaded if name.startswith("switchbench.cli.")} == {
         "switchbench.cli.main",
-        "switchbench.cli.command_list",
-        "switchbench.cli.output",
     }
 
 

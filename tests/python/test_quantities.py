@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from switchbench.base import quantities
 from switchbench.base.model import Load
 from switchbench.base.quantities import COUNT, DURATION, RATE, SIZE, Quantity
-from switchbench.cli import topology_import
+from switchbench.cli import networks
 from switchbench.config import fields
 from switchbench.config.clauses import parse_clause
 from switchbench.topology import topology
@@ -102,7 +102,7 @@ def of_model(text: str) -> int:
 
 
 def of_option(text: str) -> int | None:
-    return topology_import._rate_bps(text)
+    return networks._rate_bps(text)
 
 
 def of_test(text: str) -> int:

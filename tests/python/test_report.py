@@ -23,7 +23,7 @@ from switchbench import __version__
 from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.loss_location import in_network
-from switchbench.cli import main as cli
+from switchbench.cli import main
 from switchbench.records.directory import SUMMARY, load_summary
 from switchbench.records.document import schema
 from switchbench.records.document.summary import NOTHING_LOCATED
@@ -51,7 +51,7 @@ def block(page: str, name: str) -> Any:
 
 
 def report(directory: Path, *options: str) -> int:
-    return cli.main(["report", str(directory), *options])
+    return main.main(["report", str(directory), *options])
 
 
 # --- definitions ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 import golden
 import reports
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli import main as cli
+from switchbench.cli import main
 from switchbench.render.report import build
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -481,7 +481,7 @@ def test_an_old_browser_is_told_so(chromium: Any, directory: Path) -> None:
 def test_figures_as_files(directory: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     shutil.copy(directory / build.REPORT, out)
-    assert cli.main(["report", str(directory), "--out", str(out), "--figures", str(tmp_path)]) == 0
+    assert main.main(["report", str(directory), "--out", str(out), "--figures", str(tmp_path)]) == 0
     pictures = sorted(path.stem for path in tmp_path.glob("*.png"))
     assert pictures
     assert pictures == sorted(path.stem for path in tmp_path.glob("*.svg"))

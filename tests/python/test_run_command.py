@@ -21,8 +21,8 @@ from switchbench.analysis.summary import NOT_ENDED
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.base.programs import configurations, find_engine
+from switchbench.cli import results
 from switchbench.cli import run as command
-from switchbench.cli import table
 from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
@@ -73,7 +73,7 @@ class Stage:
             sign=None,
             json=as_json,
         )
-        return command.main(args)
+        return command.run_command(args)
 
     def summary(self, out: str = "out") -> dict[str, Any]:
         result = load_summary(self.path / out)
@@ -228,7 +228,7 @@ def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
         only=None,
         latency=False,
     )
-    assert table.main(args) == 0
+    assert results.table_command(args) == 0
     assert capsys.readouterr().out == first
 
 
@@ -243,7 +243,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     args = argparse.Namespace(
         directory=out, all=False, again=False, latency=False, json=False, csv=False, only=None
     )
-    assert table.main(args) == 3
+    assert results.table_command(args) == 3
     shown = capsys.readouterr().out
     assert "pairs" in shown  # what was measured
     assert NOT_ENDED in " ".join(shown.split())
@@ -252,7 +252,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     assert remake.KILLED not in shown
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
     args.again = True
-    assert table.main(args) == 3
+    assert results.table_command(args) == 3
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1

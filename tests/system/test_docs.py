@@ -19,7 +19,7 @@ import yaml
 import docs
 import labkit
 import runs
-from switchbench.cli import main as cli
+from switchbench.cli import main
 from switchbench.config.schema import HostSite
 from switchbench.topology import topology
 
@@ -78,10 +78,10 @@ def test_the_parser_takes_it(words: list[str]) -> None:
         return  # "switchbench ..." in prose
     if {"--help", "--version"} & set(words):
         with pytest.raises(SystemExit, match="0"):
-            cli.build_parser().parse_args(words)
+            main.build_parser().parse_args(words)
     else:
         given = [PLACEHOLDERS.get(word, word) for word in words if word != "..."]
-        check_files(cli.build_parser().parse_args(given))
+        check_files(main.build_parser().parse_args(given))
 
 
 def check_files(args: argparse.Namespace) -> None:

@@ -23,8 +23,8 @@ import sshkit
 import underway
 from switchbench import __version__
 from switchbench.base.programs import find_engine
-from switchbench.cli import completion
-from switchbench.cli.command_list import COMMANDS
+from switchbench.cli import manual
+from switchbench.cli.main import COMMANDS
 from switchbench.run.launch import ssh
 
 CONFIGURATION = """\
@@ -121,7 +121,7 @@ def test_what_meson_installs(prefix: Path) -> None:
         prefix / "bin" / "switchbench-node",
         prefix / "libexec" / "switchbench" / "switchbench-start",
         *(share / "man" / "man1" / f"switchbench-{name}.1" for name in COMMANDS),
-        *(share / place for place in completion.SHELLS.values()),
+        *(share / place for place in manual.SHELLS.values()),
         share / "switchbench" / "conf" / "labs" / "one-switch.yaml",
         share / "doc" / "switchbench" / "reference" / "configuration.md",
     ):
@@ -143,7 +143,7 @@ def test_what_a_wheel_holds(wheel: Path) -> None:
     assert {"switchbench-node", "libexec/switchbench-node", "lib/loader"} <= engine
     share = f"switchbench-{__version__}.data/data/share"
     pages = {f"man/man1/switchbench-{name}.1" for name in COMMANDS}
-    assert {f"{share}/{page}" for page in pages | set(completion.SHELLS.values())} <= names
+    assert {f"{share}/{page}" for page in pages | set(manual.SHELLS.values())} <= names
     examples = [path for path in (PROJECT / "conf").rglob("*") if path.is_file()]
     assert {f"{share}/switchbench/{path.relative_to(PROJECT)}" for path in examples} <= names
     package = PROJECT / "scripts" / "python"

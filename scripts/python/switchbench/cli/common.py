@@ -32,6 +32,21 @@ def said(parse: Callable[[str], float]) -> Callable[[str], float]:
     return checked
 
 
+def add_directory(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names results."""
+    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the table of a run."""
+    parser.add_argument(
+        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
+    )
+    parser.add_argument(
+        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
+    )
+
+
 def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
     """Add the arguments that name a configuration; `more`: what else CONF may be."""
     parser.add_argument(

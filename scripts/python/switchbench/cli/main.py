@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `switchbench` command: a table of commands, and one map from error to exit status."""
+"""The `switchbench` command: a table of commands, and one map from error to exit status.
+
+A module of a command COMMAND has `COMMAND_arguments(parser)` and `COMMAND_command(args) -> int`,
+its exit status. commands.toml has what a command does, its module, and what its help says, so that
+--help loads none of them.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import io
+import os
 import sys
+import tomllib
 from collections.abc import Callable, Collection, Sequence
-from keyword import iskeyword
-from typing import NoReturn
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
 
 from .. import __version__
 from ..base.errors import RunError, SwitchbenchError, printable
-from .command_list import COMMANDS, HELP, PROGRAM
-from .output import Streams
 
+HELP = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
+PROGRAM = HELP.pop("switchbench")
+COMMANDS = {name: entry["summary"] for name, entry in HELP.items()}
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -69,11 +80,9 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
     Commands that are not among them are names alone: to load them all takes longer than most of
     them do.
     """
+    form: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = _Parser(
-        prog="switchbench",
-        description=PROGRAM["summary"],
-        epilog=PROGRAM["notes"],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="switchbench", description=PROGRAM["summary"], epilog=PROGRAM["notes"], **form
     )
     parser.add_argument("--version", action="version", version=f"switchbench {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -81,19 +90,77 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
         if name not in words:
             subparsers.add_parser(name, help=summary)
             continue
-        module = importlib.import_module(
-            f".{name}_" if iskeyword(name) else f".{name}", __package__
-        )
+        described = f"{summary[0].upper()}{summary[1:]}."
+        notes = HELP[name]["notes"]
         command = subparsers.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=HELP[name]["notes"],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=summary, description=described, epilog=notes, **form
         )
-        command.set_defaults(parser=command, main=module.main)
-        module.add_arguments(command)
+        module = importlib.import_module(f".{HELP[name]['module']}", __package__)
+        command.set_defaults(parser=command, main=getattr(module, f"{name}_command"))
+        getattr(module, f"{name}_arguments")(command)
     return parser
+
+
+class _Output(io.FileIO):
+    """A descriptor to write to. What cannot be written is dropped, and the reason is kept."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Return the bytes that were written; all of them after an error."""
+        if self.error is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.error = error
+        return memoryview(data).nbytes
+
+
+class Streams:
+    """Standard output and standard error while a command runs.
+
+    A reader that goes, a full disk or a closed descriptor ends no run and changes nothing but what
+    is shown.
+    """
+
+    def __init__(self) -> None:
+        """Open what is closed, so that no file of a command takes a descriptor of theirs.
+
+        Replace the two streams unless another program (a test) already did.
+        """
+        for descriptor in (0, 1, 2):
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)
+        self._output: _Output | None = None
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        if sys.stdout is sys.__stdout__:
+            self._output, sys.stdout = _stream(1, sys.__stdout__)
+        if sys.stderr is sys.__stderr__:
+            _, sys.stderr = _stream(2, sys.__stderr__)
+
+    def lost(self) -> str | None:
+        """Return the reason why output was lost; None if all was written or its reader went."""
+        with suppress(OSError):
+            sys.stdout.flush()
+        error = self._output.error if self._output else None
+        if error is None or error.errno in (errno.EPIPE, errno.EIO):  # EIO: a terminal was closed
+            return None
+        return f"standard output can't be written: {error.strerror}"
+
+
+def _stream(descriptor: int, old: io.TextIOWrapper | Any) -> tuple[_Output, io.TextIOWrapper]:
+    """Characters that the encoding lacks are shown as `?`."""
+    raw = _Output(descriptor)
+    buffered = io.BufferedWriter(raw)
+    lines = descriptor == 2 or os.isatty(descriptor)
+    encoding = getattr(old, "encoding", None) or "utf-8"
+    return raw, io.TextIOWrapper(buffered, encoding, "replace", line_buffering=lines)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,79 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Manual pages of the command and its commands, made from the parser by argparse-manpage."""
+"""`switchbench help`, `completion SHELL`, and the manual pages: all of the parser of --help.
+
+`python -m switchbench.cli.manual SHARE [ENGINE]` writes what is installed beside the Python package
+(`meson install`, scripts/wheel): manual pages and completion below the folder SHARE, and the engine
+with all that it needs as the folder ENGINE.
+"""
 
 from __future__ import annotations
 
 import argparse
 import copy
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from argparse_manpage.manpage import Manpage
+import shtab
 
 from .. import __version__
+from ..base.errors import SwitchbenchError
+from .main import build_parser
 
 _SUMMARY = "measure a network with every port busy at once"
+# The word that stands for a value in help says what is offered for it. Options with choices offer
+# these.
+_OFFERS = {
+    **dict.fromkeys(("DIR", "[NAME=]DIR", "FOLDER", "RESULTS"), shtab.DIRECTORY),
+    **dict.fromkeys(("FILE", "CONF", "SITE", "TOPOLOGY", "KEY"), shtab.FILE),
+}
+SHELLS = {
+    "bash": "bash-completion/completions/switchbench",
+    "zsh": "zsh/site-functions/_switchbench",
+    "fish": "fish/vendor_completions.d/switchbench.fish",
+}
+"""By shell: where it looks, below `share`."""
+
+
+def help_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `help` takes."""
+    parser.add_argument("commands", metavar="COMMAND", nargs="*", help="none: all of them")
+
+
+def help_command(args: argparse.Namespace) -> int:
+    """Print the help of a command and end with status 0, or 2 for an unknown command."""
+    build_parser(args.commands).parse_args([*args.commands, "--help"])
+    raise AssertionError("argparse ends after --help")
+
+
+def completion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `completion` takes."""
+    parser.add_argument("shell", choices=list(SHELLS), help="whose completion to print")
+
+
+def completion_command(args: argparse.Namespace) -> int:
+    """Print the completion of a shell."""
+    print(script(build_parser(), args.shell))
+    return 0
+
+
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return what a shell reads to complete the command that this parser reads."""
+    for action in _actions(parser):
+        if str(action.metavar) in _OFFERS:
+            action.complete = _OFFERS[str(action.metavar)]  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the actions of a parser and of all parsers below it."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
 
 
 def command_pages(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
@@ -33,6 +94,8 @@ def command_pages(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
 def _page(
     parser: argparse.ArgumentParser, name: str, summary: str, others: list[str]
 ) -> tuple[str, str]:
+    from argparse_manpage.manpage import Manpage  # where packages are built
+
     parser = copy.copy(parser)
     epilog, parser.epilog = parser.epilog or "", None
     made = Manpage(parser, format="single-commands-section")
@@ -43,3 +106,29 @@ def _page(
         escaped = re.sub(r"^([.'])", r"\\&\1", epilog.replace("\\", "\\e"), flags=re.MULTILINE)
         text += f"\n.SH NOTES\n.nf\n{escaped}\n.fi"
     return f"{name}.1", f"{text}\n.SH SEE ALSO\n{', '.join(others)}\n"
+
+
+def install(words: Sequence[str]) -> int:
+    """Write the files; SHARE may be in the prefix of `meson install`."""
+    from ..hosts.push import collect
+
+    prefix = Path(os.environ.get("MESON_INSTALL_DESTDIR_PREFIX", ""))
+    share, *engines = map(Path, words)
+    parser = build_parser()
+    pages = {f"man/man1/{file}": text for file, text in command_pages(parser)}
+    pages |= {place: script(parser, shell) for shell, place in SHELLS.items()}
+    for place, text in pages.items():
+        path = prefix / share / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    try:
+        for engine in engines:
+            collect().write(engine)
+    except SwitchbenchError as error:
+        print(f"switchbench.cli.manual: {error}", file=sys.stderr)
+        return error.status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(install(sys.argv[1:]))

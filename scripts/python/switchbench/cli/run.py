@@ -4,16 +4,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import secrets
 import shlex
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
 
 import yaml
 
@@ -24,8 +31,9 @@ from ..analysis.sealing import changed_clauses, fix_clauses, write_record
 from ..analysis.summary import NOT_ENDED, REFUSED_RUN, Summary
 from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
+from ..base.format import bit_rate
 from ..base.model import Run
-from ..base.programs import Deferred, find_engine
+from ..base.programs import Deferred, Handled, find_engine
 from ..base.quantities import duration_ns
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
@@ -38,20 +46,28 @@ from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
 from ..records.store import finish
 from ..render.printer import make_console
+from ..render.terminal import SummaryPrinter
 from ..run.controller import Controller, Outcome
-from ..run.launch import Launcher, launcher_for, standing
-from ..run.launch.far import Unreached
+from ..run.launch import FarLauncher, Launcher, launcher_for, standing
+from ..run.launch.far import Unreached, refuse
 from ..run.launch.lab import LabLauncher
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
-from .attendance import Attendance
-from .common import add_configuration, load_runnable, print_json, request, said
-from .fit import fit
-from .table import add_table_options, print_table
+from .common import (
+    add_configuration,
+    add_table_options,
+    load_run,
+    load_runnable,
+    print_json,
+    request,
+    said,
+)
+
+# --- run ------------------------------------------------------------------------------------------
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_configuration(parser)
     parser.add_argument(
@@ -127,7 +143,7 @@ class _Place:
     before_s: float = 0.0  # that it took until it was cut off
 
 
-def main(args: argparse.Namespace) -> int:
+def run_command(args: argparse.Namespace) -> int:
     """Run the configuration; its exit status is the summary's, or a refusal's."""
     begun = None
     if args.begun is not None:
@@ -235,7 +251,9 @@ def _conclude(
         if args.json:
             print_json(result)
         elif result["trials"]:  # else nothing was measured, and the reasons follow below
-            print_table(result, make_console(), args, place.directory.path)
+            SummaryPrinter(result, make_console(), args.all, args.latency).print(
+                str(place.directory.path)
+            )
         else:
             print(f"nothing was measured; log and records: {place.directory.path}")
     except Exception as error:  # as of the report: the run has its results and its status
@@ -384,3 +402,180 @@ def _cpu_model() -> str | None:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return None
+
+
+# --- attendance -----------------------------------------------------------------------------------
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> None:
+    raise RunError(f"interrupted ({signal.Signals(number).name})")
+
+
+class Attendance:
+    """Who was left out until now, and the run without them."""
+
+    def __init__(self, args: argparse.Namespace, launcher: Launcher) -> None:
+        """Ask nobody yet; the arguments say how the run is planned again."""
+        self._args = args
+        self._launcher = launcher
+        self.left_out: tuple[Unreached, ...] = ()
+
+    def take(self, run: Run) -> Run:
+        """Return the run with all, or planned again without the hosts that can't take part."""
+        if not isinstance(self._launcher, FarLauncher):
+            return run
+        with Handled(_interrupted):
+            missing = tuple(self._launcher.gather(run.site.processes))
+        if run.on_missing != "exclude" or len(missing) == len(run.site.processes):
+            refuse(missing)
+        return self._without(missing) if missing else run
+
+    def after(self, run: Run, outcome: Outcome) -> Run | None:
+        """Return the run to go on with once nodes were lost before anything was sent.
+
+        None: there is none.
+
+        That it can't be planned without them is one more fault of what was.
+        """
+        lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
+        if not lost or run.on_missing != "exclude" or not isinstance(self._launcher, FarLauncher):
+            return None
+        try:
+            return self.take(self._without(lost))
+        except SwitchbenchError as error:
+            outcome.faults.append(str(error))
+            return None
+
+    def _without(self, missing: tuple[Unreached, ...]) -> Run:
+        for host in missing:
+            print(f"left out: {host}", file=sys.stderr)
+        self.left_out += missing
+        names = tuple(host.host for host in self.left_out)
+        try:
+            run = load_run(self._args, without=names)
+            run = replace(run, site=resolved(run.site))
+            Summary(run)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"without {', '.join(names)} the run can't be planned: {error}"
+            ) from None
+        return run
+
+
+# --- fit ------------------------------------------------------------------------------------------
+
+
+STEPS = (1.0, 0.5, 0.25, 0.1)  # of the lab's rate, from which one is chosen
+MARGIN = 2.0  # a rate is chosen when so many times as much was carried
+LOAD = 80.0  # percent of the line that the highest step takes: shapers must not be the limit
+CARRIED = 0.98  # of the intended load, offered by all ports together
+FEWER_NODES = 4  # where the machine does not carry the lowest rate
+WINDOW = "300ms"
+REPEATS = 2  # of each load; the better one counts
+
+
+@dataclass(frozen=True)
+class FittedLab:
+    """What this machine carries: `rate_bps` and `nodes` of the lab. `sure`: with the margin."""
+
+    rate_bps: int
+    nodes: int
+    sure: bool
+
+
+def choose(line_bps: int, nodes: int, offered: Mapping[float, float]) -> FittedLab:
+    """Return the highest rate that leaves the margin.
+
+    `line_bps`: the lab's rate, bit/s of layer 1; `offered`: of each of STEPS the offered part of
+    the intended load, that of MARGIN times the step.
+    """
+    for step in sorted(offered, reverse=True):
+        if offered[step] >= CARRIED:
+            return FittedLab(round(step * line_bps), nodes, True)
+    return FittedLab(round(min(STEPS) * line_bps), min(nodes, FEWER_NODES), False)
+
+
+def offered_by_step(trials: Iterable[Mapping[str, Any]]) -> dict[float, float]:
+    """Of each step the smaller part among transports, of each transport that of its better repeat.
+
+    `trials`: of the summary; the intended load of a step is that part of LOAD.
+    """
+    best: dict[tuple[str, float], float] = {}
+    for trial in trials:
+        step = min(STEPS, key=lambda step: abs(LOAD * step - trial["intended_load"]))
+        part = (trial["offered_load"] or 0.0) / trial["intended_load"]
+        place = trial["transport"], step
+        best[place] = max(best.get(place, 0.0), part)
+    return {
+        step: min(part for (_, other), part in best.items() if other == step)
+        for step in {step for _, step in best}
+    }
+
+
+def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
+    """Measure for some seconds; return the assignments (`--set`) that make the run's lab fit.
+
+    `tests`: the configuration's, as written: their `ranks` must exist in a lab of fewer nodes.
+    Raises ConfigurationError where the run is not of a lab whose ports all have one rate, and
+    RunError where nothing could be measured.
+    """
+    rates = {port.line_rate_bps for port in run.site.ports}
+    if not run.site.launcher.in_lab or len(rates) != 1 or 0 in rates:
+        raise ConfigurationError("--fit is for a lab of namespaces whose ports all have one rate")
+    [line_bps] = rates
+    if not quiet:
+        print("measuring what this machine carries", file=sys.stderr)
+    ports = len(run.site.ports)
+    found = choose(line_bps, ports, offered_by_step(_try_loads(run, line_bps)))
+    if not quiet:
+        print(_fitted(found, line_bps, ports), file=sys.stderr)
+    assignments = []
+    if found.rate_bps != line_bps:
+        assignments.append(f"site.rate={found.rate_bps}bit")
+    if found.nodes != ports:
+        assignments.append(f"site.nodes={found.nodes}")
+        assignments += _fewer_ranks(tests, found.nodes)
+    return assignments
+
+
+def _fewer_ranks(tests: Sequence[Mapping[str, Any]], nodes: int) -> Iterator[str]:
+    """Without those numbers of ranks that are more than the nodes."""
+    for number, test in enumerate(tests):
+        asked = test.get("ranks")
+        if isinstance(asked, list):
+            yield f"tests.{number}.ranks={[ranks for ranks in asked if ranks <= nodes] or [nodes]}"
+        elif isinstance(asked, int) and asked > nodes:
+            yield f"tests.{number}.ranks={nodes}"
+
+
+def _fitted(found: FittedLab, line_bps: int, ports: int) -> str:
+    carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
+    lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
+    if not found.sure:
+        return f"fit: this machine does not even carry {carried}; the lab has {lab}"
+    reason = "half of it" if found.rate_bps != line_bps else "as asked for"
+    return f"fit: this machine carries {carried}; the lab has {lab}, {reason}"
+
+
+def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
+    """Entries of a short run's trials: pairs at every step, over the run's transports."""
+    settings = {
+        "site": json.dumps({**run.site.lab_overrides, "lab": run.site.lab}),
+        "site.rate": f"{round(MARGIN * line_bps * 100 / LOAD)}bit",
+        "transports": json.dumps(sorted({trial.transport for trial in run.planned})),
+        "loads": json.dumps([f"{LOAD * step:g}%" for step in STEPS]),
+        "window": WINDOW,
+        "warmup": "100ms",
+        "repeat": str(REPEATS),
+    }
+    with TemporaryDirectory(prefix="sb-fit-") as folder:
+        out = Path(folder) / "results"
+        command = [sys.executable, "-m", "switchbench", "run", "--pattern", "pairs", "--quiet"]
+        command += ["--out", str(out), "--lab", str(run.site.lab)]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not (out / SUMMARY).exists():
+            why = (done.stderr.strip().splitlines() or ["no result"])[-1]
+            raise RunError(f"--fit: nothing could be measured: {why}")
+        return list(load_summary(out)["trials"])

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands on hosts and labs: `doctor`, `push`, `bind`, `restore` and `lab`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.text import Text
+
+from ..base.errors import ConfigurationError
+from ..base.programs import ENGINE
+from ..base.source import dotted, parse_assignment
+from ..hosts import alike, bind, doctor, push
+from ..labs import lab
+from ..labs.state import LabError
+from ..render.printer import make, make_console, show, text
+from ..run.launch.far import chosen, folded
+from ..run.launch.ssh import CURRENT, SHARED_FOLDER, OpenSsh, resolved, side_by_side
+from ..topology.form import TopologyError
+from .common import add_site, load_site, names_site, print_json
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+CANNOT_RUN = 3
+DIFFERENT = 1
+_HOSTS = (text("", "part"), text("most hosts", "most"), text("differ", "differ"))
+_STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
+
+
+def doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_site(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def doctor_command(args: argparse.Namespace) -> int:
+    """Print the checks."""
+    if names_site(args):
+        return _compare_hosts(args)
+    checks = doctor.examine()
+    usable = doctor.can_run(checks)
+    if args.json:
+        print_json({"can_run": usable, "checks": [asdict(check) for check in checks]})
+    else:
+        _show_checks(checks)
+    return 0 if usable else CANNOT_RUN
+
+
+def _show_checks(checks: list[doctor.HostCheck]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for check in checks:
+        line = Text(f"{check.part:8} ")
+        line.append(f"{check.state:5}", style=_STYLES[check.state])
+        line.append(f"{check.what}: {check.detail}" if check.detail else check.what)
+        console.print(line)
+        if check.remedy:
+            console.print(Text(f"{'':14}-> {check.remedy}"))
+
+
+def _compare_hosts(args: argparse.Namespace) -> int:
+    site = load_site(args)
+    with suppress(ConfigurationError):  # the table says of which hosts
+        site = resolved(site)
+    found = alike.survey(site, chosen(site, args.nodes))
+    if args.json:
+        print_json(asdict(found))
+    else:
+        _show_differences(found.rows, found.silent)
+        for doubt in found.doubts:
+            print(doubt)
+    if found.silent:
+        return CANNOT_RUN
+    return 0 if found.is_alike else DIFFERENT
+
+
+def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str, str]) -> None:
+    console = make_console()
+    lines = [
+        {
+            "part": row.name,
+            "most": row.most,
+            "differ": "; ".join(
+                f"{folded(host for host, value in row.differ.items() if value == found)}: {found}"
+                for found in dict.fromkeys(row.differ.values())
+            ),
+        }
+        for row in rows
+    ]
+    styles = [_STYLES[doctor.NOTE] if line["differ"] else "" for line in lines]
+    show(make("hosts", "", "", _HOSTS, lines, "none"), console, styles=styles)
+    for line in alike.by_reason(silent):
+        console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)
+
+
+# --- push -----------------------------------------------------------------------------------------
+
+
+def push_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_site(parser)
+    parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
+    parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
+
+
+def push_command(args: argparse.Namespace) -> int:
+    """Copy the engine; return the worst host's status."""
+    site = load_site(args)
+    wanted = push.order(site, args.privilege, args.to)
+    results = push.push(site, chosen(site, args.nodes), wanted)
+    for line in side_by_side(results):
+        print(line)
+    for note in _notes(OpenSsh.of(site), wanted):
+        print(note)
+    return max(result.status for result in results)
+
+
+def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
+    """Return what the site must say for `run` to use what was pushed."""
+    if wanted.folder not in ("", SHARED_FOLDER):
+        engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
+        known = way.engine == engine
+    else:
+        engine, known = ENGINE, way.engine == ENGINE
+    notes = [] if known else [f"the site names another engine: give it `ssh: {{engine: {engine}}}`"]
+    if wanted.privilege != way.privilege:
+        notes.append(f"give the site `ssh: {{privilege: {wanted.privilege}}}`")
+    return notes
+
+
+# --- bind -----------------------------------------------------------------------------------------
+
+
+def bind_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_site(parser)
+    parser.add_argument(
+        "--driver",
+        choices=("vfio-pci", "uio_pci_generic", "igb_uio"),
+        help="instead of the site's",
+    )
+
+
+def bind_command(args: argparse.Namespace) -> int:
+    """Bind the ports of the hosts."""
+    site = load_site(args)
+    return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))
+
+
+# --- restore --------------------------------------------------------------------------------------
+
+
+def restore_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_site(parser)
+
+
+def restore_command(args: argparse.Namespace) -> int:
+    """Restore on the hosts; without a configuration, here."""
+    if args.conf is None and args.site is None:
+        return bind.here(["restore"])
+    site = load_site(args)
+    return bind.carry_out(site, bind.restore_orders(site, args.nodes))
+
+
+# --- lab ------------------------------------------------------------------------------------------
+
+
+def lab_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's four parts."""
+    parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
+    up = parts.add_parser("up", help="make a lab that stays")
+    up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
+    up.add_argument("--name", help="its name (the topology's)")
+    up.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
+        help="a key of the topology, e.g. nodes=4, rate=50M",
+    )  # fmt: skip
+    down = parts.add_parser("down", help="remove a lab, with every process in it")
+    down.add_argument("name", metavar="NAME", nargs="?", help="which (the only one)")
+    down.add_argument("--all", action="store_true", help="all of them")
+    parts.add_parser("status", help="which labs there are")
+    run = parts.add_parser("exec", help="run a command on a node or on the switch")
+    run.add_argument("node", metavar="[LAB/]NODE", help="a node's name, or `switch`")
+    run.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help="what to run")
+    for part, action in ((up, _up), (down, _down), (parts.choices["status"], _status), (run, _run)):
+        part.set_defaults(action=action)
+
+
+def lab_command(args: argparse.Namespace) -> int:
+    """Do what is asked of labs."""
+    action: Callable[[argparse.Namespace], int | None] = args.action
+    try:
+        return action(args) or 0
+    except (LabError, TopologyError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _up(args: argparse.Namespace) -> None:
+    overrides: dict[str, object] = {}
+    for assignment in args.assignments:
+        path, value, _ = parse_assignment(assignment)
+        overrides[dotted(path)] = value
+    print(lab.bring_up(args.topology, args.name, overrides))
+
+
+def _down(args: argparse.Namespace) -> None:
+    for line in lab.take_down(args.name, args.all):
+        print(line)
+
+
+def _status(_args: argparse.Namespace) -> None:
+    print("\n".join(lab.status()))
+
+
+def _run(args: argparse.Namespace) -> int:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise ConfigurationError("lab exec: no command given: lab exec NODE -- COMMAND ...")
+    return lab.run_command(args.node, command)

@@ -1,0 +1,608 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands on a network as a graph: `topology`, its `import`, `predict` and `locate`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich.console import Console
+
+from ..analysis.remake import gather
+from ..base import format, quantities, source
+from ..base.errors import ConfigurationError
+from ..base.format import bit_rate
+from ..base.model import SCHEDULE, Run
+from ..base.node_names import padded, refuse_many
+from ..base.source import read_regular
+from ..predict.models import MODELS
+from ..predict.predictor import (
+    PredictedTrial,
+    Predictor,
+    fabric_of,
+    measured_bps,
+    measured_trials,
+    points,
+    predicted,
+    share_close,
+)
+from ..records.directory import CONFIGURATION, PLAN, SUMMARY
+from ..records.document.summary import NOTHING_LOCATED, ElementEntry, LocationEntry, NextTestEntry
+from ..records.plan_file import read_plan
+from ..records.store import cut_streams, finish, has_tables, refuse_old_form
+from ..render.printer import (
+    Column,
+    Spec,
+    count,
+    heading,
+    listed,
+    make,
+    make_console,
+    note_lines,
+    say,
+    show,
+    text,
+)
+from ..topology import cabling, ibnetdiscover, topology
+from ..topology.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost, draw
+from ..topology.cabling import Cabling
+from ..topology.fabric import Fabric, from_topology, wired
+from ..topology.form import TopologyError
+from ..topology.topology import parse
+from .common import add_configuration, add_directory, load_run, print_json
+
+# --- topology -------------------------------------------------------------------------------------
+
+
+class _PriceFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    nic: Annotated[float, Field(ge=0)] = 0.0
+    cable: Annotated[float, Field(ge=0)] = 0.0
+    switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
+
+
+def topology_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "topology", metavar="FILE",
+        help="a topology file, or a lab's name; or `import`: make a file of what devices say",
+    )  # fmt: skip
+    parser.add_argument("--prices", metavar="FILE", type=Path, help="what parts cost")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    import_topology_arguments(parser)
+
+
+def topology_command(args: argparse.Namespace) -> int:
+    """Print the arithmetic, and draw when asked; or import."""
+    if args.topology == WORD:
+        return import_topology(args)
+    refuse(args)
+    prices = _prices(args.prices) if args.prices else None
+    try:
+        read = topology.load(args.topology)
+    except TopologyError as error:
+        raise ConfigurationError(str(error)) from None
+    fabric = from_topology(read)
+    figures = arithmetic(fabric)
+    price = cost(fabric, prices) if prices else None
+    if args.svg:
+        write(args.svg, draw(fabric))
+    if args.json:
+        print_json(_arithmetic_document(figures, price))
+    else:
+        _show_arithmetic(fabric.name, figures, price, make_console())
+    return 0
+
+
+def _prices(path: Path) -> Prices:
+    """Return the price table; ConfigurationError with what is wrong in it."""
+    try:
+        keys = source.load(path)
+        if not isinstance(keys, dict):
+            raise ConfigurationError(
+                f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
+            )
+        file = _PriceFile.model_validate(keys)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
+    return Prices(file.nic, file.cable, file.switches)
+
+
+def _arithmetic_document(figures: Arithmetic, price: Cost | None) -> dict[str, object]:
+    cut, half = figures.bisection, figures.hosts // 2
+    each = {"min_bps_per_host": cut.min_bps / half, "max_bps_per_host": cut.max_bps / half}
+    return (
+        asdict(figures)
+        | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
+        | ({"cost": asdict(price) | {"total": price.total}} if price is not None else {})
+    )
+
+
+def _show_arithmetic(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
+    rows: list[tuple[str, str]] = []
+    counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
+    rows.append(("hosts, switches, cables", counts))
+    rows.append(("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})"))
+    rows.append(("a host's access", bit_rate(figures.access_bps)))
+    rows.append(("bisection, one way", _bisection(figures)))
+    for level in figures.levels:
+        rows.append((f"level {level.level}, switches: {level.switches}", _level(level)))
+    if price is not None:
+        bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
+        nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
+        parts = f"NICs {nics}, cables {cables}, switches {switches}"
+        rows.append(("cost", f"{_money(price.total)}: {parts} ({bought})"))
+        rows.append(("cost per host", _money(price.total / figures.hosts)))
+    lines = [{"figure": title, "value": words} for title, words in rows]
+    show(
+        make("topology", "", "", (text("", "figure"), text(name, "value")), lines, "none"), console
+    )
+
+
+def _money(amount: float) -> str:
+    """Up to two decimals, never in powers of ten."""
+    return f"{amount:,.2f}".removesuffix(".00")
+
+
+def _level(level: Level) -> str:
+    """Return where its frames can go, and how much wider it is below."""
+    ways = {"up": level.up_bps, "across": level.across_bps}
+    rates = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps]
+    worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
+    return ", ".join([f"{bit_rate(level.down_bps)} down", *rates, *worst])
+
+
+def _bisection(figures: Arithmetic) -> str:
+    cut = figures.bisection
+    half = figures.hosts // 2
+    shares = [bps / figures.full_bps for bps in (cut.min_bps, cut.max_bps)]
+    if cut.exact:
+        each = bit_rate(cut.min_bps / half)
+        return f"{bit_rate(cut.min_bps)}, {each} per host of one half, {shares[0]:.1%} of full"
+    each = " to ".join(bit_rate(bps / half) for bps in (cut.min_bps, cut.max_bps))
+    return (
+        f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} per host of one half, "
+        f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
+    )
+
+
+# --- topology_import ------------------------------------------------------------------------------
+
+
+WORD = "import"
+_MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB
+_OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
+_OF_FILES = ("prices", "svg", "json")
+_OF_LLDP = ("interface", "switches")
+
+
+def import_topology_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `import`, beside those of `topology FILE`."""
+    group = parser.add_argument_group("with `import`")
+    sources = group.add_mutually_exclusive_group()
+    sources.add_argument(
+        "--lldp", metavar="FILE", nargs="+",
+        help="`lldpcli -f json show neighbors details` of each host: a file HOST.json each, or all "
+        "in one (or in -) with `==> HOST <==` before each, or `HOST: ` before each line",
+    )  # fmt: skip
+    sources.add_argument("--ibnetdiscover", metavar="FILE", help="its output, or -")
+    group.add_argument(
+        "--interface", metavar="PATTERN", action="append",
+        help="only these interfaces of hosts, of LLDP's, e.g. 'ens*'",
+    )  # fmt: skip
+    group.add_argument("--switches", metavar="NODES", help="whose LLDP outputs are of switches")
+    group.add_argument("--rate", metavar="RATE", help="of links whose rate is not said, e.g. 25G")
+    group.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the terminal")
+
+
+def refuse(args: argparse.Namespace) -> None:
+    """Refuse options of `import` without it."""
+    given = [name for name in _OPTIONS if getattr(args, name) is not None]
+    if given:
+        raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
+
+
+def _refuse_others(args: argparse.Namespace) -> None:
+    """Refuse what would do nothing here."""
+    given = [name for name in _OF_FILES if getattr(args, name)]
+    if given:
+        raise ConfigurationError(
+            f"--{given[0]} does not go with `import`: say it to `switchbench topology` with the "
+            "file that is made"
+        )
+    given = [name for name in _OF_LLDP if getattr(args, name) is not None]
+    if given and args.ibnetdiscover is not None:
+        raise ConfigurationError(f"--{given[0]} goes with --lldp only")
+
+
+def import_topology(args: argparse.Namespace) -> int:
+    """Read, check and write a topology."""
+    _refuse_others(args)
+    rate_bps = _rate_bps(args.rate)
+    if args.ibnetdiscover is not None:
+        found = ibnetdiscover.read(
+            _content(args.ibnetdiscover), _source(args.ibnetdiscover), rate_bps
+        )
+    elif args.lldp is not None:
+        found = _of_lldp(args, rate_bps)
+    else:
+        raise ConfigurationError(
+            "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
+        )
+    keys = cabling.cabling_document(found)
+    fabric = _checked(found, keys)
+    written = cabling.cabling_text(found, keys)
+    if args.out is None:
+        print(written, end="")
+    else:
+        write(args.out, written)
+    for remark in found.remarks:
+        print(remark, file=sys.stderr)
+    counts = f"{len(fabric.hosts)} hosts, {len(fabric.switches)} switches"
+    cables = sum(link.cables for link in fabric.links)
+    print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
+    return 0
+
+
+def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
+    texts: dict[str, str] = {}
+    for path in args.lldp:
+        name = "" if path == "-" else Path(path).stem
+        for host, said in cabling.lldp_outputs(_content(path), name, _source(path)).items():
+            if host in texts:
+                raise ConfigurationError(f"{_source(path)}: is a second output of {host}")
+            texts[host] = said
+    several = len(args.lldp) > 1
+    source = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
+    choice = cabling.LldpOptions(
+        switches=_nodes(args.switches),
+        interfaces=tuple(args.interface or ("*",)),
+        rate_bps=rate_bps,
+    )
+    return cabling.read_lldp(texts, source, choice)
+
+
+def _checked(found: Cabling, keys: dict[str, object]) -> Fabric:
+    """Return what the file says, as whoever reads it sees it; refused where that is no network."""
+    try:
+        return from_topology(parse(keys, found.source, where=found.source))
+    except TopologyError as error:
+        raise ConfigurationError(error.messages[0]) from None
+
+
+def _rate_bps(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        bps = quantities.link_rate_bps(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--rate: {error}") from None
+    if not bps:
+        raise ConfigurationError("--rate: a real link has a rate")
+    return bps
+
+
+def _nodes(text: str | None) -> frozenset[str]:
+    try:
+        refuse_many(text or "")
+        return frozenset(NodeSet(padded(text or ""), resolver=RESOLVER_NOGROUP))
+    except (ValueError, NodeSetException) as error:
+        raise ConfigurationError(f"--switches: is no possible node set: {error}") from None
+
+
+def _source(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _content(path: str) -> str:
+    try:
+        if path == "-":
+            content = sys.stdin.read(_MOST_BYTES + 1)
+        else:
+            content = read_regular(Path(path), _MOST_BYTES).decode()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{_source(path)}: is not text") from None
+    if len(content) > _MOST_BYTES:
+        raise ConfigurationError(
+            f"{_source(path)}: is too large: more than {_MOST_BYTES >> 20} MiB"
+        )
+    return content
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that was asked for; refused in a sentence where it can't be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
+
+
+# --- predict --------------------------------------------------------------------------------------
+
+
+_SCHEDULES = "collective operations and kernels, whose flows do not all send at the same time"
+
+
+def predict_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_configuration(parser, "; or a results directory")
+    parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
+    parser.add_argument(
+        "--models",
+        type=_models,
+        default=list(MODELS),
+        metavar="NAME,...",
+        help=f"some of {', '.join(MODELS)}",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+
+
+def _models(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = [name for name in names if name not in MODELS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no model {unknown[0]!r} (one of {', '.join(MODELS)})"
+        )
+    return names
+
+
+def predict_command(args: argparse.Namespace) -> int:
+    """Print what is predicted, beside what was measured where there are results."""
+    results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
+    run = load_run(args) if results is None else _run_of(args, results)
+    predictor = Predictor(fabric_of(run, args.topology), args.models)
+    askable = [trial for trial in points(run) if trial.traffic != SCHEDULE]
+    excluded = len(points(run)) - len(askable)
+    if not askable:
+        raise ConfigurationError(f"nothing can be predicted of {_SCHEDULES}")
+    seen = measured_bps(measured_trials(run, results), results) if results else None
+    found = [predicted(trial, predictor, seen) for trial in askable]
+    if args.json:
+        print_json({
+            "topology": predictor.fabric.name,
+            "trials": [_prediction(one) for one in found],
+            "not_predicted": [{"settings": excluded, "of": _SCHEDULES}] if excluded else [],
+        })  # fmt: skip
+    else:
+        _show_rates(found, make_console())
+        if excluded:
+            make_console().print(f"not predicted: {format.of(excluded, 'setting')} of {_SCHEDULES}")
+    return 0
+
+
+def _run_of(args: argparse.Namespace, results: Path) -> Run:
+    """Return the run that was measured, which can't be another one."""
+    given = {"set": args.assignments, "site": args.site, "profile": args.profile}
+    for name in (name for name, value in given.items() if value):
+        raise ConfigurationError(
+            f"--{name} goes with a configuration: {results} are results, of the configuration in it"
+        )
+    return read_plan(results)
+
+
+_RATES = Spec(
+    "rates", "Rates at layer 1", "",
+    (
+        count("trial", "trial"), text("pattern", "words"), text("transport", "transport"),
+        text("model", "model"), count("flows", "flows"),
+        *(Column(name, f"{name}_bps", unit="Mbit/s") for name in ("min", "mean", "max")),
+        Column("within 10 %", "close", "percent", "% of flows", seldom=True),
+        Column("mean error", "mean_error", "percent", "%", seldom=True),
+        Column("worst", "worst_error", "signed", "%", seldom=True),
+        text("measured", "why", seldom=True),
+    ),
+    (),
+)  # fmt: skip
+
+
+def _show_rates(found: Sequence[PredictedTrial], console: Console) -> None:
+    """Print the rates, and how many flows have no measured one.
+
+    A row for each model, the best first; models that show the same share one.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for one in found:
+        trial = one.trial
+        why = "not measured" if trial.traffic == "stream" else "not a stream"
+        about = {
+            "trial": trial.id,
+            "words": format.pattern(
+                {"pattern": trial.pattern["name"], "parameters": trial.parameters}
+            ),
+            "transport": trial.transport,
+            "flows": trial.flows,
+            "why": None if one.known else why,
+        }
+        for model in one.best_first():
+            row = about | {key: bps / 1e6 for key, bps in _rates(one, model).items()}
+            if one.known:
+                row |= {key: 100 * share for key, share in _fit(one, model).items()}
+            shown = {key: format.digits(each) if isinstance(each, float) else each
+                     for key, each in row.items()}  # fmt: skip
+            same = rows.setdefault(repr(shown), row)
+            same["model"] = ", ".join(filter(None, (same.get("model"), model)))
+    show(_RATES.on_terminal(rows.values()), console, _RATES.title)
+    for one in found:
+        if 0 < one.known < one.trial.flows:
+            left = f"{one.trial.flows - one.known} of {one.trial.flows} flows"
+            note_lines(console, f"trial {one.trial.id}: {left} have no measured rate")
+
+
+def _rates(one: PredictedTrial, model: str) -> dict[str, float]:
+    bps = one.rates[model]
+    return {
+        "min_bps": float(bps.min()), "mean_bps": float(bps.mean()), "max_bps": float(bps.max())
+    }  # fmt: skip
+
+
+def _fit(one: PredictedTrial, model: str) -> dict[str, float]:
+    """Return how near a model comes to what was measured."""
+    error = one.errors(model)
+    return {
+        "close": share_close(error),
+        "mean_error": float(np.abs(error).mean()),
+        "worst_error": float(error[np.abs(error).argmax()]),
+    }
+
+
+def _prediction(one: PredictedTrial) -> dict[str, object]:
+    trial = one.trial
+    return {
+        "trial": trial.id,
+        "pattern": trial.pattern["name"],
+        "transport": trial.transport,
+        "load": {key: x for key, x in asdict(trial.load).items() if x is not None},
+        "phases": one.phases,
+        "flows": trial.flows,
+        "models": {name: _rates(one, name) for name in one.rates},
+        "fits": [
+            {"model": model, "flows": one.known, **_fit(one, model)}
+            for model in (one.best_first() if one.known else ())
+        ],
+    }
+
+
+# --- locate ---------------------------------------------------------------------------------------
+
+
+FOUND, NOT_JUDGED = 1, 4
+_UNTESTED = 12
+MOST_SURE = 0.999
+
+
+def locate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_directory(parser)
+    parser.add_argument(
+        "--topology", metavar="FILE", type=Path, help="the network's topology file (kind: site)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, as summary.json has it")
+
+
+def locate_command(args: argparse.Namespace) -> int:
+    """Print the suspects; the exit status says whether there are any."""
+    found = located(args.directory, args.topology)
+    if args.json:
+        print_json({**found, "command": next_command(found["next_test"], args.directory)})
+    else:
+        show_location(found, args.directory)
+    if found["suspects"]:
+        return FOUND
+    return NOT_JUDGED if found["limited_phases"] == found["phases"] else 0
+
+
+def located(directory: Path, file: Path | None) -> LocationEntry:
+    """Return where the network breaks, by a directory's tables; `file`: its topology."""
+    if not any((directory / name).exists() for name in (PLAN, SUMMARY)):
+        raise ConfigurationError(
+            f"{directory} is no results directory: `switchbench run` makes one, with {PLAN}, "
+            f"{SUMMARY} and tables"
+        )
+    refuse_old_form(directory)
+    run = finish(directory, read_plan(directory))
+    if file is not None:
+        run = _with_topology(run, file)
+    if not has_tables(directory):
+        return NOTHING_LOCATED
+    try:
+        found = gather(run, directory).locator.location()
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise ConfigurationError(
+            f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}"
+        ) from None
+    return {**found, "problems": [*found["problems"], *cut_streams(directory)]}
+
+
+def _with_topology(run: Run, file: Path) -> Run:
+    try:
+        overrides = run.site.lab_overrides if run.site.lab else {}
+        return replace(run, site=wired(run.site, topology.load(file, overrides)))
+    except TopologyError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def next_command(test: NextTestEntry | None, directory: Path) -> str:
+    """Return the command that runs the next test; "" where no traffic decides."""
+    if test is None or not test["flows"]:
+        return ""
+    entry = {
+        "pattern": "flows",
+        "flows": test["flows"],
+        "transport": test["transport"],
+        "load": f"{test['load']:g}%",
+    }
+    words = ["switchbench", "run", str(directory / CONFIGURATION), "--set"]
+    return shlex.join([*words, f"tests={json.dumps([entry])}"])
+
+
+def show_location(found: LocationEntry, directory: Path) -> None:
+    """Print what was located."""
+    console = make_console()
+    limited = f"{found['limited_phases']} of {format.of(found['phases'], 'phase')}"
+    say(console, f"{directory}: {limited} tester-limited, paths: {found['paths']}", hang=2)
+    if not found["suspects"] and found["limited_phases"] == found["phases"]:
+        say(console, f"\nNot judged: the tester was the limit in {limited}.", "yellow")
+    elif not found["suspects"]:
+        say(console, "\nNo suspect: no element does worse than the others.", "green")
+    for number, one in enumerate(found["suspects"], start=1):
+        sure = f"{100 * min(one['confidence'], MOST_SURE):.1f} % sure"
+        first, *others = one["sentence"].split("; ")
+        say(console, f"\n{number}. {first} ({sure})", "bold red", hang=3)
+        others.append(
+            "log-likelihood ratio over the next explanation, or over none where none comes near, "
+            f"{one['gain']:,.1f}"
+        )
+        for line in others:
+            say(console, f"   {line}", hang=5)
+    listed(console, "Hosts, no fault of the network", list(_host_losses(found)), "")
+    expected = [
+        f"{_element(one['element'])}: {one['offered_mbps']:.4g} Mbit/s offered to a line of "
+        f"{one['line_mbps']:.4g} Mbit/s, {format.of(one['frames'], 'frame')} lost as expected"
+        for one in found["expected"]
+    ]
+    listed(console, "Oversubscribed", expected, "")
+    if found["unexplained_frames"]:
+        count = format.of(found["unexplained_frames"], "lost frame")
+        say(console, f"\n{count} no element explains.", "yellow")
+    untested = [_element(one) for one in found["untested"]]
+    more = [f"and {len(untested) - _UNTESTED} more (--json)"] if len(untested) > _UNTESTED else []
+    listed(console, "Not tested", untested[:_UNTESTED] + more, "")
+    listed(console, "Not used", found["problems"], "yellow")
+    test = found["next_test"]
+    if test:
+        heading(console, "Next test")
+        say(console, f"  {test['why']}", hang=2)
+        if line := next_command(test, directory):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _host_losses(found: LocationEntry) -> Iterator[str]:
+    words = {
+        "sender_host": "never left it",
+        "receiver_host": "dropped in it",
+        "other_traffic": "lost to frames of other senders",
+        "late_sender": "lost to a queue that late senders filled",
+    }
+    for one in found["hosts"]:
+        count = format.of(one["frames"], "lost frame")
+        yield f"{one['port']}: {count} {words[one['cause']]}"
+
+
+def _element(one: ElementEntry) -> str:
+    return " ".join((one["name"], one["direction"])).rstrip()

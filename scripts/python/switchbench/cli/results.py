@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands on results: `table`, `report`, `verify`, `sign`, `compare`, `import`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..analysis import sealing
+from ..analysis.remake import remade
+from ..analysis.sealing import write_record
+from ..analysis.summary import NOT_ENDED
+from ..base import quantities
+from ..base.errors import ConfigurationError
+from ..importers import directory
+from ..records.directory import (
+    REPORT,
+    SUMMARY,
+    default_path,
+    load_summary,
+    replace_bytes,
+    replace_json,
+)
+from ..records.document.schema import checked
+from ..records.plan_file import read_plan
+from ..render.printer import make_console, whole_tables, write_csv
+from ..render.tables import EVERY
+from ..render.terminal import SummaryPrinter, show_imported
+from .common import add_directory, add_table_options, print_json, said
+
+# --- table ----------------------------------------------------------------------------------------
+
+
+def table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_directory(parser)
+    add_table_options(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the report's tables as one JSON object")
+    form.add_argument(
+        "--csv",
+        action="store_true",
+        help="the report's tables as CSV; several are parted by empty lines, below `# NAME`",
+    )
+    parser.add_argument(
+        "--only", metavar="NAME,...", help="of --json and --csv these tables, e.g. phases,ports"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="make the summary again from the records, and keep it"
+    )
+
+
+def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
+    """Write the tables for programs on standard output."""
+    chosen = EVERY
+    if args.only is not None:
+        known = {spec.name: spec for spec in EVERY}
+        names = args.only.split(",")
+        if unknown := [name for name in names if name not in known]:
+            raise ConfigurationError(
+                f"--only {unknown[0]}: there is no such table (tables: {', '.join(known)})"
+            )
+        chosen = tuple(known[name] for name in names)
+    found = list(whole_tables(chosen, summary))
+    if args.json:
+        tables = {table.name: table.json() for table in found}
+        print_json({"run": summary["run"].get("id"), "tables": tables}, ascii_only=False)
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for number, table in enumerate(found):
+        if len(chosen) > 1:
+            print(f"{chr(10) * (number > 0)}# {table.name}")
+        writer.writerows(table.lines())
+
+
+def table_command(args: argparse.Namespace) -> int:
+    """Print the table; its exit status is the run's, or 2 where the summary is damaged."""
+    from ..analysis.data import whole_summary
+
+    if args.again:
+        begun = load_summary(args.directory)
+        sealing.refuse_missing(args.directory)
+        summary = remade(read_plan(args.directory), args.directory, begun, keep=True)
+        checked(summary, args.directory / SUMMARY)  # what no record says is as it was
+        replace_json(args.directory / SUMMARY, summary)
+        if (args.directory / REPORT).exists():
+            from ..render.report import build
+
+            build.write(args.directory)
+        write_record(args.directory, summary)
+    damage: list[str] = []
+    shown = whole_summary(args.directory, damage)
+    if args.json or args.csv:
+        _write_tables(shown, args)
+    elif args.only is not None:
+        raise ConfigurationError("--only goes with --json or --csv")
+    else:
+        console = make_console()
+        show_imported(shown, console, everything=args.all)
+        SummaryPrinter(shown, console, args.all, args.latency).print(str(args.directory))
+    if damage and damage[0] != NOT_ENDED:
+        raise ConfigurationError(f"{'; '.join(damage)} (--again keeps it)")
+    return int(shown["exit_status"])
+
+
+# --- report ---------------------------------------------------------------------------------------
+
+
+def report_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_directory(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{REPORT})"
+    )
+    parser.add_argument(
+        "--figures", metavar="FOLDER", type=Path, help="every figure as PNG and SVG (Chromium)"
+    )
+    parser.add_argument(
+        "--table",
+        metavar="FOLDER",
+        type=Path,
+        help="a row for each flow and phase, as CSV and Parquet, a codebook of its columns, and "
+        "the report's tables as CSV",
+    )
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write what is asked for; 2 where not all of the results could be shown."""
+    from ..analysis.data import Measured
+    from ..render.report import build
+
+    program = build.find_browser() if args.figures else ""
+    path = args.out or args.directory / REPORT
+    inside = path.resolve().is_relative_to(args.directory.resolve())
+    if inside and sealing.is_signed(args.directory):
+        raise ConfigurationError(f"{args.directory} is signed: name a file elsewhere with --out")
+    measured = Measured.load(args.directory)
+    report = build.make(measured)
+    replace_bytes(path, report.text.encode())
+    print(path)
+    if args.figures:
+        written = build.write_figures(path, args.figures, program)
+        print(f"{args.figures}: {len(written)} files")
+    if args.table:
+        from ..analysis import tidy
+
+        written = tidy.write(args.directory, measured.summary, args.table)
+        written += write_csv(EVERY, measured.summary, args.table)
+        for path in written:
+            print(path)
+    if inside:
+        sealing.renew(args.directory)
+    for sentence in report.damage:
+        print(f"switchbench: {sentence}", file=sys.stderr)
+    return ConfigurationError.status if report.damage else 0
+
+
+# --- verify ---------------------------------------------------------------------------------------
+
+
+_MARKS = {True: "ok", False: "NO", None: "-"}
+
+
+def verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_directory(parser)
+    parser.add_argument(
+        "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
+    )
+    parser.add_argument(
+        "--clauses", metavar="SHA256", help="the hash of the clauses that were agreed on"
+    )
+    parser.add_argument(
+        "--no-again",
+        action="store_false",
+        dest="again",
+        help="hashes and signature only: the verdict is not made again from the records",
+    )
+
+
+def verify_command(args: argparse.Namespace) -> int:
+    """Print a line for each check; what does not hold is a sentence and status 2."""
+    from ..analysis.verify import VerifyOptions, verify
+
+    failures = []
+    options = VerifyOptions(args.allowed_signers, args.clauses, args.again)
+    checks = ((one.name, one.holds, one.words) for one in verify(args.directory, options))
+    for name, holds, words in chain(checks, _check_report(args.directory) if args.again else ()):
+        print(f"{_MARKS[holds]:3}{name:11}{words}")
+        if holds is False:
+            failures.append(words)
+    if failures:
+        raise ConfigurationError(f"{args.directory} can't be relied on: {'; '.join(failures)}")
+    return 0
+
+
+def _check_report(directory: Path) -> Iterator[tuple[str, bool | None, str]]:
+    """Check that report.html is what these results give; made by another version it can't be."""
+    from ..analysis.data import Measured
+    from ..render.report import build
+
+    path = directory / REPORT
+    if not path.exists():
+        return
+    kept = path.read_text("utf-8", "replace")
+    if kept == build.make(Measured.load(directory)).text:
+        yield "report", True, f"{REPORT} shows these results"
+    elif f"reported with {__version__}." in kept:
+        again = f"`switchbench report {directory}` makes it again"
+        yield "report", False, f"{REPORT} does not show these results: {again}"
+    else:
+        yield "report", None, f"{REPORT} is of another version: not compared"
+
+
+# --- sign -----------------------------------------------------------------------------------------
+
+
+def sign_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_directory(parser)
+    parser.add_argument("--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen")
+
+
+def sign_command(args: argparse.Namespace) -> int:
+    """Sign what is there, if it is what the run left."""
+    directory = args.directory
+    if NOT_ENDED in load_summary(directory)["errors"]:
+        raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
+    sealing.try_key(args.key)
+    if sealing.is_signed(directory):
+        raise ConfigurationError(
+            f"{directory} is signed already: {sealing.SIGNATURE}; move that away to sign again"
+        )
+    if (directory / sealing.MANIFEST).exists():
+        sealed = sealing.load(directory)
+        changed = list(sealing.differences(directory, sealed))
+        if changed:
+            raise ConfigurationError(f"{directory} is not signed: {'; '.join(changed)}")
+    print(sealing.sign(directory, args.key))
+    return 0
+
+
+# --- compare --------------------------------------------------------------------------------------
+
+
+# Nothing but a percentage can be meant.
+_PERCENT = replace(quantities.PERCENT, bare=True)
+
+
+def compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "results",
+        metavar="[NAME=]DIR",
+        nargs="+",
+        help="results directories, those of one NAME the runs of one side; the others are compared "
+        "with the first",
+    )
+    parser.add_argument(
+        "--by", metavar="SETTING", help="compare the parts of results by this, e.g. transport"
+    )
+    parser.add_argument(
+        "--question",
+        metavar="SETTING",
+        action="append",
+        default=[],
+        help="a setting that may differ, because it is what is asked about",
+    )
+    parser.add_argument("--baseline", metavar="NAME", help="compare with this one, not the first")
+    parser.add_argument(
+        "--confidence",
+        metavar="PERCENT",
+        type=said(lambda text: float(_PERCENT.parse(text))),
+        default=95.0,
+        help="of intervals (95%%)",
+    )
+    parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
+    )
+
+
+def compare_command(args: argparse.Namespace) -> int:
+    """Print the comparison; 2 where not all could be compared."""
+    # With Arrow, which takes longer to load than all else.
+    from ..compare import cases, comparison
+    from ..render import comparison as shown
+
+    if not 50.0 <= args.confidence < 100.0:
+        raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
+    found = cases.load(args.results, args.by)
+    if len(found) < 2:
+        raise ConfigurationError(
+            "there is one result only: name a second directory, or say --by SETTING (transport, "
+            "load, size ...) to compare the parts of this one"
+        )
+    found = cases.with_baseline(found, args.baseline)
+    most = None if args.all else comparison.CompareOptions.most_flows
+    asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
+    compared = comparison.compare(found, asked)
+    status = 0 if compared.whole else ConfigurationError.status
+    if args.html:
+        shown.write(compared, args.html)
+    value = compared.document()
+    if args.json == "-":
+        print_json(value, ascii_only=False)
+    else:
+        shown.show_comparison(compared, make_console(), everything=args.all)
+        if args.json:
+            replace_json(Path(args.json), value)
+    if status:
+        print(f"switchbench: {_why_status(compared)}", file=sys.stderr)
+    return status
+
+
+def _why_status(compared: Any) -> str:
+    """Return one sentence for what could not be compared; the rest is in the output."""
+    names = " and ".join(subject.name for subject in compared.subjects)
+    differing = dict.fromkeys(one.setting for one in compared.differing)
+    if differing:
+        settings = ", ".join(differing)
+        some = any(one.pairs for one in compared.compared)
+        shown = "what can be compared is shown" if some else "nothing of them can be compared"
+        return (
+            f"{names} are not the same measurement: {settings} differs; {shown} (measure again "
+            "with equal settings, or say --question SETTING where that is what you ask)"
+        )
+    if compared.damage:
+        return f"not all could be read, and the rest was compared: {compared.damage[0]}"
+    if any(subject.imported for subject in compared.subjects):
+        return (
+            f"nothing of {names} can be compared: no measure is in both at the same number of "
+            "ranks and the same size (doc/how-to/compare.md)"
+        )
+    return f"nothing of {names} can be compared: no pattern is in both"
+
+
+# --- import ---------------------------------------------------------------------------------------
+
+
+def import_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"
+    )
+    parser.add_argument(
+        "--ranks", metavar="N", type=_ranks, help="processes, of OSU's tests that do not say it"
+    )
+    parser.add_argument("--all", action="store_true", help="show every figure that was read")
+
+
+def _ranks(word: str) -> int:
+    if not word.isdecimal() or not 1 <= int(word) <= 1 << 20:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number of processes")
+    return int(word)
+
+
+def import_command(args: argparse.Namespace) -> int:
+    """Write the directory, and print what is in it."""
+    out = args.out or default_path("import")
+    command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
+    command += ["--ranks", str(args.ranks)] if args.ranks else []
+    warnings = directory.write(args.files, out, args.ranks, command)
+    show_imported(load_summary(out), make_console(), everything=args.all)
+    for sentence in warnings:
+        print(f"switchbench: {sentence}", file=sys.stderr)
+    print(out)
+    return 0
