@@ -15,6 +15,7 @@ from recorded import replace_rows, rows_in, write_tables
 from switchbench.analysis.sealing import MANIFEST, seal
 from switchbench.base.model import Load, Part, Port, Process, Site
 from switchbench.cli.main import main
+from switchbench.cli.networks import next_command
 from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
 from switchbench.records.plan_file import read_plan
