@@ -31,10 +31,9 @@
 #define SIGNAL_MAX 32
 #define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages ... */
 #define LANE_SHARE 4           /* ... and of the whole lane such a part of the port's memory */
-#define RING_MIN 2u
-#define SLOTS_BY_DEPTH 2u  /* places for one depth while the credit for another is on its way */
-#define PINGPONG_SLOTS 4u  /* late messages of an unreliable service need a place, too */
-#define SCHEDULE_SLOTS 17u /* pieces of messages that are ahead, and the end mark */
+#define SLOTS_BY_DEPTH 2u      /* places for one depth while the credit for another is on its way */
+#define PINGPONG_SLOTS 4u      /* late messages of an unreliable service need a place, too */
+#define SCHEDULE_SLOTS 17u     /* pieces of messages that are ahead, and the end mark */
 /* A software device's every packet costs a core what the load needs. */
 #define SOFTWARE_FPS 100.0
 #define CONNECT_TIMEOUT_NS (20 * NS_PER_S)
@@ -308,7 +307,7 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
         wanted = most / stride;
     if (wanted > (uint64_t)port->limits.max_qp_wr)
         wanted = (uint64_t)port->limits.max_qp_wr;
-    return wanted > RING_MIN ? (uint32_t)wanted : RING_MIN;
+    return wanted > VERBS_RING_MIN ? (uint32_t)wanted : VERBS_RING_MIN;
 }
 
 /* The ring of a stream of the load. */
@@ -343,7 +342,7 @@ static void choose_signals(struct verbs_lane *lane)
 
 /* Latency probes go by the service of the load, so that the network treats them alike; and by an
  * operation that has a destination that can answer. */
-static struct qp_config config_of(const struct verbs_lane *lane, const struct verbs_end *end,
+static struct qp_config config_of(const struct verbs_lane *lane, struct verbs_end *end,
                                   enum qp_role role, bool forwards)
 {
     const struct verbs_options *o = &lane->options;
@@ -368,6 +367,7 @@ static struct qp_config config_of(const struct verbs_lane *lane, const struct ve
         config.stride = stride_of(lane, MESSAGE_PROBE_BYTES);
         config.slots = slots_of(lane, VERBS_PROBES_OUT + 1, config.stride);
     }
+    end->stride = config.stride;
     if (role == QP_SENDER) {
         config.slots = o->service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
         config.stride = o->service == VERBS_UD ? VERBS_CREDIT_STRIDE : config.stride;
@@ -602,12 +602,18 @@ static int fetch(struct verbs_end *end, struct err *err)
 
     if (rc < 0)
         return rc;
-    if (qp_info_read(&end->theirs, &blob))
+    if (!qp_info_read(&end->theirs, &blob))
+        return err_set(err, -EPROTO,
+                       "%s: rank %u speaks another version of the verbs protocol: use the same "
+                       "version of switchbench-node everywhere",
+                       end->lane->port->label, verbs_partner(end));
+    if (end->config.role == QP_RECEIVER || qp_info_fits(&end->theirs, end->stride))
         return 0;
     return err_set(err, -EPROTO,
-                   "%s: rank %u speaks another version of the verbs protocol: use the same "
-                   "version of switchbench-node everywhere",
-                   end->lane->port->label, verbs_partner(end));
+                   "%s: rank %u offers %u places of %u bytes from %u on, at an MTU of %u, for "
+                   "messages of %u: use the same version of switchbench-node everywhere",
+                   end->lane->port->label, verbs_partner(end), end->theirs.slots,
+                   end->theirs.stride, end->theirs.first, end->theirs.mtu, end->stride);
 }
 
 /* --- one end --- */

@@ -29,7 +29,7 @@
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
 #define INFO_VERSION 5u
-#define BUCKETS 1024u
+#define SLOTS_MAX (1u << 24) /* of a ring: far from where the numbers of messages wrap */
 #define STOP_TIMEOUT_S 2
 
 static_assert(sizeof(struct qp_info) == 88, "layout without holes");
@@ -229,17 +229,6 @@ bool qp_config_equal(const struct qp_config *a, const struct qp_config *b)
            same_options(&a->options, &b->options);
 }
 
-/* FNV-1a of what differs most. */
-static uint32_t hash_of(const struct qp_config *config)
-{
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < sizeof config->partner.gid; i++)
-        hash = (hash ^ config->partner.gid[i]) * 16777619u;
-    hash = (hash ^ config->partner.lid) * 16777619u;
-    return (hash ^ (config->stream * 2u + config->role)) * 16777619u;
-}
-
 static uint32_t headers_of(const struct qp_config *config)
 {
     return config->role == QP_SENDER && !config->forwards ? config->options.depth : 0;
@@ -272,6 +261,14 @@ bool qp_info_read(struct qp_info *info, const struct blob *blob)
         return false;
     memcpy(info, blob->bytes, sizeof *info);
     return info->version == INFO_VERSION;
+}
+
+bool qp_info_fits(const struct qp_info *info, uint32_t stride)
+{
+    enum ibv_mtu mtu;
+
+    return info->slots >= VERBS_RING_MIN && info->slots <= SLOTS_MAX && info->first < info->slots &&
+           info->stride >= stride && verbs_mtu_code(info->mtu, &mtu);
 }
 
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
@@ -657,10 +654,8 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 TAILQ_HEAD(qp_list, verbs_qp);
 
 struct connection_pool {
-    /* Kept: by the hash of their config, and the least recently used first. */
-    LIST_HEAD(, verbs_qp) buckets[BUCKETS];
-    struct qp_list ages;
-    size_t kept;
+    struct qp_list kept; /* the least recently used first */
+    size_t count;        /* of them */
     /* To be destroyed, by the thread: */
     bool has_thread; /* false: the main thread destroys them, and waits */
     pthread_t thread;
@@ -749,17 +744,16 @@ void connection_pool_free(struct verbs_qp *qp)
 
 static void take_out(struct connection_pool *pool, struct verbs_qp *qp)
 {
-    LIST_REMOVE(qp, bucket);
-    TAILQ_REMOVE(&pool->ages, qp, age);
-    pool->kept--;
+    TAILQ_REMOVE(&pool->kept, qp, age);
+    pool->count--;
 }
 
 static struct verbs_qp *take_kept(struct connection_pool *pool, const struct qp_config *config)
 {
-    struct verbs_qp *qp = LIST_FIRST(&pool->buckets[hash_of(config) % BUCKETS]);
+    struct verbs_qp *qp = TAILQ_LAST(&pool->kept, qp_list);
 
     while (qp != NULL && !qp_config_equal(&qp->config, config))
-        qp = LIST_NEXT(qp, bucket);
+        qp = TAILQ_PREV(qp, qp_list, age);
     if (qp != NULL)
         take_out(pool, qp);
     return qp;
@@ -767,8 +761,8 @@ static struct verbs_qp *take_kept(struct connection_pool *pool, const struct qp_
 
 static void evict(struct connection_pool *pool, size_t max)
 {
-    while (pool->kept > max) {
-        struct verbs_qp *qp = TAILQ_FIRST(&pool->ages);
+    while (pool->count > max) {
+        struct verbs_qp *qp = TAILQ_FIRST(&pool->kept);
 
         take_out(pool, qp);
         connection_pool_free(qp);
@@ -779,9 +773,8 @@ void connection_pool_keep(struct verbs_qp *qp, size_t max)
 {
     struct connection_pool *pool = qp->port->pool;
 
-    LIST_INSERT_HEAD(&pool->buckets[hash_of(&qp->config) % BUCKETS], qp, bucket);
-    TAILQ_INSERT_TAIL(&pool->ages, qp, age);
-    pool->kept++;
+    TAILQ_INSERT_TAIL(&pool->kept, qp, age);
+    pool->count++;
     evict(pool, max);
 }
 
@@ -791,7 +784,7 @@ int connection_pool_open(struct transport_port *port)
 
     if (pool == NULL)
         return -ENOMEM;
-    TAILQ_INIT(&pool->ages);
+    TAILQ_INIT(&pool->kept);
     TAILQ_INIT(&pool->doomed);
     lock_init(&pool->lock);
     pthread_cond_init(&pool->changed, NULL);
@@ -828,9 +821,9 @@ int connection_pool_acquire(struct transport_port *port, const struct qp_config 
     }
     rc = make(qp, port, config, err);
     /* Queue pairs that no lane uses make room for what is needed now. */
-    while (rc == -ENOMEM && port->pool->kept > 0) {
+    while (rc == -ENOMEM && port->pool->count > 0) {
         err->text[0] = '\0';
-        evict(port->pool, port->pool->kept / 2);
+        evict(port->pool, port->pool->count / 2);
         rc = make(qp, port, config, err);
     }
     return rc;

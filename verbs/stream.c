@@ -607,17 +607,24 @@ static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int
 {
     const struct verbs_qp *qp = in->end.qp;
     uint32_t immediate = ntohl(completion->imm_data);
-    uint32_t gap = (immediate - (uint32_t)in->base.sink.at.sequence) & IMMEDIATE_MASK;
+    uint64_t due = in->base.sink.at.sequence;
 
     if (immediate & IMMEDIATE_EOF) {
         read_end_mark(in, &qp->control->eof);
         in->to_post++;
         return;
     }
-    if (in->base.lane->unreliable && gap < IMMEDIATE_MASK / 2) {
-        in->place = (in->place + gap) % qp->config.slots;
-        message_sink_skip(&in->base.sink, gap);
+    if (completion->byte_len > qp->config.stride) { /* more than its place holds */
+        in->base.sink.side->corrupted += completion->byte_len;
+        in->to_post++;
+        return;
     }
+    if (in->base.lane->unreliable &&
+        message_sink_gap(&in->base.sink, sequence_of(in, immediate), completion->byte_len)) {
+        in->to_post++; /* late, twice or forged: its place is the next message's */
+        return;
+    }
+    in->place = (uint32_t)((in->place + in->base.sink.at.sequence - due) % qp->config.slots);
     take(in, slot_of(in, in->place), completion->byte_len, now_ns);
 }
 

@@ -30,6 +30,7 @@
 #define VERBS_PROBES_OUT 64u   /* of a flow in flight, at most */
 #define VERBS_BATCH 64u        /* messages posted, and completions polled, at once */
 #define VERBS_GRH_BYTES 40u    /* before each datagram that is received (UD) */
+#define VERBS_RING_MIN 2u      /* places of a ring: a message and the end mark */
 #define VERBS_CREDIT_SLOTS 16u /* where a UD sender receives credits */
 #define VERBS_CREDIT_STRIDE 128u
 #define VERBS_HEADER_STRIDE 32u
@@ -195,6 +196,8 @@ struct qp_info {
 void qp_info_write(const struct qp_info *info, struct blob *blob);
 /** False: not of this version, or of a host with another byte order. */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
+/** Whether a sender may send by it: messages that take `stride` bytes in a place of its ring. */
+bool qp_info_fits(const struct qp_info *info, uint32_t stride);
 /** Both ends come to the same from the same two infos. True: they hold the two ends of one
  * connected queue pair, and nothing is to be done. False: each connects to what the other is. */
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
@@ -217,7 +220,6 @@ struct verbs_receive {
 
 struct verbs_qp {
     /** The connection pool's, while no lane uses it: */
-    LIST_ENTRY(verbs_qp) bucket;
     TAILQ_ENTRY(verbs_qp) age;
 
     struct transport_port *port;
@@ -277,6 +279,7 @@ struct verbs_end {
     const struct message_script *script;
     struct verbs_qp *qp;
     struct qp_config config;
+    uint32_t stride; /**< of a place for its messages, at the receiver at least */
     struct qp_info mine;
     struct qp_info theirs;
     bool at_source;    /**< of the flow; else at its destination */

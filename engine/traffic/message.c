@@ -233,11 +233,11 @@ bool message_sink_gap(struct message_sink *sink, uint32_t sequence, uint32_t byt
 
     if (ahead == 0)
         return false;
-    if ((int32_t)ahead < 0) {
+    if ((int32_t)ahead < 0 && -ahead <= sink->at.sequence) {
         count_late(sink, -ahead, bytes); /* modulo 2^32 */
         return true;
     }
-    if (sink->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST) {
+    if ((int32_t)ahead < 0 || (sink->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST)) {
         sink->count->foreign++;
         return true;
     }

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What decides on queue pairs, without a device: infos and what both ends make of them, GIDs, which
- * one serves for another, which a port keeps; and what a worker does with one.
+ * one serves for another, which a port keeps; what a worker does with one; and which device an
+ * interface or a PCI address means, on a sysfs made of files.
  */
+#include "clock.h"
 #include "verbs.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static void an_info_survives_its_blob(void **state)
 {
@@ -66,6 +74,31 @@ static void both_ends_come_to_the_same(void **state)
     }
 }
 
+/* A sender fills the places that its partner offers: they must be there, and as large. */
+static void what_a_partner_offers_is_checked(void **state)
+{
+    static const struct {
+        uint32_t slots, stride, first;
+        uint16_t mtu;
+        bool fits;
+    } cases[] = {
+        {256, 4096, 255, 1024, true},  {2, 8192, 0, 4096, true},
+        {0, 4096, 0, 1024, false},     {1, 4096, 0, 1024, false},
+        {256, 4095, 0, 1024, false},   {256, 0, 0, 1024, false},
+        {256, 4096, 256, 1024, false}, {256, 4096, 0, 0, false},
+        {256, 4096, 0, 1500, false},   {UINT32_MAX, 4096, 0, 1024, false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct qp_info info = {.slots = cases[i].slots,
+                                     .stride = cases[i].stride,
+                                     .first = cases[i].first,
+                                     .mtu = cases[i].mtu};
+
+        assert_int_equal(qp_info_fits(&info, 4096), cases[i].fits);
+    }
+}
+
 static struct verbs_gid gid(uint32_t index, enum verbs_gid_type type, uint8_t first, bool ipv4)
 {
     struct verbs_gid made = {.index = index, .type = type};
@@ -86,6 +119,8 @@ static void the_best_gid_is_chosen(void **state)
         gid(4, VERBS_GID_ROCE_V1, 0x20, false), gid(5, VERBS_GID_ROCE_V2, 0x20, false),
         gid(6, VERBS_GID_ROCE_V2, 0, true),
     };
+    struct verbs_gid mapped = {0};
+    char text[VERBS_GID_TEXT];
 
     assert_int_equal(verbs_gid_choose(table, 7, 0)->index, 3);
     assert_int_equal(verbs_gid_choose(table, 7, 4)->index, 3);
@@ -94,67 +129,58 @@ static void the_best_gid_is_chosen(void **state)
     assert_int_equal(verbs_gid_choose(table, 2, 0)->index, 1);
     assert_int_equal(verbs_gid_choose(table, 1, 0)->index, 0);
     assert_null(verbs_gid_choose(table, 0, 0));
-}
-
-static void gids_are_written_as_addresses(void **state)
-{
-    const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [14] = 0, [15] = 1};
-    char text[VERBS_GID_TEXT];
-
-    assert_true(verbs_gid_is_ipv4(mapped));
-    assert_string_equal(verbs_gid_text(mapped, text), "::ffff:10.9.0.1");
-}
-
-static struct qp_config config(uint16_t stream)
-{
-    return (struct qp_config){.options = {.depth = 64, .queue_pairs = 1, .timeout = 14},
-                              .partner = {.lid = 7, .gid = {[15] = 3}},
-                              .role = QP_SENDER,
-                              .stream = stream,
-                              .mtu = 1024,
-                              .slots = 128,
-                              .stride = 4096};
+    memcpy(mapped.bytes + 10, (const uint8_t[]){0xff, 0xff, 10, 9, 0, 1}, 6);
+    assert_true(verbs_gid_is_ipv4(mapped.bytes));
+    assert_string_equal(verbs_gid_text(mapped.bytes, text), "::ffff:10.9.0.1");
 }
 
 /* What decides on the queue pair must be equal; what only a phase does with it need not. */
 static void a_queue_pair_serves_only_what_it_was_made_for(void **state)
 {
-    const struct verbs_gid table[2] = {{.index = 0}, {.index = 1}};
-    const struct qp_config one = config(1);
+    static const struct verbs_gid table[2] = {{.index = 0}, {.index = 1}};
+#define PLACE(member) offsetof(struct qp_config, member)
+    static const size_t decide[] = {PLACE(options.service),
+                                    PLACE(options.operation),
+                                    PLACE(options.depth),
+                                    PLACE(options.inline_bytes),
+                                    PLACE(options.service_level),
+                                    PLACE(options.traffic_class),
+                                    PLACE(options.pkey_index),
+                                    PLACE(options.retry),
+                                    PLACE(options.rnr_retry),
+                                    PLACE(options.timeout),
+                                    PLACE(partner.lid),
+                                    PLACE(partner.gid),
+                                    PLACE(gid),
+                                    PLACE(role),
+                                    PLACE(stream),
+                                    PLACE(mtu),
+                                    PLACE(slots),
+                                    PLACE(stride),
+                                    PLACE(forwards)},
+                        others[] = {PLACE(options.queue_pairs), PLACE(options.signal_every),
+                                    PLACE(options.reuse), PLACE(options.completion)};
+#undef PLACE
+    const struct qp_config one = {.options = {.depth = 64, .queue_pairs = 2, .timeout = 14},
+                                  .partner = {.lid = 7, .gid = {[15] = 3}},
+                                  .gid = table,
+                                  .role = QP_SENDER,
+                                  .stream = 1,
+                                  .mtu = 1024,
+                                  .slots = 128,
+                                  .stride = 4096};
     struct qp_config other;
 
-#define DIFFERS(assignment)                                                                        \
-    do {                                                                                           \
-        other = one;                                                                               \
-        other.assignment;                                                                          \
-        assert_false(qp_config_equal(&one, &other));                                               \
-    } while (0)
-    DIFFERS(options.service = VERBS_UC);
-    DIFFERS(options.operation = VERBS_WRITE);
-    DIFFERS(options.depth++);
-    DIFFERS(options.inline_bytes = VERBS_AUTOMATIC);
-    DIFFERS(options.service_level++);
-    DIFFERS(options.traffic_class++);
-    DIFFERS(options.pkey_index++);
-    DIFFERS(options.retry++);
-    DIFFERS(options.rnr_retry++);
-    DIFFERS(options.timeout++);
-    DIFFERS(partner.lid++);
-    DIFFERS(partner.gid[0]++);
-    DIFFERS(gid = &table[1]);
-    DIFFERS(role = QP_RECEIVER);
-    DIFFERS(stream++);
-    DIFFERS(mtu++);
-    DIFFERS(slots++);
-    DIFFERS(stride++);
-    DIFFERS(forwards = true);
-#undef DIFFERS
-    other = one;
-    other.options.queue_pairs = 3;
-    other.options.signal_every = 5;
-    other.options.reuse = 64;
-    other.options.completion = VERBS_COMPLETION_EVENT;
-    assert_true(qp_config_equal(&one, &other));
+    for (size_t i = 0; i < COUNT(decide); i++) {
+        other = one;
+        ((uint8_t *)&other)[decide[i]] ^= 1;
+        assert_false(qp_config_equal(&one, &other));
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        other = one;
+        ((uint8_t *)&other)[others[i]] ^= 1;
+        assert_true(qp_config_equal(&one, &other));
+    }
 }
 
 static struct verbs_control control;
@@ -182,42 +208,27 @@ static struct verbs_qp *acquire(struct transport_port *port, uint16_t stream)
     return qp;
 }
 
-static void the_one_that_was_kept_last_serves_first(void **state)
+/* The one that was kept last serves first, with empty control words; the least recently used go. */
+static void the_port_keeps_those_that_were_used_last(void **state)
 {
     struct transport_port port = {0};
-    struct verbs_qp *first, *last;
-
-    assert_int_equal(connection_pool_open(&port), 0);
-    first = keep(&port, 1, 8);
-    keep(&port, 2, 8);
-    last = keep(&port, 1, 8);
-    atomic_store(&control.credit, 5); /* an earlier phase's */
-    assert_ptr_equal(acquire(&port, 1), last);
-    assert_int_equal(atomic_load(&control.credit), 0);
-    assert_ptr_equal(acquire(&port, 1), first);
-    connection_pool_free(first);
-    connection_pool_free(last);
-    assert_true(connection_pool_close(&port)); /* the sanitizer sees that none is left */
-}
-
-static void the_least_recently_used_is_evicted(void **state)
-{
-    struct transport_port port = {0};
-    struct verbs_qp *kept[5];
+    struct verbs_qp *kept[6];
 
     assert_int_equal(connection_pool_open(&port), 0);
     for (uint16_t i = 0; i < 5; i++)
         kept[i] = keep(&port, i, 5);
     connection_pool_keep(acquire(&port, 0), 5); /* used again: now 1 is the oldest */
-    kept[1] = keep(&port, 5, 4);                /* 1 and 2 go */
-    assert_ptr_equal(acquire(&port, 0), kept[0]);
-    assert_ptr_equal(acquire(&port, 3), kept[3]);
+    kept[5] = keep(&port, 4, 4);                /* 1 and 2 go */
+    atomic_store(&control.credit, 5);           /* an earlier phase's */
+    assert_ptr_equal(acquire(&port, 4), kept[5]);
+    assert_int_equal(atomic_load(&control.credit), 0);
     assert_ptr_equal(acquire(&port, 4), kept[4]);
-    assert_ptr_equal(acquire(&port, 5), kept[1]);
-    for (size_t i = 0; i < 5; i++)
-        if (i != 2)
+    assert_ptr_equal(acquire(&port, 3), kept[3]);
+    assert_ptr_equal(acquire(&port, 0), kept[0]);
+    for (size_t i = 0; i < 6; i++)
+        if (i != 1 && i != 2)
             connection_pool_free(kept[i]);
-    assert_true(connection_pool_close(&port));
+    assert_true(connection_pool_close(&port)); /* the sanitizer sees that none is left */
 }
 
 /* --- a worker's calls, on ends whose device is these functions --- */
@@ -264,6 +275,7 @@ struct bed {
     uint32_t lengths[SLOTS], sizes[1];
     uint64_t bytes_after[3];
     struct flow_side side;
+    struct port_count count;
     struct lane_flow flow;
     struct verbs_out out;
     struct verbs_in in;
@@ -374,6 +386,53 @@ static void a_piece_of_another_length_fails(void **state)
     assert_non_null(strstr(bed.lane.base.lane.error.text, "a piece of 40 bytes where one of 48"));
 }
 
+/* What an immediate says is the partner's: a gap is jumped over, one that no sender can have left
+ * (by steps it took minutes) or a length that no place holds is not. */
+static void an_immediate_is_checked(void **state)
+{
+    static const struct {
+        uint32_t immediate, bytes;
+        uint64_t sequence, messages, missed, foreign, corrupted;
+        uint32_t place;
+    } cases[] = {
+        {0, 48, 1, 1, 0, 0, 0, 0},          {2, 48, 3, 1, 2, 0, 0, 2},
+        {0x20000000, 48, 0, 0, 0, 1, 0, 3}, {5, STRIDE + 1, 0, 0, 0, 0, STRIDE + 1, 3},
+        {0x7fffffff, 48, 0, 0, 0, 1, 0, 3}, /* one before the first */
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct message_sink *sink = &bed.in.base.sink;
+        struct message_cursor at;
+        struct message_header header;
+
+        make_bed();
+        bed.in.lengths = NULL;
+        bed.in.end.config.options =
+            (struct verbs_options){.service = VERBS_UC, .operation = VERBS_WRITE};
+        bed.lane.base.unreliable = sink->unreliable = true;
+        bed.lane.base.stepping = false;
+        bed.lane.base.lane.stop_ns = CLOCK_NEVER;
+        sink->count = &bed.count;
+        sink->script.drawn = prng_sizes(7, 48, 48);
+        message_cursor_start(&sink->at, &sink->script);
+        at = sink->at;
+        message_cursor_skip(&at, &sink->script, cases[i].immediate < 100 ? cases[i].immediate : 0);
+        header = message_cursor_header(&at, &sink->script);
+        memcpy(bed.ring + (3 + at.sequence) % SLOTS * STRIDE, message_payload_at(&at, 0), 48);
+        memcpy(bed.ring + (3 + at.sequence) % SLOTS * STRIDE, &header, sizeof header);
+        come[come_count++] = (struct ibv_wc){.status = IBV_WC_SUCCESS,
+                                             .byte_len = cases[i].bytes,
+                                             .imm_data = htonl(cases[i].immediate)};
+        (void)verbs_hooks.reap(&bed.lane.base, 1);
+        assert_int_equal(sink->at.sequence, cases[i].sequence);
+        assert_int_equal(bed.side.live.messages, cases[i].messages);
+        assert_int_equal(sink->missed, cases[i].missed);
+        assert_int_equal(bed.count.foreign, cases[i].foreign);
+        assert_int_equal(bed.side.corrupted, cases[i].corrupted);
+        assert_int_equal(bed.in.place, cases[i].place);
+    }
+}
+
 /* The next lane of the port needs more payload, while this one sends. */
 static void a_lane_keeps_its_payload(void **state)
 {
@@ -390,19 +449,87 @@ static void a_lane_keeps_its_payload(void **state)
     assert_int_equal(posted_parts[0].length + posted_parts[1].length, 48);
 }
 
+/* --- which device: RoCE by GIDs, IPoIB by its port, a PCI address --- */
+
+static char sys[] = "/tmp/sb-verbs-device-XXXXXX";
+
+/* Makes the folders of a path below `sys`, and a file with `text` at its end; NULL: none. */
+static void make_file(const char *path, const char *text)
+{
+    char whole[512];
+    FILE *file;
+
+    snprintf(whole, sizeof whole, "%s/%s", sys, path);
+    for (char *slash = strchr(whole + strlen(sys) + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(whole, 0755);
+        *slash = '/';
+    }
+    if (text == NULL)
+        return;
+    file = fopen(whole, "we");
+    assert_non_null(file);
+    fprintf(file, "%s\n", text);
+    fclose(file);
+}
+
+#define PCI "bus/pci/devices/0000:3b:00.0"
+#define CLASS "class/infiniband/"
+
+static void a_device_is_found(void **state)
+{
+    static const char *const files[][2] = {
+        {CLASS "mlx5_0/ports/1/gid_attrs/ndevs/0", "eth1"},
+        {CLASS "mlx5_0/ports/2/gid_attrs/ndevs/0", "eth10"},
+        {CLASS "mlx5_0/ports/2/gid_attrs/ndevs/1", "eth10"},
+        {CLASS "rxe0/ports/1/gid_attrs/ndevs/0", "eth0"},
+        {CLASS "mlx4_0/ports/1/gid_attrs/ndevs/", NULL},
+        {PCI "/infiniband/mlx4_0/ports/1/", NULL},
+        {PCI "/infiniband/mlx4_0/ports/2/", NULL},
+        {"class/net/ib1/device/infiniband/mlx4_0/ports/1/", NULL},
+        {"class/net/ib1/device/infiniband/mlx4_0/ports/2/", NULL},
+        {"class/net/ib1/dev_port", "1"},
+        {"class/net/eth5/", NULL},
+    };
+    static const char *const devices[][2] = {
+        {"eth1", "mlx5_0/1"}, {"eth10", "mlx5_0/2"}, {"eth0", "rxe0/1"},
+        {"ib1", "mlx4_0/2"},  {"eth5", NULL},        {"eth99", NULL},
+    };
+    char name[72], command[64];
+
+    assert_non_null(mkdtemp(sys));
+    for (size_t i = 0; i < COUNT(files); i++)
+        make_file(files[i][0], files[i][1]);
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        assert_int_equal(verbs_device_of_interface(sys, devices[i][0], name, sizeof name),
+                         devices[i][1] != NULL);
+        if (devices[i][1] != NULL)
+            assert_string_equal(name, devices[i][1]);
+    }
+    assert_true(verbs_device_of_pci(sys, "0000:3b:00.0", name, sizeof name));
+    assert_string_equal(name, "mlx4_0/1");
+    assert_false(verbs_device_of_pci(sys, "0000:00:00.0", name, sizeof name));
+    assert_false(verbs_device_of_interface("/nowhere", "eth1", name, sizeof name));
+    assert_false(verbs_device_of_interface(sys, "eth1", name, 8));
+    snprintf(command, sizeof command, "rm -r %s", sys);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_info_survives_its_blob),
         cmocka_unit_test(both_ends_come_to_the_same),
+        cmocka_unit_test(what_a_partner_offers_is_checked),
         cmocka_unit_test(the_best_gid_is_chosen),
-        cmocka_unit_test(gids_are_written_as_addresses),
         cmocka_unit_test(a_queue_pair_serves_only_what_it_was_made_for),
-        cmocka_unit_test(the_one_that_was_kept_last_serves_first),
-        cmocka_unit_test(the_least_recently_used_is_evicted),
+        cmocka_unit_test(the_port_keeps_those_that_were_used_last),
         cmocka_unit_test(a_schedule_takes_pieces_and_the_end_mark),
         cmocka_unit_test(a_piece_of_another_length_fails),
+        cmocka_unit_test(an_immediate_is_checked),
         cmocka_unit_test(a_lane_keeps_its_payload),
+        cmocka_unit_test(a_device_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
