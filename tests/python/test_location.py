@@ -26,6 +26,7 @@ from switchbench.analysis.location import (
     Location,
     Misdelivered,
     Observations,
+    inference,
     locate,
 )
 
@@ -354,6 +355,18 @@ def test_rows_in_any_order_and_doubled_counts_give_the_same_suspects(seed: int) 
     }
     located = names(locate(replace(found, **double), case.paths))
     assert {x[:2] for x in located} == {x[:2] for x in before}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_many_rows_some_phases_show_the_same_suspects(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = random_case(seed)
+    whole = score(case, locate(case.observations, case.paths))
+    monkeypatch.setattr(inference, "MANY_ROWS", len(case.observations) // 6)
+    part = score(case, locate(case.observations, case.paths))
+    assert part.found == whole.found
+    assert not part.wrong
 
 
 def test_renamed_ports_give_the_same_suspects() -> None:

@@ -22,6 +22,7 @@ LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester exp
 LEAST_CUT = 0.015  # share of a load that a capacity takes at least
 MOST_FAULTS = 16
 MOST_TRUNKS = 4  # of several links that are looked at closely, each time
+MOST_SPLIT = 3  # of some pairs or phases, that plain ones may stand for, each time
 MOST_PARTS = 3  # plain faults that may stand for one of some pairs or phases
 FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
@@ -698,7 +699,7 @@ def select(model: Model) -> None:
         if doubtful and not model.doubt_outliers():
             return
         for _ in range(2):
-            _grow(model)
+            grow(model)
             if not _improve(model):
                 break
 
@@ -708,7 +709,7 @@ def objective(model: Model) -> float:
     return model.total() - sum(fault.penalty for fault in model.faults)
 
 
-def _grow(model: Model) -> None:
+def grow(model: Model) -> None:
     """Add the best fault again and again, and drop those that another one explains."""
     while len(model.faults) < MOST_FAULTS + model.lines:
         found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
@@ -779,11 +780,12 @@ def _split(model: Model, index: int) -> bool:
 
 def _improve(model: Model) -> bool:
     """Fit all faults again and replace those that have a better alternative."""
-    changed = False
+    changed, by_chance = False, 0
     for index in range(len(model.faults)):
         if model.faults[index].kind == "expected":
             continue
-        if _split(model, index):
+        by_chance += _by_chance(model.faults[index])
+        if by_chance <= MOST_SPLIT and _split(model, index):
             return True
         refit(model, index)
         rest = without(model, index)

@@ -35,8 +35,10 @@ from .faults import (
     Hypothesis,
     Model,
     PlacedFault,
+    grow,
     hypotheses,
     interval,
+    refit,
     select,
     without,
 )
@@ -55,6 +57,7 @@ SUFFERS = 0.5  # log-likelihood, beside a share near to that of the fault
 SEGMENT_BITS = 8 * 1538.0
 PAIRS_TRIED = 20_000  # by the next test
 FLOWS_NAMED = 16  # of it
+MANY_ROWS = 32_768  # of a channel, beyond which some phases are explained first
 # Of elements with the same flows the one named: what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
 LOST = frozenset({"loss", "capacity", "size", "dead", "intermittent", "burst"})
@@ -88,8 +91,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
             channel = _taken(observations, channel, keep)
         if not len(channel.rows):
             continue
-        model = _model(channel, paths, len(observations.phases))
-        select(model)
+        model = _explained_channel(channel, paths, observations)
         located += _suspects(model, observations)
         if channel.measure == "rate":
             crowded[channel.rows[model.p > 0.03]] = True
@@ -285,6 +287,54 @@ def _model(channel: Channel, paths: Paths, phases: int) -> Model:
         if single and (load[place] > ABOVE_LINE * line).any():
             faults.append(PlacedFault(place, "expected", "capacity", line))
     return Model(channel, phases, faults)
+
+
+def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
+    """Return the channel with the faults that explain it.
+
+    Of many rows some phases are explained first, drawn at random: a period of the pattern must not
+    meet one of the network. What they show then holds for all rows, and faults of which they show
+    nothing (of a pair, of a short time) are sought in what is left.
+    """
+    phases = len(found.phases)
+    model = _model(channel, paths, phases)
+    if len(channel.rows) <= MANY_ROWS:
+        select(model)
+        return model
+    present = np.unique(channel.phase)
+    count = max(1, len(present) * MANY_ROWS // len(channel.rows))
+    drawn = np.random.default_rng(1).choice(present, count, replace=False)
+    part = _model(_taken(found, channel, np.isin(channel.phase, drawn)), paths, phases)
+    select(part)
+    model.faults += _carried_over(part, model)
+    for index, fault in enumerate(model.faults):
+        if fault.kind != "expected":
+            refit(model, index)
+    grow(model)
+    return model
+
+
+def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
+    """Return the faults of a model of some phases as faults of the model of all.
+
+    Classes and pairs have other numbers there. Left out are faults of one pair, of which few rows
+    were seen, and of elements that only all phases tell apart.
+    """
+    classes, channel = whole.channel.classes, whole.channel
+    place_of = {one: place for place, group in enumerate(classes.members) for one in group}
+    seen = part.channel
+    ports = int(max(channel.src.max(initial=0), channel.dst.max(initial=0))) + 1
+    pair_of = np.searchsorted(channel.src * ports + channel.dst, seen.src * ports + seen.dst)
+    made = []
+    for fault in part.faults:
+        members = seen.classes.members[fault.place]
+        if fault.kind == "expected" or seen.classes.elements[members[0]].kind == "pair":
+            continue
+        places = {place_of[member] for member in members if member in place_of}
+        if len(places) == 1:
+            pairs = fault.pairs and frozenset(pair_of[list(fault.pairs)].tolist())
+            made.append(replace(fault, place=places.pop(), pairs=pairs))
+    return made
 
 
 def _unexplained(model: Model) -> float:
