@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -162,3 +163,15 @@ class Deferred(Handled):
             self.twice = True
             raise RunError(f"interrupted ({self.name}, twice)")
         self.name = signal.Signals(number).name
+
+
+class Later:
+    """A module that takes long to load: it is imported when something of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        """Import nothing yet."""
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        """Return what the module has of that name."""
+        return getattr(import_module(self._name), attribute)

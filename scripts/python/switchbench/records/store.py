@@ -19,13 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic_core import from_json, to_json
 
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Run
+from ..base.programs import Later
 from .collector import PhaseData
 from .directory import LineFile
 from .latency import BUCKETS
@@ -43,6 +41,9 @@ from .schema import (
     arrow_schema,
     columns_of,
 )
+
+# A third of a second that a run does not take before its first line.
+pa, pc, pq = map(Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
 SUPERSEDED = "superseded"  # folder: the same tables, of phases that were measured again
 OLD_RECORDS = "records.ndjson"
