@@ -16,7 +16,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +159,14 @@ class Document:
         """Return the error that says where, which key and what."""
         key = f"{dotted(path)}: " if path else ""
         return ConfigurationError(f"{self.mark(path)}: {clipped(f'{key}{text}')}")
+
+    @contextmanager
+    def at(self, path: KeyPath) -> Iterator[None]:
+        """Raise a ValueError of what is inside as the problem at a path."""
+        try:
+            yield
+        except ValueError as error:
+            raise self.problem(path, str(error)) from None
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
         """Put a value that does not come from the file."""

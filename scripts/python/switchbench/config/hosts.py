@@ -189,13 +189,8 @@ def _refuse_executing(path: Path, place: SitePlace) -> None:
 
 def named_without(model: HostSite, hosts: Collection[str], place: SitePlace) -> list[str]:
     """Return the hosts that the site leaves out."""
-    try:
-        named = [host for text in model.without or () for host in written_order(text)]
-    except ValueError as error:
-        raise place.problem(("without",), str(error)) from None
-    for host in named:
-        if host not in hosts:
-            raise place.problem(("without",), f"there is no host {shown(host)}{meant(host, hosts)}")
+    texts = model.without or ()
+    named = [host for text in texts for host in place.hosts(text, hosts, "without")]
     left = [host for host in hosts if host not in named]
     if not left:
         raise place.problem(("without",), f"leaves nobody of {listed(hosts)}")
@@ -319,7 +314,7 @@ def _ms(time_ns: int | None) -> int:
 
 
 def _hosts(model: HostSite, place: SitePlace) -> list[str]:
-    try:
+    with place.at("hosts"):
         for text in model.hosts:
             refuse_user(text)
         hosts = [
@@ -331,8 +326,6 @@ def _hosts(model: HostSite, place: SitePlace) -> list[str]:
         twice = first_double(hosts)
         if twice is not None:
             raise ValueError(f"duplicate host {twice}")
-    except ValueError as error:
-        raise place.problem(("hosts",), str(error)) from None
     return hosts
 
 
@@ -346,15 +339,7 @@ def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
     place_of = {host: i for i, host in enumerate(hosts)}
     keys = {(host, name): port for host in hosts for name, port in model.ports.items()}
     for text, ports in (model.overrides or {}).items():
-        try:
-            named = written_order(text)
-        except ValueError as error:
-            raise place.problem(("overrides", text), str(error)) from None
-        for host in named:
-            if host not in place_of:
-                raise place.problem(
-                    ("overrides", text), f"there is no host {shown(host)}{meant(host, hosts)}"
-                )
+        for host in place.hosts(text, hosts, "overrides", text):
             for name, own in ports.items():
                 before = keys.get((host, name), PortKeys())
                 keys[host, name] = before.model_copy(update=own.given())
@@ -473,16 +458,7 @@ def _with_cores(
     hosts = [process.name for process in processes]
     own: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
     for text, cores in (model.host_cores or {}).items():
-        try:
-            named = written_order(text)
-        except ValueError as error:
-            raise place.problem(("host_cores", text), str(error)) from None
-        for host in named:
-            if host not in own:
-                raise place.problem(
-                    ("host_cores", text), f"there is no host {shown(host)}{meant(host, hosts)}"
-                )
-            own[host] = cores
+        own |= dict.fromkeys(place.hosts(text, hosts, "host_cores", text), cores)
     return tuple(replace(process, cores=own[process.name]) for process in processes)
 
 

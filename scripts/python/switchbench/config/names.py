@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base.errors import ConfigurationError
 from ..base.model import Port, Site
-from ..base.source import Document, KeyPath
+from ..base.source import Document, Key, KeyPath
 from ..base.words import listed, meant, shown, some
 from .fields import Flow, NamedGroups, NamedPairs, first_double, written_order
 from .schema import RankOrder
@@ -33,6 +34,19 @@ class SitePlace:
     def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
         """Return the error at one of its keys."""
         return self.document.problem((*self.path, *keys), text)
+
+    def at(self, *keys: Key) -> AbstractContextManager[None]:
+        """Raise a ValueError of what is inside as the problem at one of its keys."""
+        return self.document.at((*self.path, *keys))
+
+    def hosts(self, text: str, known: Collection[str], *keys: Key) -> list[str]:
+        """Return the hosts that a node set at one of its keys names; all have to be known."""
+        with self.at(*keys):
+            named = written_order(text)
+        for host in named:
+            if host not in known:
+                raise self.problem(keys, f"there is no host {shown(host)}{meant(host, known)}")
+        return named
 
     def file(self, keys: KeyPath, name: str) -> Path:
         """Return the file that one of its keys names.
@@ -76,10 +90,8 @@ def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
     """Return the groups of a site by name, each a list of port names in the order written."""
     groups: Groups = {}
     for group, texts in (model.groups or {}).items():
-        try:
+        with place.at("groups", group):
             ports = [port.name for text in texts for port in names.ports(text)]
-        except ValueError as error:
-            raise place.problem(("groups", group), str(error)) from None
         groups[group] = tuple(dict.fromkeys(ports))
     return groups
 
@@ -122,10 +134,8 @@ def _listed(
         raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")
     found: list[Port] = []
     for i, text in enumerate(texts):
-        try:
+        with place.at("listed", i):
             found += names.ports(text)
-        except ValueError as error:
-            raise place.problem(("listed", i), str(error)) from None
     names_found = [port.name for port in found]
     twice = first_double(names_found)
     if twice is not None:

@@ -324,10 +324,8 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
         raise document.problem(path, unknown_key(key, keys, said=True))
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]
-    try:
+    with document.at(path):
         return _where_value(key, value)
-    except ValueError as error:
-        raise document.problem(path, str(error)) from None
 
 
 def _where_value(key: str, value: Any) -> Any:

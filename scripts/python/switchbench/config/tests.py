@@ -114,49 +114,46 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
     return [each.name for each in suite.subtests if each.name in model.subtests]
 
 
-def refuse_without_suite(document: Document, model: Configuration) -> None:
-    """ConfigurationError for a suite's keys where there is none, or none that has them."""
-    suite = SUITES[model.suite] if model.suite is not None else None
-    named = suite is not None and not suite.is_free
-    given = [key for key in ("subtests", "suite_parameters") if getattr(model, key) is not None]
-    if given and suite is None:
-        raise document.problem((given[0],), "has no effect without `suite`")
-    if "subtests" in given and not named:
-        raise document.problem(("subtests",), f"has no effect with suite {model.suite}")
-    if suite is not None and model.remeasure:
-        text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
-        raise document.problem(("remeasure",), text)
-    if suite is not None:
-        _refuse_chosen(document, model, suite)
-    for number, test in enumerate(model.tests or []):
-        path: KeyPath = ("tests", number)
-        for key in ("subtest", "variant"):
-            if getattr(test, key) is not None and not named:
-                raise document.problem((*path, key), "has no effect without a document's `suite`")
-        if named and test.subtest is None:
-            raise document.problem((*path, "subtest"), f"is missing: which of suite {model.suite}?")
-        if suite is not None and test.subtest is not None:
-            _known(document, (*path, "subtest"), suite, test.subtest)
-    if named:
-        for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
-            if (*path, "pattern") in document.marks:
-                raise document.problem(
-                    (*path, "pattern"), f"has no effect: suite {model.suite} chooses what is sent"
-                )
-
-
 CHOSEN_BY_SUITES = frozenset({"repeat", "window"})
 
 
-def _refuse_chosen(document: Document, model: Configuration, suite: Suite) -> None:
-    """ConfigurationError for keys whose values a suite's trials have from its parameters."""
-    instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
-    for path in ((), *(("tests", number) for number in range(len(model.tests or [])))):
-        for key in sorted(CHOSEN_BY_SUITES):
-            if (*path, key) in document.marks:
+def refuse_without_suite(document: Document, model: Configuration) -> None:
+    """ConfigurationError for a suite's keys where there is none, or none that has them."""
+    for path, text in _suite_refusals(document, model):
+        raise document.problem(path, text)
+
+
+def _suite_refusals(document: Document, model: Configuration) -> Iterator[tuple[KeyPath, str]]:
+    suite = SUITES[model.suite] if model.suite is not None else None
+    named = suite is not None and not suite.is_free
+    tests = [(("tests", number), test) for number, test in enumerate(model.tests or [])]
+    places: list[KeyPath] = [(), *(path for path, _ in tests)]
+    if suite is None:
+        for key in ("subtests", "suite_parameters"):
+            if getattr(model, key) is not None:
+                yield (key,), "has no effect without `suite`"
+    else:
+        if not named and model.subtests is not None:
+            yield ("subtests",), f"has no effect with suite {suite.name}"
+        if model.remeasure:
+            text = f"has no effect with suite {suite.name}, which repeats what the tester limited"
+            yield ("remeasure",), text
+        instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
+        for path in [(*place, key) for place in places for key in sorted(CHOSEN_BY_SUITES)]:
+            if path in document.marks:
                 text = f"has no effect: suite {suite.name} chooses how long and how often; give "
-                text += f"it {instead} in suite_parameters"
-                raise document.problem((*path, key), text)
+                yield path, f"{text}it {instead} in suite_parameters"
+    for place, test in tests:
+        for key in ("subtest", "variant"):
+            if getattr(test, key) is not None and not named:
+                yield (*place, key), "has no effect without a document's `suite`"
+        if named and test.subtest is None:
+            yield (*place, "subtest"), f"is missing: which of suite {model.suite}?"
+        if suite is not None and test.subtest is not None:
+            _known(document, (*place, "subtest"), suite, test.subtest)
+    for path in [(*place, "pattern") for place in places if named]:
+        if path in document.marks:
+            yield path, f"has no effect: suite {model.suite} chooses what is sent"
 
 
 def _known(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
@@ -350,10 +347,8 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
     own = {key: value for key, value in given.items() if key in Settings.model_fields}
     if isinstance(model.flows, str):
         file = (document.folder / Path(model.flows).expanduser()).resolve()
-        try:
+        with document.at((*path, "flows")):
             own["flows"] = read_flows(file)
-        except ValueError as error:
-            raise document.problem((*path, "flows"), str(error)) from None
     values = Settings().model_copy(update=own)
     if model.sweep is None:
         return values

@@ -654,10 +654,8 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
         pattern |= _flows(members, point, place)
     for key, number in (("groups", members.groups), ("partners", members.pairs)):
         if isinstance(pattern.get(key), tuple):
-            try:
+            with place.document.at(place.path(key)):
                 pattern[key] = number(pattern[key])
-            except ValueError as error:
-                raise place.problem(key, str(error)) from None
     random = point.scatter is not None and point.scatter.partners == "random"
     if point.traffic == "pingpong" and not random:
         pattern["round_trip"] = True
