@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,29 @@ def site_of(folder: Path, text: str, *assignments: str) -> Site:
 def hand(folder: Path, keys: str) -> Site:
     """The site of two hosts, started by hand, with further keys."""
     return site_of(folder, f"\n  launch: hand\n  {keys}")
+
+
+CASES: dict[str, Any] = read_file(PROJECT / "tests/python/data/sites.yaml").data
+
+
+def found_at(value: Any, path: list[str]) -> Any:
+    """What stands at a path into a site, as plain values; `*`: of every item."""
+    for depth, part in enumerate(path):
+        if part == "*":
+            return [found_at(item, path[depth + 1 :]) for item in value]
+        if isinstance(value, dict):
+            value = value[part]
+        else:
+            value = value[int(part)] if part.isdecimal() else getattr(value, part)
+    return list(value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sites(name: str, tmp_path: Path) -> None:
+    """Ports, addresses, ranks, groups and processes of sites of all kinds."""
+    site = site_of(tmp_path, CASES[name]["site"], *CASES[name].get("set", ()))
+    wanted = CASES[name]["has"]
+    assert {path: found_at(site, path.split(".")) for path in wanted} == wanted
 
 
 @needs_engine
@@ -114,22 +138,6 @@ def test_groups_too_large_are_refused(group: str, tmp_path: Path) -> None:
         )
 
 
-def test_lab(tmp_path: Path) -> None:
-    """Ports, addresses, processes and groups come from the topology."""
-    site = site_of(tmp_path, "{lab: two-modules}")
-    assert [port.name for port in site.networks["lab"]] == [f"node{i}:e0" for i in range(1, 25)]
-    port = site.ports[12]
-    assert (port.switch, port.switch_port, port.line_rate_bps) == ("right", "p13", 10_000_000)
-    assert port.engine["netns"].endswith("/sb-two-modules-node13")
-    assert port.engine["ipv4"] == "198.19.0.13/16"
-    assert port.engine["tcp_address"] == "198.18.0.13"
-    assert port.frame_max == 1518
-    assert site.groups["right"] == tuple(f"node{i}:e0" for i in range(13, 25))
-    assert [process.name for process in site.processes[:2]] == ["node1", "node2"]
-    assert site.processes[1].control["address"] == "100.64.0.2:0"
-    assert site.queueing_s == pytest.approx(8 * 128 * 1024 / 10e6)
-
-
 @pytest.mark.parametrize(
     ("cores", "heartbeat_timeout_ms"), [(24, 2000), (64, 2000), (14, 3000), (2, 4200)]
 )
@@ -152,28 +160,6 @@ def test_the_heartbeat_timeout_is_no_longer_than_a_barrier_is_waited_for(
     assert site.heartbeat_timeout_ms == site.barrier_timeout_ms == 5000
 
 
-def test_pack(tmp_path: Path) -> None:
-    """Several ports in a process, which listens where its first node does."""
-    site = site_of(tmp_path, "{lab: sixty-four, pack: 16}")
-    assert [process.name for process in site.processes] == [
-        "node[1-16]", "node[17-32]", "node[33-48]", "node[49-64]",
-    ]  # fmt: skip
-    assert [len(process.ports) for process in site.processes] == [16] * 4
-    assert site.processes[1].control["address"] == "100.64.0.17:0"
-    site = site_of(tmp_path, "{lab: one-switch, control: {udp_port: 7600}}")
-    assert [process.control["address"][-5:] for process in site.processes] == [":7600"] * 8
-
-
-def test_lab_overrides(tmp_path: Path) -> None:
-    """The topology's own keys replace its file's, from the file and from `--set`."""
-    site = site_of(
-        tmp_path, "{lab: one-switch, nodes: 4, overrides: {node2: {rate: 50M}}}", "site.rate=20M"
-    )
-    assert [port.line_rate_bps // 10**6 for port in site.ports] == [20, 50, 20, 20]
-    overrides = {"node2": {"rate": "50M"}}
-    assert site.lab_overrides == {"nodes": 4, "rate": "20M", "overrides": overrides}
-
-
 def test_ways_to_name_a_site(tmp_path: Path) -> None:
     """A lab by name, a topology beside the configuration, a site file, `--site`."""
     topology = "topology: 1\nrate: 10M\nmodules: [m]\nnodes:\n  n[1-2]: {}\n"
@@ -185,32 +171,6 @@ def test_ways_to_name_a_site(tmp_path: Path) -> None:
     assert read(Request(path, site="tree")).site.lab == "tree"
     assert read(Request(None, site="one-switch", profile="quick")).site.lab == "one-switch"
     assert read(Request(path, ["site.lab=two-modules"])).site.lab == "two-modules"
-
-
-def test_hall(tmp_path: Path) -> None:
-    """The design's site file: three networks, an override, groups, wiring."""
-    site = site_of(tmp_path, "sites/hall2.yaml")
-    assert list(site.networks) == ["rail0", "rail1", "ib"]
-    assert [port.name for port in site.networks["rail1"]][:2] == ["node01:e1", "node02:e1"]
-    by_name = {port.name: port for port in site.ports}
-    assert by_name["node16:e0"].engine["pci"] == "0000:3b:00.0"
-    assert by_name["node17:e0"].engine["pci"] == "0000:5e:00.0"
-    assert by_name["node17:e0"].engine["mac"] == "keep"
-    assert by_name["node33:e0"].switch == "leaf2"
-    assert by_name["node33:e0"].switch_port == "Eth1/1"
-    assert by_name["node01:ib"].transports == ("verbs",)
-    addresses = [port.engine["mac"] for port in site.networks["rail1"]]
-    assert len(set(addresses)) == 64
-    assert all(address.startswith("02:") for address in addresses)
-    assert len(site.groups["rack1"]) == 96
-    assert site.processes[0].control == {"address": "node01-mgmt:7600"}
-    assert (site.heartbeat_timeout_ms, site.barrier_timeout_ms) == (500, 5000)
-
-
-def test_shared_ports_have_a_slower_heartbeat_timeout(tmp_path: Path) -> None:
-    """5 s where the benchmark shares a port."""
-    keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
-    assert hand(tmp_path, keys).heartbeat_timeout_ms == 5000
 
 
 def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:
@@ -225,9 +185,6 @@ def test_many_ports_have_an_address_of_their_own(tmp_path: Path) -> None:
 def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:
     """AF_PACKET and AF_XDP leave nobody else their frames; tcp is what is taken unasked."""
     keys = "hosts: [a, b]\n  ports: {e0: {network: n, iface: eth0, shared: true}}"
-    site = hand(tmp_path, keys)
-    assert site.ports[0].transports == ("packet", "tcp", "udp", "verbs")
-    assert "mac" not in site.ports[0].engine
     explicit = keys.replace("shared: true", "shared: true, transports: [tcp, dpdk]")
     with pytest.raises(ConfigurationError, match=r"has dpdk, which takes all .* \(mlx5\)"):
         hand(tmp_path, explicit)
@@ -240,34 +197,6 @@ def test_a_shared_interface_has_no_raw_frames(tmp_path: Path) -> None:
         read_text(tmp_path, text.replace("TEST", "transport: dpdk"))
 
 
-@pytest.mark.parametrize(
-    ("more", "mac"), [("", "keep"), (", mac: '02:00:00:00:00:01'", "02:00:00:00:00:01")]
-)
-def test_a_shared_device_keeps_its_address(more: str, mac: str, tmp_path: Path) -> None:
-    """Its own MAC needs no promiscuous mode; whoever gives another has a device that takes it."""
-    keys = (
-        f"hosts: [a, b]\n  ports: {{e0: {{network: n, pci: '0000:3b:00.0', shared: true{more}}}}}"
-    )
-    (port, _) = hand(tmp_path, keys).ports
-    assert port.transports == ("dpdk", "packet", "tcp", "udp", "verbs")
-    assert port.engine["mac"] == mac
-
-
-@pytest.mark.parametrize(
-    ("order", "ranks"),
-    [
-        ("host", ["a:e0", "a:e1", "b:e0", "b:e1"]),
-        ("port", ["a:e0", "b:e0", "a:e1", "b:e1"]),
-        ("listed\n  listed: ['b:e1', a, 'b:e0']", ["b:e1", "a:e0", "a:e1", "b:e0"]),
-    ],
-)
-def test_rank_order(order: str, ranks: list[str], tmp_path: Path) -> None:
-    """By host, by port, or as listed."""
-    ports = "ports: {e0: {network: n, iface: eth0}, e1: {network: n, iface: eth1}}"
-    site = hand(tmp_path, f"hosts: [a, b]\n  {ports}\n  rank_order: {order}")
-    assert [port.name for port in site.networks["n"]] == ranks
-
-
 def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
     """The same seed, the same order; another seed, another."""
 
@@ -278,23 +207,6 @@ def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
     assert ranks(1) == ranks(1)
     assert ranks(1) != ranks(2)
     assert sorted(ranks(1)) == sorted(ranks(2))
-
-
-@pytest.mark.parametrize(
-    ("rule", "found"),
-    [
-        ("{host}-mgmt", "a-mgmt:7600"),
-        ("{host}-mgmt:7700", "a-mgmt:7700"),
-        ("2001:db8::1", "[2001:db8::1]:7600"),
-        ("[2001:db8::1]", "[2001:db8::1]:7600"),
-        ("[2001:db8::1]:7700", "[2001:db8::1]:7700"),
-    ],
-)
-def test_a_control_address_may_bring_its_port(rule: str, found: str, tmp_path: Path) -> None:
-    control = f'{{addresses: {{a: "{rule}", b: 192.0.2.1}}}}'
-    keys = f"hosts: [a, b]\n  control: {control}\n  ports: {{e0: {{network: n, iface: e}}}}"
-    site = hand(tmp_path, keys)
-    assert [process.control["address"] for process in site.processes] == [found, "192.0.2.1:7600"]
 
 
 def test_mistakes_in_a_site_file_name_that_file(tmp_path: Path) -> None:

@@ -71,40 +71,6 @@ def test_names_are_the_nodes() -> None:
     assert re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source) == list(VerbsOptions.model_fields)
 
 
-# --- ports ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("keys", "transports", "document"),
-    [
-        ("rdma: mlx5_2", ("verbs",), {"rdma": "mlx5_2/1"}),
-        ("rdma: mlx5_2/255", ("verbs",), {"rdma": "mlx5_2/255"}),
-        (
-            "rdma: rocep59s0f0, iface: eth1",
-            ("dpdk", "packet", "tcp", "udp", "verbs"),
-            {"rdma": "rocep59s0f0/1"},
-        ),
-        (
-            "rdma: mlx5_2, tcp_address: 192.0.2.9",
-            ("verbs", "tcp", "udp"),
-            {"tcp_address": "192.0.2.9"},
-        ),
-        ("iface: eth1", ("dpdk", "packet", "tcp", "udp", "verbs"), {"iface": "eth1"}),
-        ('pci: "0000:3b:00.0"', ("dpdk", "packet", "tcp", "udp", "verbs"), {"pci": "0000:3b:00.0"}),
-    ],
-)
-def test_ports(
-    keys: str, transports: tuple[str, ...], document: dict[str, str], tmp_path: Path
-) -> None:
-    """By RDMA device, by interface or by PCI address: the node finds the rest."""
-    text = SITE.replace("iface: eth9, rdma: mlx5_0", keys) + "pattern: pairs\ntransport: verbs\n"
-    run = compile_text(tmp_path, text)
-    assert run.site.ports[0].transports == transports
-    (port,) = documents.job_document(run, "r")["nodes"][0]["ports"]
-    assert port["transports"] == ["verbs"]
-    assert document.items() <= port.items()
-
-
 def test_job_by_hand(tmp_path: Path) -> None:
     """Two people can start it: the trial's document holds the options."""
     text = documents.hand_job(verbs(tmp_path, "verbs: {operation: write}"), "hand-1")
