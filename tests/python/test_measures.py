@@ -180,4 +180,4 @@ def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, flo
     begun = [{"port": name, "start_run_ns": at} for name, at in ports.items()]
     nodes = nodes_of(one={}, two={"start_run_ns": SECOND, "start_skew_us": 50_000.0})
     limits = host_limits(flows_of(), rows_of("ports", *begun), nodes, 0.1, None, {})
-    assert {limit.port: limit.start_delay_ms for limit in limits} == late
+    assert {limit["port"]: limit["start_delay_ms"] for limit in limits} == late

@@ -155,7 +155,7 @@ class PhaseResults:
             reordering=_disorder(flows, trial.transport),
             intervals=interval_entry(intervals, off),
             state=how,
-            tester_limited=[limit.entry() for limit in limits],
+            tester_limited=limits,
         )
         result = m.PhaseResult(
             key, entry, flows, shares, lines, every, ports, records.misdelivered,
@@ -163,9 +163,9 @@ class PhaseResults:
         )  # fmt: skip
         alone = trial.traffic == "stream" and not trial.own
         if self._in_lab and alone and transport.reliable:
-            named = {limit.port for limit in limits}
+            named = {limit["port"] for limit in limits}
             found = starved(flows, shares, entry["intended_load"], nodes)
-            entry["tester_limited"] += [x.entry() for x in found if x.port not in named]
+            entry["tester_limited"] += [limit for limit in found if limit["port"] not in named]
         result.displaced.update(displaced_frames(result))
         entry["loss_location"] = loss_location(result)
         return result

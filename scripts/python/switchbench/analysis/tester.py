@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base import format
 from ..records.document.trials import TesterLimitEntry, filled
 from ..records.rows import Bools, Floats, PhaseFlows, Rows
 from . import measures as m
@@ -28,46 +29,25 @@ BOTH_WAYS = 0.5  # of the share that a slow link does not take, so much at least
 PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
 
 
-@dataclass(frozen=True)
-class HostLimit:
-    """A host that was, or may have been, the limit: not the network."""
-
-    port: str
-    shortfall_percent: float | None = None  # offered so much less than intended; None: it kept up
-    dropped_frames: int | None = None  # dropped in the host; None: none, or not observed
-    start_delay_ms: float | None = None  # began so late; None: in time, or not observed
-    window_error_percent: float | None = None  # its window's length; None: as agreed
-    cpu_idle_percent: float | None = None  # of the lab, when it fell behind; None: enough
-    pauses: int = 0  # PAUSE frames that it received, too few for its shortfall
-
-    @property
-    def reason(self) -> str:
-        """In words."""
-        words = []
-        if self.shortfall_percent is not None:
-            words.append(f"offered {self.shortfall_percent:.1f} % less than intended")
-            if self.pauses:
-                words.append(f"PAUSE frames received: {self.pauses}")
-        if self.dropped_frames is not None:
-            frames = "frame" if self.dropped_frames == 1 else "frames"
-            words.append(f"{self.dropped_frames} {frames} dropped in the host")
-        if self.start_delay_ms is not None:
-            words.append(f"started {self.start_delay_ms:.1f} ms late")
-        if self.window_error_percent is not None:
-            words.append(f"its window was {self.window_error_percent:.1f} % off its length")
-        if self.cpu_idle_percent is not None:
-            words.append(
-                f"below its load while the lab's CPUs were idle {self.cpu_idle_percent:.1f} % of "
-                "the time"
-            )
-        return ", ".join(words)
-
-    def entry(self) -> TesterLimitEntry:
-        """Return the summary's."""
-        entry = filled(TesterLimitEntry, self)
-        if self.cpu_idle_percent is None:
-            del entry["cpu_idle_percent"]
-        return entry
+def _limit(
+    port: str, pauses: int = 0, dropped_frames: int | None = None, **percents: float
+) -> TesterLimitEntry:
+    """Return why a host may have been the limit; `pauses`: too few for its shortfall."""
+    words = {
+        "shortfall_percent": "offered {:.1f} % less than intended"
+        + (f", PAUSE frames received: {pauses}" if pauses else ""),
+        "start_delay_ms": "started {:.1f} ms late",
+        "window_error_percent": "its window was {:.1f} % off its length",
+        "cpu_idle_percent": "below its load while the lab's CPUs were idle {:.1f} % of the time",
+    }
+    reasons = [text.format(percents[name]) for name, text in words.items() if name in percents]
+    if dropped_frames is not None:
+        dropped = f"{format.of(dropped_frames, 'frame')} dropped in the host"
+        reasons.insert("shortfall_percent" in percents, dropped)
+    known = {"start_delay_ms": None, "window_error_percent": None, **percents}
+    return filled(
+        TesterLimitEntry, known, port=port, dropped_frames=dropped_frames, reason=", ".join(reasons)
+    )
 
 
 _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_frames",
@@ -103,7 +83,7 @@ def host_limits(
     window_s: float | None,
     lines: Mapping[str, int],
     computes: bool = False,
-) -> list[HostLimit]:
+) -> list[TesterLimitEntry]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late.
 
     Or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
@@ -134,22 +114,21 @@ def host_limits(
     )
     counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
+    said = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
     return [
-        HostLimit(
+        _limit(
             name,
-            short.get(name),
+            int(pauses.get(name, 0)),
             drops.get(name),
-            late.get(name),
-            off.get(name),
-            pauses=int(pauses.get(name, 0)),
+            **{key: found[name] for key, found in said.items() if name in found},
         )
-        for name in sorted(short.keys() | drops.keys() | late.keys() | off.keys())
+        for name in sorted(set().union(drops, *said.values()))
     ]
 
 
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
-) -> list[HostLimit]:
+) -> list[TesterLimitEntry]:
     """Return the ports of a lab, whose hosts share one machine.
 
     Of which less than the load was delivered (percent of line), and not to full lines only, while
@@ -168,7 +147,7 @@ def starved(
     short = [src for src, dst in flows.pairs if src in slow and dst in free]
     if 2 * len(short) <= len(flows.pairs):
         return []
-    return [HostLimit(port, cpu_idle_percent=100.0 * idle) for port in sorted(set(short))]
+    return [_limit(port, cpu_idle_percent=100.0 * idle) for port in sorted(set(short))]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from ..base.model import PINGPONG, ROUND_TRIP
 from ..records.directory import SUMMARY
 from ..records.document.schema import at, definition
 from ..records.latency import NS_PER_US
+from ..records.schema import columns_of
 from ..records.store import TableFile, has_tables
 from . import measures
 
@@ -43,17 +44,19 @@ class Variable:
     kind: pa.DataType
     unit: str
     meaning: str
-    entry: str = ""  # where the summary's entry of the phase has it; else it is the records'
+    entry: str = ""  # where the summary's entry of the phase has it
+    column: str = ""  # of the table `flows`, where it is one of its columns
 
 
-def _of_phase(name: str, kind: pa.DataType, unit: str = "", entry: str = "") -> Variable:
-    return Variable(name, kind, unit, definition(entry or name), entry or name)
+def _of_phase(name: str, kind: pa.DataType, unit: str = "", meaning: str = "") -> Variable:
+    return Variable(name, kind, unit, meaning or definition(name), entry=name)
 
 
-def _of_flow(name: str, kind: pa.DataType, note: str = "") -> Variable:
+def _of_flow(name: str, kind: pa.DataType, column: str = "", note: str = "") -> Variable:
     """Return a measure of base.measures, of the flow itself."""
     measure = MEASURES[name]
-    return Variable(name, kind, measure.unit, measure.definition + (note and f"; {note}"))
+    words = measure.definition + (note and f"; {note}")
+    return Variable(name, kind, measure.unit, words, column=column)
 
 
 _TEXT, _COUNT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -64,35 +67,37 @@ VARIABLES = (
     _of_phase("test", _COUNT),
     _of_phase("repeat", _COUNT),
     _of_phase("pattern", _TEXT),
-    Variable("parameters", _TEXT, "", definition("parameters"), "parameters"),
+    _of_phase("parameters", _TEXT),
     _of_phase("transport", _TEXT),
     _of_phase("network", _TEXT),
     _of_phase("ranks", _COUNT),
     _of_phase("traffic", _TEXT),
-    Variable("size", _TEXT, "B", "Of a frame or message; several where mixed", "size"),
+    _of_phase("size", _TEXT, "B", "Of a frame or message; several where mixed"),
     _of_phase("size_unit", _TEXT),
     _of_phase("intended_load", _REAL, "% of line"),
     _of_phase("phase", _COUNT),
     _of_phase("phase_name", _TEXT),
-    Variable("state", _TEXT, "", "How the phase ended; partial: records are missing", "state"),
+    _of_phase("state", _TEXT, "", "How the phase ended; partial: records are missing"),
     _of_phase("start_skew_us", _REAL, "µs"),
     _of_phase("stop_skew_us", _REAL, "µs"),
     Variable("src", _TEXT, "", "Port that sends"),
     Variable("dst", _TEXT, "", "Port that receives"),
-    Variable("intended", _COUNT, "frames or B", definition("intended")),
-    _of_flow("offered_frames", _COUNT, "empty for tcp and verbs"),
-    _of_flow("delivered_frames", _COUNT),
-    Variable("offered_bytes", _COUNT, "B", "Payload that the source sent, whole trial"),
-    Variable("delivered_bytes", _COUNT, "B", "Payload that the destination verified, whole trial"),
+    Variable("intended", _COUNT, "frames or B", definition("intended"), column="intended"),
+    _of_flow("offered_frames", _COUNT, "sent_frames", "empty for tcp and verbs"),
+    _of_flow("delivered_frames", _COUNT, "received_frames"),
+    Variable("offered_bytes", _COUNT, "B", "Payload that the source sent, whole trial",
+             column="sent_payload_bytes"),
+    Variable("delivered_bytes", _COUNT, "B", "Payload that the destination verified, whole trial",
+             column="received_payload_bytes"),
     Variable("window_s", _REAL, "s", "The destination's window, as it really was"),
-    Variable("window_bytes", _COUNT, "B", "Payload that the destination verified in its window"),
+    Variable("window_bytes", _COUNT, "B", "Payload that the destination verified in its window",
+             column="received_window_payload_bytes"),
     Variable("throughput_mbps", _REAL, "Mbit/s", "Payload, one way: 8 x window_bytes / window_s"),
-    _of_flow("lost_frames", _COUNT, "empty in a phase that was stopped in the middle"),
-    Variable("duplicated", _COUNT, "frames or messages", "Came once more"),
-    Variable("reordered", _COUNT, "frames or messages", "Came behind a later one (RFC 4737)"),
-    Variable("late", _COUNT, "frames", "Too far behind to be judged; counted as lost"),
-    Variable("corrupted", _COUNT, "frames, tcp: B", "Bad checksum or content"),
-    _of_flow("retransmitted_segments", _REAL),
+    _of_flow("lost_frames", _COUNT, note="empty in a phase that was stopped in the middle"),
+    *(Variable(one.name, _COUNT, one.unit, one.meaning, column=one.name)
+      for one in columns_of("flows").values()
+      if one.name in ("duplicated", "reordered", "late", "corrupted")),
+    _of_flow("retransmitted_segments", _REAL, "retransmitted_segments"),
     *(
         Variable(f"{kind}_{name}", data, unit, f"{words}, {what}")
         for kind, words in (
@@ -108,21 +113,8 @@ VARIABLES = (
     ),
 )  # fmt: skip
 
-# Columns of the tables that these are, under another name.
-_SAME = {
-    "intended": "intended",
-    "sent_frames": "offered_frames",
-    "sent_payload_bytes": "offered_bytes",
-    "retransmitted_segments": "retransmitted_segments",
-    "received_frames": "delivered_frames",
-    "received_payload_bytes": "delivered_bytes",
-    "received_window_payload_bytes": "window_bytes",
-    "received_window_ns": "window_ns",
-    "duplicated": "duplicated",
-    "reordered": "reordered",
-    "late": "late",
-    "corrupted": "corrupted",
-}
+_WINDOW = "received_window_ns"
+_SAME = {one.column: one.name for one in VARIABLES if one.column}
 
 
 def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -146,8 +138,9 @@ def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
     """Return the table, in the order of the records' phases and of the flows' names."""
     if not has_tables(directory):
         raise ConfigurationError(f"no tables in {directory}")
-    flows = TableFile(directory, "flows", (*_FLOW, *_SAME)).whole()
-    table = _keyed(flows, {name: flows[key] for key, name in _SAME.items()})
+    flows = TableFile(directory, "flows", (*_FLOW, *_SAME, _WINDOW)).whole()
+    same = {name: flows[key] for key, name in _SAME.items()}
+    table = _keyed(flows, same | {"window_ns": flows[_WINDOW]})
     wanted = (*_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns")
     times = TableFile(directory, "histograms", wanted).whole()
     for kind in (ROUND_TRIP, PINGPONG):

@@ -9,10 +9,11 @@ registry has the words (base/measures.py). The JSON Schema and the code book are
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeVar, cast
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeVar, cast, get_origin
 
 from pydantic import Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, get_type_hints
 
 from ...base.measures import REDUCED
 
@@ -28,13 +29,22 @@ Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _Entry = TypeVar("_Entry")
 
 
+@cache
+def _keys(kind: Any) -> dict[str, bool]:
+    """Return the keys of a type, and whether each has to be there."""
+    origins: dict[str, Any] = {
+        key: get_origin(hint) for key, hint in get_type_hints(kind, include_extras=True).items()
+    }
+    return {key: origin is not NotRequired for key, origin in origins.items()}
+
+
 def filled(kind: type[_Entry], *sources: object, **own: object) -> _Entry:
     """Return an entry of the summary: each key from `own`, else from the first source that has it.
 
     Sources are mappings, or values with attributes of these names. What nothing has is null.
     """
     found: dict[str, object] = {}
-    for key in kind.__annotations__:
+    for key, required in _keys(cast("Any", kind)).items():
         if key in own:
             found[key] = own[key]
             continue
@@ -47,7 +57,7 @@ def filled(kind: type[_Entry], *sources: object, **own: object) -> _Entry:
                 found[key] = getattr(source, key)
                 break
         else:
-            if key in cast("Any", kind).__required_keys__:
+            if required:
                 found[key] = None
     return cast("_Entry", found)
 
