@@ -32,7 +32,7 @@ from switchbench.render.first_screen import named
 from switchbench.render.printer import Column, make
 from switchbench.render.report import build
 from switchbench.render.report.chart import Figure
-from switchbench.render.tables import Place, network
+from switchbench.render.tables import Heading, network
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -287,7 +287,7 @@ def test_what_nobody_thought_of_leaves_the_rest(
         raise KeyError("of another time")
 
     monkeypatch.setitem(
-        tables.BY_SECTION, Place.PORTS, (printer.Spec("fail", "Fail", "", (), fail),)
+        tables.BY_SECTION, Heading.PORTS, (printer.Spec("fail", "Fail", "", (), fail),)
     )
     made = build.make(Measured.load(directory))
     assert len(made.damage) == 1

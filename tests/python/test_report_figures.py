@@ -20,7 +20,7 @@ from switchbench.records.directory import PLAN, SUMMARY
 from switchbench.records.document.schema import summary_schema
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import Figure, packed, unpacked
-from switchbench.render.tables import Place as names
+from switchbench.render.tables import Heading as names
 
 RANKS = 16
 Trace = dict[str, Any]

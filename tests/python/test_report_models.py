@@ -20,7 +20,7 @@ from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.plan_file import read_plan, write_plan
 from switchbench.render.report import times
 from switchbench.render.report.chart import unpacked
-from switchbench.render.tables import Place
+from switchbench.render.tables import Heading
 from synthetic import frame_side
 
 CONF = """\
@@ -72,7 +72,7 @@ def test_rates_of_each_model(tmp_path: Path) -> None:
     measured = measured_of(tmp_path)
     (figure,) = times.predictions(measured)
     assert measured.notes == []
-    assert figure.section == Place.PREDICTED
+    assert figure.section == Heading.PREDICTED
     shown = [trace for trace in figure.data if trace.get("visible") is True]
     ratio = unpacked(shown[0]["y"]) / unpacked(shown[0]["x"])
     flows = len(ratio)

@@ -65,7 +65,7 @@ def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator
 
 
 @dataclass
-class Result:
+class ComparedRun:
     """One results directory."""
 
     measured: Measured
@@ -107,7 +107,9 @@ class Case:
     """One matrix at one setting."""
 
     settings: Settings
-    runs: list[tuple[Result, list[PlanEntry]]]  # of the side that have it, each with its repeats
+    runs: list[
+        tuple[ComparedRun, list[PlanEntry]]
+    ]  # of the side that have it, each with its repeats
     figure: ComparedMeasure | None = None  # of a figure of several programs: its only measure
 
     @property
@@ -153,7 +155,7 @@ class Subject:
     """One side of a comparison: a result or several, or the part of one that `--by` takes."""
 
     name: str
-    results: list[Result]
+    results: list[ComparedRun]
     cases: list[Case]
     chosen: Settings = field(default_factory=dict)  # `--by`'s setting and value
 
@@ -259,8 +261,8 @@ def _read(word: str) -> Subject:
         raise ConfigurationError(f"no results in {directory}: there is no such directory")
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
-        return Subject(name, [Result(measured, {})], [])
-    result = Result(measured, _configuration(measured))
+        return Subject(name, [ComparedRun(measured, {})], [])
+    result = ComparedRun(measured, _configuration(measured))
     tests = result.configuration.get("tests")
     found: dict[tuple[Any, ...], Case] = {}
     for plan in measured.summary["plans"]:

@@ -26,7 +26,7 @@ from ..analysis.statistics import Estimates, Floats, estimates
 from ..base import format
 from ..records.directory import SUMMARY
 from ..records.document.trials import PlanEntry
-from .cases import LOAD, Case, Result, Subject
+from .cases import LOAD, Case, ComparedRun, Subject
 from .measures import FLOW_LOSS, FLOW_RATE, MEASURES, ComparedMeasure, Entry, with_times
 
 BETTER: Final = "better"
@@ -356,7 +356,7 @@ class Tester:
         return all(max(turn) < min(following) for turn, following in pairwise(in_order))
 
 
-def _whole(result: Result, plan: PlanEntry) -> Entry:
+def _whole(result: ComparedRun, plan: PlanEntry) -> Entry:
     steps = result.steps.get((plan["trial"], plan["network"]), {})
     return with_times(plan, result.measured.phases_of(plan), steps)
 
@@ -418,7 +418,9 @@ class _FlowRates:
         return np.where(self.codes[place] == codes, self.figures[which][place], np.nan)
 
 
-def _repeats(result: Result, plans: Iterable[PlanEntry], names: Sequence[str]) -> list[_FlowRates]:
+def _repeats(
+    result: ComparedRun, plans: Iterable[PlanEntry], names: Sequence[str]
+) -> list[_FlowRates]:
     """Return the repeats of one run, with the baseline's numbers of ports.
 
     Nothing is known of the phases that the tester limited.

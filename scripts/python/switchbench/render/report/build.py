@@ -47,7 +47,7 @@ from ..first_screen import (
     suite_of,
 )
 from ..printer import Table
-from ..tables import Place as s
+from ..tables import Heading as s
 from . import rates, times
 from .chart import Figure
 

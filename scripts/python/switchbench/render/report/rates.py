@@ -22,7 +22,7 @@ from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import WAITING
 from ...records.document.trials import PhaseEntry, PlanEntry
-from ..tables import Place
+from ..tables import Heading
 from .chart import (
     PALETTE,
     ChartAxis,
@@ -163,7 +163,7 @@ _NODES = ChartSpec(
     "a plan (and over repeats); bars reach from the slowest to the fastest flow. "
     "Percent of line is layer 1, the mean over receiving ports. A switch that scales keeps its "
     "line level; where it falls, the switch met a limit (Rauch 2005, Figure 1).",
-    Place.NODES, "line", ChartAxis("Nodes", "ranks"), ChartAxis("Payload per flow, {unit}", "mean"),
+    Heading.NODES, "line", ChartAxis("Nodes", "ranks"), ChartAxis("Payload per flow, {unit}", "mean"),
     "{ranks:d} nodes: mean {mean} {unit} per flow<br>slowest {min}, fastest {max} {unit}<br>"
     "all flows together {total} {unit}<br>{share:.2f} % of line",
     spread=("min", "max"),
@@ -174,7 +174,7 @@ _PAIRS = ChartSpec(
     "(and over repeats); bars reach from the slowest to the fastest flow. Percent of line is layer "
     "1, the mean over receiving ports. Both directions of a pair run at the same time "
     "(Rauch 2005, Table 1).",
-    Place.PAIRS, "points", ChartAxis("Payload per flow, {unit}", "mean"),
+    Heading.PAIRS, "points", ChartAxis("Payload per flow, {unit}", "mean"),
     ChartAxis(column="of", kind="names"),
     "mean {mean} {unit} each way<br>slowest {min}, fastest {max} {unit}<br>{share:.2f} % of line",
     spread=("min", "max"), values="top center",
@@ -238,7 +238,7 @@ _PHASES = ChartSpec(
     "the mean over flows, and of the fastest (max); over repeats the lowest min and the highest "
     "max. In a shift the phase's number is the distance between source and destination. "
     "(Rauch 2005, Figure 3)",
-    Place.ALL_TO_ALL, "line", ChartAxis("Phase", "phase", "phases"),
+    Heading.ALL_TO_ALL, "line", ChartAxis("Phase", "phase", "phases"),
     ChartAxis("Payload per flow, {unit}", "rate"), "{rate} {unit}", legend=True,
     layout={"hovermode": "x unified"},
 )  # fmt: skip
@@ -251,7 +251,7 @@ _VALUE = 1.22  # of the longest bar: where the axis ends
 
 def _totals(name: str, title: str, axis: str, words: str) -> ChartSpec:
     return ChartSpec(
-        name, title, _WHOLE, Place.ALL_TO_ALL, "bars",
+        name, title, _WHOLE, Heading.ALL_TO_ALL, "bars",
         ChartAxis(axis, "mean"), ChartAxis(column="of", kind="names"),
         f"{{of}}<br>{words}<extra>{{label}}</extra>",
         spread=("low", "high"), values="outside",
@@ -360,7 +360,7 @@ _LOSS = ChartSpec(
     "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
     "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
     "max.",
-    Place.LOSS, "line", ChartAxis("Phase", "phase", "phases"),
+    Heading.LOSS, "line", ChartAxis("Phase", "phase", "phases"),
     ChartAxis("Lost frames, %", "value", "counts"), "phase {phase:d} ({name}): {value} %",
 )  # fmt: skip
 
@@ -549,7 +549,7 @@ class _Axis:
         if self.left:
             words += f"{self.left} settings whose pairs are more alike have no map. "
         return Figure(
-            name, title, definition + colours + words.rstrip(), [trace], layout, Place.WHOM,
+            name, title, definition + colours + words.rstrip(), [trace], layout, Heading.WHOM,
             _PIXELS, scale=colours.strip(),
         )  # fmt: skip
 
@@ -560,7 +560,7 @@ _COURSE = ChartSpec(
     "course", "throughput over time",
     "Payload that a flow's destination verified from one interval result to the next, by the real "
     "length of that span, one way. Of repeats the one in which a flow fell the furthest. ",
-    Place.COURSE, "line", ChartAxis("Time in the window, s", "at"),
+    Heading.COURSE, "line", ChartAxis("Time in the window, s", "at"),
     ChartAxis("Payload, {unit}", "rate"), "{rate} {unit} until {at:.3f} s", legend=True,
 )  # fmt: skip
 _SETTINGS = 6  # shown: those that fell the furthest
@@ -644,7 +644,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     }
     return Figure(
         f"course-{number}", sentence(_COURSE.title, common), _COURSE.definition + words,
-        [trace], axes, Place.COURSE, 480,
+        [trace], axes, Heading.COURSE, 480,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from ...records.plan_file import read_plan
 from ...records.store import TableFile
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
-from ..tables import Place
+from ..tables import Heading
 from .chart import (
     DASHES,
     LEGEND,
@@ -89,7 +89,7 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
         title, what = _KINDS[kind]
         tail = ChartSpec(
             f"percentiles-{kind.replace('_', '-')}", f"{title}, by percentile", what + _TAIL_IS,
-            Place.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
+            Heading.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
             ChartAxis("Time, µs", "time", "log"), "{within:,.6~r} % within {time} µs",
         )  # fmt: skip
         common, words, every = _curves(measured, kind)
@@ -200,7 +200,7 @@ _BANDWIDTH = ChartSpec(
     "bandwidth", "bandwidth by message size",
     "Message size by half the mean round trip: payload, one way, one message at a time per flow. "
     "Both axes are logarithmic. (Sokolowski and Grosu 2004, Figure 9)",
-    Place.MESSAGES, "line", _SIZE, ChartAxis("Payload, {unit}", "bandwidth", "log"),
+    Heading.MESSAGES, "line", _SIZE, ChartAxis("Payload, {unit}", "bandwidth", "log"),
     "{words}: {bandwidth} {unit}", legend=True,
 )  # fmt: skip
 _LATENCY = ChartSpec(
@@ -208,7 +208,7 @@ _LATENCY = ChartSpec(
     "Half the time of a round trip of one message, in microseconds: the mean over all flows and "
     "repeats; the cursor shows median, 99 % and extremes. Both axes are logarithmic. "
     "(Sokolowski and Grosu 2004, Figure 10)",
-    Place.MESSAGES, "line", _SIZE, ChartAxis("Half the round trip, µs", "mean", "log"),
+    Heading.MESSAGES, "line", _SIZE, ChartAxis("Half the round trip, µs", "mean", "log"),
     "{words}: mean {mean} µs<br>median {p50}, 99 % {p99} µs<br>min {min}, max {max} µs",
     legend=True,
 )  # fmt: skip
@@ -218,7 +218,7 @@ _STEPS = ChartSpec(
     "its last step is complete. The cursor shows IMB's t_min and t_max over ranks (of PingPong IMB "
     "halves them), median and 99 % of single repetitions. Messages of 0 bytes are in the table "
     "alone. Both axes are logarithmic. (Saini et al. 2005, Figures 7 to 15)",
-    Place.STEPS, "line", _SIZE, ChartAxis("Repetition, µs", "mean", "log"),
+    Heading.STEPS, "line", _SIZE, ChartAxis("Repetition, µs", "mean", "log"),
     "{words}: mean {mean} µs<br>over ranks {t_min} to {t_max} µs<br>median {p50}, 99 % {p99} µs",
     height=460, legend=True,
 )  # fmt: skip
@@ -301,7 +301,7 @@ _SCATTER = ChartSpec(
     "scatter", "time by message size",
     "Each point is one message: half its round trip, in microseconds, against its "
     "size. Both axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) ",
-    Place.MESSAGES, "points", _SIZE, ChartAxis("Half the round trip, µs", "time", "log"),
+    Heading.MESSAGES, "points", _SIZE, ChartAxis("Half the round trip, µs", "time", "log"),
     "{size:,} B: {time} µs", height=520, legend=True,
     layout={"legend": LEGEND | {"itemsizing": "constant"}, "hovermode": "closest"},
 )  # fmt: skip
@@ -399,7 +399,7 @@ _RATES = ChartSpec(
     "suite", "frame rate over frame size",
     "Rate of a port by frame size: what was measured, and the theoretical max of the medium, line "
     "rate / (8 x (size + 20)).",
-    Place.SUITE, "line", ChartAxis("Frame size, bytes", "size", "log"),
+    Heading.SUITE, "line", ChartAxis("Frame size, bytes", "size", "log"),
     ChartAxis("Frames/s", "rate", "log", {"tickvals": _ROUND}), "{size:d} B: {rate} frames/s",
 )  # fmt: skip
 _OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")  # rates between two round ones have no tick
@@ -407,7 +407,7 @@ _LOSSES = ChartSpec(
     "suite", "frame loss rate over load",
     "Lost frames of 100 offered ones by intended load, which is in percent of the theoretical rate "
     "of the size.",
-    Place.SUITE, "line", ChartAxis("Load, % of line rate", "load", "linear", _SPAN),
+    Heading.SUITE, "line", ChartAxis("Load, % of line rate", "load", "linear", _SPAN),
     ChartAxis("Lost frames, %", "loss", "linear", _SPAN), "{load} %: {loss} % lost",
 )  # fmt: skip
 
@@ -481,7 +481,7 @@ _PREDICTED = ChartSpec(
     "its destination saw (the median of its repeats). In the band the error of the time, "
     "measured / predicted - 1, is at most 10 %, the margin of Zhu et al. 2012. The legend says how "
     "many flows are in it; a click there shows the other models. ",
-    Place.PREDICTED, "points", ChartAxis("Predicted, {unit}", "predicted"),
+    Heading.PREDICTED, "points", ChartAxis("Predicted, {unit}", "predicted"),
     ChartAxis("Measured, {unit}", "measured"),
     "predicted {predicted}, measured {measured} {unit}", height=560, legend=True,
     layout={"hovermode": "closest"},

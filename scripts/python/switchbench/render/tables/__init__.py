@@ -9,7 +9,7 @@ from ..printer import Spec
 from . import judged, messages, network
 
 
-class Place(StrEnum):
+class Heading(StrEnum):
     """The sections of a report, in the papers' order (doc/developer/papers.md).
 
     What is empty is left out.
@@ -42,21 +42,21 @@ class Place(StrEnum):
 
 # Where each stands in the report.
 BY_SECTION: dict[str, tuple[Spec, ...]] = {
-    Place.VERDICT: (judged.clauses, judged.failures),
-    Place.SET_UP: (network.nodes, network.tuning),
-    Place.FINDINGS: (judged.suspects, judged.findings, judged.superseded),
-    Place.SUITE: judged.SUBTESTS,
-    Place.RESULTS: (
+    Heading.VERDICT: (judged.clauses, judged.failures),
+    Heading.SET_UP: (network.nodes, network.tuning),
+    Heading.FINDINGS: (judged.suspects, judged.findings, judged.superseded),
+    Heading.SUITE: judged.SUBTESTS,
+    Heading.RESULTS: (
         network.searches, network.plans, network.phases, network.repeats, network.imported,
     ),
-    Place.COURSE: (network.intervals,),
-    Place.MESSAGES: (messages.curves, messages.peaks, messages.paths, messages.times),
-    Place.STEPS: (messages.functions, messages.kernels, messages.rankings),
-    Place.LATENCY: (network.latencies,),
-    Place.LOSS: (network.losses, network.order, network.switch_counters),
-    Place.SKEW: (network.skew,),
-    Place.CPU: (network.cpu, network.transports, messages.computing),
-    Place.PORTS: (network.ports,),
-    Place.TRIALS: (judged.trials,),
+    Heading.COURSE: (network.intervals,),
+    Heading.MESSAGES: (messages.curves, messages.peaks, messages.paths, messages.times),
+    Heading.STEPS: (messages.functions, messages.kernels, messages.rankings),
+    Heading.LATENCY: (network.latencies,),
+    Heading.LOSS: (network.losses, network.order, network.switch_counters),
+    Heading.SKEW: (network.skew,),
+    Heading.CPU: (network.cpu, network.transports, messages.computing),
+    Heading.PORTS: (network.ports,),
+    Heading.TRIALS: (judged.trials,),
 }  # fmt: skip
 EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)
