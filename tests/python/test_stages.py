@@ -32,68 +32,57 @@ def stages() -> Any:
     return program("stages")
 
 
+def outcome(stages: Any, state: str, text: str = "") -> Any:
+    return lambda: stages.Outcome(state, text)
+
+
 def test_all_stages_run_and_one_failure_fails_all(
     stages: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A stage that can't run for want of another fails; a calm one runs beside others."""
+
     def broken() -> Any:
         raise ZeroDivisionError("in a stage")
 
-    report = stages.Report([])
-    report.together([stages.Stage("first", lambda: stages.Outcome("failed", "why it failed"))])
-    report.in_turn(
-        [
-            stages.Stage("second", lambda: stages.Outcome("passed", "its totals")),
-            stages.Stage("needs first", lambda: stages.Outcome("passed"), "first"),
-            stages.Stage("third", broken),
-            stages.Stage("fourth", lambda: stages.Outcome("skipped", "no device")),
-        ]
-    )
-    assert report.summary() == 1
-    printed = capsys.readouterr().out
-    assert "why it failed" in printed
-    assert "its totals" in printed
-    assert "needs first could not run: first failed" in printed
-    assert "ZeroDivisionError: in a stage" in printed
-    assert printed.endswith("1 passed, 3 failed, 1 skipped\n")
-
-
-def test_stages_side_by_side_wait_for_what_they_need_too(
-    stages: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = stages.Report([])
-    report.in_turn([stages.Stage("build", lambda: stages.Outcome("failed"))])
-    report.together(
-        [
-            stages.Stage("needs it", lambda: stages.Outcome("passed", "not run"), "build"),
-            stages.Stage("does not", lambda: stages.Outcome("passed", "its totals")),
-        ],
-        quiet=False,
-    )
-    assert report.summary() == 1
-    printed = capsys.readouterr().out
-    assert "needs it could not run: build failed" in printed
-    assert "its totals" in printed
-    assert "not run\n" not in printed
-
-
-def test_a_calm_stage_runs_beside_others(stages: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """It goes on while the first of them waits for it, and its failure is one."""
     begun = threading.Event()
 
     def calm() -> Any:
         begun.set()
         return stages.Outcome("failed", "what it found")
 
-    def first() -> Any:
+    def waiting() -> Any:
         return stages.Outcome("passed" if begun.wait(10) else "failed")
 
     report = stages.Report([])
-    second = stages.Stage("second", lambda: stages.Outcome("passed"))
-    report.beside(stages.Stage("calm", calm), [stages.Stage("first", first), second])
+    report.together([stages.Stage("first", outcome(stages, "failed", "why it failed"))])
+    beside = [stages.Stage("second", outcome(stages, "passed", "its totals"))]
+    beside += [stages.Stage("apart", outcome(stages, "passed", "not run"), "first")]
+    report.together(beside, quiet=False)
+    fourth = stages.Stage("fourth", outcome(stages, "skipped", "no device"))
+    needs = stages.Stage("needs first", outcome(stages, "passed"), "first")
+    report.in_turn([needs, stages.Stage("third", broken), fourth])
+    report.beside(stages.Stage("calm", calm), [stages.Stage("waits", waiting)])
     assert report.summary() == 1
     printed = capsys.readouterr().out
-    assert "what it found" in printed
-    assert printed.endswith("2 passed, 1 failed, 0 skipped\n")
+    assert "not run\n" not in printed
+    for said in (
+        *("why it failed", "its totals", "ZeroDivisionError: in a stage", "what it found"),
+        *("needs first could not run: first failed", "apart could not run: first failed"),
+    ):
+        assert said in printed
+    assert printed.endswith("2 passed, 5 failed, 1 skipped\n")
+
+
+def test_what_passed_passes(stages: Any) -> None:
+    report = stages.Report(["good"])
+    chosen = [stages.Stage("good", outcome(stages, "passed"))]
+    report.in_turn([*chosen, stages.Stage("not chosen", outcome(stages, "failed"))])
+    assert report.summary() == 0
+    assert stages.Report([]).summary() == 1  # no stage at all is a failure
+    commands = {"true": "passed", "false": "failed", "no-such-command-here": "failed"}
+    assert {name: stages.plain(name).state for name in commands} == commands
+    options, rest = stages.parse(["--all", "--only", "unit", "--", "-k", "guard"])
+    assert (options.all, options.only, rest) == (True, ["unit"], ["-k", "guard"])
 
 
 def test_what_runs_apart_are_files_of_the_tests(stages: Any) -> None:
@@ -179,27 +168,6 @@ def test_coverage_counts_lines_of_all_programs(
     )
 
 
-def test_what_passed_passes(stages: Any) -> None:
-    report = stages.Report(["good"])
-    report.in_turn(
-        [
-            stages.Stage("good", lambda: stages.Outcome("passed")),
-            stages.Stage("not chosen", lambda: stages.Outcome("failed")),
-        ]
-    )
-    assert report.summary() == 0
-
-
-def test_no_stage_at_all_is_a_failure(stages: Any) -> None:
-    assert stages.Report([]).summary() == 1
-
-
-def test_the_exit_status_of_a_command_decides(stages: Any) -> None:
-    assert stages.plain("true").state == "passed"
-    assert stages.plain("false").state == "failed"
-    assert stages.plain("no-such-command-here").state == "failed"
-
-
 def test_closing_lines_of_each_runner_are_shown(stages: Any, tmp_path: Path) -> None:
     log = tmp_path / "testlog.json"
     tests = [
@@ -263,36 +231,26 @@ def unit_tests(
     return stages.unit_tests(build, long=long), commands
 
 
-@pytest.mark.parametrize("long", [False, True])
-def test_long_tests_are_run_where_they_are_asked_for(
-    stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, long: bool
-) -> None:
-    _, (command,) = unit_tests(stages, monkeypatch, tmp_path, 0, long)
-    assert ("SWITCHBENCH_LONG=1" in command, "--no-suite" in command) == (long, not long)
-    assert [build.name for build in stages.MATRIX if build.long] == ["gcc"]
-
-
-@pytest.mark.parametrize(("fails", "state", "tries"), [(0, "passed", 1), (1, "passed", 2)])
-def test_a_test_that_passes_at_last_passes(
-    stages: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    fails: int,
-    state: str,
-    tries: int,
-) -> None:
-    outcome, commands = unit_tests(stages, monkeypatch, tmp_path, fails)
-    assert (outcome.state, len(commands)) == (state, tries)
-    assert [command[-1] == "battery" for command in commands] == [False, True][:tries]
-    assert ("tried again: battery" in outcome.text) == (tries > 1)
-
-
-def test_a_test_that_never_passes_fails(
-    stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    outcome, commands = unit_tests(stages, monkeypatch, tmp_path, fails=9)
-    assert (outcome.state, len(commands)) == ("failed", stages.TRIES)
-    assert outcome.text.count("battery: FAIL (1.0 s)") == stages.TRIES
+@pytest.mark.parametrize(
+    ("fails", "state", "tries", "long"),
+    [
+        (0, "passed", 1, False),
+        (0, "passed", 1, True),
+        (1, "passed", 2, False),
+        (9, "failed", 3, False),
+    ],
+)
+def test_what_sends_is_tried_again(
+    stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: int, state: str,
+    tries: int, long: bool,
+) -> None:  # fmt: skip
+    """A test that passes at last passes; long tests are run where they are asked for."""
+    found, commands = unit_tests(stages, monkeypatch, tmp_path, fails, long)
+    assert (found.state, len(commands)) == (state, tries)
+    assert [command[-1] == "battery" for command in commands] == [False, True, True][:tries]
+    assert ("tried again: battery" in found.text) == (tries > 1)
+    assert found.text.count("battery: FAIL (1.0 s)") == min(fails, stages.TRIES)
+    assert ("SWITCHBENCH_LONG=1" in commands[0], "--no-suite" in commands[0]) == (long, not long)
 
 
 def test_a_process_left_behind_is_seen(stages: Any) -> None:
@@ -300,15 +258,8 @@ def test_a_process_left_behind_is_seen(stages: Any) -> None:
     with subprocess.Popen(
         [str(stages.TOOLS / "python"), "-c", "input()"], stdin=subprocess.PIPE
     ) as p:
-        outcome = stages.leftovers(before, patience_s=0.3)
+        left = stages.leftovers(before, patience_s=0.3)
         p.communicate(b"\n")
-    assert outcome.state == "failed"
-    assert f"process {p.pid}: " in outcome.text
+    assert left.state == "failed"
+    assert f"process {p.pid}: " in left.text
     assert f"process {p.pid}: " not in "\n".join(stages.traces())
-
-
-def test_arguments_after_the_dashes_are_for_pytest(stages: Any) -> None:
-    options, rest = stages.parse(["--all", "--only", "unit", "--", "-k", "guard"])
-    assert (options.all, options.only, rest) == (True, ["unit"], ["-k", "guard"])
-    options, rest = stages.parse([])
-    assert (options.all, options.only, rest) == (False, [], [])

@@ -163,7 +163,8 @@ _NODES = ChartSpec(
     "a plan (and over repeats); bars reach from the slowest to the fastest flow. "
     "Percent of line is layer 1, the mean over receiving ports. A switch that scales keeps its "
     "line level; where it falls, the switch met a limit (Rauch 2005, Figure 1).",
-    Heading.NODES, "line", ChartAxis("Nodes", "ranks"), ChartAxis("Payload per flow, {unit}", "mean"),
+    Heading.NODES, "line", ChartAxis("Nodes", "ranks"),
+    ChartAxis("Payload per flow, {unit}", "mean"),
     "{ranks:d} nodes: mean {mean} {unit} per flow<br>slowest {min}, fastest {max} {unit}<br>"
     "all flows together {total} {unit}<br>{share:.2f} % of line",
     spread=("min", "max"),
