@@ -16,9 +16,9 @@ WORDS = re.compile(r"`([a-z][a-z_0-9]*)`")
 
 
 def golden() -> dict[str, set[str]]:
-    """The keys of each type of record in the lines that test_report_records compares."""
+    """The keys of each type of record in the lines with which report_records is compared."""
     keys: dict[str, set[str]] = {}
-    for line in (ROOT / "tests/unit/test_report_records.ndjson").read_text().splitlines():
+    for line in (ROOT / "tests/unit/report_records.ndjson").read_text().splitlines():
         record = json.loads(line)
         keys.setdefault(record["type"], set()).update(record)
     return keys
