@@ -71,7 +71,7 @@ static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_e
 /** Where such a frame begins. */
 static inline uint8_t *pass_data(frame_t frame);
 
-/** Receives at most `lane->receive_burst` frames. */
+/** Receives at most `lane->conf.receive_burst` frames. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames);
 static inline void rx_prefetch(frame_t frame);
 /** Whether it is a sound one of the lane's flows; fills all of `ours` but `ahead`. */
@@ -127,7 +127,7 @@ hot_template(const struct frame_lane *lane, const struct sender_stream *stream, 
  * IPv6's do. */
 static inline bool hot_is_short(const struct frame_lane *lane)
 {
-    return lane->offset + offsetof(struct signature, sequence) <= HOT_SHORT;
+    return lane->conf.offset + offsetof(struct signature, sequence) <= HOT_SHORT;
 }
 
 /** Writes a stream's next frame over a buffer that holds the fill behind the first `head` bytes of
@@ -137,8 +137,8 @@ HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                           size_t head, const struct signature_time *time)
 {
     memcpy(frame, template, head);
-    signature_stamp((struct signature *)(frame + lane->offset), (uint32_t)stream->sequence++, time,
-                    stream->base + time->sum);
+    signature_stamp((struct signature *)(frame + lane->conf.offset), (uint32_t)stream->sequence++,
+                    time, stream->base + time->sum);
 }
 
 /** Writes the frames of the stream that is next, and of those that follow; returns their cost to
@@ -206,7 +206,7 @@ static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32
     struct signature_time time = signature_time(now_ns - lane->start_ns);
     uint32_t sequence = (uint32_t)stream->sequence;
     uint32_t base = stream->base + time.sum;
-    uint32_t offset = lane->offset;
+    uint32_t offset = lane->conf.offset;
 
     for (uint32_t i = 0; i < count; i++)
         signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
@@ -225,19 +225,22 @@ static inline uint64_t hot_count_one(struct frame_lane *lane, uint32_t count, in
     return (uint64_t)count * lane->sizes[0].cost;
 }
 
-/** Streams that are not yet behind the last end of the window are accounted before they change. */
+/** A flow that is not yet behind the last end of the window is accounted before it changes. */
+static inline void hot_account(struct frame_lane *lane, uint32_t number)
+{
+    if (lane->accounting.marks[number] != lane->accounting.ends)
+        frame_account_flow(lane, number);
+}
+
 static __attribute__((noinline)) void hot_account_sends(struct frame_lane *lane, uint32_t count,
                                                         enum hot_send variant)
 {
-    struct sender *sender = &lane->sender;
+    const struct sender *sender = &lane->sender;
     struct rotation next = sender->next;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t number =
-            (uint32_t)(rotation_stream(sender, &next, variant == HOT_MIXED) - sender->streams);
-
-        if (sender->accounting.streams[number].marks != sender->accounting.marks)
-            frame_account_sent(lane, number);
+        hot_account(lane, rotation_stream(sender, &next, variant == HOT_MIXED)->place /
+                              lane->receiver.sources);
         rotation_step(lane, &next, variant == HOT_MIXED);
     }
 }
@@ -247,7 +250,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
 {
     struct sender *sender = &lane->sender;
     frame_t frames[FRAME_BURST_MAX];
-    uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->burst);
+    uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->conf.burst);
     uint64_t cost = 0;
     uint32_t sent;
 
@@ -264,7 +267,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
         }
         lane->train = trains && due > sender->count ? due / sender->count : 1;
     }
-    if (HOT_UNLIKELY(sender->accounting.marked))
+    if (HOT_UNLIKELY(lane->accounting.marked))
         hot_account_sends(lane, due, variant);
     if (variant == HOT_ONE)
         hot_fill_one(lane, frames, due, now_ns);
@@ -334,7 +337,7 @@ static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *en
         return 0;
     side->live.frames += sent;
     side->live.frame_bytes += bytes + (uint64_t)sent * lane->conf.outside;
-    side->live.payload_bytes += bytes - (uint64_t)sent * lane->offset;
+    side->live.payload_bytes += bytes - (uint64_t)sent * lane->conf.offset;
     side->last_ns = now_ns;
     hot_begin_flow(side, now_ns);
     frame_flush_later(lane, now_ns);
@@ -353,7 +356,7 @@ static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
     if (waiting == 0)
         return CLOCK_NEVER;
     count = count < waiting ? count : waiting;
-    count = count < lane->burst ? count : lane->burst;
+    count = count < lane->conf.burst ? count : lane->conf.burst;
     forwarder->head += hot_pass(lane, &forwarder->queue[head], count, now_ns);
     return forwarder->head == forwarder->tail ? CLOCK_NEVER : now_ns;
 }
@@ -368,7 +371,7 @@ static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *ent
 
     lane->sender.streams[0].side->intended += count;
     if (count > 0 && lane->send == hot_forward && forwarder->head == forwarder->tail)
-        sent = hot_pass(lane, entries, count < lane->burst ? count : lane->burst, now_ns);
+        sent = hot_pass(lane, entries, count < lane->conf.burst ? count : lane->conf.burst, now_ns);
     for (uint32_t i = sent; i < count; i++) {
         if (forwarder->tail - forwarder->head < FRAME_FORWARD_QUEUE) {
             forwarder->queue[forwarder->tail++ % FRAME_FORWARD_QUEUE] = entries[i];
@@ -504,18 +507,14 @@ HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct 
     }
 }
 
-/** Streams that are not yet behind the last end of the window are accounted before they change. */
 static __attribute__((noinline)) void
 hot_account_receives(struct frame_lane *lane, const struct received *frames, uint32_t count)
 {
     const struct receiver *receiver = &lane->receiver;
 
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t number = (uint32_t)(frames[i].stream - receiver->streams);
-
-        if (receiver->accounting.streams[number].marks != receiver->accounting.marks)
-            frame_account_received(lane, number);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        hot_account(lane, lane->lane.request.send_count +
+                              (uint32_t)(frames[i].stream - receiver->streams) / receiver->sources);
 }
 
 /** Receives a burst; the body of the lane's `receive`. */
@@ -534,7 +533,7 @@ HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigne
     if ((how & HOT_TIMED) != 0)
         came_ns = clock_now() - lane->start_ns;
     ours = hot_classify_burst(lane, &burst, now_ns, kind, how);
-    if ((how & HOT_FORWARD) == 0 && HOT_UNLIKELY(receiver->accounting.marked))
+    if ((how & HOT_FORWARD) == 0 && HOT_UNLIKELY(lane->accounting.marked))
         hot_account_receives(lane, burst.ours, ours);
     if ((how & HOT_FORWARD) == 0)
         hot_account_burst(receiver, &burst, ours, now_ns, how);

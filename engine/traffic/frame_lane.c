@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A lane of frames in its phase: when it sends, what a received frame is, and what was counted.
+ */
 #include "frame_lane.h"
 
 #include "adaptive_poll.h"
-#include "probe_frames.h"
+#include "pingpong.h"
 
 #define ON_TIME_NS 10000 /* what a round of polls may take */
 #define FALL_BURSTS 64u  /* that may still be due when the load falls */
@@ -16,7 +19,7 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns)
 
 static bool send_single(struct frame_lane *lane, const struct frame_single *single, uint32_t cost)
 {
-    if (!lane->ops->send_single(lane, single))
+    if (!lane->conf.ops->send_single(lane, single))
         return false;
     lane->lane.request.count->probes_sent++;
     if (lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
@@ -53,12 +56,14 @@ static int64_t probe(struct frame_lane *lane, int64_t now_ns)
 /* Answers a sound probe for this rank, or measures its answer; false: it is forged. */
 static bool take_probe(struct frame_lane *lane, const struct frame_seen *seen)
 {
+    const struct frame_ops *ops = lane->conf.ops;
     const struct signature *signature = seen->signature;
     uint32_t flow = lane->receiver.flow_of[be16toh(signature->src)];
     const struct frame_size *size = &lane->sizes[lane->size_of_length[seen->length]];
-    struct frame_single answer = {
+    const struct frame_single answer = {
         .place = lane->lane.request.send_count + flow - 1,
         .tag = probe_answer_tag(lane->lane.request.phase->tag),
+        .source = ops->source_of != NULL ? ops->source_of(lane, seen) : 0,
         .frame_bytes = size->frame_bytes,
         .sequence = be32toh(signature->sequence),
         .stamp_ns = (int64_t)signature_ns(signature),
@@ -67,15 +72,13 @@ static bool take_probe(struct frame_lane *lane, const struct frame_seen *seen)
     if (lane->pingpong != NULL)
         return false; /* an answer that is sound was taken before */
     if (signature->tag == lane->prober.tags[1]) {
-        int64_t came_ns = lane->ops->arrived != NULL ? lane->ops->arrived(lane, seen) : clock_now();
+        int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
 
         return frame_prober_measure(&lane->prober, signature, came_ns - lane->start_ns);
     }
-    if (flow == 0)
-        return true; /* only a flow's own source is answered, at the address that it has told */
-    if (lane->ops->source_of != NULL)
-        answer.source = lane->ops->source_of(lane, seen);
-    (void)send_single(lane, &answer, size->cost);
+    /* Only a flow's own source is answered, at the address that it has told. */
+    if (flow > 0)
+        (void)send_single(lane, &answer, size->cost);
     return true;
 }
 
@@ -100,7 +103,7 @@ static int64_t send_burst(struct frame_lane *lane, int64_t now_ns)
         if (due > sender->late_frames)
             sender->late_frames = due - 1;
     }
-    return lane->ops->choose_send(lane)(lane, now_ns);
+    return lane->conf.ops->choose_send(lane)(lane, now_ns);
 }
 
 static void begin_sending(struct frame_lane *lane, int64_t now_ns)
@@ -113,7 +116,7 @@ static void begin_sending(struct frame_lane *lane, int64_t now_ns)
         return;
     }
     lane->lane.started_ns = now_ns;
-    lane->send = lane->sender.count > 0 ? lane->ops->choose_send(lane) : send_nothing;
+    lane->send = lane->sender.count > 0 ? lane->conf.ops->choose_send(lane) : send_nothing;
     if (generates && lane->lane.request.phase->traffic == TRAFFIC_BURST)
         lane->send = send_burst;
 }
@@ -164,7 +167,7 @@ static int64_t time_frames(struct frame_lane *lane, int64_t now_ns)
         return CLOCK_NEVER;
     if (timing != lane->timing) {
         lane->timing = timing;
-        lane->receive = lane->ops->choose_receive(lane);
+        lane->receive = lane->conf.ops->choose_receive(lane);
     }
     if (now_ns < open_ns)
         return open_ns;
@@ -204,34 +207,18 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
     }
     if (base->stopped_ns == 0 && now_ns >= base->stop_ns)
         base->stopped_ns = now_ns;
-    if (lane->ops->housekeep != NULL)
-        lane->timer_ns = earlier(lane->timer_ns, lane->ops->housekeep(lane, now_ns));
+    if (lane->conf.ops->housekeep != NULL)
+        lane->timer_ns = earlier(lane->timer_ns, lane->conf.ops->housekeep(lane, now_ns));
     lane->timer_ns = earlier(lane->timer_ns, time_frames(lane, now_ns));
     lane->timer_ns = earlier(lane->timer_ns, probe(lane, now_ns));
     if (lane->state == FRAME_WAITS)
         lane->timer_ns = earlier(lane->timer_ns, lane->start_ns);
 }
 
-/* Whether this queue, or with several all of them, have got what comes of a transfer, and the
- * probes that this lane sent are answered. The others are asked when nothing came: then their lines
- * are still, too. */
-static bool transfer_done(struct frame_lane *lane, bool received)
-{
-    const struct receiver *receiver = &lane->receiver;
-    uint64_t frames = 0;
-
-    if (lane->queues_received == NULL)
-        return receiver->left == 0 && (lane->conf.queues > 1 || lane->prober.in_flight <= 0);
-    atomic_store_explicit(&lane->queues_received[lane->conf.queue].frames,
-                          receiver->all - receiver->left, memory_order_relaxed);
-    for (uint16_t i = 0; !received && i < lane->conf.queues; i++)
-        frames += atomic_load_explicit(&lane->queues_received[i].frames, memory_order_relaxed);
-    return !received && frames >= receiver->all;
-}
-
 int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
+    bool pingpong = lane->pingpong != NULL;
     int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
@@ -239,35 +226,92 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         return CLOCK_NEVER;
     if (__builtin_expect(base->woken, false)) {
         base->woken = false;
-        if (lane->ops->woken != NULL && lane->pingpong == NULL)
-            lane->ops->woken(lane);
+        if (lane->conf.ops->woken != NULL && !pingpong)
+            lane->conf.ops->woken(lane);
     }
     if (__builtin_expect(lane->state == FRAME_NEW, false))
         frame_lane_begin(lane, now_ns);
     if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
         timer(lane, now_ns);
-    if (lane->pingpong == NULL)
+    if (!pingpong)
         next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
-    if (lane->pingpong != NULL || (received > 0 && lane->responds))
+    if (pingpong || (received > 0 && lane->responds))
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == FRAME_SENDS && !next_burst(lane, now_ns)) {
         if (base->request.phase->traffic != TRAFFIC_STREAM) /* else it ends with the others */
             base->stopped_ns = now_ns;
         end_sending(lane, now_ns);
     }
-    base->rx_done = transfer_done(lane, received > 0);
+    /* A transfer is whole when the probes that were sent beside it are answered, too. */
+    base->rx_done = lane->receiver.left == 0 && lane->prober.in_flight <= 0;
     if (__builtin_expect(now_ns >= lane->flush_ns, false))
-        lane->flush_ns = lane->ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;
-    if (lane->state == FRAME_LISTENS && (lane->pingpong == NULL || lane->send == send_nothing))
+        lane->flush_ns = lane->conf.ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;
+    if (lane->state == FRAME_LISTENS && (!pingpong || lane->send == send_nothing))
         base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->flush_ns == CLOCK_NEVER;
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->flush_ns));
-    if (lane->pingpong != NULL && base->wake_fd < 0)
+    if (pingpong && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     if (lane->state == FRAME_LISTENS && base->stopped_ns == 0 && lane->sender.count > 0)
         next_ns = earlier(next_ns, base->stop_ns);
-    return received == lane->receive_burst ? now_ns : next_ns;
+    return received == lane->conf.receive_burst ? now_ns : next_ns;
+}
+
+/* --- judging ----------------------------------------------------------------------------------*/
+
+/* One whose number is behind the greatest; returns whether it is delivered. */
+static bool judge_earlier(const struct receiver *receiver, struct receiver_stream *stream,
+                          uint32_t sequence)
+{
+    size_t place = (size_t)(stream - receiver->streams);
+    struct reordered_frame frame = {.number = sequence_unwrap(stream->sequence.next, sequence),
+                                    .arrival = stream->frames + 1};
+    enum sequence_verdict verdict =
+        sequence_judge(&stream->sequence, &receiver->pasts[place], sequence);
+
+    stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
+    stream->side->late += verdict == SEQUENCE_LATE;
+    if (verdict != SEQUENCE_REORDERED)
+        return false;
+    stream->side->reordered++;
+    reordering_add(&receiver->reorderings[place], &stream->missing, &frame,
+                   &stream->side->reordering);
+    return true;
+}
+
+/* One that is not the next, or begins a word. What it touches beside the stream's line lies in no
+ * near cache: no branch waits for that where none must. */
+bool frame_judge_out_of_order(const struct receiver *receiver, const struct received *frame,
+                              int64_t now_ns)
+{
+    struct receiver_stream *stream = frame->stream;
+    size_t place = (size_t)(stream - receiver->streams);
+    uint64_t next = stream->sequence.next;
+    int32_t ahead = (int32_t)(frame->sequence - (uint32_t)next);
+    int64_t sent_ns;
+
+    if (ahead < 0)
+        return judge_earlier(receiver, stream, frame->sequence);
+    sent_ns = sequence_limit_stamp(&receiver->limit, signature_ns(frame->signature),
+                                   stream->stamp_ns, now_ns);
+    if (ahead > (int32_t)SEQUENCE_WINDOW &&
+        !sequence_limit_allows(&receiver->limit, ahead, sent_ns - stream->stamp_ns,
+                               stream->frames > 0 ? stream->last_ns : 0, now_ns)) {
+        stream->side->forged++;
+        return false;
+    }
+    stream->stamp_ns = sent_ns;
+    sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
+    if (ahead > 0) {
+        reordering_gap(&receiver->reorderings[place], &stream->missing, &stream->sequence, next,
+                       stream->frames + 1);
+        if (sent_ns > stream->side->gap_ns)
+            stream->side->gap_ns = sent_ns;
+    }
+    if (stream->frames == 0 && stream->side->first_ns == 0)
+        stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
+    return true;
 }
 
 /* --- frames beside the load -------------------------------------------------------------------*/
@@ -304,16 +348,163 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
             misdelivered_add(&count->misdelivered_flows, &other);
     } else if (probe && seen->ours && here && seen->length <= FILL_BYTES &&
                lane->size_of_length[seen->length] != FRAME_NO_SIZE &&
-               lane->ops->is_sound(lane, seen) && !take_probe(lane, seen)) {
+               lane->conf.ops->is_sound(lane, seen) && !take_probe(lane, seen)) {
         count->foreign++;
     } else if (probe && seen->ours) {
         count->probes_received++; /* a damaged one is missing: lost */
     } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
-        receiver->streams[(size_t)(flow - 1) * receiver->sources].side->corrupted++;
+        lane->lane.request.receives[flow - 1].side->corrupted++;
         lane->lane.arrived_ns = now_ns;
     } else {
         count->foreign++;
     }
+}
+
+/* --- counts -----------------------------------------------------------------------------------*/
+
+/* Adds so many frames of a stream: whole rounds of the list of sizes, and part of one. */
+static void add_frames(const struct frame_lane *lane, uint64_t sequence, struct flow_count *sum)
+{
+    uint64_t rounds = sequence / lane->order_count;
+    uint32_t part = (uint32_t)(sequence % lane->order_count);
+
+    sum->frames += sequence;
+    for (uint32_t i = 0; i < lane->order_count; i++) {
+        const struct frame_size *size = &lane->sizes[lane->order[i]];
+        uint64_t frames = rounds + (i < part);
+
+        sum->frame_bytes += frames * size->frame_bytes;
+        sum->payload_bytes += frames * size->payload_bytes;
+    }
+}
+
+static void sum_sent(const struct frame_lane *lane, uint32_t flow, struct flow_side *side)
+{
+    const struct sender *sender = &lane->sender;
+    const uint32_t *index = &sender->index_of[(size_t)flow * lane->receiver.sources];
+
+    side->live = (struct flow_count){0};
+    for (uint32_t i = 0; i < lane->receiver.sources; i++) {
+        const struct sender_stream *stream = &sender->streams[index[i]];
+
+        add_frames(lane, stream->sequence, &side->live);
+        if (stream->sequence > 0 && stream->last_ns > side->last_ns)
+            side->last_ns = stream->last_ns;
+    }
+}
+
+static void sum_received(const struct frame_lane *lane, uint32_t flow, struct flow_side *side)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const struct receiver_stream *streams = &receiver->streams[(size_t)flow * receiver->sources];
+    uint64_t frames = 0, bytes = 0;
+
+    side->numbers = 0;
+    for (uint32_t i = 0; i < receiver->sources; i++) {
+        frames += streams[i].frames;
+        bytes += streams[i].bytes;
+        side->numbers += streams[i].sequence.next;
+        if (streams[i].last_ns > side->last_ns)
+            side->last_ns = streams[i].last_ns;
+    }
+    side->live = (struct flow_count){.frames = frames,
+                                     .frame_bytes = bytes + frames * lane->conf.outside,
+                                     .payload_bytes = bytes - frames * lane->conf.offset};
+}
+
+void frame_account_flow(struct frame_lane *lane, uint32_t number)
+{
+    struct accounting *accounting = &lane->accounting;
+    uint32_t sends = lane->lane.request.send_count;
+    struct flow_side *side = frame_flow(lane, number)->side;
+
+    if (lane->pingpong != NULL || side->is_copy)
+        ; /* it counts as frames go and come; or at the end */
+    else if (number >= sends)
+        sum_received(lane, number - sends, side);
+    else if (lane->forwarder.queue == NULL) /* which counts sizes as they come */
+        sum_sent(lane, number, side);
+    lane_count_moved(&accounting->moved, side, number < sends);
+    for (uint8_t *marks = &accounting->marks[number]; *marks < accounting->ends; ++*marks)
+        *(*marks == 0 ? &side->window.open : &side->window.close) = side->live;
+}
+
+/* Some more flows; true: all are accounted now. */
+static bool account_some(struct frame_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct accounting *accounting = &lane->accounting;
+    uint32_t flows = request->send_count + request->receive_count;
+
+    for (uint32_t streams = 0; accounting->next < flows && streams < FRAME_ACCOUNT_SOME;
+         streams += lane->receiver.sources)
+        frame_account_flow(lane, accounting->next++);
+    if (accounting->next < flows)
+        return false;
+    lane->lane.moved = accounting->moved;
+    accounting->moved = (struct lane_moved){0};
+    accounting->next = 0;
+    accounting->marked = false;
+    return true;
+}
+
+static void account_all(struct frame_lane *lane)
+{
+    lane->accounting.next = 0;
+    lane->accounting.moved = (struct lane_moved){0};
+    while (!account_some(lane))
+        ;
+}
+
+/* What goes to all is sent once, and is of each flow. */
+static void copy_to_all(const struct lane_request *request)
+{
+    for (uint32_t i = 1; i < request->send_count && request->sends[i].side->is_copy; i++) {
+        *request->sends[i].side = *request->sends[0].side;
+        request->sends[i].side->is_copy = true;
+    }
+}
+
+/* What the load asked for: what was sent, and what was not, in turn, as it would have been. */
+static void account_intended(struct frame_lane *lane)
+{
+    const struct sender *sender = &lane->sender;
+    bool turns = sender_has_turns(sender);
+    uint64_t count = turns ? sender->turns.count : sender->count;
+    struct rotation next = sender->next;
+
+    lane->train = 1;
+    next.run = 0;
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].side->intended = sender->streams[i].side->live.frames;
+    for (uint64_t i = 0; i < count; i++) {
+        rotation_stream(sender, &next, turns)->side->intended +=
+            sender->missing / count + (i < sender->missing % count);
+        rotation_step(lane, &next, turns);
+    }
+}
+
+bool frame_lane_account(struct lane *base, enum account what)
+{
+    struct frame_lane *lane = (struct frame_lane *)base;
+    bool counts_itself = lane->pingpong != NULL || lane->forwarder.queue != NULL;
+
+    if (what == ACCOUNT_SOME)
+        return account_some(lane);
+    if (what == ACCOUNT_MARK) {
+        lane->accounting.ends++;
+        lane->accounting.marked = !counts_itself;
+        lane->accounting.next = 0;
+        lane->accounting.moved = (struct lane_moved){0};
+        if (counts_itself)
+            account_all(lane);
+        return false;
+    }
+    account_all(lane);
+    if (!counts_itself && lane->state == FRAME_LISTENS)
+        account_intended(lane);
+    copy_to_all(&base->request);
+    return true;
 }
 
 /* --- results ----------------------------------------------------------------------------------*/
@@ -339,10 +530,11 @@ static unsigned read_metrics(const struct frame_lane *lane, const struct lane_fl
 void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
                           struct flow_reading *reading)
 {
+    static const enum delay_kind kinds[] = {
+        [LATENCY_ONE_WAY] = DELAY_ONE_WAY, [LATENCY_IPDV] = DELAY_IPDV};
     const struct frame_lane *lane = (const struct frame_lane *)base;
     const struct receiver *receiver = &lane->receiver;
     uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
-    struct delay_stats *stats = NULL;
 
     reading->metric_count = read_metrics(lane, flow, reading->metrics);
     if (lane->pingpong != NULL) {
@@ -352,12 +544,11 @@ void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
     }
     if (frame_prober_sum(&lane->prober, flow, &reading->latency[LATENCY_ROUND_TRIP]))
         reading->measured[LATENCY_ROUND_TRIP] = true;
-    if (receiver->delay_stats == NULL || index == 0)
-        return;
-    stats = &receiver->delay_stats[(size_t)(index - 1) * receiver->sources];
-    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_ONE_WAY,
-                    &reading->latency[LATENCY_ONE_WAY].histogram);
-    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_IPDV,
-                    &reading->latency[LATENCY_IPDV].histogram);
-    reading->measured[LATENCY_ONE_WAY] = reading->measured[LATENCY_IPDV] = true;
+    for (int kind = LATENCY_ONE_WAY;
+         kind <= LATENCY_IPDV && receiver->delay_stats != NULL && index > 0; kind++) {
+        delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
+                        receiver->sources, receiver->buckets, kinds[kind],
+                        &reading->latency[kind].histogram);
+        reading->measured[kind] = true;
+    }
 }

@@ -1,44 +1,36 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "frame_pingpong.h"
-
-#include "frame_judge.h"
-#include "probe_frames.h"
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Ping-pong of a lane of frames. Each message is one frame, of headers, signature and the message's
+ * bytes, which the destination verifies and sends back with a tag of its own. Nothing is sent
+ * again: what does not come back in time is lost. Not a hot path: the next message waits for the
+ * last.
+ */
+#include "frame_lane.h"
+#include "pingpong.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-int frame_pingpong_sizes(const struct lane_request *request, const char *port, uint32_t around,
-                         uint32_t most, uint32_t bytes[TRANSPORT_SIZES_MAX], struct err *err)
-{
-    const struct phase *phase = request->phase;
-    bool drawn = phase->pingpong.max_size > 0;
-    uint32_t count = drawn ? 1 : phase->size_count;
-
-    for (uint32_t i = 0; i < count; i++) {
-        bytes[i] = drawn ? phase->pingpong.max_size : phase->sizes[i];
-        if (bytes[i] == 0 || around >= most || bytes[i] > most - around)
-            return err_set(
-                err, -EINVAL,
-                "%s: a ping-pong message is one frame, of 1 to %u bytes here, not %u: larger "
-                "ones run over tcp and verbs",
-                port, around < most ? most - around : 0, bytes[i]);
-    }
-    return (int)count;
-}
+struct frame_pingpong {
+    struct pingpong game;
+    struct prng_sizes *drawn; /* of the flows that the lane receives */
+};
 
 int frame_pingpong_make(struct frame_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
-    struct frame_pingpong *pingpong = lane->pingpong = calloc(1, sizeof *pingpong);
+    struct frame_pingpong *pingpong = frame_lane_zeros(lane, 1, sizeof *pingpong);
     uint16_t tag = htobe16(probe_answer_tag(request->phase->tag));
 
+    lane->pingpong = pingpong;
     if (pingpong == NULL)
         return -ENOMEM;
+    lane->receiver.sources = 1;
+    lane->responds = true;
     lane->lane.pingpong = &pingpong->game;
     /* Answers are no load, and are told from it by their tag alone. */
     lane->prober = (struct frame_prober){
         .answers = true, .tags = {tag, tag}, .next_ns = CLOCK_NEVER, .until_ns = CLOCK_NEVER};
-    pingpong->drawn = calloc(request->receive_count + 1, sizeof *pingpong->drawn);
+    pingpong->drawn = frame_lane_zeros(lane, request->receive_count, sizeof *pingpong->drawn);
     if (pingpong->drawn == NULL || pingpong_make(&pingpong->game, &lane->lane) != 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->receive_count; i++)
@@ -48,24 +40,14 @@ int frame_pingpong_make(struct frame_lane *lane)
 
 void frame_pingpong_free(struct frame_lane *lane)
 {
-    if (lane->pingpong == NULL)
-        return;
-    pingpong_free(&lane->pingpong->game);
-    free(lane->pingpong->drawn);
-    free(lane->pingpong);
+    if (lane->pingpong != NULL)
+        pingpong_free(&lane->pingpong->game);
 }
 
-static uint32_t size_of(const struct frame_lane *lane, uint32_t bytes)
-{
-    const struct frame_conf *conf = &lane->conf;
-
-    return frame_pingpong_size(conf->offset + SIGNATURE_BYTES + conf->outside, conf->least, bytes);
-}
-
-static void count(const struct frame_lane *lane, struct flow_side *side, uint32_t bytes)
+static void count(struct flow_side *side, uint32_t frame_bytes, uint32_t bytes)
 {
     side->live.frames++;
-    side->live.frame_bytes += size_of(lane, bytes);
+    side->live.frame_bytes += frame_bytes;
     side->live.payload_bytes += bytes;
     side->live.messages++;
 }
@@ -81,14 +63,14 @@ static void begin(struct lane *base, const struct pingpong_turn *turn, int64_t n
     const struct frame_single single = {
         .place = turn->flow,
         .tag = base->request.phase->tag,
-        .frame_bytes = size_of(lane, bytes),
+        .frame_bytes = frame_message_size(lane, bytes),
         .sequence = (uint32_t)game->flows[turn->flow].begun - 1,
         .stamp_ns = turn->begun_ns - base->request.phase->start_ns,
     };
 
     (void)now_ns;
-    if (lane->ops->send_single(lane, &single))
-        count(lane, side, bytes);
+    if (lane->conf.ops->send_single(lane, &single))
+        count(side, single.frame_bytes, bytes);
     side->intended = side->live.frames;
 }
 
@@ -114,7 +96,7 @@ static void take_answer(struct frame_lane *lane, const struct signature *signatu
     turn = &game->turns[game->turn_count < request->send_count ? 0 : flow];
     /* One that was given up may come yet: it is no answer to the next. */
     if (turn->in_flight && turn->flow == flow &&
-        frame_bytes == size_of(lane, pingpong_bytes(game, turn)) &&
+        frame_bytes == frame_message_size(lane, pingpong_bytes(game, turn)) &&
         (int64_t)signature_ns(signature) == turn->begun_ns - request->phase->start_ns &&
         be32toh(signature->sequence) == (uint32_t)game->flows[flow].begun - 1)
         pingpong_back(game, turn, clock_now());
@@ -122,24 +104,19 @@ static void take_answer(struct frame_lane *lane, const struct signature *signatu
 
 /* --- the destination's end --- */
 
-static void reply(struct frame_lane *lane, uint32_t place, uint32_t bytes,
-                  const struct signature *signature, int64_t now_ns)
+static void reply(struct frame_lane *lane, uint32_t flow, uint32_t bytes,
+                  const struct signature *signature)
 {
     const struct lane_request *request = &lane->lane.request;
-    struct flow_side *side = request->receives[place].side;
     const struct frame_single single = {
-        .place = request->send_count + place,
+        .place = request->send_count + flow,
         .tag = probe_answer_tag(request->phase->tag),
-        .frame_bytes = size_of(lane, bytes),
+        .frame_bytes = frame_message_size(lane, bytes),
         .sequence = be32toh(signature->sequence),
         .stamp_ns = (int64_t)signature_ns(signature),
     };
 
-    request->count->probes_sent += lane->ops->send_single(lane, &single);
-    count(lane, side, bytes);
-    side->last_ns = now_ns;
-    if (side->first_ns == 0)
-        side->first_ns = now_ns;
+    request->count->probes_sent += lane->conf.ops->send_single(lane, &single);
 }
 
 bool frame_pingpong_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
@@ -150,25 +127,30 @@ bool frame_pingpong_take(struct frame_lane *lane, const struct frame_seen *seen,
     uint32_t frame_bytes = seen->length + lane->conf.outside;
     struct received frame = {
         .signature = signature, .sequence = be32toh(signature->sequence), .length = seen->length};
-    uint64_t number;
+    struct flow_side *side;
 
     if (!seen->ours || seen->length > FILL_BYTES || signature->dst != receiver->own ||
-        !lane->ops->is_sound(lane, seen))
+        !lane->conf.ops->is_sound(lane, seen))
         return false;
     if (signature->tag == lane->prober.tags[1]) {
         take_answer(lane, signature, frame_bytes);
         return true;
     }
-    if (signature->tag != receiver->tag || flow == 0)
+    if (signature->tag != receiver->tag || flow-- == 0)
         return false;
-    frame.stream = &receiver->streams[flow - 1];
-    number = sequence_unwrap(frame.stream->sequence.next, frame.sequence);
-    bytes = pingpong_size(lane->lane.request.phase, &lane->pingpong->drawn[flow - 1], number);
+    frame.stream = &receiver->streams[flow];
+    side = frame.stream->side;
+    bytes = pingpong_size(lane->lane.request.phase, &lane->pingpong->drawn[flow],
+                          sequence_unwrap(frame.stream->sequence.next, frame.sequence));
     lane->lane.arrived_ns = now_ns;
-    if (frame_bytes != size_of(lane, bytes))
-        frame.stream->side->corrupted++;
-    else if (frame_judge(receiver, &frame, now_ns, false))
-        reply(lane, flow - 1, bytes, signature, now_ns);
+    if (frame_bytes != frame_message_size(lane, bytes)) {
+        side->corrupted++;
+    } else if (frame_judge(receiver, &frame, now_ns, false)) {
+        reply(lane, flow, bytes, signature);
+        count(side, frame_bytes, bytes);
+        side->last_ns = now_ns;
+        side->first_ns = side->first_ns == 0 ? now_ns : side->first_ns;
+    }
     return true;
 }
 
@@ -189,11 +171,8 @@ int64_t frame_pingpong_poll(struct frame_lane *lane, int64_t now_ns)
     if (pingpong_run(game, &hooks, now_ns))
         next_ns = now_ns;
     for (uint32_t i = 0; i < game->turn_count; i++)
-        if (game->turns[i].in_flight) {
-            int64_t due_ns = pingpong_due_ns(game, &game->turns[i]);
-
-            next_ns = due_ns < next_ns ? due_ns : next_ns;
-        }
+        if (game->turns[i].in_flight && pingpong_due_ns(game, &game->turns[i]) < next_ns)
+            next_ns = pingpong_due_ns(game, &game->turns[i]);
     for (uint32_t i = 0; ended && i < base->request.send_count; i++)
         ended = pingpong_ended(game, i);
     base->tx_done = ended;

@@ -1,15 +1,18 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A lane of frames is made, and its phase begun.
+ */
 #include "frame_lane.h"
 
 #include "burst.h"
 #include "prng.h"
-#include "probe_frames.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define CACHE_LINE 64u
 #define RECEIVE_BURST 64u     /* at least: vector drivers return nothing for less than 4 or 32 */
 #define TIMED_FLOWS_MAX 4096u /* 36 KB each; with more delays are not measured */
 
@@ -18,10 +21,45 @@ static uint32_t min32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* --- prepare ----------------------------------------------------------------------------------*/
+/* --- memory -----------------------------------------------------------------------------------*/
 
-int frame_lane_check(const struct lane_request *request, const struct frame_conf *conf,
-                     struct err *err)
+void *frame_lane_new(size_t bytes, const struct lane_request *request)
+{
+    size_t whole = (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    struct frame_lane *lane = aligned_alloc(CACHE_LINE, whole);
+
+    if (lane == NULL)
+        return NULL;
+    memset(lane, 0, whole);
+    lane->lane.request = *request;
+    return lane;
+}
+
+/* The kernel's zeros: pages are touched as they are used. */
+void *frame_lane_zeros(struct frame_lane *lane, size_t count, size_t bytes)
+{
+    char *memory = calloc(count * bytes + CACHE_LINE, 1);
+
+    assert(lane->block_count < FRAME_BLOCKS_MAX);
+    if (memory == NULL)
+        return NULL;
+    lane->blocks[lane->block_count++] = memory;
+    return memory + (CACHE_LINE - (uintptr_t)memory % CACHE_LINE);
+}
+
+void frame_lane_free(struct frame_lane *lane)
+{
+    frame_prober_free(&lane->prober);
+    frame_pingpong_free(lane);
+    turns_free(&lane->sender.turns);
+    for (unsigned i = 0; i < lane->block_count; i++)
+        free(lane->blocks[i]);
+    free(lane);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------*/
+
+static int check(const struct lane_request *request, const struct frame_conf *conf, struct err *err)
 {
     const struct phase *phase = request->phase;
     const char *what = NULL;
@@ -42,10 +80,30 @@ int frame_lane_check(const struct lane_request *request, const struct frame_conf
     else if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
         what = "a forwarding port receives one flow and sends one";
     else if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
-        return err_set(err, -EINVAL,
-                       "%s: a ping-pong uses one queue, and the port has %u: set queues: 1",
-                       conf->name, conf->queues);
+        what = "a ping-pong uses one queue, and the port has several: set queues: 1";
     return what == NULL ? 0 : err_set(err, -EINVAL, "%s: %s", conf->name, what);
+}
+
+/* The bytes of a frame of the phase's i-th size, or of its i-th message; of messages that are drawn
+ * the largest's. */
+static int frame_bytes_of(const struct frame_lane *lane, uint32_t i, uint32_t *bytes,
+                          struct err *err)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint32_t around = lane->conf.offset + SIGNATURE_BYTES + lane->conf.outside;
+    uint32_t room = around < lane->conf.most ? lane->conf.most - around : 0;
+
+    *bytes = phase->messages && phase->pingpong.max_size > 0 ? phase->pingpong.max_size
+                                                             : phase->sizes[i];
+    if (!phase->messages)
+        return 0;
+    if (*bytes == 0 || *bytes > room)
+        return err_set(err, -EINVAL,
+                       "%s: a ping-pong message is one frame, of 1 to %u bytes here, not %u: "
+                       "larger ones run over tcp and verbs",
+                       lane->conf.name, room, *bytes);
+    *bytes = frame_message_size(lane, *bytes);
+    return 0;
 }
 
 /* The phase's list of sizes, or of its messages', becomes its different sizes and an order. */
@@ -53,22 +111,18 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
 {
     const struct frame_conf *conf = &lane->conf;
     const struct phase *phase = lane->lane.request.phase;
-    uint32_t around = conf->offset + SIGNATURE_BYTES + conf->outside;
-    uint32_t bytes[TRANSPORT_SIZES_MAX];
-    int count = (int)phase->size_count, rc;
+    bool drawn = phase->messages && phase->pingpong.max_size > 0;
+    int rc;
 
     memset(lane->size_of_length, FRAME_NO_SIZE, sizeof lane->size_of_length);
-    if (phase->messages)
-        count =
-            frame_pingpong_sizes(&lane->lane.request, conf->name, around, conf->most, bytes, err);
-    for (int i = 0; i < count; i++) {
-        uint32_t size =
-            phase->messages ? frame_pingpong_size(around, conf->least, bytes[i]) : phase->sizes[i];
-        uint32_t length = size - conf->outside;
+    for (uint32_t i = 0; i < (drawn ? 1 : phase->size_count); i++) {
+        uint32_t size, length;
         uint8_t *place;
 
-        if ((rc = conf->ops->check_size(lane, size, err)) != 0)
+        if ((rc = frame_bytes_of(lane, i, &size, err)) != 0 ||
+            (rc = conf->ops->check_size(lane, size, err)) != 0)
             return rc;
+        length = size - conf->outside;
         place = &lane->size_of_length[length];
         if (*place == FRAME_NO_SIZE) {
             *place = (uint8_t)lane->size_count++;
@@ -83,7 +137,7 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
         }
         lane->order[lane->order_count++] = *place;
     }
-    return count < 0 ? count : 0;
+    return 0;
 }
 
 /* Frames that a flow sends until it has moved `bytes` of payload, in whole frames. */
@@ -117,63 +171,45 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
     return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
 }
 
-/* Of cache lines: one more than `count` needs, so that none is no error. */
-static void *aligned_zeros(size_t count, size_t size)
-{
-    size_t bytes = (count * size / 64 + 1) * 64;
-    void *memory = aligned_alloc(64, bytes);
-
-    return memory == NULL ? NULL : memset(memory, 0, bytes);
-}
-
-/* Whether all of a transfer is there is known to no queue alone. */
-static int share_received(struct frame_lane *lane)
-{
-    const struct frame_lane *first = (const struct frame_lane *)lane->lane.request.first_queue_lane;
-
-    if (lane->conf.queues <= 1 || lane->receiver.all == UINT64_MAX)
-        return 0;
-    lane->queues_received = first != NULL
-                                ? first->queues_received
-                                : aligned_zeros(lane->conf.queues, sizeof *lane->queues_received);
-    return lane->queues_received != NULL ? 0 : -ENOMEM;
-}
+/* --- receiver ---------------------------------------------------------------------------------*/
 
 static int make_delay_stats(struct frame_lane *lane)
 {
     struct receiver *receiver = &lane->receiver;
-    size_t streams = (size_t)receiver->count * receiver->sources;
+    uint32_t streams = receiver->count * receiver->sources;
 
     if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
         receiver->count > TIMED_FLOWS_MAX || lane->pingpong != NULL)
         return 0;
     receiver->sampled = receiver->count > lane->conf.every_max;
-    receiver->delay_stats = aligned_zeros(streams, sizeof *receiver->delay_stats);
-    receiver->buckets = calloc(receiver->count, sizeof *receiver->buckets);
+    receiver->delay_stats = frame_lane_zeros(lane, streams, sizeof *receiver->delay_stats);
+    receiver->buckets = frame_lane_zeros(lane, receiver->count, sizeof *receiver->buckets);
     if (receiver->delay_stats == NULL || receiver->buckets == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < streams; i++)
-        delay_stats_init(&receiver->delay_stats[i], (uint32_t)(i / receiver->sources));
+    for (uint32_t i = 0; i < streams; i++)
+        delay_stats_init(&receiver->delay_stats[i], i / receiver->sources);
     return 0;
 }
 
-static int make_receiver_tables(struct receiver *receiver)
+static int make_streams(struct frame_lane *lane)
 {
+    struct receiver *receiver = &lane->receiver;
     size_t streams = (size_t)receiver->count * receiver->sources;
+    struct gap *gaps = frame_lane_zeros(lane, streams, REORDERING_GAPS * sizeof *gaps);
 
-    receiver->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *receiver->flow_of);
-    receiver->pasts = calloc(streams + 1, sizeof *receiver->pasts);
-    receiver->gaps = calloc(streams + 1, REORDERING_GAPS * sizeof *receiver->gaps);
-    receiver->accounting.streams = calloc(streams + 1, sizeof *receiver->accounting.streams);
-    receiver->reorderings = aligned_zeros(streams, sizeof *receiver->reorderings);
-    receiver->streams = aligned_zeros(streams, sizeof *receiver->streams);
-    if (receiver->flow_of == NULL || receiver->pasts == NULL || receiver->gaps == NULL ||
-        receiver->accounting.streams == NULL || receiver->reorderings == NULL ||
+    receiver->pasts = frame_lane_zeros(lane, streams, sizeof *receiver->pasts);
+    receiver->reorderings = frame_lane_zeros(lane, streams, sizeof *receiver->reorderings);
+    receiver->streams = frame_lane_zeros(lane, streams, sizeof *receiver->streams);
+    if (gaps == NULL || receiver->pasts == NULL || receiver->reorderings == NULL ||
         receiver->streams == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < streams; i++)
-        receiver->reorderings[i].far = &receiver->gaps[i * REORDERING_GAPS];
-    return 0;
+    /* Touched here, in order: no page is missing later, and neighbours lie beside each other. */
+    memset(receiver->streams, 0, streams * sizeof *receiver->streams);
+    for (size_t i = 0; i < streams; i++) {
+        receiver->reorderings[i].far = &gaps[i * REORDERING_GAPS];
+        receiver->streams[i].side = lane->lane.request.receives[i / receiver->sources].side;
+    }
+    return make_delay_stats(lane);
 }
 
 static int make_receiver(struct frame_lane *lane, struct err *err)
@@ -192,41 +228,43 @@ static int make_receiver(struct frame_lane *lane, struct err *err)
     receiver->tag = htobe16(request->phase->tag);
     receiver->own = htobe16((uint16_t)request->rank);
     receiver->rank = conf->to_all ? UINT16_MAX : receiver->own;
-    receiver->all = receiver->left = frames_of(lane, receiver->count);
+    /* With several queues none alone knows that all is there. */
+    receiver->left = conf->queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
     receiver->limit.at_once =
         sequence_limit_at_once(conf->burst, conf->catch_up) +
         (double)request->phase->burst.frames; /* a late sender catches up with all of it */
-    if ((rc = make_receiver_tables(receiver)) != 0 || (rc = make_delay_stats(lane)) != 0 ||
-        (rc = share_received(lane)) != 0)
+    if ((rc = make_streams(lane)) != 0)
         return rc;
     for (uint32_t i = 0; i < receiver->count; i++) {
         const struct lane_flow *flow = &request->receives[i];
+        uint32_t place = request->send_count + i;
         uint64_t line_bps;
 
         if (flow->src >= request->ranks)
             return err_set(err, -EINVAL, "%s: a flow comes from a rank that is not there",
                            conf->name);
-        rc = conf->ops->resolve(lane, flow, flow->src, request->send_count + i, &line_bps, err);
+        rc = conf->ops->resolve(lane, place, (char *)lane->partners + place * conf->partner_bytes,
+                                &line_bps, err);
         if (rc != 0)
             return rc;
         sequence_limit_add(&receiver->limit, flow, load, line_bps, least);
-        for (uint32_t j = 0; j < receiver->sources; j++)
-            receiver->streams[(size_t)i * receiver->sources + j].side = flow->side;
         receiver->flow_of[flow->src] = (uint16_t)(i + 1);
     }
     return 0;
 }
 
-/* The flows in their order, and again with the next of their UDP source ports. */
-static void interleave(struct sender *sender, uint32_t sources)
-{
-    uint32_t flows = sender->count / sources;
+/* --- sender -----------------------------------------------------------------------------------*/
 
-    for (uint32_t i = 0; i < sender->count; i++)
-        sender->streams[i].place = i % flows * sources + i / flows;
+/* A stream's place: its flow's, or where flows send in turn all flows' with the same UDP source
+ * port, and then the next one's. */
+static uint32_t place_of(const struct frame_lane *lane, uint32_t i)
+{
+    uint32_t sources = lane->receiver.sources, flows = lane->sender.count / sources;
+
+    return lane->lane.request.phase->in_turn ? i % flows * sources + i / flows : i;
 }
 
-static int make_sender(struct frame_lane *lane)
+static int make_streams_sent(struct frame_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
@@ -243,25 +281,49 @@ static int make_sender(struct frame_lane *lane)
         sender->left = sender->burst = burst_of_lane(request);
         sender->bursts_left = phase->burst.count > 0 ? phase->burst.count - 1 : UINT64_MAX;
     }
-    sender->streams = aligned_zeros(sender->count, sizeof *sender->streams);
-    sender->accounting.streams = calloc(sender->count + 1, sizeof *sender->accounting.streams);
+    sender->streams = frame_lane_zeros(lane, sender->count, sizeof *sender->streams);
+    sender->index_of = frame_lane_zeros(lane, sender->count, sizeof *sender->index_of);
     if (lane->size_count > 1)
-        sender->templates =
-            aligned_zeros((size_t)sender->count * lane->size_count, sizeof *sender->templates);
-    if (sender->streams == NULL || sender->accounting.streams == NULL ||
+        sender->templates = frame_lane_zeros(lane, (size_t)sender->count * lane->size_count,
+                                             sizeof *sender->templates);
+    if (sender->streams == NULL || sender->index_of == NULL ||
         (lane->size_count > 1 && sender->templates == NULL))
         return -ENOMEM;
-    if (sender->count == 0)
-        return 0;
-    for (uint32_t i = 0; i < sender->count; i++)
-        sender->streams[i].place = i;
-    if (phase->in_turn)
-        interleave(sender, sources);
-    for (uint32_t i = 0; i < sender->count; i++)
+    for (uint32_t i = 0; i < sender->count; i++) {
+        sender->streams[i].place = place_of(lane, i);
         sender->streams[i].side = request->sends[sender->streams[i].place / sources].side;
+    }
     for (uint32_t i = flows; i < request->send_count; i++)
         request->sends[i].side->is_copy = true;
-    return turns_make(&sender->turns, request->sends, flows);
+    return flows > 0 ? turns_make(&sender->turns, request->sends, flows) : 0;
+}
+
+static int make_sender(struct frame_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
+    const struct frame_conf *conf = &lane->conf;
+    uint64_t line_bps;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < request->send_count && rc == 0; i++) {
+        lane->sender.flow_of[request->sends[i].dst] = (uint16_t)(i + 1);
+        rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
+                                &line_bps, err);
+    }
+    if (rc != 0 || lane->pingpong != NULL)
+        return rc;
+    if ((rc = make_streams_sent(lane)) != 0)
+        return rc;
+    if (request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD) {
+        lane->forwarder.queue =
+            frame_lane_zeros(lane, FRAME_FORWARD_QUEUE, sizeof *lane->forwarder.queue);
+        if (lane->forwarder.queue == NULL)
+            return -ENOMEM;
+        lane->responds = true;
+    }
+    return frame_prober_make(&lane->prober, &lane->lane.request,
+                             first != NULL ? &first->prober : NULL);
 }
 
 /* In the records' words. */
@@ -272,7 +334,7 @@ static void describe(struct frame_lane *lane)
                         : receiver->sampled           ? ", time of 2 in 128 frames"
                                                       : ", time of every frame";
     const char *sends = lane->forwarder.queue != NULL ? "received ones"
-                        : lane->sender.count > 0      ? lane->ops->send_name(lane)
+                        : lane->sender.count > 0      ? lane->conf.ops->send_name(lane)
                                                       : "none";
     char probes[64] = "";
 
@@ -287,92 +349,50 @@ static void describe(struct frame_lane *lane)
                  lane->conf.header, times, probes);
 }
 
-static int make_sends(struct frame_lane *lane, struct err *err)
-{
-    const struct lane_request *request = &lane->lane.request;
-    const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
-    uint64_t line_bps;
-    int rc = 0;
-
-    lane->sender.flow_of = calloc(PATTERN_RANKS_MAX, sizeof *lane->sender.flow_of);
-    if (lane->sender.flow_of == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < request->send_count && rc == 0; i++) {
-        lane->sender.flow_of[request->sends[i].dst] = (uint16_t)(i + 1);
-        rc = lane->ops->resolve(lane, &request->sends[i], request->sends[i].dst, i, &line_bps, err);
-    }
-    if (rc != 0 || lane->pingpong != NULL)
-        return rc;
-    if ((rc = make_sender(lane)) != 0)
-        return rc;
-    if (request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD) {
-        lane->forwarder.queue = calloc(FRAME_FORWARD_QUEUE, sizeof *lane->forwarder.queue);
-        if (lane->forwarder.queue == NULL)
-            return -ENOMEM;
-        lane->responds = true;
-    }
-    return frame_prober_make(&lane->prober, &lane->lane.request,
-                             first != NULL ? &first->prober : NULL);
-}
-
 static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
 {
     (void)now_ns;
     return lane->start_ns;
 }
 
-int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
+static int make(struct frame_lane *lane, struct err *err)
 {
+    const struct lane_request *request = &lane->lane.request;
+    size_t flows = (size_t)request->send_count + request->receive_count;
     int rc;
 
-    lane->conf = *conf;
-    lane->ops = conf->ops;
-    lane->offset = conf->offset;
-    lane->burst = conf->burst;
-    lane->receive_burst = conf->burst > RECEIVE_BURST ? conf->burst : RECEIVE_BURST;
-    lane->train = 1;
-    lane->send = before_start;
-    lane->flush_ns = CLOCK_NEVER;
-    lane->falls_ns = CLOCK_NEVER;
-    lane->receiver.sources = conf->sources;
-    if (lane->lane.request.phase->traffic == TRAFFIC_PINGPONG) {
-        lane->receiver.sources = 1;
-        lane->responds = true;
-        if ((rc = frame_pingpong_make(lane)) != 0)
-            return rc;
-    }
-    if ((rc = make_sizes(lane, err)) != 0 || (rc = make_sends(lane, err)) != 0 ||
+    lane->partners = frame_lane_zeros(lane, flows, lane->conf.partner_bytes);
+    lane->accounting.marks = frame_lane_zeros(lane, flows, sizeof *lane->accounting.marks);
+    lane->sender.flow_of = frame_lane_zeros(lane, PATTERN_RANKS_MAX, sizeof *lane->sender.flow_of);
+    lane->receiver.flow_of =
+        frame_lane_zeros(lane, PATTERN_RANKS_MAX, sizeof *lane->receiver.flow_of);
+    if (lane->partners == NULL || lane->accounting.marks == NULL || lane->sender.flow_of == NULL ||
+        lane->receiver.flow_of == NULL)
+        return -ENOMEM;
+    if (request->phase->traffic == TRAFFIC_PINGPONG && (rc = frame_pingpong_make(lane)) != 0)
+        return rc;
+    if ((rc = make_sizes(lane, err)) != 0 || (rc = make_sender(lane, err)) != 0 ||
         (rc = make_receiver(lane, err)) != 0)
         return rc;
-    lane->lane.accounts = lane->pingpong == NULL;
-    lane->receive = lane->ops->choose_receive(lane);
+    lane->receive = lane->conf.ops->choose_receive(lane);
     describe(lane);
     return 0;
 }
 
-void frame_lane_free(struct frame_lane *lane)
+int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
 {
-    struct receiver *receiver = &lane->receiver;
-    struct sender *sender = &lane->sender;
+    int rc = check(&lane->lane.request, conf, err);
 
-    frame_prober_free(&lane->prober);
-    frame_pingpong_free(lane);
-    if (lane->lane.request.first_queue_lane == NULL)
-        free(lane->queues_received);
-    free(lane->forwarder.queue);
-    free(receiver->accounting.streams);
-    free(receiver->streams);
-    free(receiver->delay_stats);
-    free(receiver->buckets);
-    free(receiver->pasts);
-    free(receiver->reorderings);
-    free(receiver->gaps);
-    free(receiver->flow_of);
-    turns_free(&sender->turns);
-    free(sender->accounting.streams);
-    free(sender->templates);
-    free(sender->streams);
-    free(sender->flow_of);
+    lane->conf = *conf;
+    if (conf->receive_burst == 0)
+        lane->conf.receive_burst = conf->burst > RECEIVE_BURST ? conf->burst : RECEIVE_BURST;
+    lane->train = 1;
+    lane->send = before_start;
+    lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
+    lane->receiver.sources = conf->sources;
+    if (rc == 0)
+        rc = make(lane, err);
+    return rc == 0 ? 0 : err_set(err, rc, "%s: out of memory", conf->name);
 }
 
 void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame))
@@ -398,16 +418,16 @@ void frame_lane_build(struct frame_lane *lane)
                 : sender->templates + (size_t)stream->place * lane->size_count;
 
         for (uint32_t j = 0; j < lane->size_count; j++)
-            lane->ops->write_template(lane, stream->place / sources,
-                                      (uint16_t)(stream->place % sources), &lane->sizes[j],
-                                      &templates[j]);
+            lane->conf.ops->write_template(lane, stream->place / sources,
+                                           (uint16_t)(stream->place % sources), &lane->sizes[j],
+                                           &templates[j]);
         stream->template = templates[0];
         stream->base = checksum_fold(
-            signature_base((const struct signature *)(stream->template.bytes + lane->offset)));
+            signature_base((const struct signature *)(stream->template.bytes + lane->conf.offset)));
     }
 }
 
-/* --- start ------------------------------------------------------------------------------------*/
+/* --- begin ------------------------------------------------------------------------------------*/
 
 static void swap(struct sender_stream *a, struct sender_stream *b)
 {
@@ -417,27 +437,25 @@ static void swap(struct sender_stream *a, struct sender_stream *b)
     *b = kept;
 }
 
-/* Fisher-Yates. Seeds are the configuration's, so the order is the same in every run. */
-static void shuffle(struct sender *sender, uint64_t seed, uint64_t *drawn)
-{
-    for (uint32_t i = sender->count; i > 1; i--) {
-        uint64_t bits = prng_bits(seed, (*drawn)++) >> 32;
-
-        swap(&sender->streams[i - 1], &sender->streams[bits * i >> 32]);
-    }
-}
-
-/* Frames that do not divide by a flow's streams: those with one more go first in each round, so
- * that the last round, cut short, is theirs. */
-static void put_longer_first(struct frame_lane *lane)
+/* Orders the streams. Shuffled (Fisher-Yates) by the configuration's seed, the order is the same in
+ * every run. Of frames that do not divide by a flow's streams those with one more go first in each
+ * round, so that the last round, cut short, is theirs. A forwarder's streams stay where the UDP
+ * source port finds them. */
+static void order_streams(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
 {
     struct sender *sender = &lane->sender;
     uint32_t sources = lane->receiver.sources, front = 0;
     uint64_t quota = frames_of(lane, 1);
+    bool forwards = lane->forwarder.queue != NULL;
 
-    for (uint32_t i = 0; quota != UINT64_MAX && i < sender->count; i++)
+    for (uint32_t i = sender->count; i > 1 && !lane->lane.request.phase->in_turn && !forwards; i--)
+        swap(&sender->streams[i - 1],
+             &sender->streams[(prng_bits(seed, (*drawn)++) >> 32) * i >> 32]);
+    for (uint32_t i = 0; quota != UINT64_MAX && !forwards && i < sender->count; i++)
         if (sender->streams[i].place % sources < quota % sources)
             swap(&sender->streams[front++], &sender->streams[i]);
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->index_of[sender->streams[i].place] = i;
 }
 
 /* The schedule begins at a seeded random moment of its first interval, so that the senders of a
@@ -479,19 +497,14 @@ void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
     lane->state = FRAME_WAITS;
     lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
     base->stop_ns = phase->stop_ns;
-    if (lane->ops->begin != NULL)
-        lane->ops->begin(lane, now_ns);
+    if (lane->conf.ops->begin != NULL)
+        lane->conf.ops->begin(lane, now_ns);
     base->rx_done = lane->receiver.left == 0;
     if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
         lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
     if (lane->pingpong != NULL)
         return;
-    /* A forwarder's streams stay where the UDP source port finds them. */
-    if (lane->forwarder.queue == NULL) {
-        if (!phase->in_turn)
-            shuffle(&lane->sender, seed, &drawn);
-        put_longer_first(lane);
-    }
+    order_streams(lane, seed, &drawn);
     schedule(lane, seed, &drawn);
     frame_prober_start(&lane->prober, &base->request, prng_bits(seed, drawn));
 }

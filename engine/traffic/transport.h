@@ -347,6 +347,26 @@ struct lane_request {
         *executor; /**< of a schedule (schedule_executor.h), the caller's; else NULL */
 };
 
+/** @brief What the flows of a lane have moved. */
+struct lane_moved {
+    uint64_t offered; /**< payload that they have sent */
+    uint64_t delivered;
+    uint64_t line_bytes; /**< delivered at layer 1 for frames, else payload */
+};
+
+/** @brief Add what a flow's side has moved. */
+static inline void lane_count_moved(struct lane_moved *moved, const struct flow_side *side,
+                                    bool sent)
+{
+    const struct flow_count *live = &side->live;
+
+    moved->offered += sent ? live->payload_bytes : 0;
+    moved->delivered += sent ? 0 : live->payload_bytes;
+    if (!sent)
+        moved->line_bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
+                                              : live->payload_bytes;
+}
+
 /** @brief The part of a lane that the worker reads; each transport's lane begins with it. */
 struct lane {
     struct lane_request request;
@@ -357,19 +377,9 @@ struct lane {
     bool tx_done;       /**< it will send nothing more in this phase */
     bool rx_done;       /**< it knows that nothing more will come (end marks, transfer whole); a
                            transport that can't know leaves it false: silence decides */
-    /**
-     * @brief Its flows are accounted by ACCOUNT_MARK and ACCOUNT_SOME; else `live` counts are
-     * always right.
-     *
-     * Set by prepare.
-     */
-    bool accounts;
-    /** @brief Where it `accounts`, as far as its flows are accounted. */
-    uint64_t offered; /**< payload that they have sent */
-    uint64_t delivered;
-    uint64_t line_bytes; /**< delivered at layer 1 */
-    bool judges_order;   /**< in this phase it counts duplicated, reordered and late messages, as
-                            transports of frames always do; set by prepare */
+    struct lane_moved moved; /**< by its flows, when all of them were accounted last */
+    bool judges_order; /**< in this phase it counts duplicated, reordered and late messages, as
+                          transports of frames always do; set by prepare */
     /**
      * @brief Steps: it learns from the network when a partner is gone, and waits until then; the
      * limit of a drain does not hold.

@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "drain.h"
-
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When a task is over: all that was sent has come, silence says that the rest never will, or one of
+ * the limits says that it is waited for no longer.
+ */
 #include "clock.h"
+#include "worker_task.h"
 
 /* Frames for others that have come to the lane's port, as far as its workers have told. */
 static uint64_t count_foreign(struct worker_lane *lane)

@@ -3,13 +3,13 @@
 
 #include "clock.h"
 #include "cpu_placement.h"
-#include "drain.h"
 #include "lock.h"
 #include "prng.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,45 +40,27 @@ struct worker {
     uint64_t draws; /* random numbers so far */
 };
 
-static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
-{
-    for (size_t i = count; i > 1; i--) {
-        uint64_t bits = prng_bits(worker->conf.seed, worker->draws++);
-        size_t j = (size_t)(((bits >> 32) * i) >> 32);
-        struct worker_lane swap = lanes[i - 1];
+/* --- counts -----------------------------------------------------------------------------------*/
 
-        lanes[i - 1] = lanes[j];
-        lanes[j] = swap;
-    }
-}
-
-static void account(const struct worker_lane *lane)
+/* As the transport's; of one whose poll keeps the live counts, here. */
+static bool account(const struct worker_lane *lane, enum account what)
 {
+    const struct lane_request *request = &lane->lane->request;
+    struct lane_moved moved = {0};
+
     if (lane->transport->account != NULL)
-        (void)lane->transport->account(lane->lane, ACCOUNT_ALL);
-}
-
-/* An end of the window is here: for lanes that do not account it themselves, copies the counts. */
-static void mark_end(struct worker_lane *lane, bool closing)
-{
-    struct lane_request *request = &lane->lane->request;
-
-    if (lane->lane->accounts) {
-        (void)lane->transport->account(lane->lane, ACCOUNT_MARK);
-        lane->accounting = true;
-        return;
-    }
-    account(lane);
+        return lane->transport->account(lane->lane, what);
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
-        struct flow_side *side = i < request->send_count
-                                     ? request->sends[i].side
-                                     : request->receives[i - request->send_count].side;
+        bool sent = i < request->send_count;
+        struct flow_side *side =
+            sent ? request->sends[i].side : request->receives[i - request->send_count].side;
 
-        if (closing)
-            side->window.close = side->live;
-        else
-            side->window.open = side->live;
+        lane_count_moved(&moved, side, sent);
+        if (what == ACCOUNT_MARK)
+            *(lane->opened_ns == 0 ? &side->window.open : &side->window.close) = side->live;
     }
+    lane->lane->moved = moved;
+    return what != ACCOUNT_MARK;
 }
 
 /* The end of the window that a lane has yet to pass. */
@@ -89,16 +71,94 @@ static int64_t next_end_ns(const struct phase *phase, const struct worker_lane *
     return lane->closed_ns == 0 ? phase->close_ns : CLOCK_NEVER;
 }
 
-/* Copies a lane's counters at the ends of the window that it has passed. */
-static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns)
+/* Marks the ends of the window that a lane has passed by `until_ns`, now. */
+static void mark_window(const struct phase *phase, struct worker_lane *lane, int64_t now_ns,
+                        int64_t until_ns)
 {
-    if (lane->opened_ns == 0 && now_ns >= phase->open_ns) {
-        mark_end(lane, false);
-        lane->opened_ns = now_ns;
+    while (lane->closed_ns == 0 && next_end_ns(phase, lane) <= until_ns) {
+        (void)account(lane, ACCOUNT_MARK);
+        lane->accounting = true;
+        *(lane->opened_ns == 0 ? &lane->opened_ns : &lane->closed_ns) = now_ns;
     }
-    if (lane->opened_ns != 0 && lane->closed_ns == 0 && now_ns >= phase->close_ns) {
-        mark_end(lane, true);
-        lane->closed_ns = now_ns;
+}
+
+/* Marks the interval that is due, of some of the lane's flows each time. */
+static void mark_interval(struct worker_task *task, struct worker_lane *lane, int64_t now_ns,
+                          uint32_t most)
+{
+    int64_t due_ns =
+        interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns, most);
+
+    lane->marking = due_ns <= now_ns;
+    if (!lane->marking && due_ns < task->interval_due_ns)
+        task->interval_due_ns = due_ns;
+}
+
+/* Tells the lane's port what the lane has moved since the last time. */
+static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
+{
+    const struct lane_moved *now = &lane->lane->moved, *told = &lane->told;
+    struct port_progress *progress = lane->progress;
+
+    if (now->offered != told->offered || now->delivered != told->delivered)
+        task->moved_ns = now_ns;
+    if (progress != NULL) {
+        atomic_fetch_add(&progress->offered_bytes, now->offered - told->offered);
+        atomic_fetch_add(&progress->delivered_bytes, now->delivered - told->delivered);
+        atomic_fetch_add(&progress->line_bytes, now->line_bytes - told->line_bytes);
+        atomic_store(&progress->told_ns, now_ns);
+    }
+    lane->told = *now;
+}
+
+/* Lanes of many flows account some of them each time: the ring of a port that is not polled
+ * meanwhile may be full within microseconds. Returns whether one has more to do. */
+static bool account_lanes(struct worker_task *task, int64_t now_ns)
+{
+    bool more = false;
+
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+
+        if (lane->accounting) {
+            lane->accounting = !account(lane, ACCOUNT_SOME);
+            if (!lane->accounting)
+                tell_progress(task, lane, now_ns);
+        }
+        if (!lane->accounting && lane->marking)
+            mark_interval(task, lane, now_ns,
+                          lane->transport->account != NULL ? MARK_SOME : UINT32_MAX);
+        more = more || lane->accounting || lane->marking;
+    }
+    return more;
+}
+
+/* What is due now of progress and of interval results, of all lanes at nearly the same time. */
+static void begin_counts(struct worker_task *task, int64_t now_ns, int64_t *summed_ns)
+{
+    bool marks = now_ns >= task->interval_due_ns, sums = now_ns - *summed_ns >= PROGRESS_NS;
+
+    for (size_t i = 0; (marks || sums) && i < task->count; i++) {
+        task->lanes[i].accounting = true;
+        task->lanes[i].marking |= marks && task->lanes[i].interval_ring != NULL;
+    }
+    if (marks)
+        task->interval_due_ns = CLOCK_NEVER;
+    if (sums)
+        *summed_ns = now_ns;
+}
+
+/* --- polls ------------------------------------------------------------------------------------*/
+
+static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
+{
+    for (size_t i = count; i > 1; i--) {
+        uint64_t bits = prng_bits(worker->conf.seed, worker->draws++);
+        size_t j = (size_t)(((bits >> 32) * i) >> 32);
+        struct worker_lane swap = lanes[i - 1];
+
+        lanes[i - 1] = lanes[j];
+        lanes[j] = swap;
     }
 }
 
@@ -114,110 +174,8 @@ static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int
         *now_ns = clock_now();
         due_ns = lane->transport->poll(lane->lane, *now_ns);
     }
-    mark_window(phase, lane, *now_ns);
+    mark_window(phase, lane, *now_ns, *now_ns);
     return due_ns;
-}
-
-static void mark_interval(struct worker_task *task, struct worker_lane *lane, int64_t now_ns,
-                          uint32_t most)
-{
-    int64_t due_ns =
-        interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns, most);
-
-    lane->marking = due_ns <= now_ns;
-    if (!lane->marking && due_ns < task->interval_due_ns)
-        task->interval_due_ns = due_ns;
-}
-
-/* Marks what has come of each flow, of all lanes at nearly the same time. */
-static void mark_intervals(struct worker_task *task, int64_t now_ns)
-{
-    task->interval_due_ns = CLOCK_NEVER;
-    for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
-
-        if (lane->interval_ring == NULL)
-            continue;
-        if (lane->lane->accounts) {
-            lane->accounting = lane->marking = true;
-            continue;
-        }
-        account(lane);
-        mark_interval(task, lane, now_ns, UINT32_MAX);
-    }
-}
-
-/* Payload of all these flows. */
-static uint64_t moved_bytes(const struct lane_flow *flows, uint32_t count, uint64_t *line_bytes)
-{
-    uint64_t bytes = 0;
-
-    *line_bytes = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct flow_count *live = &flows[i].side->live;
-
-        bytes += live->payload_bytes;
-        *line_bytes += live->frames > 0 ? live->frame_bytes + live->frames * FRAME_OVERHEAD_L1
-                                        : live->payload_bytes;
-    }
-    return bytes;
-}
-
-/* Tells the lane's port what the lane has moved since the last time. */
-static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
-{
-    const struct lane_request *request = &lane->lane->request;
-    struct port_progress *progress = lane->progress;
-    uint64_t offered = lane->lane->offered, delivered = lane->lane->delivered;
-    uint64_t line = lane->lane->line_bytes;
-
-    if (!lane->lane->accounts) {
-        account(lane);
-        offered = moved_bytes(request->sends, request->send_count, &line);
-        delivered = moved_bytes(request->receives, request->receive_count, &line);
-    }
-    if (offered != lane->offered_told || delivered != lane->delivered_told)
-        task->moved_ns = now_ns;
-    if (progress != NULL) {
-        atomic_fetch_add(&progress->offered_bytes, offered - lane->offered_told);
-        atomic_fetch_add(&progress->delivered_bytes, delivered - lane->delivered_told);
-        atomic_fetch_add(&progress->line_bytes, line - lane->line_told);
-        atomic_store(&progress->told_ns, now_ns);
-    }
-    lane->offered_told = offered;
-    lane->delivered_told = delivered;
-    lane->line_told = line;
-}
-
-static void sum_progress(struct worker_task *task, int64_t now_ns)
-{
-    for (size_t i = 0; i < task->count; i++) {
-        if (task->lanes[i].lane->accounts)
-            task->lanes[i].accounting = true;
-        else
-            tell_progress(task, &task->lanes[i], now_ns);
-    }
-}
-
-/* Lanes of many flows account some of them each time: the ring of a port that is not polled
- * meanwhile may be full within microseconds. Returns whether one has more to do. */
-static bool account_lanes(struct worker_task *task, int64_t now_ns)
-{
-    bool more = false;
-
-    for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
-
-        if (lane->accounting) {
-            lane->accounting = !lane->transport->account(lane->lane, ACCOUNT_SOME);
-            if (!lane->accounting)
-                tell_progress(task, lane, now_ns);
-        }
-        if (!lane->accounting && lane->marking)
-            mark_interval(task, lane, now_ns, MARK_SOME);
-        more = more || lane->accounting || lane->marking;
-    }
-    return more;
 }
 
 /* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
@@ -246,7 +204,7 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
     return wake_ns;
 }
 
-/* Lets each lane see that it must send no more, and completes the windows. */
+/* Lets each lane see that it must send no more, completes the windows and the counts. */
 static void close_lanes(struct worker_task *task)
 {
     int64_t now_ns = clock_now();
@@ -258,16 +216,19 @@ static void close_lanes(struct worker_task *task)
             lane->lane->stop_ns = now_ns;
         if (task->end == TASK_STOPPED || task->end == TASK_FLOODED)
             lane->transport->poll(lane->lane, now_ns);
-        if (lane->opened_ns == 0) {
-            mark_end(lane, false);
-            lane->opened_ns = now_ns;
-        }
-        if (lane->closed_ns == 0) {
-            mark_end(lane, true);
-            lane->closed_ns = now_ns;
-        }
+        mark_window(task->phase, lane, now_ns, CLOCK_NEVER);
+    }
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = &task->lanes[i];
+
+        (void)account(lane, ACCOUNT_ALL);
+        if (lane->marking)
+            mark_interval(task, lane, clock_now(), UINT32_MAX);
+        tell_progress(task, lane, clock_now());
     }
 }
+
+/* --- sleep ------------------------------------------------------------------------------------*/
 
 /* One descriptor for all lanes that have one to wake a sleeper; -1: none has. */
 static int watch_lanes(const struct worker_task *task)
@@ -298,13 +259,19 @@ static int wait_events(int fd, struct epoll_event *events, int most, const struc
     return ppoll(&lanes, 1, left, NULL) > 0 ? epoll_wait(fd, events, most, 0) : 0;
 }
 
-/* Gives the core away until then, or until a lane has something to do, which is told so. */
-static void wait_for_lanes(int64_t wake_ns, int lanes_fd)
+/* Gives the core away until then, or until a lane has something to do, which is told so; a lane
+ * that is alone may have a way of its own. */
+static void wait_until_due(struct worker_task *task, int64_t wake_ns, int lanes_fd)
 {
+    struct lane *alone = task->count == 1 ? task->lanes[0].lane : NULL;
     struct epoll_event events[WOKEN_MAX];
-    int64_t left_ns = wake_ns - clock_now();
-    struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+    struct timespec left;
+    int64_t left_ns;
 
+    if (alone != NULL && alone->wait != NULL && alone->wait(alone, wake_ns))
+        return;
+    left_ns = wake_ns - clock_now();
+    left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
     if (lanes_fd < 0)
         clock_sleep_until(wake_ns);
     else if (left_ns > 0)
@@ -312,14 +279,7 @@ static void wait_for_lanes(int64_t wake_ns, int lanes_fd)
             ((struct lane *)events[i].data.ptr)->woken = true;
 }
 
-/* The same by the lane's own way, if it is alone and has one. */
-static void wait_until_due(struct worker_task *task, int64_t wake_ns, int lanes_fd)
-{
-    const struct worker_lane *lane = task->lanes;
-
-    if (task->count != 1 || lane->lane->wait == NULL || !lane->lane->wait(lane->lane, wake_ns))
-        wait_for_lanes(wake_ns, lanes_fd);
-}
+/* --- a task -----------------------------------------------------------------------------------*/
 
 /* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
  * sleep now looks first. */
@@ -333,28 +293,20 @@ static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
 static void run_task(struct worker *worker, struct worker_task *task)
 {
     int lanes_fd = worker->conf.sleeps ? watch_lanes(task) : -1;
-    int64_t checked_ns = 0;
-    int64_t summed_ns = 0;
-    int64_t now_ns;
+    int64_t checked_ns = 0, summed_ns = 0, now_ns;
 
-    task->moved_ns = 0;
-    task->awake_ns = 0;
+    task->moved_ns = task->awake_ns = 0;
     for (;;) {
         int64_t wake_ns = poll_lanes(worker, task, &now_ns);
 
         if (task->awake_ns == 0)
             task->awake_ns = clock_now();
-        if (now_ns >= task->interval_due_ns)
-            mark_intervals(task, now_ns);
         if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
             if (drain_is_over(task, atomic_load(&worker->stop), now_ns))
                 break;
             checked_ns = now_ns;
         }
-        if (now_ns - summed_ns >= PROGRESS_NS) {
-            sum_progress(task, now_ns);
-            summed_ns = now_ns;
-        }
+        begin_counts(task, now_ns, &summed_ns);
         if (!account_lanes(task, now_ns) && worker->conf.sleeps) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
             wait_until_due(task, wake_ns, lanes_fd);
@@ -363,12 +315,6 @@ static void run_task(struct worker *worker, struct worker_task *task)
     if (lanes_fd >= 0)
         close(lanes_fd);
     close_lanes(task);
-    for (size_t i = 0; i < task->count; i++) {
-        account(&task->lanes[i]);
-        if (task->lanes[i].marking)
-            mark_interval(task, &task->lanes[i], clock_now(), UINT32_MAX);
-        tell_progress(task, &task->lanes[i], clock_now());
-    }
 }
 
 static void visit_ports(struct worker *worker)

@@ -30,11 +30,9 @@ struct worker_lane {
     atomic_ullong *foreign;
     uint64_t foreign_told;          /**< so many of them are this lane's */
     struct port_progress *progress; /**< its port's; NULL: nobody asks */
-    uint64_t offered_told;          /**< so much of it is this lane's */
-    uint64_t delivered_told;
-    uint64_t line_told;
-    int64_t polled_ns; /**< last */
-    bool accounting;   /**< its flows are being accounted, some each time ... */
+    struct lane_moved told;         /**< so much of it is this lane's */
+    int64_t polled_ns;              /**< last */
+    bool accounting;                /**< its flows are being accounted, some each time ... */
     bool marking;      /**< ... and a mark of the interval ring waits for that, or is being made */
     int64_t opened_ns; /**< when its counters were copied; 0: not yet */
     int64_t closed_ns;
@@ -66,5 +64,15 @@ struct worker_task {
     enum task_end end;       /**< the worker's answer ... */
     size_t flooded;          /**< ... and the lane that was flooded */
 };
+
+/**
+ * @brief Keep house, some hundred times a second (drain.c).
+ *
+ * @param task Task; the caller's, who leaves it alone until it has ended.
+ * @param stop worker_stop() was called.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return True: the task is over, and task->end says how.
+ */
+bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns);
 
 #endif

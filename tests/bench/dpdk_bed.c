@@ -3,7 +3,7 @@
 
 #include "clock.h"
 #include "eal.h"
-#include "frame_state.h"
+#include "frame_lane.h"
 
 #include <rte_eth_ring.h>
 #include <rte_ring.h>

@@ -9,7 +9,7 @@
 #include "common.h"
 #include "dpdk_bed.h"
 #include "eal.h"
-#include "frame_state.h"
+#include "frame_lane.h"
 
 #include <pthread.h>
 #include <rte_eth_ring.h>

@@ -6,7 +6,7 @@
  */
 #include "battery.h"
 
-#include "probe_frames.h"
+#include "frame_prober.h"
 #include "ring_ports.h"
 
 #include <rte_cycles.h>

@@ -4,7 +4,7 @@
  * their tags, their rate, when they leave.
  */
 #include "delay_stats.h"
-#include "probe_frames.h"
+#include "frame_prober.h"
 #include "signature.h"
 
 #include <stdbool.h>

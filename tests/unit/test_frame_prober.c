@@ -4,7 +4,6 @@
  * answers are counted than probes were sent, and no round trip is longer than it was.
  */
 #include "frame_prober.h"
-#include "probe_frames.h"
 
 #include <stddef.h>
 

@@ -38,7 +38,6 @@ struct dpdk_lane {
     struct frame_check check;
     struct verified_start verified;
     struct frame_expect expect[TRANSPORT_SIZES_MAX]; /**< of frames of each different size */
-    struct frame_end *partners;                      /**< of the flows sent, then received */
     struct learning learning;
     bool announced;
     bool started;     /**< its worker polls it */
@@ -49,6 +48,12 @@ struct dpdk_lane {
 static inline struct dpdk_lane *dpdk_lane_of(struct frame_lane *lane)
 {
     return (struct dpdk_lane *)lane;
+}
+
+/** @brief Return the partner at a place (frame_single). */
+static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint32_t place)
+{
+    return (struct frame_end *)lane->frame.partners + place;
 }
 
 /* hot.c: hooks of frame_lane.h, and */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk_options.h"
 
-#include "frame_state.h"
+#include "frame_lane.h"
 
 static const char *const header_words[] = {
     [HEADER_L2] = "l2", [HEADER_IPV4_UDP] = "ipv4-udp", [HEADER_IPV6_UDP] = "ipv6-udp", NULL};

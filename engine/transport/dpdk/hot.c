@@ -51,7 +51,8 @@ static inline void tx_set(struct frame_lane *lane, frame_t frame,
                           uint64_t sequence)
 {
     const struct dpdk_options *options = dpdk_options(lane->lane.request.phase);
-    const struct signature *signature = (const struct signature *)(tx_data(frame) + lane->offset);
+    const struct signature *signature =
+        (const struct signature *)(tx_data(frame) + lane->conf.offset);
 
     (void)stream;
     frame->pkt_len = frame->data_len = size->length;
@@ -87,7 +88,7 @@ static void fill_buffer(struct rte_mempool *pool, void *context, void *object, u
     const struct frame_lane *lane = context;
     struct rte_mbuf *buffer = object;
     uint8_t *frame = (uint8_t *)buffer->buf_addr + RTE_PKTMBUF_HEADROOM;
-    uint32_t headers = lane->offset + SIGNATURE_BYTES, longest = 0;
+    uint32_t headers = lane->conf.offset + SIGNATURE_BYTES, longest = 0;
 
     (void)pool;
     (void)index;
@@ -138,7 +139,7 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     struct dpdk_lane *lane = dpdk_lane_of(base);
 
     return rte_eth_rx_burst(lane->port->id, lane->queue->number, frames,
-                            (uint16_t)base->receive_burst);
+                            (uint16_t)base->conf.receive_burst);
 }
 
 static inline void rx_prefetch(frame_t frame)
@@ -262,7 +263,7 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
     struct frame_expect expect;
 
     frame_expect(&expect, &lane->shape, seen->length);
-    return is_sound(&lane->check, &expect, (const uint8_t *)seen->signature - base->offset,
+    return is_sound(&lane->check, &expect, (const uint8_t *)seen->signature - base->conf.offset,
                     lane->shape.kind);
 }
 
@@ -286,17 +287,18 @@ static bool rx_see(const struct frame_lane *base, frame_t buffer, struct frame_s
     const uint8_t *frame = rte_pktmbuf_mtod(buffer, const uint8_t *);
 
     *seen = (struct frame_seen){
-        .signature = (const struct signature *)(frame + base->offset),
+        .signature = (const struct signature *)(frame + base->conf.offset),
         .buffer = buffer,
         .length = rte_pktmbuf_data_len(buffer),
     };
-    if (seen->length < base->offset + SIGNATURE_BYTES)
+    if (seen->length < base->conf.offset + SIGNATURE_BYTES)
         return false;
     seen->ours = memcmp(frame, lane->port->responder.mac, FRAME_MAC) == 0;
     if (signature_sound(seen->signature))
         return true;
     for (uint32_t i = 0; seen->damaged == 0 && i < request->receive_count; i++)
-        if (memcmp(lane->partners[request->send_count + i].mac, frame + FRAME_MAC, FRAME_MAC) == 0)
+        if (memcmp(dpdk_partner(lane, request->send_count + i)->mac, frame + FRAME_MAC,
+                   FRAME_MAC) == 0)
             seen->damaged = i + 1;
     return true;
 }

@@ -159,6 +159,7 @@ static struct frame_conf frame_conf(const struct lane_request *request,
         .ops = &ops,
         .name = port->conf->name,
         .header = frame_kind_name(shape->kind),
+        .partner_bytes = sizeof(struct frame_end),
         .clock = port->arrival.runs ? " by the device's clock" : NULL,
         .offset = shape->payload,
         .outside = FRAME_FCS,
@@ -204,54 +205,34 @@ static int wake_fd(const struct dpdk_lane *lane)
 static int make(struct dpdk_lane *lane, const struct frame_conf *conf, struct err *err)
 {
     const struct lane_request *request = &lane->frame.lane.request;
-    int rc = addresses_prepare(lane, err);
+    int rc;
 
-    if (rc != 0)
+    if ((rc = check_options(request, err)) != 0 || (rc = addresses_prepare(lane, err)) != 0 ||
+        (rc = frame_lane_make(&lane->frame, conf, err)) != 0)
         return rc;
-    lane->partners =
-        calloc((size_t)request->send_count + request->receive_count + 1, sizeof *lane->partners);
-    if (lane->partners == NULL)
-        return -ENOMEM;
     frame_check(&lane->check, &lane->shape);
-    if ((rc = frame_lane_make(&lane->frame, conf, err)) != 0)
-        return rc;
     for (uint32_t i = 0; i < lane->frame.size_count; i++)
         frame_expect(&lane->expect[i], &lane->shape, lane->frame.sizes[i].length);
     lane->frame.lane.wake_fd = wake_fd(lane);
     return 0;
 }
 
-static void free_lane(struct dpdk_lane *lane)
-{
-    frame_lane_free(&lane->frame);
-    free(lane->partners);
-    free(lane);
-}
-
 static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
 {
-    struct frame_shape shape;
+    struct dpdk_lane *lane = frame_lane_new(sizeof *lane, request);
     struct frame_conf conf;
-    struct dpdk_lane *lane;
     int rc;
 
-    frame_shape(&shape, dpdk_options(request->phase), request->phase->tag);
-    conf = frame_conf(request, &shape);
-    if ((rc = frame_lane_check(request, &conf, err)) != 0 ||
-        (rc = check_options(request, err)) != 0)
-        return rc;
-    lane = aligned_alloc(_Alignof(struct dpdk_lane), sizeof *lane);
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", request->port->conf->name);
-    memset(lane, 0, sizeof *lane);
-    lane->frame.lane.request = *request;
+    frame_shape(&lane->shape, dpdk_options(request->phase), request->phase->tag);
+    conf = frame_conf(request, &lane->shape);
     lane->port = request->port;
     lane->queue = &request->port->queues[request->queue];
     lane->frame.forwarder.dropped = &lane->queue->forward_dropped;
-    lane->shape = shape;
     if ((rc = make(lane, &conf, err)) != 0) {
-        free_lane(lane);
-        return err_set(err, rc, "%s: out of memory", request->port->conf->name);
+        frame_lane_free(&lane->frame);
+        return rc;
     }
     *out = &lane->frame.lane;
     return 0;
@@ -380,7 +361,7 @@ static void destroy(struct lane *base)
         queue->count = &queue->idle;
     }
     pthread_mutex_unlock(&lane->port->lock);
-    free_lane(lane);
+    frame_lane_free(&lane->frame);
 }
 
 /* --- the table ---------------------------------------------------------------------------------*/

@@ -40,13 +40,15 @@ void port_address(struct transport_port *port, struct blob *blob)
     memcpy(blob->bytes, &own, sizeof own);
 }
 
-int partner_resolve(struct frame_lane *base, const struct lane_flow *flow, uint32_t rank,
-                    uint32_t place, uint64_t *line_bps, struct err *err)
+int partner_resolve(struct frame_lane *base, uint32_t place, void *partner, uint64_t *line_bps,
+                    struct err *err)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
+    const struct lane_flow *flow = frame_flow(base, place);
+    uint32_t rank = frame_partner_rank(base, place);
     const char *name = lane->port->conf->name;
     enum header_kind kind = lane->shape.kind;
-    struct frame_end *end = &lane->partners[place];
+    struct frame_end *end = partner;
     struct port_blob peer = {.version = 0};
     uint32_t frame_max;
 
@@ -83,7 +85,7 @@ void partner_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end
     memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
     memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
     memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
-    ends[1] = lane->partners[place];
+    ends[1] = *dpdk_partner(lane, place);
     if (!responder_on_link(responder, &ends[1]))
         memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
     port_responder_unlock(lane->port);
@@ -109,7 +111,7 @@ static bool needs_gateway(const struct dpdk_lane *lane)
         request->send_count + (lane->frame.prober.answers ? request->receive_count : 0);
     uint32_t i = 0;
 
-    while (i < count && responder_on_link(&lane->port->responder, &lane->partners[i]))
+    while (i < count && responder_on_link(&lane->port->responder, dpdk_partner(lane, i)))
         i++;
     return i < count;
 }

@@ -12,8 +12,8 @@
 void port_address(struct transport_port *port, struct blob *blob);
 
 /** @brief Keep where the partner of a flow is: frame_lane.h's hook. */
-int partner_resolve(struct frame_lane *lane, const struct lane_flow *flow, uint32_t rank,
-                    uint32_t place, uint64_t *line_bps, struct err *err);
+int partner_resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
+                    struct err *err);
 
 /** @brief Find who sends a flow's frames and who gets them: this rank, and the partner at the
  * flow's other end, by way of the gateway where it is not on the same link. */

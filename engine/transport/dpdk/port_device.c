@@ -2,7 +2,7 @@
 #include "port_device.h"
 
 #include "eal.h"
-#include "frame_state.h"
+#include "frame_lane.h"
 
 #include <errno.h>
 #include <rte_bus_vdev.h>

@@ -6,7 +6,7 @@
 #ifndef ENGINE_KERNEL_SOCKET_FRAME_H
 #define ENGINE_KERNEL_SOCKET_FRAME_H
 
-#include "frame_state.h"
+#include "frame_lane.h"
 
 #include <sys/socket.h>
 

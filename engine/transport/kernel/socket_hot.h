@@ -72,7 +72,7 @@ static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_
 static inline void socket_pieces(const struct frame_lane *lane, uint8_t *head, uint32_t length,
                                  struct iovec pieces[2])
 {
-    size_t front = lane->offset + SIGNATURE_BYTES;
+    size_t front = lane->conf.offset + SIGNATURE_BYTES;
 
     pieces[0] = (struct iovec){head, front};
     pieces[1] = (struct iovec){(uint8_t *)(uintptr_t)fill_table()->bytes, length - front};
@@ -86,7 +86,7 @@ static inline void rx_prefetch(frame_t frame)
 static inline bool is_filled(const struct frame_lane *lane, const struct signature *signature,
                              uint32_t length)
 {
-    uint32_t front = lane->offset + SIGNATURE_BYTES;
+    uint32_t front = lane->conf.offset + SIGNATURE_BYTES;
 
     return length >= front && length - front <= FILL_BYTES &&
            memcmp(signature + 1, fill_table()->bytes, length - front) == 0;
@@ -101,7 +101,8 @@ HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kin
                             enum hot_receive how, struct received *ours)
 {
     const struct receiver *receiver = &lane->receiver;
-    const struct signature *signature = (const struct signature *)(frame->bytes + lane->offset);
+    const struct signature *signature =
+        (const struct signature *)(frame->bytes + lane->conf.offset);
     uint32_t flow;
 
     (void)kind;

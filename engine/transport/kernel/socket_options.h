@@ -6,7 +6,7 @@
 #ifndef ENGINE_KERNEL_SOCKET_OPTIONS_H
 #define ENGINE_KERNEL_SOCKET_OPTIONS_H
 
-#include "frame_state.h"
+#include "frame_lane.h"
 
 #include <errno.h>
 
@@ -50,9 +50,10 @@ static inline void socket_options_conf(const struct phase *phase, struct frame_c
     conf->sources = 1;
     conf->every_max = UINT32_MAX;
     conf->queues = 1;
+    conf->receive_burst = FRAME_BURST_MAX;
 }
 
-/** @brief Check a frame's size: frame_state.h's hook. */
+/** @brief Check a frame's size: frame_lane.h's hook. */
 static inline int socket_check_size(const struct frame_lane *lane, uint32_t frame_bytes,
                                     struct err *err)
 {

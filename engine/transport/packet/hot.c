@@ -16,7 +16,8 @@
 static void write_head(const struct packet_lane *lane, uint32_t place, uint16_t tag, uint8_t *head)
 {
     const uint16_t type = htobe16(PACKET_TYPE);
-    const struct packet_partner *partner = &lane->partners[place];
+    const struct packet_partner *partner =
+        (const struct packet_partner *)lane->frame.partners + place;
     const struct signature signature = {
         .tag = tag, .src = lane->frame.receiver.own, .dst = htobe16(partner->rank)};
 
@@ -118,7 +119,7 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     struct packet_ring *ring = &lane->port->ring;
     uint32_t count = 0;
 
-    while (count < base->receive_burst) {
+    while (count < base->conf.receive_burst) {
         struct tpacket2_hdr *slot = slot_of(ring, ring->next);
         uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE);
 
@@ -161,6 +162,8 @@ static bool rx_see(const struct frame_lane *base, frame_t frame, struct frame_se
 {
     const struct packet_lane *lane = (const struct packet_lane *)base;
     const struct lane_request *request = &base->lane.request;
+    const struct packet_partner *sources =
+        (const struct packet_partner *)base->partners + request->send_count;
 
     *seen = (struct frame_seen){
         .signature = (const struct signature *)(frame->bytes + ETH_HLEN),
@@ -171,8 +174,7 @@ static bool rx_see(const struct frame_lane *base, frame_t frame, struct frame_se
     seen->ours = memcmp(frame->bytes, lane->port->mac, ETH_ALEN) == 0;
     for (uint32_t i = 0;
          !signature_sound(seen->signature) && seen->damaged == 0 && i < request->receive_count; i++)
-        if (memcmp(lane->partners[request->send_count + i].mac, frame->bytes + ETH_ALEN,
-                   ETH_ALEN) == 0)
+        if (memcmp(sources[i].mac, frame->bytes + ETH_ALEN, ETH_ALEN) == 0)
             seen->damaged = i + 1;
     return true;
 }
@@ -191,7 +193,7 @@ static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns
         frame_lane_unexpected(lane, &seen, now_ns);
 }
 
-/* --- hooks of frame_state.h --------------------------------------------------------------------*/
+/* --- hooks of frame_lane.h --------------------------------------------------------------------*/
 
 static void write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
                            const struct frame_size *size, struct frame_template *template)

@@ -25,8 +25,6 @@ static void destroy(struct lane *base)
     lane->port->forward_dropped += lane->frame.forwarder.tail - lane->frame.forwarder.head;
     lane->port->lanes--;
     frame_lane_free(&lane->frame);
-    free(lane->partners);
-    free(lane);
 }
 
 static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
@@ -35,36 +33,28 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         .ops = &packet_ops,
         .name = request->port->ip.conf->name,
         .header = "l2",
+        .partner_bytes = sizeof(struct packet_partner),
         .offset = ETH_HLEN,
         .outside = FRAME_FCS,
         .least = ETH_ZLEN + FRAME_FCS,
         .most = request->port->frame_max,
     };
-    struct packet_lane *lane;
+    struct packet_lane *lane = frame_lane_new(sizeof *lane, request);
     int rc;
 
-    socket_options_conf(request->phase, &conf);
-    if ((rc = frame_lane_check(request, &conf, err)) != 0)
-        return rc;
-    lane = aligned_alloc(_Alignof(struct packet_lane), sizeof *lane);
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf.name);
-    memset(lane, 0, sizeof *lane);
-    lane->frame.lane.request = *request;
+    socket_options_conf(request->phase, &conf);
     lane->frame.lane.wake_fd = request->port->ip.socket;
     lane->frame.forwarder.dropped = &request->port->forward_dropped;
     lane->port = request->port;
     lane->port->lanes++;
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++)
         lane->outbox[i].bytes = lane->heads[i].bytes;
-    lane->partners =
-        calloc((size_t)request->send_count + request->receive_count + 1, sizeof *lane->partners);
-    rc = lane->partners == NULL ? -ENOMEM : frame_lane_make(&lane->frame, &conf, err);
-    if (rc != 0) {
+    if ((rc = frame_lane_make(&lane->frame, &conf, err)) != 0) {
         destroy(&lane->frame.lane);
-        return err_set(err, rc, "%s: out of memory", conf.name);
+        return rc;
     }
-    lane->frame.receive_burst = FRAME_BURST_MAX;
     frame_lane_build(&lane->frame);
     *out = &lane->frame.lane;
     return 0;

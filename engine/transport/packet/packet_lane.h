@@ -57,7 +57,6 @@ struct packet_partner {
 struct packet_lane {
     struct frame_lane frame; /**< first */
     struct transport_port *port;
-    struct packet_partner *partners; /**< of the flows that are sent, then received */
     bool announced;
     struct socket_frame outbox[FRAME_BURST_MAX];
     struct frame_template heads[FRAME_BURST_MAX]; /**< of the outbox's */
@@ -69,9 +68,9 @@ int packet_port_open(struct transport_port **port, const struct port_conf *conf,
                      const struct transport_run *run, struct err *err);
 void packet_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void packet_port_close(struct transport_port *port);
-/** @brief Keep where a flow's partner is: frame_state.h's hook. */
-int packet_resolve(struct frame_lane *lane, const struct lane_flow *flow, uint32_t rank,
-                   uint32_t place, uint64_t *line_bps, struct err *err);
+/** @brief Keep where a flow's partner is: frame_lane.h's hook. */
+int packet_resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
+                   struct err *err);
 
 /** @brief hot.c: the lane's hooks. */
 extern const struct frame_ops packet_ops;

@@ -144,16 +144,18 @@ void packet_port_facts(struct transport_port *port, struct port_facts *facts, bo
         counters->dropped_receive += (int64_t)(port->ring_drops + port->forward_dropped);
 }
 
-int packet_resolve(struct frame_lane *base, const struct lane_flow *flow, uint32_t rank,
-                   uint32_t place, uint64_t *line_bps, struct err *err)
+int packet_resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t *line_bps,
+                   struct err *err)
 {
-    struct packet_partner *partner = &((struct packet_lane *)base)->partners[place];
+    const struct blob *blob = &frame_flow(lane, place)->partner;
+    uint32_t rank = frame_partner_rank(lane, place);
+    struct packet_partner *partner = kept;
     struct packet_address peer;
 
-    if (flow->partner.size != sizeof peer)
-        return err_set(err, -EINVAL, "%s: rank %u has no address of a packet port", base->conf.name,
+    if (blob->size != sizeof peer)
+        return err_set(err, -EINVAL, "%s: rank %u has no address of a packet port", lane->conf.name,
                        rank);
-    memcpy(&peer, flow->partner.bytes, sizeof peer);
+    memcpy(&peer, blob->bytes, sizeof peer);
     partner->rank = (uint16_t)rank;
     memcpy(partner->mac, peer.mac, sizeof partner->mac);
     *line_bps = be64toh(peer.line_bps);

@@ -44,7 +44,7 @@ static void set_segment(struct msghdr *message, union udp_control *control, uint
 static uint32_t compose(struct udp_lane *lane, frame_t *frames, uint32_t count, uint32_t number)
 {
     struct udp_outbox *outbox = lane->outbox;
-    struct sockaddr_storage *to = &lane->partners[frames[0]->place];
+    struct sockaddr_storage *to = udp_partner(&lane->frame, frames[0]->place);
     struct msghdr *message = &outbox->messages[number].msg_hdr;
     struct iovec *pieces = &outbox->pieces[2 * (size_t)(frames[0] - outbox->frames)];
     uint32_t length = frames[0]->length;
@@ -99,14 +99,12 @@ static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32
 bool udp_send_single(struct frame_lane *base, const struct frame_single *single)
 {
     struct udp_lane *lane = udp_of(base);
-    const struct lane_request *request = &base->lane.request;
-    bool back = single->place >= request->send_count;
-    uint32_t partner = back ? request->receives[single->place - request->send_count].src
-                            : request->sends[single->place].dst;
-    struct signature signature = {
-        .tag = htobe16(single->tag), .src = base->receiver.own, .dst = htobe16((uint16_t)partner)};
+    struct signature signature = {.tag = htobe16(single->tag),
+                                  .src = base->receiver.own,
+                                  .dst =
+                                      htobe16((uint16_t)frame_partner_rank(base, single->place))};
     struct signature_time time = signature_time(single->stamp_ns);
-    struct sockaddr_storage *to = &lane->partners[single->place];
+    struct sockaddr_storage *to = udp_partner(base, single->place);
     struct iovec pieces[2];
     struct msghdr message = {
         .msg_name = to, .msg_namelen = udp_address_bytes(to), .msg_iov = pieces, .msg_iovlen = 2};
@@ -114,7 +112,7 @@ bool udp_send_single(struct frame_lane *base, const struct frame_single *single)
     signature_stamp(&signature, single->sequence, &time, signature_base(&signature) + time.sum);
     socket_pieces(base, (uint8_t *)&signature, single->frame_bytes - base->conf.outside, pieces);
     if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0) {
-        request->count->send_refused++;
+        base->lane.request.count->send_refused++;
         return false;
     }
     lane->port->sent++;
@@ -155,8 +153,8 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     uint32_t count = 0;
 
     if (inbox->next == inbox->count)
-        take_messages(lane, base->receive_burst);
-    while (inbox->next < inbox->count && count < base->receive_burst) {
+        take_messages(lane, base->conf.receive_burst);
+    while (inbox->next < inbox->count && count < base->conf.receive_burst) {
         uint32_t i = inbox->next, length = inbox->messages[i].msg_len;
         uint32_t segment = segment_of(&inbox->messages[i].msg_hdr, length);
         uint32_t part = length - inbox->at < segment ? length - inbox->at : segment;
@@ -194,13 +192,12 @@ static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_
 static bool is_forged(const struct frame_lane *base, uint16_t rank,
                       const struct socket_frame *frame)
 {
-    const struct udp_lane *lane = (const struct udp_lane *)base;
     uint32_t source = base->receiver.flow_of[rank], destination = base->sender.flow_of[rank];
 
     if (source > 0)
-        return !same_socket(&lane->partners[base->lane.request.send_count + source - 1],
+        return !same_socket(udp_partner(base, base->lane.request.send_count + source - 1),
                             frame->from);
-    return destination > 0 && !same_socket(&lane->partners[destination - 1], frame->from);
+    return destination > 0 && !same_socket(udp_partner(base, destination - 1), frame->from);
 }
 
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
@@ -236,7 +233,7 @@ static inline void rx_read(struct frame_lane *lane)
     (void)lane;
 }
 
-/* --- hooks of frame_state.h --------------------------------------------------------------------*/
+/* --- hooks of frame_lane.h --------------------------------------------------------------------*/
 
 bool udp_is_sound(const struct frame_lane *lane, const struct frame_seen *seen)
 {

@@ -10,27 +10,27 @@
 
 /* --- hooks of frame_lane.h ---------------------------------------------------------------------*/
 
-static int resolve(struct frame_lane *base, const struct lane_flow *flow, uint32_t rank,
-                   uint32_t place, uint64_t *line_bps, struct err *err)
+static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
+                   struct err *err)
 {
-    struct udp_lane *lane = (struct udp_lane *)base;
+    const struct blob *blob = &frame_flow(lane, place)->partner;
+    int rc = ip_port_check_partner(&((struct udp_lane *)lane)->port->ip, blob,
+                                   frame_partner_rank(lane, place), partner, err);
 
-    *line_bps = ip_port_partner_line_bps(&flow->partner);
-    return ip_port_check_partner(&lane->port->ip, &flow->partner, rank, &lane->partners[place],
-                                 err);
+    *line_bps = rc == 0 ? ip_port_partner_line_bps(blob) : 0;
+    return rc;
 }
 
 static void write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
                            const struct frame_size *size, struct frame_template *template)
 {
-    const struct lane_request *request = &lane->lane.request;
     struct signature *signature = (struct signature *)template->bytes;
 
     (void)source;
     (void)size; /* the fill is not written by the frame */
     *signature = (struct signature){.tag = lane->receiver.tag,
                                     .src = lane->receiver.own,
-                                    .dst = htobe16((uint16_t)request->sends[place].dst)};
+                                    .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
 }
 
 static const char *send_name(const struct frame_lane *lane)
@@ -60,6 +60,7 @@ static struct frame_conf frame_conf(const struct lane_request *request)
         .ops = &ops,
         .name = port->ip.conf->name,
         .header = "udp",
+        .partner_bytes = sizeof(struct sockaddr_storage),
         .outside = AROUND + port->headers,
         .least = least > FRAME_LEAST ? least : FRAME_LEAST,
         .most = most < FILL_BYTES ? most : FILL_BYTES,
@@ -71,17 +72,13 @@ static struct frame_conf frame_conf(const struct lane_request *request)
 
 static int allocate(struct udp_lane *lane)
 {
-    const struct lane_request *request = &lane->frame.lane.request;
-    struct udp_outbox *outbox;
-    struct udp_inbox *inbox;
+    struct udp_outbox *outbox = frame_lane_zeros(&lane->frame, 1, sizeof *outbox);
+    struct udp_inbox *inbox = frame_lane_zeros(&lane->frame, 1, sizeof *inbox);
 
-    lane->partners =
-        calloc((size_t)request->send_count + request->receive_count + 1, sizeof *lane->partners);
-    lane->outbox = outbox = aligned_alloc(_Alignof(struct udp_outbox), sizeof *outbox);
-    lane->inbox = inbox = calloc(1, sizeof *inbox);
-    if (lane->partners == NULL || outbox == NULL || inbox == NULL)
+    lane->outbox = outbox;
+    lane->inbox = inbox;
+    if (outbox == NULL || inbox == NULL)
         return -ENOMEM;
-    memset(outbox, 0, sizeof *outbox);
     for (uint32_t i = 0; i < FRAME_BURST_MAX; i++)
         outbox->frames[i].bytes = outbox->heads[i].bytes;
     for (uint32_t i = 0; i < UDP_MESSAGES; i++) {
@@ -118,25 +115,17 @@ static void destroy(struct lane *base)
     lane->port->forward_dropped += lane->frame.forwarder.tail - lane->frame.forwarder.head;
     lane->port->lanes--;
     frame_lane_free(&lane->frame);
-    free(lane->partners);
-    free(lane->outbox);
-    free(lane->inbox);
-    free(lane);
 }
 
 static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
 {
     const struct udp_options *options = request->phase->options;
     struct frame_conf conf = frame_conf(request);
-    struct udp_lane *lane;
-    int rc = frame_lane_check(request, &conf, err);
+    struct udp_lane *lane = frame_lane_new(sizeof *lane, request);
+    int rc;
 
-    if (rc != 0)
-        return rc;
-    lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf.name);
-    lane->frame.lane.request = *request;
     lane->frame.lane.wake_fd = request->port->ip.socket;
     lane->frame.forwarder.dropped = &request->port->forward_dropped;
     lane->port = request->port;
@@ -149,7 +138,6 @@ static int prepare(struct lane **out, const struct lane_request *request, struct
         destroy(&lane->frame.lane);
         return err_set(err, rc, "%s: out of memory", conf.name);
     }
-    lane->frame.receive_burst = FRAME_BURST_MAX;
     frame_lane_build(&lane->frame);
     *out = &lane->frame.lane;
     return 0;
@@ -162,7 +150,7 @@ static void announce(struct udp_lane *lane)
     const struct lane_request *request = &lane->frame.lane.request;
 
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
-        const struct sockaddr_storage *to = &lane->partners[i];
+        const struct sockaddr_storage *to = udp_partner(&lane->frame, i);
 
         if (sendto(lane->port->ip.socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)to,
                    udp_address_bytes(to)) == 0) {

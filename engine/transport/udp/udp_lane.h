@@ -50,10 +50,15 @@ struct udp_lane {
     struct transport_port *port;
     bool segments; /* frames of a flow are sent as one message */
     bool announced;
-    struct sockaddr_storage *partners; /* of the flows that are sent, then received */
     struct udp_outbox *outbox;
     struct udp_inbox *inbox;
 };
+
+/** @brief Return the partner's socket at a place (frame_single). */
+static inline struct sockaddr_storage *udp_partner(const struct frame_lane *lane, uint32_t place)
+{
+    return (struct sockaddr_storage *)lane->partners + place;
+}
 
 /* hot.c. */
 frame_send udp_choose_send(const struct frame_lane *lane);
