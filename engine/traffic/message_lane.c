@@ -11,7 +11,6 @@
 
 #define GATHER_MOST (256.0 * 1024)         /* bytes */
 #define PROBE_TIMEOUT_NS (500 * NS_PER_MS) /* unreliable: a probe may wait in queues on its way */
-#define LATE_PROBES 64u /* whose answers may still come, over an unreliable service */
 
 /* A flow's latency probes, at its source. A late one does not hold up the next one (else a slow
  * moment would be probed less, and look shorter than it was): several may be in flight. */
@@ -19,7 +18,7 @@ struct message_prober {
     struct probe_scheduler schedule;
     uint32_t in_flight;
     uint64_t sent;                         /* also the next one's number */
-    uint64_t answered;                     /* the answers to all before it were looked for */
+    uint64_t oldest;                       /* none before it is in flight */
     uint64_t measured;                     /* of those sent, the ones that began in the window */
     int64_t begun_ns[MESSAGE_PROBES_MOST]; /* by number; 0: none is in flight there */
     struct histogram times;
@@ -458,43 +457,29 @@ static bool in_window(const struct message_lane *lane, int64_t begun_ns)
     return begun_ns >= phase->open_ns && begun_ns < phase->close_ns;
 }
 
-static void take_answers(struct message_prober *prober, struct message_in *in)
+/* Takes the answers that have come; over an unreliable service, gives those up that took too long.
+ */
+static void take_answers(struct message_prober *prober, struct message_in *in, int64_t now_ns)
 {
     const struct message_sink *sink = &in->sink;
-    uint64_t due = sink->at.sequence, number = prober->answered;
+    uint64_t due = sink->at.sequence, end = sink->unreliable ? prober->sent : due;
 
-    if (sink->unreliable)
-        number = due < LATE_PROBES ? 0 : due - LATE_PROBES;
-    prober->answered = due;
-    for (; prober->in_flight > 0 && number < due; number++) {
+    for (uint64_t number = prober->oldest; number < end; number++) {
         int64_t *begun_ns = &prober->begun_ns[number % MESSAGE_PROBES_MOST];
+        bool back = number < due && message_sink_has(sink, due - number);
 
-        if (*begun_ns == 0 || !message_sink_has(sink, due - number))
+        if (*begun_ns == 0 || (!back && now_ns - *begun_ns < PROBE_TIMEOUT_NS))
             continue;
         /* An answer that was not whole is none. */
-        if (sink->side->corrupted == 0 && in_window(in->lane, *begun_ns))
+        if (back && sink->side->corrupted == 0 && in_window(in->lane, *begun_ns))
             histogram_add(&prober->times, (uint64_t)(in->came_ns - *begun_ns));
         *begun_ns = 0;
         prober->in_flight--;
     }
     sink->side->corrupted = 0;
-}
-
-/* Over an unreliable service: those that took too long. */
-static void forget_lost(struct message_prober *prober, int64_t now_ns)
-{
-    for (uint32_t i = 0; prober->in_flight > 0 && i < MESSAGE_PROBES_MOST; i++) {
-        if (prober->begun_ns[i] == 0 || now_ns - prober->begun_ns[i] < PROBE_TIMEOUT_NS)
-            continue;
-        prober->begun_ns[i] = 0;
-        prober->in_flight--;
-    }
-}
-
-static bool has_room(const struct message_prober *prober, const struct message_out *out)
-{
-    return prober->in_flight < out->window && out->at.position == 0 &&
-           prober->begun_ns[prober->sent % MESSAGE_PROBES_MOST] == 0;
+    while (prober->oldest < prober->sent &&
+           prober->begun_ns[prober->oldest % MESSAGE_PROBES_MOST] == 0)
+        prober->oldest++;
 }
 
 /* Sends what is due, and no more once all is back; returns when the next is due. */
@@ -505,11 +490,9 @@ static int64_t run_prober(struct message_lane *lane, uint32_t flow, int64_t now_
     bool stopping = now_ns >= lane->lane.stop_ns;
     int64_t begun_ns;
 
-    take_answers(prober, out->pair);
+    take_answers(prober, out->pair, now_ns);
     if (out->at.position > 0)
         (void)post_one(out, now_ns);
-    if (lane->unreliable && (stopping || !has_room(prober, out)))
-        forget_lost(prober, now_ns);
     if (stopping) {
         out->stopping |= prober->in_flight == 0;
         return CLOCK_NEVER;
@@ -518,7 +501,8 @@ static int64_t run_prober(struct message_lane *lane, uint32_t flow, int64_t now_
         return prober->schedule.next_ns;
     probe_scheduler_step(&prober->schedule, now_ns);
     begun_ns = clock_now();
-    if (has_room(prober, out) && post_one(out, now_ns) > 0) {
+    if (prober->in_flight < out->window && out->at.position == 0 &&
+        prober->sent - prober->oldest < MESSAGE_PROBES_MOST && post_one(out, now_ns) > 0) {
         prober->begun_ns[prober->sent++ % MESSAGE_PROBES_MOST] = begun_ns;
         prober->measured += in_window(lane, begun_ns);
         prober->in_flight++;

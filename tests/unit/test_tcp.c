@@ -101,6 +101,8 @@ static void world_open(uint32_t ranks, bool namespaces)
         .phase = {.trial = 7,
                   .number = 1,
                   .tag = 0x1234,
+                  .traffic = TRAFFIC_TRANSFER,
+                  .transfer_bytes = 1000000,
                   .sizes = {65536},
                   .size_count = 1,
                   .load = {.unlimited = true},
@@ -271,11 +273,16 @@ static const char *error_of(uint32_t rank)
     return w.ranks[rank].lane != NULL ? w.ranks[rank].lane->error.text : "";
 }
 
+static void check_ended(void)
+{
+    for (uint32_t i = 0; i < w.rank_count; i++)
+        assert_string_equal(error_of(i), "");
+}
+
 static void run(void)
 {
     POLL_UNTIL(is_finished())
-    for (uint32_t i = 0; i < w.rank_count; i++)
-        assert_string_equal(error_of(i), "");
+    check_ended();
 }
 
 static void check_verified(void)
@@ -330,19 +337,7 @@ static double metric_of(uint32_t rank, const char *name)
     return -1;
 }
 
-/* --- something in the middle, between ranks 0 and 1 --- */
-
-static struct {
-    int listener, near, far; /* near: the connector's end; -1: none yet */
-    struct blob blob;        /* how to reach it */
-    /* Changes what is on its way, to the acceptor and back; `at` is its place in the stream. */
-    void (*change[2])(uint8_t *data, size_t bytes, uint64_t at);
-    uint8_t buffer[2][65536];
-    size_t held[2];
-    uint64_t passed[2];
-    int64_t opens_ns;
-    unsigned hang_ups; /* it hangs up so often first */
-} way;
+/* --- who is no partner --- */
 
 static int call(const struct blob *blob)
 {
@@ -355,86 +350,22 @@ static int call(const struct blob *blob)
     return fd;
 }
 
-/* Both connections end at once, as when a host dies. */
-static void way_cut(void)
+/* A listener, of which a flow's source is told instead of its destination. */
+static int mislead(struct flow *flow)
 {
-    struct linger now = {.l_onoff = 1};
-
-    for (int *fd = &way.near; fd <= &way.far; fd++) {
-        if (*fd >= 0) {
-            setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-            close(*fd);
-        }
-        *fd = -1;
-    }
-}
-
-static void way_move(unsigned side, int from, int to)
-{
-    uint8_t *data = way.buffer[side] + way.held[side];
-    ssize_t got = recv(from, data, sizeof way.buffer[side] - way.held[side], MSG_DONTWAIT), sent;
-
-    if (got > 0) {
-        if (way.change[side] != NULL)
-            way.change[side](data, (size_t)got, way.passed[side]);
-        way.held[side] += (size_t)got;
-        way.passed[side] += (uint64_t)got;
-    }
-    sent = send(to, way.buffer[side], way.held[side], MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent > 0) {
-        way.held[side] -= (size_t)sent;
-        memmove(way.buffer[side], way.buffer[side] + sent, way.held[side]);
-    }
-    if (got == 0 && way.held[side] == 0)
-        shutdown(to, SHUT_WR);
-}
-
-static void way_pump(void)
-{
-    if (clock_now() < way.opens_ns)
-        return;
-    if (way.near < 0) {
-        way.near = accept(way.listener, NULL, NULL);
-        if (way.near < 0)
-            return;
-        way.far = call(&w.ranks[1].blob);
-        if (way.hang_ups > 0) {
-            way.hang_ups--;
-            way_cut();
-            return;
-        }
-    }
-    way_move(0, way.near, way.far);
-    way_move(1, way.far, way.near);
-}
-
-/* A transfer from rank 0 to 1 by way of it. */
-static struct flow *by_a_way(void)
-{
+    static struct blob blob;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct flow *flow = add(0, 1, PATTERN_GENERATE);
     socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    memset(&way, 0, sizeof way);
-    way.near = way.far = -1;
-    way.blob = w.ranks[1].blob;
-    way.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(way.listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(way.listener, 16), 0);
-    assert_int_equal(getsockname(way.listener, (struct sockaddr *)&address, &size), 0);
-    memcpy(way.blob.bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
-    memcpy(way.blob.bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
-    flow->other = &way.blob;
-    w.pump = way_pump;
-    w.phase.traffic = TRAFFIC_TRANSFER;
-    w.phase.transfer_bytes = 1000000;
-    return flow;
-}
-
-static void way_close(void)
-{
-    way_cut();
-    close(way.listener);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    blob = w.ranks[flow->dst].blob;
+    memcpy(blob.bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
+    memcpy(blob.bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
+    flow->other = &blob;
+    return fd;
 }
 
 /* --- streams --- */
@@ -459,6 +390,7 @@ static void a_chain_slows_its_head(void **state)
 
     for (uint32_t i = 0; i < 3; i++)
         add(i, i + 1, i == 0 ? PATTERN_GENERATE : PATTERN_FORWARD);
+    w.phase.traffic = TRAFFIC_STREAM;
     w.stream_ns = 20 * NS_PER_S;
     w.options.send_buffer = w.options.receive_buffer = 100000;
     ready_to_run();
@@ -476,65 +408,63 @@ static void a_chain_slows_its_head(void **state)
     check_verified();
 }
 
-static void flip_one(uint8_t *data, size_t bytes, uint64_t at)
+static void poll_until_sent(uint32_t rank)
 {
-    const uint64_t target = sizeof(struct tcp_claim) + 500000;
-
-    if (target >= at && target < at + bytes)
-        data[target - at] ^= 0x01;
+    while (w.ranks[rank].lane->stopped_ns == 0)
+        transport_tcp.poll(w.ranks[rank].lane, clock_now());
 }
 
-static void a_flipped_bit_is_found(void **state)
+/* A byte is another than the one that was sent. */
+static void a_wrong_byte_is_found(void **state)
 {
-    struct flow *flow = by_a_way();
+    const struct flow *flow = add(0, 1, PATTERN_GENERATE);
 
-    way.change[0] = flip_one;
+    w.phase.transfer_bytes = 3000;
+    w.phase.sizes[0] = 1000;
     ready_to_run();
-    run();
+    poll_until_sent(0);
+    message_payload[500] ^= 1; /* as the receiver expects it in the first message */
+    POLL_UNTIL(is_finished())
+    message_payload[500] ^= 1;
+    check_ended();
     assert_int_equal(flow->destination.corrupted, 1);
-    assert_int_equal(flow->destination.live.payload_bytes, 999999);
-    assert_int_equal(flow->destination.live.messages, flow->source.live.messages - 1);
-    way_close();
+    assert_int_equal(flow->destination.live.payload_bytes, 2999);
+    assert_int_equal(flow->destination.live.messages, 2);
 }
 
 /* In mid stream; and when all is written and the end mark behind it, but not all has arrived:
  * nobody will ever acknowledge the rest. The next phase has nothing of it. */
 static void a_partner_dies(void **state)
 {
-    const struct flow *flow = by_a_way();
-    int small = 1;
+    const struct flow *flow = add(0, 1, PATTERN_GENERATE);
 
-    w.phase.transfer_bytes = UINT64_C(1) << 40;
+    for (unsigned written = 0; written < 2; written++) {
+        w.phase.transfer_bytes = written ? 150000 : UINT64_C(1) << 40;
+        w.options.receive_buffer = written ? 1 : 0;
+        w.options.send_buffer = written ? 200000 : 0;
+        ready_to_run();
+        if (written)
+            poll_until_sent(0);
+        else
+            POLL_UNTIL(flow->destination.live.payload_bytes >= 1000000)
+        assert_int_equal(flow->destination.corrupted, 0);
+        transport_tcp.destroy(w.ranks[1].lane);
+        w.ranks[1].lane = NULL;
+        POLL_UNTIL(error_of(0)[0] != '\0')
+        assert_non_null(strstr(error_of(0), "(rank 1) broke"));
+        assert_false(w.ranks[0].lane->tx_done);
+        assert_int_equal(transport_tcp.poll(w.ranks[0].lane, clock_now()), CLOCK_NEVER);
+        finish();
+    }
+    w.options.receive_buffer = w.options.send_buffer = 0;
     ready_to_run();
-    POLL_UNTIL(flow->destination.live.payload_bytes >= 1000000)
-    way_cut();
-    POLL_UNTIL(error_of(0)[0] != '\0' && error_of(1)[0] != '\0')
-    assert_non_null(strstr(error_of(0), "(rank 1) broke"));
+    transport_tcp.destroy(w.ranks[0].lane);
+    w.ranks[0].lane = NULL;
+    POLL_UNTIL(error_of(1)[0] != '\0')
     assert_non_null(strstr(error_of(1), "rank 0"));
     assert_false(w.ranks[1].lane->rx_done);
-    assert_int_equal(flow->destination.corrupted, 0);
-    assert_int_equal(transport_tcp.poll(w.ranks[0].lane, clock_now()), CLOCK_NEVER);
     finish();
-
-    setsockopt(way.listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    memset(way.held, 0, sizeof way.held);
-    w.phase.transfer_bytes = 12000;
-    assert_int_equal(prepare(), 0);
-    assert_int_equal(connect_all(LIMIT_NS), 0);
-    w.pump = NULL; /* nothing is read any more */
-    start();
-    POLL_UNTIL(w.ranks[0].lane->stopped_ns > 0)
-    assert_int_equal(flow->source.live.payload_bytes, 12000);
-    assert_false(w.ranks[0].lane->tx_done);
-    way_cut();
-    POLL_UNTIL(error_of(0)[0] != '\0')
-    assert_non_null(strstr(error_of(0), "(rank 1) broke"));
-    assert_false(w.ranks[0].lane->tx_done);
-    finish();
-
-    w.flows[0].other = NULL;
     play();
-    way_close();
 }
 
 /* --- without the key --- */
@@ -559,22 +489,28 @@ static void call_silently(int silent[SILENT])
         silent[i] = call(&w.ranks[1].blob);
 }
 
-/* More silent connections than may be half open at once, and one that talks nonsense: the flow
- * comes through, and the port knows how many it dropped. */
+/* More silent connections than may be half open at once, and one that talks nonsense: they crowd
+ * out the flow's own, which is called again and comes through, and the port knows how many it
+ * dropped. */
 static void the_unauthenticated_hold_up_nobody(void **state)
 {
     static const uint8_t nonsense[1000] = "GET / HTTP/1.0\r\n\r\n";
     int silent[SILENT], talker;
     char byte[64];
 
+    add(0, 1, PATTERN_GENERATE);
+    assert_int_equal(prepare(), 0);
     call_silently(silent);
     talker = call(&w.ranks[1].blob);
     assert_true(send(talker, nonsense, sizeof nonsense, MSG_NOSIGNAL) > 0);
-    add(0, 1, PATTERN_GENERATE);
-    play();
+    assert_int_equal(connect_all(LIMIT_NS), 0);
+    assert_true(((struct tcp_lane *)(void *)w.ranks[0].lane)->outs[0].closed_ns > 0);
+    start();
+    run();
+    check_verified();
     assert_true(recv(talker, byte, sizeof byte, 0) > 0); /* the challenge ... */
     assert_true(recv(talker, byte, sizeof byte, 0) <= 0);
-    assert_in_range(rejected_by(1, "127.0.0.1 port "), SILENT - HALF_OPEN, SILENT + 1);
+    assert_in_range(rejected_by(1, "127.0.0.1 port "), SILENT - HALF_OPEN, SILENT + 2);
     assert_int_equal(rejected_by(0, ""), 0);
     for (int i = 0; i < SILENT; i++)
         close(silent[i]);
@@ -636,19 +572,13 @@ static void a_key_of_zeros_opens_nothing(void **state)
     close(intruder);
 }
 
-static void spoil_proof(uint8_t *data, size_t bytes, uint64_t at)
-{
-    const uint64_t target = sizeof(struct tcp_challenge) + sizeof(struct tcp_proof) - 1;
-
-    if (target >= at && target < at + bytes)
-        data[target - at] ^= 0x80;
-}
-
-/* Both ends must hold the key; who was hung up on in the handshake, as by a partner whose listener
- * is crowded, calls again. */
+/* The one that calls, and the one that is called. */
 static void both_ends_must_hold_the_key(void **state)
 {
     struct transport_secret other = w.secret;
+    struct tcp_challenge challenge;
+    struct tcp_claim claim;
+    int listener, fd;
 
     other.key[0] ^= 1;
     w.ranks[3].secret = &other;
@@ -659,22 +589,20 @@ static void both_ends_must_hold_the_key(void **state)
     assert_true(rejected_by(1, "127.0.0.5 port ") > 0);
     assert_true(rejected_by(1, "it does not hold this run's key") > 0);
     finish();
-    w.flow_count = 0;
 
-    by_a_way();
-    way.hang_ups = 3;
-    play();
-    assert_int_equal(way.hang_ups, 0);
-    finish();
-    way_cut();
-    memset(way.held, 0, sizeof way.held);
-    memset(way.passed, 0, sizeof way.passed);
-    way.change[1] = spoil_proof;
+    w.flow_count = 0;
+    listener = mislead(add(0, 1, PATTERN_GENERATE));
     assert_int_equal(prepare(), 0);
+    fd = accept(listener, NULL, NULL);
+    tcp_challenge_make(&challenge);
+    assert_true(send(fd, &challenge, sizeof challenge, 0) > 0);
+    assert_int_equal(connect_all(50 * NS_PER_MS), -ETIMEDOUT);
+    assert_int_equal(recv(fd, &claim, sizeof claim, MSG_WAITALL), sizeof claim);
+    assert_true(send(fd, claim.mac, sizeof claim.mac, 0) > 0);
     assert_int_equal(connect_all(LIMIT_NS), -EPROTO);
     assert_non_null(strstr(w.err.text, "does not hold this run's key"));
-    finish();
-    way_close();
+    close(fd);
+    close(listener);
 }
 
 static void derive(uint8_t *key, char byte, const char *run_id)
@@ -769,7 +697,7 @@ static void a_check_finds_all_that_have_no_way(void **state)
                 chain && i > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
         w.flows[0].other = nowhere(1);
         w.flows[3].other = chain ? NULL : nowhere(2);
-        w.phase.traffic = TRAFFIC_STREAM;
+        w.phase.traffic = TRAFFIC_TRANSFER;
         assert_int_equal(prepare() != 0 ? 0 : connect_all(3 * NS_PER_S), -ECONNREFUSED);
         assert_non_null(strstr(w.err.text, "127.0.0.2"));
         assert_non_null(strstr(w.err.text, "127.0.0.3 port 1 (rank 1): Connection refused"));
@@ -789,24 +717,33 @@ static void a_check_finds_all_that_have_no_way(void **state)
     }
 }
 
-/* A check's place was given up (500 ms), while its source was still patient (600 ms), and calls;
- * or the partner's kernel answers for it, and nobody else ever does. */
+/* A check's place was given up, and its source, which is a little later, calls; or the partner's
+ * kernel answers for it, and nobody else ever does. */
 static void a_check_may_be_late(void **state)
 {
     for (unsigned never = 0; never < 2; never++) {
+        const struct flow *flow;
+        int listener = -1;
+
         w.flow_count = 0;
-        by_a_way();
+        flow = add(0, 1, PATTERN_GENERATE);
         add(1, 0, PATTERN_GENERATE);
-        way.opens_ns = clock_now() + (never ? LIMIT_NS : 550 * NS_PER_MS);
+        if (never)
+            listener = mislead(&w.flows[0]);
         w.phase.traffic = TRAFFIC_PROBE;
         w.phase.probes = 3;
         w.phase.probe_timeout_ns = 400 * NS_PER_MS;
-        ready_to_run();
+        assert_int_equal(prepare(), 0);
+        assert_int_equal(connect_rank(1, 0), -EAGAIN);
+        assert_int_equal(connect_rank(1, 510 * NS_PER_MS), -EAGAIN);
+        assert_true(((struct tcp_lane *)(void *)w.ranks[1].lane)->ins[0].lost);
+        assert_int_equal(connect_all(LIMIT_NS), 0);
+        start();
         run();
-        assert_int_equal(w.flows[0].destination.live.messages, never ? 0 : 3);
+        assert_int_equal(flow->destination.live.messages, never ? 0 : 3);
         assert_int_equal(w.flows[1].destination.live.messages, 3);
         finish();
-        way_close();
+        close(listener);
     }
 }
 
@@ -823,8 +760,6 @@ static void a_partner_is_a_phase_ahead(void **state)
         w.flow_count = 0;
         add(0, 1, PATTERN_GENERATE);
         phase.number = w.phase.number + 1;
-        phase.traffic = TRAFFIC_TRANSFER;
-        phase.transfer_bytes = 100000;
         for (uint32_t i = 0; i < 2; i++) {
             struct lane_request request = {.port = w.ranks[i].port,
                                            .secret = &w.secret,
@@ -866,8 +801,8 @@ static void a_partner_is_a_phase_ahead(void **state)
  * calls. */
 static void a_silent_partner_is_named(void **state)
 {
-    by_a_way();
-    w.pump = NULL;
+    int listener = mislead(add(0, 1, PATTERN_GENERATE));
+
     assert_int_equal(prepare(), 0);
     assert_int_equal(connect_all(100 * NS_PER_MS), -ETIMEDOUT);
     assert_int_equal(connect_rank(0, 29 * NS_PER_S), -EAGAIN);
@@ -875,7 +810,7 @@ static void a_silent_partner_is_named(void **state)
     assert_non_null(strstr(w.err.text, "(rank 1): it is connected, but the partner is not ready"));
     assert_int_equal(connect_rank(1, 31 * NS_PER_S), -ETIMEDOUT);
     assert_non_null(strstr(w.err.text, "no connection came from rank 0 (127.0.0.2"));
-    way_close();
+    close(listener);
 }
 
 static void what_can_not_be_is_refused(void **state)
@@ -1068,6 +1003,7 @@ static void a_rate_is_at_layer_1_in_full_segments(void **state)
     double payload, segments;
 
     add(0, 1, PATTERN_GENERATE);
+    w.phase.traffic = TRAFFIC_STREAM;
     w.phase.load = (struct load){.rate_bps = 80e6};
     w.stream_ns = NS_PER_S;
     play();
@@ -1149,7 +1085,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(options_are_used),
         TEST(a_chain_slows_its_head),
-        TEST(a_flipped_bit_is_found),
+        TEST(a_wrong_byte_is_found),
         TEST(a_partner_dies),
         TEST(the_unauthenticated_hold_up_nobody),
         TEST(idle_connections_wake_nobody),
