@@ -25,6 +25,12 @@
 
 /* --- what is asked of all ports, and of one --- */
 
+/* How long partners may take to be connected. */
+static int64_t timeout_ns(const struct phase_run *run)
+{
+    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
+}
+
 static void fill_template(struct phase_run *run)
 {
     const struct doc_trial *doc = run->trial->doc;
@@ -36,12 +42,12 @@ static void fill_template(struct phase_run *run)
     phase->seed = doc->pattern.seed + run->number;
     phase->messages = phase->traffic == TRAFFIC_PINGPONG;
     phase->probes = PROBES;
-    phase->probe_timeout_ns = phase_timeout_ns(run);
+    phase->probe_timeout_ns = timeout_ns(run);
     if (doc->compute > 0)
         phase->pingpong.start_delay_ns = ALONE_NS;
     if (phase->traffic == TRAFFIC_SCHEDULE)
         phase->pingpong.timeout_ns = doc->drain_timeout_ns;
-    if (phase_is_probe(run)) {
+    if (run->is_probe) {
         phase->traffic = TRAFFIC_PROBE;
         /* Whether partners can be reached is asked with nothing else on the way. */
         phase->latency = (struct latency_options){0};
@@ -73,7 +79,7 @@ static void fill_phase(struct phase_lane *lane)
     static const uint32_t probe = PROBE_BYTES;
     const struct doc_trial *trial = lane->run->trial->doc;
     const struct doc_part *part = lane->own->part->doc;
-    const struct option_table *table = lane_transport(lane)->options;
+    const struct option_table *table = lane->transport->options;
     struct phase *phase = &lane->phase;
     const uint32_t *sizes = part->sizes;
 
@@ -81,7 +87,7 @@ static void fill_phase(struct phase_lane *lane)
     phase->tag = draw_tag(lane);
     phase->in_turn = pattern_in_turn(lane->own->part->plan);
     phase->size_count = part->sizes_count;
-    if (phase_is_probe(lane->run) && trial->connectivity_check_sizes_count > 0) {
+    if (lane->run->is_probe && trial->connectivity_check_sizes_count > 0) {
         sizes = trial->connectivity_check_sizes;
         phase->size_count = trial->connectivity_check_sizes_count;
     } else if (part->sizes_count == 0) { /* steps say how long messages are: this probes them */
@@ -96,7 +102,7 @@ static void fill_phase(struct phase_lane *lane)
     /* A burst asks how many frames fit: probes would be among them. A stream that is forwarded has
      * no connection of its own for them, and its ends can't know. */
     if ((phase->traffic == TRAFFIC_BURST && phase->latency.probe_fps < 0) ||
-        (trial->pattern.forward && !transport_can(lane_transport(lane), TRANSPORT_FRAMES)))
+        (trial->pattern.forward && !transport_can(lane->transport, TRANSPORT_FRAMES)))
         phase->latency.probe_fps = 0;
 }
 
@@ -117,7 +123,7 @@ static int find_flows(const struct phase_lane *lane, enum pattern_side side,
                       struct lane_flow **flows, uint32_t *count)
 {
     const struct pattern_plan *plan = lane->own->part->plan;
-    bool probe = phase_is_probe(lane->run);
+    bool probe = lane->run->is_probe;
     uint32_t phases = pattern_phases(plan), kept = 0;
     uint32_t phase = probe ? 0 : lane->run->number;
     uint32_t end = probe ? PROBE_PHASES_MAX : phase + 1;
@@ -200,12 +206,12 @@ static int make_flows(struct phase_lane *lane)
 static int set_load(struct phase_run *run, struct phase_lane *lane)
 {
     struct node *node = run->trial->node;
-    const struct node_port *port = lane_port(lane);
+    const struct node_port *port = lane->port;
     struct load *load = &lane->phase.load;
     const struct load_line line = {
         .port = port->conf.name,
         .rate_bps = port->line_rate_bps,
-        .frames = transport_can(lane_transport(lane), TRANSPORT_FRAMES),
+        .frames = transport_can(lane->transport, TRANSPORT_FRAMES),
         .mean_size = phase_mean_size(&lane->phase),
         .shared = port->conf.shared,
         .part = lane->part,
@@ -214,7 +220,7 @@ static int set_load(struct phase_run *run, struct phase_lane *lane)
     double fps, needed;
     int rc;
 
-    if (phase_is_probe(run)) {
+    if (run->is_probe) {
         load_for_probe(load, &line, run->template.probes * lane->send_count);
         return 0;
     }
@@ -264,6 +270,8 @@ static int begin_lanes(struct phase_run *run)
 
         lane->run = run;
         lane->own = &run->trial->own[i];
+        lane->transport = lane->own->part->transport;
+        lane->port = &node->ports[lane->own->port];
         fill_phase(lane);
         if (make_flows(lane) < 0)
             return err_set(&node->err, -ENOMEM, "out of memory");
@@ -400,16 +408,16 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
  */
 static int make_queues(struct phase_lane *lane)
 {
-    bool marks = lane->run->trial->doc->interval_ns > 0 && !phase_is_probe(lane->run) &&
-                 lane->receive_count > 0;
+    bool marks =
+        lane->run->trial->doc->interval_ns > 0 && !lane->run->is_probe && lane->receive_count > 0;
 
-    lane->queues = calloc(lane_port(lane)->queues, sizeof *lane->queues);
+    lane->queues = calloc(lane->port->queues, sizeof *lane->queues);
     if (marks)
         lane->intervals.bytes =
             calloc((INTERVAL_BATCH + 1) * (size_t)lane->receive_count, sizeof(uint64_t));
     if (lane->queues == NULL || (marks && lane->intervals.bytes == NULL))
         return -ENOMEM;
-    lane->queue_count = lane_port(lane)->queues;
+    lane->queue_count = lane->port->queues;
     for (uint32_t i = 0; i < lane->queue_count; i++) {
         struct queue_lane *queue = &lane->queues[i];
 
@@ -429,10 +437,9 @@ static int make_queues(struct phase_lane *lane)
 static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
     const struct node *node = lane->run->trial->node;
-    const struct node_port *port = lane_port(lane);
     struct queue_lane *queue = &lane->queues[number];
     struct lane_request request = {
-        .port = port->open,
+        .port = lane->port->open,
         .secret = &node->secret,
         .phase = &lane->phase,
         .rank = lane->own->rank,
@@ -444,7 +451,7 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         .port_sends = lane->sends,
         .port_send_count = lane->send_count,
         .count = &queue->count,
-        .line_rate_bps = port->line_rate_bps,
+        .line_rate_bps = lane->port->line_rate_bps,
         .queue = number,
         .first_queue_lane = number > 0 ? lane->lane : NULL,
         .share = lane->send_count > 0 ? 0 : 1,
@@ -456,7 +463,7 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
 
     for (uint32_t i = 0; i < queue->send_count; i++)
         request.share += queue->sends[i].share > 0 ? queue->sends[i].share : 1.0 / lane->send_count;
-    rc = lane_transport(lane)->prepare(&queue->lane, &request, err);
+    rc = lane->transport->prepare(&queue->lane, &request, err);
     if (number == 0)
         lane->lane = queue->lane;
     return rc;
@@ -474,10 +481,10 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
         return rc;
     lane->blob_exchange = (struct blob_exchange){lane, publish, fetch};
     /* The rank's steps, where the phase is a schedule: they wait for each other on one queue. */
-    if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane_port(lane)->queues > 1)
+    if (lane->phase.traffic == TRAFFIC_SCHEDULE && lane->port->queues > 1)
         return err_set(err, -EINVAL,
                        "port %s: a schedule is executed by one queue, not by %u: say queues: 1",
-                       lane_port(lane)->conf.name, lane_port(lane)->queues);
+                       lane->port->conf.name, lane->port->queues);
     if (lane->phase.traffic == TRAFFIC_SCHEDULE)
         rc = executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,
                            lane->own->part->n, err);
@@ -513,8 +520,8 @@ static int connect_lanes(struct phase_run *run, struct err *err)
 
     for (size_t i = 0; i < run->lane_count; i++)
         for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
-            int rc = lane_transport(&run->lanes[i])
-                         ->connect(run->lanes[i].queues[q].lane, clock_now(), err);
+            int rc =
+                run->lanes[i].transport->connect(run->lanes[i].queues[q].lane, clock_now(), err);
 
             if (rc < 0 && rc != -EAGAIN && rc != -EINPROGRESS)
                 return rc;
@@ -528,7 +535,7 @@ int lanes_prepare(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     /* A probe leaves out by itself whom it can't reach. */
-    int64_t limit_ns = (phase_is_probe(run) ? 2 : 1) * phase_timeout_ns(run);
+    int64_t limit_ns = (run->is_probe ? 2 : 1) * timeout_ns(run);
     int64_t since_ns = clock_now();
     bool made = false;
     int rc = begin_lanes(run);
@@ -609,7 +616,7 @@ void lanes_release(struct phase_run *run)
             struct queue_lane *queue = &lane->queues[q];
 
             if (queue->lane != NULL)
-                lane_transport(lane)->destroy(queue->lane);
+                lane->transport->destroy(queue->lane);
             if (lane->queue_count > 1) {
                 free(queue->sends);
                 free(queue->receives);

@@ -94,6 +94,8 @@ struct shown_progress {
 struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
+    const struct transport *transport; /**< its part's */
+    const struct node_port *port;
     struct blob_exchange blob_exchange;
     struct phase phase; /**< its own: what the part asks, and the port's load and tag */
     max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
@@ -160,6 +162,8 @@ struct phase_cost {
 struct phase_run {
     struct trial *trial;
     uint32_t number;       /**< or PHASE_PROBE */
+    bool is_probe;         /**< this is the connectivity check */
+    bool by_clock;         /**< sync none: it follows the one before it by the clock */
     struct phase template; /**< what all parts have in common */
     struct phase_lane *lanes;
     size_t lane_count;
@@ -178,61 +182,6 @@ struct phase_run {
     struct phase_clock clock; /**< as it is reported */
     struct phase_outcome outcome;
 };
-
-/**
- * @brief Return the transport of a lane.
- *
- * @param lane Lane.
- * @return Transport; static.
- */
-static inline const struct transport *lane_transport(const struct phase_lane *lane)
-{
-    return lane->own->part->transport;
-}
-
-/**
- * @brief Return whether this is the connectivity check.
- *
- * @param run Phase.
- * @return True: it is.
- */
-static inline bool phase_is_probe(const struct phase_run *run)
-{
-    return run->number == PHASE_PROBE;
-}
-
-/**
- * @brief Return whether phases follow each other by the clock.
- *
- * @param run Phase.
- * @return True: they do.
- */
-static inline bool phase_goes_by_clock(const struct phase_run *run)
-{
-    return run->trial->doc->by_clock && !phase_is_probe(run);
-}
-
-/**
- * @brief Return how long partners may take to be connected.
- *
- * @param run Phase.
- * @return ns.
- */
-static inline int64_t phase_timeout_ns(const struct phase_run *run)
-{
-    return 2 * run->trial->node->job->barrier_timeout_ms * NS_PER_MS;
-}
-
-/**
- * @brief Return the port of a lane.
- *
- * @param lane Lane.
- * @return Port of this node.
- */
-static inline struct node_port *lane_port(const struct phase_lane *lane)
-{
-    return &lane->run->trial->node->ports[lane->own->port];
-}
 
 /**
  * @brief Return whether the flow of a connectivity check did not bring a single frame or message.

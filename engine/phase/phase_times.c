@@ -59,7 +59,7 @@ static int64_t own_sending_ns(const struct phase_run *run)
         const struct load *load = &lane->phase.load;
         double size = phase_mean_size(&lane->phase), frames, fps, seconds;
 
-        if (phase_is_probe(run))
+        if (run->is_probe)
             frames = (double)phase->probes * lane->send_count;
         else if (phase->traffic == TRAFFIC_BURST)
             frames = lane->send_count == 0
@@ -111,7 +111,6 @@ int phase_agree_start(struct phase_run *run)
 {
     struct trial *trial = run->trial;
     struct offset_estimate now = control_clock_at(trial->node->control, clock_now());
-    bool by_clock = phase_goes_by_clock(run);
     struct barrier_values values;
     int64_t lead_ns = 0;
     int rc;
@@ -149,7 +148,7 @@ int phase_agree_start(struct phase_run *run)
         run->offset_ns = trial->offset_ns;
     else /* it begins when it is through the barrier, as far from it as the others mean to */
         run->offset_ns = run->start_run_ns - clock_now() - lead_ns;
-    if (by_clock && trial->clock_turn++ == 0)
+    if (run->by_clock && trial->clock_turn++ == 0)
         trial->offset_ns = run->offset_ns;
     set_times(run);
     return 0;
@@ -172,7 +171,7 @@ static void say_lane(const struct phase_run *run, const struct phase_lane *phase
 
     if (lane->error.text[0] != '\0')
         values->states |= STATE_LANE_FAILED;
-    for (uint32_t i = 0; phase_is_probe(run) && i < phase_lane->receive_count; i++)
+    for (uint32_t i = 0; run->is_probe && i < phase_lane->receive_count; i++)
         if (flow_unreached(&phase_lane->receives[i]))
             values->states |= STATE_UNREACHABLE;
     if (sends && lane->started_ns > 0) {
@@ -200,7 +199,7 @@ int phase_agree_end(struct phase_run *run, int rc)
         [TASK_LIMIT] = STATE_DRAIN_TIMEOUT, [TASK_FLOODED] = STATE_FLOODED, [TASK_STOPPED] = 0};
     struct phase_outcome *outcome = &run->outcome;
     const struct phase *phase = &run->template;
-    bool by_clock = phase_goes_by_clock(run), common;
+    bool common;
     struct phase_clock clock = clock_of_phase(run);
     struct barrier_values values;
     int64_t elapsed_ns = 0, awake_ns = 0;
@@ -221,7 +220,7 @@ int phase_agree_end(struct phase_run *run, int rc)
     /* What this start would have needed, for the start margin of the next. */
     if (run->entry_run_ns != 0 && awake_ns > 0)
         start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
-    if (rc == 0 && !by_clock)
+    if (rc == 0 && !run->by_clock)
         rc = node_barrier(run->trial->node, &values);
     if (rc < 0)
         elapsed_ns = clock_now() - phase->start_ns;
@@ -229,7 +228,7 @@ int phase_agree_end(struct phase_run *run, int rc)
         elapsed_ns = phase->stop_ns - phase->start_ns;
     else if (values.maximum[END_FINISH] > run->start_run_ns)
         elapsed_ns = values.maximum[END_FINISH] - run->start_run_ns;
-    common = rc == 0 && !by_clock && (values.states & STATE_NO_CLOCK) == 0;
+    common = rc == 0 && !run->by_clock && (values.states & STATE_NO_CLOCK) == 0;
     *outcome = (struct phase_outcome){
         .states = values.states | (rc < 0 ? STATE_STOPPED : 0),
         .start_skew_us = -1,

@@ -36,7 +36,7 @@ static json_t *make(const struct phase_run *run, const struct phase_lane *lane, 
     const struct record_row place[] = {
         {"trial", json_integer(run->trial->doc->id)},
         {"repeat", json_integer(run->trial->doc->repeat)},
-        {"phase", json_integer(phase_is_probe(run) ? -1 : (json_int_t)run->number)},
+        {"phase", json_integer(run->is_probe ? -1 : (json_int_t)run->number)},
         {"network", lane != NULL ? record_text(lane->own->part->doc->network) : NULL},
         {NULL, NULL},
     };
@@ -88,7 +88,7 @@ static json_t *buckets(const struct histogram *histogram)
 
 static bool counts_frames(const struct phase_lane *lane)
 {
-    return transport_can(lane_transport(lane), TRANSPORT_FRAMES);
+    return transport_can(lane->transport, TRANSPORT_FRAMES);
 }
 
 /* What flows sent or received, good or not: what the network's counters must show. */
@@ -206,7 +206,7 @@ static void report_side(const struct phase_run *run, const struct phase_lane *la
                         const struct lane_flow *flow, bool source, struct flow_reading *reading)
 {
     for (uint32_t q = lane->queue_count; q-- > 0;)
-        lane_transport(lane)->read_flow(lane->queues[q].lane, flow, reading);
+        lane->transport->read_flow(lane->queues[q].lane, flow, reading);
     report_flow(run, lane, flow, source, reading);
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
         if ((kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG) != source)
@@ -241,7 +241,7 @@ static void report_order(const struct phase_run *run, const struct phase_lane *l
 static void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     bool frames = counts_frames(lane);
-    bool rdma = transport_can(lane_transport(lane), TRANSPORT_NEEDS_RDMA);
+    bool rdma = transport_can(lane->transport, TRANSPORT_NEEDS_RDMA);
     const struct port_count *count = &lane->count;
     const struct port_hardware *a = &lane->before, *b = &lane->after;
     const struct record_row rows[] = {
@@ -403,7 +403,7 @@ static void report_compute(const struct phase_run *run)
 static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
 {
     double hz = tsc_hz(&run->trial->node->begun);
-    bool known = !phase_is_probe(run) && hz > 0;
+    bool known = !run->is_probe && hz > 0;
     uint64_t frames = 0;
 
     for (size_t i = 0; i < run->lane_count; i++) {
@@ -488,7 +488,7 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
 {
     const struct phase *phase = &run->template;
 
-    if (phase_is_probe(run))
+    if (run->is_probe)
         return "connectivity-check";
     if (!phase_is_timed(phase))
         return "window";
@@ -693,7 +693,7 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
 
 void report_end(struct phase_run *run)
 {
-    bool probe = phase_is_probe(run), stopped = (run->outcome.states & STATE_STOPPED) != 0;
+    bool probe = run->is_probe, stopped = (run->outcome.states & STATE_STOPPED) != 0;
 
     report_intervals(run, true);
     for (size_t i = 0; i < run->lane_count; i++) {

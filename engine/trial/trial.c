@@ -196,7 +196,7 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
     const struct doc_trial *doc = run->trial->doc;
     int64_t silence_ns = doc->drain_timeout_ns, compute_ns = 0;
 
-    if (phase_is_probe(run) && silence_ns < PROBE_SILENCE_NS)
+    if (run->is_probe && silence_ns < PROBE_SILENCE_NS)
         silence_ns = PROBE_SILENCE_NS;
     /* Of counted messages some may be lost, one after the other, before one comes. */
     if (run->template.traffic == TRAFFIC_PINGPONG && run->template.pingpong.count > 0)
@@ -232,8 +232,8 @@ static void assign_lanes(struct phase_run *run)
             struct phase_lane *lane = &run->lanes[i];
 
             for (uint32_t q = 0; q < lane->queue_count; q++)
-                if (node_worker_of(node, lane_port(lane), q) == w)
-                    *next++ = (struct worker_lane){.transport = lane_transport(lane),
+                if (node_worker_of(node, lane->port, q) == w)
+                    *next++ = (struct worker_lane){.transport = lane->transport,
                                                    .lane = lane->queues[q].lane,
                                                    .foreign = &lane->foreign,
                                                    .progress = &lane->progress,
@@ -298,7 +298,7 @@ static void start(struct phase_run *run)
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)
             worker_run(node->workers[w], &run->tasks[w]);
-    if (compute.share > 0 && !phase_is_probe(run))
+    if (compute.share > 0 && !run->is_probe)
         rc = compute_start(&run->compute, &compute);
     if (rc < 0)
         log_error("trial %u: no concurrent computation: %s", run->trial->doc->id, strerror(-rc));
@@ -351,7 +351,7 @@ static int check_floods(const struct phase_run *run)
             &node->err, -ECONNABORTED,
             "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
             "(has it lost its link?), and flood_limit is %llu",
-            run->trial->doc->id, lane_port(owner)->conf.name,
+            run->trial->doc->id, owner->port->conf.name,
             (unsigned long long)atomic_load(flooded->foreign), most_flooded(owner, flooded->lane),
             (unsigned long long)task->flood_limit);
     }
@@ -422,7 +422,7 @@ static void read_hardware(struct phase_run *run, bool before)
 
         if (lane->lane == NULL)
             continue;
-        lane_transport(lane)->facts(lane_port(lane)->open, &facts, true);
+        lane->transport->facts(lane->port->open, &facts, true);
         *(before ? &lane->before : &lane->after) = facts.hardware;
     }
 }
@@ -432,7 +432,12 @@ static void read_hardware(struct phase_run *run, bool before)
 static int run_phase(struct trial *trial, uint32_t number)
 {
     struct node *node = trial->node;
-    struct phase_run run = {.trial = trial, .number = number};
+    struct phase_run run = {
+        .trial = trial,
+        .number = number,
+        .is_probe = number == PHASE_PROBE,
+        .by_clock = trial->doc->by_clock && number != PHASE_PROBE,
+    };
     int rc = lanes_prepare(&run);
 
     if (rc < 0 && rc != -ECANCELED)
@@ -453,7 +458,7 @@ static int run_phase(struct trial *trial, uint32_t number)
         run.end = phase_cost_now();
         /* Without a barrier nobody says that all are through: what partners may still need,
          * acknowledgements and bytes that they have not read, stays until they should be. */
-        if (phase_goes_by_clock(&run))
+        if (run.by_clock)
             for (int64_t until_ns = run.template.start_ns + phase_hold_ns(&run);
                  rc == 0 && clock_now() < until_ns;)
                 rc = node_turn(node, until_ns);

@@ -155,6 +155,7 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
     queue = (struct queue_lane){.lane = &lane};
     port = (struct phase_lane){
         .own = &own,
+        .transport = &transport,
         .phase = {.tag = 513},
         .sends = sends,
         .send_count = 1,
@@ -242,6 +243,7 @@ static void report_ended(void)
     snprintf(lane.error.text, sizeof lane.error.text, "a \"quoted\" \\ reason\n");
     report_late(&run);
     run.number = PHASE_PROBE;
+    run.is_probe = true;
     run.outcome.states = STATE_UNREACHABLE;
     report_end(&run);
 }
