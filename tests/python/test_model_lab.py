@@ -32,7 +32,7 @@ def site_of(folder: Path, text: str) -> Site:
 
 def described(name: str, **model: Any) -> list[dict[str, Any]]:
     """What the switches of a lab read."""
-    return [one.document() for one in switches.descriptions("x", load(name, {"model": model}))]
+    return list(switches.descriptions("x", load(name, {"model": model})))
 
 
 def test_a_node_has_a_port_for_each_transport(tmp_path: Path) -> None:
@@ -179,13 +179,11 @@ def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
     process = subprocess.Popen(["false"])
     process.wait()
     monkeypatch.setattr(switches.state, "RUN_DIR", tmp_path)
-    files = switches._Files("x", 0)
-    files.records.touch()
-    files.log.touch()
+    (tmp_path / "x.m0.ndjson").touch()
 
     @contextmanager
     def session(_topology: Any) -> Iterator[None]:
-        switches._await_ready(files, process, time.monotonic() + 5)
+        switches._await_ready("x", 0, process, time.monotonic() + 5)
         yield
 
     monkeypatch.setattr(lab.lab, "session", session)

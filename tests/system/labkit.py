@@ -21,9 +21,8 @@ from switchbench.labs import (
     Lab,
     LabError,
     LabNode,
-    missing,
+    devices,
     namespaces,
-    openvswitch,
     switches,
 )
 from switchbench.topology.topology import PROJECT_LABS
@@ -53,7 +52,7 @@ ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
 def _why_no_lab() -> str:
     if not namespaces.is_privileged():
         return "needs root (the tests of labs without root run all the same)"
-    return "; ".join(str(lack) for lack in missing.missing())
+    return "; ".join(str(lack) for lack in devices.missing())
 
 
 def _why_no_switch() -> str:
@@ -65,7 +64,7 @@ def _why_no_switch() -> str:
 
 
 needs_lab = pytest.mark.skipif(bool(_why_no_lab()), reason=_why_no_lab() or "-")
-needs_ovs = pytest.mark.skipif(bool(openvswitch.missing()), reason=openvswitch.missing() or "-")
+needs_ovs = pytest.mark.skipif(bool(switches.ovs_missing()), reason=switches.ovs_missing() or "-")
 needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
 
 

@@ -23,7 +23,6 @@ from switchbench.labs import (
     Lab,
     LabBusyError,
     LabError,
-    commands,
     down,
     find,
     load,
@@ -32,6 +31,7 @@ from switchbench.labs import (
     state,
     up,
 )
+from switchbench.labs.lab import bring_up, run_command, status, take_down
 from switchbench.topology import lab_addresses
 
 pytestmark = needs_lab
@@ -149,7 +149,7 @@ def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
     name = f"{PREFIX}-killed"
     with held("one-switch", name) as holder:
         holder.kill()
-    assert any(line.startswith(f"{name}: left by a crash") for line in commands.status())
+    assert any(line.startswith(f"{name}: left by a crash") for line in status())
     # Another topology under the same name: the crashed one's nodes 5 to 8 have to go as well.
     with session(load("one-switch", {"nodes": 4}), name) as lab:
         assert heard(lab, "node1", "node4", "ipv4")
@@ -298,17 +298,17 @@ def test_a_full_frame_with_a_vlan_tag_passes(lab: Lab) -> None:
 
 def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
     name = f"{PREFIX}-cli"
-    said = [commands.up("two-modules", name)]
+    said = [bring_up("two-modules", name)]
     try:
-        said += commands.status()
-        assert commands.run(f"{name}/node7", ["cat", "/proc/net/dev"]) == 0
+        said += status()
+        assert run_command(f"{name}/node7", ["cat", "/proc/net/dev"]) == 0
         assert "ctl0" in capfd.readouterr().out
-        assert commands.run("switch", python("raise SystemExit(3)"), name) == 3
-        assert commands.run("node1", ["sh", "-c", "kill -9 $$"], name) == 128 + 9
+        assert run_command("switch", python("raise SystemExit(3)"), name) == 3
+        assert run_command("node1", ["sh", "-c", "kill -9 $$"], name) == 128 + 9
         with pytest.raises(LabError, match="no-such-command can't be run"):
-            commands.run("node1", ["no-such-command"], name)
+            run_command("node1", ["no-such-command"], name)
     finally:
-        said += commands.down(name)
+        said += take_down(name)
     assert f"{name}: up: 24 nodes of 10M on 2 modules, trunks left-right of 80M" in said
     assert f"lab {name} is down" in said
 

@@ -40,7 +40,7 @@ from pathlib import Path
 
 import numpy as np
 from pyroute2 import IPRoute, protocols
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, nla
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
@@ -53,7 +53,7 @@ from ..topology.form import (
     OVS,
     UNSHAPED,
     AttachedHost,
-    NodeLink,
+    Cable,
     Shaper,
     Topology,
 )
@@ -181,103 +181,54 @@ SHAPER_HANDLE = 0x10000
 _LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
 _LINKLAYER_ETHERNET = 1
 _CLSACT_INGRESS = 0xFFFFFFF2
+_TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
+_STAB_BASE, _STAB_DATA = 1, 2
 
 
 class _ShaperMessage(tcmsg):  # type: ignore[misc]
     nla_map = (
-        ("TCA_UNSPEC", "none"),
-        ("TCA_KIND", "asciiz"),
-        ("TCA_OPTIONS", "tbf"),
-        ("TCA_STATS", "stats"),
-        ("TCA_XSTATS", "hex"),
-        ("TCA_RATE", "hex"),
-        ("TCA_FCNT", "hex"),
-        ("TCA_STATS2", "hex"),
-        ("TCA_STAB", "stab"),
+        *(("TCA_UNSPEC", "none"), ("TCA_KIND", "asciiz"), ("TCA_OPTIONS", "cdata")),
+        *((name, "hex") for name in ("TCA_STATS", "TCA_XSTATS", "TCA_RATE", "TCA_FCNT")),
+        *(("TCA_STATS2", "hex"), ("TCA_STAB", "cdata")),
     )
 
-    class tbf(nla):  # type: ignore[misc]
-        nla_map = (
-            ("TCA_TBF_UNSPEC", "none"),
-            ("TCA_TBF_PARMS", "rates"),
-            ("TCA_TBF_RTAB", "hex"),
-            ("TCA_TBF_PTAB", "hex"),
-            ("TCA_TBF_RATE64", "uint64"),
-            ("TCA_TBF_PRATE64", "uint64"),
-            ("TCA_TBF_BURST", "uint32"),
-        )
 
-        class rates(nla):  # type: ignore[misc]
-            fields = (
-                ("cell_log", "B"),
-                ("linklayer", "B"),
-                ("overhead", "H"),
-                ("cell_align", "h"),
-                ("mpu", "H"),
-                ("rate", "I"),
-                ("peak", "12s"),
-                ("limit", "I"),
-                ("buffer", "I"),
-                ("mtu", "I"),
-            )
-
-    class stab(nla):  # type: ignore[misc]
-        nla_map = (
-            ("TCA_STAB_UNSPEC", "none"),
-            ("TCA_STAB_BASE", "base"),
-            ("TCA_STAB_DATA", "cdata"),
-        )
-
-        class base(nla):  # type: ignore[misc]
-            fields = (
-                ("cell_log", "B"),
-                ("size_log", "B"),
-                ("cell_align", "h"),
-                ("overhead", "i"),
-                ("linklayer", "I"),
-                ("mpu", "I"),
-                ("mtu", "I"),
-                ("tsize", "I"),
-            )
-
-
-def _size_table(mtu: int) -> dict[str, list[tuple[str, object]]]:
-    """Return a table with an entry for each length: tc's own has one in 4 bytes and rounds up."""
-    entries = mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
-    sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))
-    base = {
-        "overhead": LAYER1_OVERHEAD,
-        "linklayer": _LINKLAYER_ETHERNET,
-        "mpu": _LAYER1_LEAST_BYTES,
-        "mtu": entries,
-        "tsize": entries,
-    }
-    return {"attrs": [("TCA_STAB_BASE", base), ("TCA_STAB_DATA", sizes.tobytes())]}
+def _attributes(*values: tuple[int, bytes]) -> bytes:
+    """Return netlink attributes of these numbers, each padded to four bytes."""
+    return b"".join(
+        struct.pack("HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
+        for number, value in values
+    )
 
 
 def add_shaper(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
-    """Shape what leaves by the interface."""
+    """Shape what leaves by the interface.
+
+    Rates are at layer 1: TBF stands behind a size table ("stab"), by which a frame of n bytes as
+    Linux counts them (without FCS) is charged max(n + 24, 84). Linux takes VLAN tags out of frames
+    before it counts, so a tagged frame is charged 4 bytes too little. The table has an entry for
+    each length: tc's own has one in 4 bytes and rounds up, and pyroute2's TBF knows neither stab
+    nor an exact burst. Layouts: linux/pkt_sched.h (struct tc_tbf_qopt, tc_sizespec).
+    """
     rate = shaper.rate_bps // 8
-    rates = {
-        "linklayer": _LINKLAYER_ETHERNET,
-        "rate": min(rate, 0xFFFFFFFF),
-        "peak": bytes(12),
-        "limit": shaper.queue_bytes,
-    }
-    options = [
-        ("TCA_TBF_PARMS", rates),
-        ("TCA_TBF_RATE64", rate),
-        ("TCA_TBF_BURST", shaper.burst_bytes),
-    ]
+    entries = shaper.mtu + ETHERNET_HEADER_AND_TAG + LAYER1_OVERHEAD + 1
+    sizes = array.array("H", (max(length, _LAYER1_LEAST_BYTES) for length in range(entries)))
+    rates = struct.pack("BBHhHI", 0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, 0xFFFFFFFF))
+    limits = struct.pack("12sIII", bytes(12), shaper.queue_bytes, 0, 0)
+    options = _attributes(
+        (_TBF_PARMS, rates + limits),
+        (_TBF_RATE64, struct.pack("Q", rate)),
+        (_TBF_BURST, struct.pack("I", shaper.burst_bytes)),
+    )
+    base = (LAYER1_OVERHEAD, _LINKLAYER_ETHERNET, _LAYER1_LEAST_BYTES, entries, entries)
+    stab = _attributes(
+        (_STAB_BASE, struct.pack("BBhiIIII", 0, 0, 0, *base)), (_STAB_DATA, sizes.tobytes())
+    )
     message = _ShaperMessage()
     message["index"] = ifindex
     message["handle"] = SHAPER_HANDLE
     message["parent"] = TC_H_ROOT
-    message["attrs"] = [
-        ("TCA_KIND", "tbf"),
-        ("TCA_OPTIONS", {"attrs": options}),
-        ("TCA_STAB", _size_table(shaper.mtu)),
-    ]
+    message["attrs"] = [("TCA_KIND", "tbf"), ("TCA_OPTIONS", options), ("TCA_STAB", stab)]
     message["header"]["type"] = RTM_NEWQDISC
     message["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
     netlink.nlm_request_batch([message])
@@ -351,90 +302,21 @@ ROUTER_SYSCTLS = {
     "ipv6/conf/default/disable_ipv6": 1,
 }
 
-_LOOPBACK = 1
 _STATIC = 4  # linux/rtnetlink.h: RTPROT_STATIC
-
-
-def add_node_links(topology: Topology, routing: Routing, nodes: dict[str, int]) -> None:
-    """Join the nodes, whose namespaces are open; leaves the calling thread in one of them."""
-    for position, link in enumerate(topology.links):
-        namespaces.setns(nodes[link.a], namespaces.CLONE_NEWNET)
-        with IPRoute() as netlink:
-            _add_node_link(netlink, topology, link, routing.ends(position), nodes[link.b])
-
-
-def _add_node_link(
-    netlink: IPRoute, topology: Topology, link: NodeLink, ends: tuple[str, str], far: int
-) -> None:
-    near_end, far_end = ends
-    near_index, far_index = topology.node(link.a).index, topology.node(link.b).index
-    netlink.link(
-        "add",
-        ifname=near_end,
-        kind="veth",
-        ifalias=link.name,
-        mtu=topology.mtu,
-        address=lab_addresses.further_mac(near_index, int(near_end.removeprefix("eth"))),
-        peer={
-            "ifname": far_end,
-            "net_ns_fd": far,
-            "mtu": topology.mtu,
-            "address": lab_addresses.further_mac(far_index, int(far_end.removeprefix("eth"))),
-        },
-    )
-
-
-def configure_router(netlink: IPRoute, topology: Topology, routing: Routing, node: LabNode) -> None:
-    """Addresses, shapers and routes of a node, in whose namespace the calling thread is."""
-    netlink.link("set", index=_LOOPBACK, state="up")
-    netlink.addr("add", index=_LOOPBACK, address=node.ipv4, prefixlen=32)
-    index = {}
-    for interface in routing.interfaces(node.name):
-        index[interface.name] = socket.if_nametoindex(interface.name)
-        netlink.link("set", index=index[interface.name], state="up")
-        netlink.addr(
-            "add",
-            index=index[interface.name],
-            address=interface.address,
-            prefixlen=interface.prefix,
-        )
-    for position, link in enumerate(topology.links):
-        ends = dict(zip((link.a, link.b), routing.ends(position), strict=True))
-        if node.name in ends and link.rate_bps != UNSHAPED:
-            shape = Shaper(link.rate_bps, link.queue_bytes, topology.mtu, topology.burst_bytes)
-            add_shaper(netlink, index[ends[node.name]], shape)
-    for route in routing.routes(node.name):
-        netlink.route(
-            "add",
-            dst=f"{route.destination}/32",
-            gateway=route.gateway,
-            oif=index[route.interface],
-            prefsrc=node.ipv4,
-            proto=_STATIC,
-        )
-
 
 BRIDGE_PORTS = 1023  # net/bridge/br_private.h: BR_PORT_BITS
 
 _FORWARDING = 3  # linux/if_bridge.h: BR_STATE_FORWARDING
-
 _FORWARDING_TIMEOUT_S = 10.0
-
 _SILENCE_S = 0.05
-
 _SILENCE_TIMEOUT_S = 2.0
 
 # Interface numbers in the switch's namespace, chosen so that nothing has to be looked up.
 _BRIDGE_INDEX = 10
-
 _CONTROL_BRIDGE_INDEX = 9
-
 _TRUNK_INDEX = 10_000
-
 _PORT_INDEX = 100_000
-
 _CONTROL_PORT_INDEX = 200_000
-
 _IFB_INDEX = 300_000
 
 # Nothing but the benchmark and the address resolution that it causes may send on a link under
@@ -463,20 +345,10 @@ SWITCH_SYSCTLS = {
 # not merged.
 _SIOCETHTOOL = 0x8946
 
-_OFFLOADS = {
-    "receive checksum": (0x15, 0),
-    "transmit checksum": (0x17, 0),
-    "TSO": (0x1F, 0),
-    "GSO": (0x24, 0),
-    "GRO": (0x2C, 1),
-}
+# Commands and values: receive and transmit checksums, TSO, GSO; GRO.
+_OFFLOADS = ((0x15, 0), (0x17, 0), (0x1F, 0), (0x24, 0), (0x2C, 1))
 
 MERGED_BYTES = 1
-
-
-def switched(topology: Topology) -> list[AttachedHost]:
-    """Return the nodes on a switch: all of them but in a routed lab."""
-    return [node for node in topology.nodes if node.module]
 
 
 def set_sysctls(values: dict[str, int]) -> None:
@@ -486,21 +358,39 @@ def set_sysctls(values: dict[str, int]) -> None:
 
 
 def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
-    """Make the switch: bridges, ports, shapers and trunks; `nodes`: their namespaces, open."""
+    """Make the switch: bridges, ports, shapers and trunks; `nodes`: their namespaces, open.
+
+    A modelled switch's ports have no master: its process opens them (switches.py).
+    """
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
-    if topology.model is not None:
-        for node, fd in zip(topology.nodes, nodes, strict=True):
-            _add_test_port(netlink, topology, node, fd)
-            _add_control_port(netlink, node, fd)
-        return
     add_bridges = switches.add_wires if topology.kind == OVS else _add_bridges
-    masters = add_bridges(netlink, topology)
+    masters = add_bridges(netlink, topology) if topology.model is None else {}
     for node, fd in zip(topology.nodes, nodes, strict=True):
         if node.module:
-            _add_port(netlink, topology, node, masters[lab_addresses.switch_port(node)], fd)
-        _add_control_port(netlink, node, fd)
-    for i in range(len(topology.trunks)):
-        _add_trunk(netlink, topology, i, masters)
+            name = lab_addresses.switch_port(node)
+            own = {"mtu": topology.mtu, **({"master": masters[name]} if masters else {})}
+            peer = {"address": lab_addresses.mac(node.index), "mtu": topology.mtu}
+            port = _PORT_INDEX + node.index
+            ends = (name, lab_addresses.IFACE)
+            _add_veth(netlink, ends, node.name, {**peer, "net_ns_fd": fd}, index=port, **own)
+            if masters and node.rate_bps != UNSHAPED:
+                _shape_both_ways(netlink, topology, node, port)
+        _add_veth(
+            netlink,
+            (lab_addresses.control_port(node), lab_addresses.CONTROL_IFACE),
+            node.name,
+            {"address": lab_addresses.control_mac(node.index), "net_ns_fd": fd},
+            index=_CONTROL_PORT_INDEX + node.index,
+            master=_CONTROL_BRIDGE_INDEX,
+        )
+    for position, trunk in enumerate(topology.trunks if masters else ()):
+        a, b = lab_addresses.trunk_ends(position)
+        near = _TRUNK_INDEX + 2 * position
+        _add_veth(netlink, (a, b), trunk.name, {"mtu": topology.mtu}, index=near, mtu=topology.mtu)
+        set_offloads(netlink, [a, b])
+        for end, bridge in ((near, masters[a]), (socket.if_nametoindex(b), masters[b])):
+            netlink.link("set", index=end, master=bridge, state="up")
+            _shape(netlink, topology, trunk, end)
 
 
 def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
@@ -515,137 +405,106 @@ def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
 
 def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
     netlink.link(
-        "add",
-        index=index,
-        ifname=name,
-        kind="bridge",
-        ifalias=alias,
-        state="up",
-        br_stp_state=0,
-        br_forward_delay=0,
-        br_mcast_snooping=0,
-    )
-
-
-def _add_port(
-    netlink: IPRoute, topology: Topology, node: AttachedHost, bridge: int, namespace: int
-) -> None:
-    index = _add_test_port(netlink, topology, node, namespace, master=bridge)
-    if node.rate_bps == UNSHAPED:
-        return
-    ifb = _IFB_INDEX + node.index
-    netlink.link(
-        "add",
-        index=ifb,
-        ifname=lab_addresses.inbound_shaper(node),
-        kind="ifb",
-        ifalias=node.name,
-        mtu=topology.mtu,
-        state="up",
-    )
-    shape = Shaper(node.rate_bps, node.queue_bytes, topology.mtu, topology.burst_bytes)
-    add_shaper(netlink, index, shape)
-    add_shaper(netlink, ifb, shape)
-    redirect_to_ifb(netlink, index, ifb)
-
-
-def _add_test_port(
-    netlink: IPRoute, topology: Topology, node: AttachedHost, namespace: int, **master: int
-) -> int:
-    """Without a master a modelled switch's process opens it (switches.py)."""
-    ends = (lab_addresses.switch_port(node), lab_addresses.IFACE)
-    peer = {"address": lab_addresses.mac(node.index), "mtu": topology.mtu, "net_ns_fd": namespace}
-    index = _PORT_INDEX + node.index
-    _add_veth(netlink, index, node, ends, peer, mtu=topology.mtu, **master)
-    return index
-
-
-def _add_control_port(netlink: IPRoute, node: AttachedHost, namespace: int) -> None:
-    ends = (lab_addresses.control_port(node), lab_addresses.CONTROL_IFACE)
-    peer = {"address": lab_addresses.control_mac(node.index), "net_ns_fd": namespace}
-    index = _CONTROL_PORT_INDEX + node.index
-    _add_veth(netlink, index, node, ends, peer, master=_CONTROL_BRIDGE_INDEX)
+        "add", index=index, ifname=name, kind="bridge", ifalias=alias, state="up",
+        br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0,
+    )  # fmt: skip
 
 
 def _add_veth(
-    netlink: IPRoute,
-    index: int,
-    node: AttachedHost,
-    ends: tuple[str, str],
-    peer: dict[str, object],
-    **own: int,
+    netlink: IPRoute, ends: tuple[str, str], alias: str, peer: dict[str, object], **own: object
 ) -> None:
-    """Add a veth pair from the switch to a node, whose end is the `peer`."""
+    """Add a veth pair, whose other end is the `peer`."""
     netlink.link(
-        "add",
-        index=index,
-        ifname=ends[0],
-        kind="veth",
-        ifalias=node.name,
-        state="up",
-        peer={"ifname": ends[1], **peer},
-        **own,
-    )
+        "add", ifname=ends[0], kind="veth", ifalias=alias, state="up",
+        peer={"ifname": ends[1], **peer}, **own,
+    )  # fmt: skip
 
 
-def _add_trunk(
-    netlink: IPRoute, topology: Topology, position: int, masters: dict[str, int]
-) -> None:
-    trunk = topology.trunks[position]
-    index = _TRUNK_INDEX + 2 * position
-    a, b = lab_addresses.trunk_ends(position)
+def _shape(netlink: IPRoute, topology: Topology, cable: Cable, index: int) -> None:
+    """Shape what leaves an end of a cable, unless nothing limits this."""
+    if cable.rate_bps != UNSHAPED:
+        shape = Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes)
+        add_shaper(netlink, index, shape)
+
+
+def _shape_both_ways(netlink: IPRoute, topology: Topology, node: AttachedHost, port: int) -> None:
+    """Shape a port of the switch, and by an IFB what comes in by it."""
+    ifb = _IFB_INDEX + node.index
     netlink.link(
-        "add",
-        index=index,
-        ifname=a,
-        kind="veth",
-        ifalias=trunk.name,
-        mtu=topology.mtu,
-        peer={"ifname": b, "mtu": topology.mtu},
-    )
-    set_offloads(netlink, [a, b])
-    ends = {index: masters[a], socket.if_nametoindex(b): masters[b]}
-    for end, bridge in ends.items():
-        netlink.link("set", index=end, master=bridge, state="up")
-        if trunk.rate_bps != UNSHAPED:
-            shape = Shaper(trunk.rate_bps, trunk.queue_bytes, topology.mtu, topology.burst_bytes)
-            add_shaper(netlink, end, shape)
+        "add", index=ifb, ifname=lab_addresses.inbound_shaper(node), kind="ifb",
+        ifalias=node.name, mtu=topology.mtu, state="up",
+    )  # fmt: skip
+    _shape(netlink, topology, node, port)
+    _shape(netlink, topology, node, ifb)
+    redirect_to_ifb(netlink, port, ifb)
+
+
+def _bring_up(netlink: IPRoute, interface: str, *addresses: tuple[str, int]) -> int:
+    """Return the index of an interface, which is up and has these addresses and prefixes."""
+    index = socket.if_nametoindex(interface)
+    netlink.link("set", index=index, state="up")
+    for address, prefix in addresses:
+        netlink.addr("add", index=index, address=address, prefixlen=prefix)
+    return index
 
 
 def build_node(node: LabNode) -> None:
     """Set up a node's interfaces, in whose namespace the calling thread is."""
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
-    eth0 = socket.if_nametoindex(node.iface)
-    ctl0 = socket.if_nametoindex(node.control_iface)
+    ipv4, ipv6 = lab_addresses.IPV4_PREFIX, lab_addresses.IPV6_PREFIX
     with IPRoute() as netlink:
         set_offloads(netlink, [node.iface, node.control_iface])
-        for index in (1, eth0, ctl0):
-            netlink.link("set", index=index, state="up")
-        netlink.addr("add", index=eth0, address=node.ipv4, prefixlen=lab_addresses.IPV4_PREFIX)
-        netlink.addr("add", index=eth0, address=node.ipv6, prefixlen=lab_addresses.IPV6_PREFIX)
-        netlink.addr(
-            "add", index=ctl0, address=node.control_ipv4, prefixlen=lab_addresses.IPV4_PREFIX
-        )
+        _bring_up(netlink, "lo")
+        _bring_up(netlink, node.iface, (node.ipv4, ipv4), (node.ipv6, ipv6))
+        _bring_up(netlink, node.control_iface, (node.control_ipv4, ipv4))
 
 
 def build_routed_nodes(
     topology: Topology, lab_nodes: Sequence[LabNode], nodes: Sequence[int]
 ) -> None:
-    """Join the nodes of a routed lab, and give them addresses and routes."""
+    """Join the nodes of a routed lab, and give them addresses, shapers and routes.
+
+    Their namespaces are open; the calling thread is left in one of them.
+    """
     routing = Routing(topology)
     by_name = dict(zip((node.name for node in lab_nodes), nodes, strict=True))
-    add_node_links(topology, routing, by_name)
+    macs = {node.name: node.index for node in lab_nodes}
+    for position, link in enumerate(topology.links):
+        ends = routing.ends(position)
+        near, far = (
+            {"mtu": topology.mtu, "address": lab_addresses.further_mac(macs[of], int(end[3:]))}
+            for of, end in zip((link.a, link.b), ends, strict=True)
+        )
+        namespaces.setns(by_name[link.a], namespaces.CLONE_NEWNET)
+        with IPRoute() as netlink:
+            _add_veth(netlink, ends, link.name, {**far, "net_ns_fd": by_name[link.b]}, **near)
     for node in lab_nodes:
         namespaces.setns(by_name[node.name], namespaces.CLONE_NEWNET)
-        names = [interface.name for interface in routing.interfaces(node.name)]
         with IPRoute() as netlink:
-            set_offloads(netlink, [*names, node.control_iface])
-            configure_router(netlink, topology, routing, node)
-            ctl0 = socket.if_nametoindex(node.control_iface)
-            netlink.link("set", index=ctl0, state="up")
-            netlink.addr(
-                "add", index=ctl0, address=node.control_ipv4, prefixlen=lab_addresses.IPV4_PREFIX
-            )
+            _configure_router(netlink, topology, routing, node)
+
+
+def _configure_router(
+    netlink: IPRoute, topology: Topology, routing: Routing, node: LabNode
+) -> None:
+    """Set up a node that forwards, in whose namespace the calling thread is."""
+    interfaces = routing.interfaces(node.name)
+    set_offloads(netlink, [*(interface.name for interface in interfaces), node.control_iface])
+    _bring_up(netlink, "lo", (node.ipv4, 32))
+    _bring_up(netlink, node.control_iface, (node.control_ipv4, lab_addresses.IPV4_PREFIX))
+    index = {
+        interface.name: _bring_up(netlink, interface.name, (interface.address, interface.prefix))
+        for interface in interfaces
+    }
+    for position, link in enumerate(topology.links):
+        ends = dict(zip((link.a, link.b), routing.ends(position), strict=True))
+        if node.name in ends:
+            _shape(netlink, topology, link, index[ends[node.name]])
+    for route in routing.routes(node.name):
+        netlink.route(
+            "add", dst=f"{route.destination}/32", gateway=route.gateway,
+            oif=index[route.interface], prefsrc=node.ipv4, proto=_STATIC,
+        )  # fmt: skip
 
 
 def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
@@ -658,14 +517,11 @@ def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
     merges = any(link.get("gro_max_size") != MERGED_BYTES for link in links)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces:
-            for command, value in _OFFLOADS.values():
-                _ethtool(sock, name, struct.pack("II", command, 0 if merges else value))
-
-
-def _ethtool(sock: socket.socket, name: str, command: bytes) -> None:
-    value = ctypes.create_string_buffer(command, len(command))
-    request = struct.pack("16sP8x", name.encode(), ctypes.addressof(value))
-    fcntl.ioctl(sock, _SIOCETHTOOL, request)
+            for command, value in _OFFLOADS:
+                setting = struct.pack("II", command, 0 if merges else value)
+                buffer = ctypes.create_string_buffer(setting, len(setting))
+                request = struct.pack("16sP8x", name.encode(), ctypes.addressof(buffer))
+                fcntl.ioctl(sock, _SIOCETHTOOL, request)
 
 
 def wait_forwarding(netlink: IPRoute) -> None:

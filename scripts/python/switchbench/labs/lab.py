@@ -39,9 +39,9 @@ from ..topology.form import (
     SITE,
     UNSHAPED,
     AttachedHost,
+    Cable,
     NodeLink,
     Topology,
-    Trunk,
 )
 from ..topology.topology import load
 from . import devices, namespaces, state, switches
@@ -94,7 +94,7 @@ def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
     return max(ways)
 
 
-def _queue_s(link: AttachedHost | Trunk) -> float:
+def _queue_s(link: Cable) -> float:
     return link.queue_bytes * 8 / link.rate_bps if link.rate_bps != UNSHAPED else 0.0
 
 
@@ -269,7 +269,7 @@ def _build(lab: Lab) -> None:
                     namespaces.setns(fd, namespaces.CLONE_NEWNET)
                     devices.add_neighbours(lab_node, lab.nodes, lab.topology.kind != ROUTED)
             namespaces.setns(switch, namespaces.CLONE_NEWNET)
-            ports = [lab_addresses.switch_port(node) for node in devices.switched(lab.topology)]
+            ports = [lab_addresses.switch_port(node) for node in lab.topology.nodes if node.module]
             devices.set_offloads(netlink, ports)
             devices.wait_forwarding(netlink)
             devices.wait_silence(netlink)

@@ -33,16 +33,22 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from typing_extensions import TypedDict
 
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
-from ..topology.form import UNSHAPED, AttachedHost, Behaviour, Fault, RateStep, Topology
+from ..topology.form import (
+    UNSHAPED,
+    AttachedHost,
+    Behaviour,
+    Fault,
+    Topology,
+    TopologyKeys,
+    Trunk,
+)
 from . import namespaces, state
 from .state import LabError, LabFailedError
 
@@ -54,44 +60,26 @@ TRUTH = "switch.ndjson"
 
 _READY_S = 30.0
 _REPORT_S = 10.0
-_MEMIF = "net_memif{number},role={role},id={number},socket={socket},socket-abstract=no,rsize=10"
 _TRUNK_NUMBER = 70_000  # beyond every node's
 
 # By lab and module: what keeps the switches of this process's labs running.
 _held: dict[str, list[int]] = {}
 
 
-@dataclass(frozen=True)
-class _Files:
-    """What a module's switch has beside the lab's state."""
+def _file(lab: str, module: int, suffix: str) -> Path:
+    """Return what a module's switch has beside the lab's state: in, ndjson, log or sock."""
+    return state.RUN_DIR / f"{lab}.m{module}.{suffix}"
 
-    lab: str
-    module: int
 
-    def _path(self, suffix: str) -> Path:
-        return state.RUN_DIR / f"{self.lab}.m{self.module}.{suffix}"
-
-    @property
-    def commands(self) -> Path:
-        return self._path("in")
-
-    @property
-    def records(self) -> Path:
-        return self._path("ndjson")
-
-    @property
-    def log(self) -> Path:
-        return self._path("log")
-
-    @property
-    def socket(self) -> Path:
-        return self._path("sock")
+def _memif(number: int, role: str, socket: Path) -> str:
+    common = "socket-abstract=no,rsize=10"
+    return f"net_memif{number},role={role},id={number},socket={socket},{common}"
 
 
 def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
     """Return the DPDK device by which a node's process reaches its switch port."""
-    files = _Files(lab, topology.modules.index(node.module))
-    return _MEMIF.format(number=node.index, role="client", socket=files.socket)
+    module = topology.modules.index(node.module)
+    return _memif(node.index, "client", _file(lab, module, "sock"))
 
 
 def find_binary() -> Path:
@@ -102,50 +90,25 @@ def find_binary() -> Path:
 # --- descriptions ---
 
 
-class SwitchPort(TypedDict):
-    """A port in a description."""
-
-    name: str
-    buffer: int
-    vdev: str
-    iface: NotRequired[str]
-    rate_bps: NotRequired[int]
-    rates: NotRequired[list[RateStep]]
-    trunk: NotRequired[bool]
-
-
-class Description(Behaviour):
-    """What a module's switch reads (doc/reference/model.md)."""
-
-    name: str
-    mtu: int
-    poll: bool | None = None
-    ports: list[SwitchPort]
-
-    def document(self) -> dict[str, object]:
-        """As it is written."""
-        return self.model_dump(
-            by_alias=True,
-            exclude_none=True,
-            exclude={"trunk_capacity": True, "faults": {"__all__": {"module"}}},
-        )
-
-
-def descriptions(lab: str, topology: Topology) -> list[Description]:
-    """Of each module's switch, in the modules' order."""
-    model = dict(topology.model or Behaviour())
+def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
+    """Yield what each module's switch reads (doc/reference/model.md), in the modules' order."""
+    model = topology.model or Behaviour()
     # Where every node's worker and every switch may have a core.
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
-    return [
-        Description(
-            **model | {"faults": [f for f in model["faults"] if _module_of(topology, f) == module]},
-            name=f"{lab}-{module}",
-            mtu=topology.mtu,
-            poll=True if polls else None,
-            ports=[*_node_ports(lab, topology, module), *_trunk_ports(lab, topology, number)],
-        )
-        for number, module in enumerate(topology.modules)
-    ]
+    for number, module in enumerate(topology.modules):
+        faults = [fault for fault in model.faults if _module_of(topology, fault) == module]
+        yield {
+            **_written(model, "trunk_capacity", "faults"),
+            "faults": [_written(fault, "module") for fault in faults],
+            "name": f"{lab}-{module}",
+            "mtu": topology.mtu,
+            "poll": polls,
+            "ports": [*_ports(lab, topology, number)],
+        }
+
+
+def _written(keys: TopologyKeys, *without: str) -> dict[str, object]:
+    return keys.model_dump(by_alias=True, exclude_none=True, exclude=set(without))
 
 
 def _module_of(topology: Topology, fault: Fault) -> str:
@@ -158,37 +121,29 @@ def _module_of(topology: Topology, fault: Fault) -> str:
     return fault.module or topology.modules[0]
 
 
-def _node_ports(lab: str, topology: Topology, module: str) -> Iterator[SwitchPort]:
-    files = _Files(lab, topology.modules.index(module))
-    for node in topology.nodes:
-        if node.module != module:
-            continue
-        memif = _MEMIF.format(number=node.index, role="server", socket=files.socket)
-        iface = lab_addresses.switch_port(node)
-        port = SwitchPort(name=node.name, buffer=node.queue_bytes, vdev=memif, iface=iface)
-        if node.rate_bps != UNSHAPED:
-            port["rate_bps"] = node.rate_bps
-        yield port
-
-
-def _trunk_ports(lab: str, topology: Topology, number: int) -> Iterator[SwitchPort]:
-    capacity = topology.model.trunk_capacity if topology.model else None
+def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, object]]:
+    """Yield a module's ports: those of its nodes, then those of its trunks."""
     module = topology.modules[number]
+    capacity = topology.model.trunk_capacity if topology.model else None
+    for node in (node for node in topology.nodes if node.module == module):
+        vdev = _memif(node.index, "server", _file(lab, number, "sock"))
+        yield {**_port(node, vdev), "iface": lab_addresses.switch_port(node)}
     for i, trunk in enumerate(topology.trunks):
         if module not in (trunk.a, trunk.b):
             continue
         first = min(topology.modules.index(end) for end in (trunk.a, trunk.b))
-        memif = _MEMIF.format(
-            number=_TRUNK_NUMBER + i,
-            role="server" if number == first else "client",
-            socket=state.RUN_DIR / f"{lab}.t{i}.sock",
-        )
-        port = SwitchPort(name=trunk.name, buffer=trunk.queue_bytes, vdev=memif, trunk=True)
+        role = "server" if number == first else "client"
+        vdev = _memif(_TRUNK_NUMBER + i, role, state.RUN_DIR / f"{lab}.t{i}.sock")
+        port = {**_port(trunk, vdev), "trunk": True}
         if capacity is not None:
-            port["rates"] = capacity
-        elif trunk.rate_bps != UNSHAPED:
-            port["rate_bps"] = trunk.rate_bps
+            port.pop("rate_bps", None)
+            port["rates"] = [_written(step) for step in capacity]
         yield port
+
+
+def _port(cable: AttachedHost | Trunk, vdev: str) -> dict[str, object]:
+    rate = {"rate_bps": cable.rate_bps} if cable.rate_bps != UNSHAPED else {}
+    return {"name": cable.name, "buffer": cable.queue_bytes, "vdev": vdev, **rate}
 
 
 # --- processes ---
@@ -200,35 +155,33 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
     deadline = time.monotonic() + _READY_S
     for number, description in enumerate(descriptions(lab, topology)):
         # One after the other: a trunk's later end can only be opened to an earlier one.
-        files = _Files(lab, number)
-        _await_ready(files, _start_one(lab, files, description, binary, kept), deadline)
+        text = yaml.safe_dump({"switch": description}, sort_keys=False) + "...\n"
+        _await_ready(lab, number, _start_one(lab, number, text, binary, kept), deadline)
 
 
 def _start_one(
-    lab: str, files: _Files, description: Description, binary: Path, kept: bool
+    lab: str, number: int, description: str, binary: Path, kept: bool
 ) -> subprocess.Popen[bytes]:
-    os.mkfifo(files.commands, 0o600)
+    commands = _file(lab, number, "in")
+    os.mkfifo(commands, 0o600)
     with contextlib.ExitStack() as stack:
         # Opened both ways at first: the other end need not be there yet.
-        both = os.open(files.commands, os.O_RDWR | os.O_CLOEXEC)
+        both = os.open(commands, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, both)
-        reader = os.open(files.commands, os.O_RDONLY | os.O_CLOEXEC)
+        reader = os.open(commands, os.O_RDONLY | os.O_CLOEXEC)
         stack.callback(os.close, reader)
         if not kept:
-            writer = os.open(files.commands, os.O_WRONLY | os.O_CLOEXEC)
+            writer = os.open(commands, os.O_WRONLY | os.O_CLOEXEC)
             _held.setdefault(lab, []).append(writer)
-        records = stack.enter_context(files.records.open("wb"))
-        log = stack.enter_context(files.log.open("wb"))
         process = namespaces.popen(
             lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
             [str(binary)],
             stdin=both if kept else reader,
-            stdout=records,
-            stderr=log,
+            stdout=stack.enter_context(_file(lab, number, "ndjson").open("wb")),
+            stderr=stack.enter_context(_file(lab, number, "log").open("wb")),
             start_new_session=True,
         )
-        text = yaml.safe_dump({"switch": description.document()}, sort_keys=False) + "...\n"
-        _write_all(both, text.encode(), process)
+        _write_all(both, description.encode(), process)
     return process
 
 
@@ -243,14 +196,20 @@ def _write_all(pipe: int, text: bytes, process: subprocess.Popen[bytes]) -> None
     os.set_blocking(pipe, True)
 
 
-def _await_ready(files: _Files, process: subprocess.Popen[bytes], deadline: float) -> None:
+def _last_words(log: Path) -> str:
+    """Return the last line of a log, or ""."""
+    said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return said[-1] if said else ""
+
+
+def _await_ready(lab: str, number: int, process: subprocess.Popen[bytes], deadline: float) -> None:
     while time.monotonic() < deadline:
-        if any(record["type"] == "ready" for record in _records(files.records)):
+        lines = _lines(_file(lab, number, "ndjson"), 0)
+        if any(json.loads(line)["type"] == "ready" for line in lines):
             return
         if process.poll() is not None:
-            said = files.log.read_text(errors="replace").strip().splitlines()
             ended = f"{SWITCH.name} ended with status {process.returncode}"
-            raise LabFailedError(said[-1] if said else ended)
+            raise LabFailedError(_last_words(_file(lab, number, "log")) or ended)
         time.sleep(0.005)
     raise LabFailedError(f"{SWITCH.name} is not ready after {_READY_S:.0f} s")
 
@@ -260,9 +219,8 @@ def release(lab: str, topology: Topology) -> None:
     for writer in _held.pop(lab, []):
         os.close(writer)
     for number in range(len(topology.modules)):
-        files = _Files(lab, number)
-        for path in (files.commands, files.records, files.log, files.socket):
-            path.unlink(missing_ok=True)
+        for suffix in ("in", "ndjson", "log", "sock"):
+            _file(lab, number, suffix).unlink(missing_ok=True)
     for number in range(len(topology.trunks)):
         (state.RUN_DIR / f"{lab}.t{number}.sock").unlink(missing_ok=True)
 
@@ -282,38 +240,38 @@ def clear(lab: str, topology: Topology) -> None:
 
 def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
     """Return what the switches have counted until now, all modules' records one after the other."""
-    before = [_size(_Files(lab, number).records) for number in range(len(topology.modules))]
+    paths = [_file(lab, number, "ndjson") for number in range(len(topology.modules))]
+    before = [path.stat().st_size if path.exists() else 0 for path in paths]
     _say(lab, topology, "report")
-    records = []
-    for number, offset in enumerate(before):
-        records += _await_report(_Files(lab, number), offset)
-    return records
+    return [
+        record
+        for path, offset in zip(paths, before, strict=True)
+        for record in _await_report(path, offset)
+    ]
 
 
 def _say(lab: str, topology: Topology, word: str) -> None:
     """Write a command to each switch; an empty word only finds out whether they are there."""
     for number, module in enumerate(topology.modules):
-        files = _Files(lab, number)
         try:
-            pipe = os.open(files.commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            commands = _file(lab, number, "in")
+            pipe = os.open(commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:  # nobody reads commands
-            said = files.log.read_text(errors="replace").splitlines() if files.log.exists() else []
-            words = f"; its last words: {said[-1]}" if said else ""
+            said = _last_words(_file(lab, number, "log"))
+            words = f"; its last words: {said}" if said else ""
             raise LabError(
                 f"module {module} of lab {lab}, a modelled switch, has ended{words}"
             ) from None
-        try:
-            os.write(pipe, f"{word}\n".encode() if word else b"")
-        finally:
-            os.close(pipe)
+        with os.fdopen(pipe, "w") as file:
+            file.write(f"{word}\n" if word else "")
 
 
-def _await_report(files: _Files, offset: int) -> list[dict[str, Any]]:
+def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
     """Each line is read once: a switch of many flows writes for some time."""
     records: list[dict[str, Any]] = []
     heard_s = time.monotonic()
     while time.monotonic() < heard_s + _REPORT_S:
-        for line in _lines(files.records, offset):
+        for line in _lines(path, offset):
             offset += len(line)
             records.append(json.loads(line))
             heard_s = time.monotonic()
@@ -321,17 +279,6 @@ def _await_report(files: _Files, offset: int) -> list[dict[str, Any]]:
             return records
         time.sleep(0.01)
     raise LabError(f"the modelled switch's report did not go on within {_REPORT_S:.0f} s")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    yield from map(json.loads, _lines(path, 0))
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
@@ -356,31 +303,9 @@ _TUNSETPERSIST = 0x400454CB
 _TAP_WITHOUT_HEADER = 0x0002 | 0x1000  # IFF_TAP, IFF_NO_PI
 
 
-@dataclass(frozen=True)
-class _OvsFolder:
-    """What Open vSwitch has beside the lab's state."""
-
-    lab: str
-
-    @property
-    def path(self) -> Path:
-        return state.RUN_DIR / f"{self.lab}.ovs"
-
-    @property
-    def database(self) -> Path:
-        return self.path / "conf.db"
-
-    @property
-    def socket(self) -> Path:
-        return self.path / "db.sock"
-
-    def log(self, program: str) -> Path:
-        return self.path / f"{program}.log"
-
-    def daemon_options(self, program: str) -> list[str]:
-        """Return everything that a daemon would else put into the machine's folders."""
-        own = [f"--unixctl={self.path / program}.ctl", f"--log-file={self.log(program)}"]
-        return [*own, "-vconsole:off", "-vsyslog:off"]
+def _ovs_folder(lab: str) -> Path:
+    """Return the folder of what Open vSwitch has beside the lab's state."""
+    return state.RUN_DIR / f"{lab}.ovs"
 
 
 def ovs_lacking() -> str | None:
@@ -449,34 +374,41 @@ def start_ovs(lab: str, topology: Topology) -> None:
     lack = ovs_missing()
     if lack is not None:
         raise LabError(lack)
-    folder = _OvsFolder(lab)
-    folder.path.mkdir(mode=0o700)
+    folder = _ovs_folder(lab)
+    folder.mkdir(mode=0o700)
+    database, socket = folder / "conf.db", folder / "db.sock"
     deadline = time.monotonic() + _START_S
-    _do([_program("ovsdb-tool"), "create", str(folder.database)], folder)
-    remote = f"--remote=punix:{folder.socket}"
-    server = _daemon(folder, "ovsdb-server", [str(folder.database), remote])
-    while not folder.socket.exists():
-        _check_daemon(folder, "ovsdb-server", server, deadline)
+    _do([_program("ovsdb-tool"), "create", str(database)], folder)
+    server = _daemon(lab, "ovsdb-server", [str(database), f"--remote=punix:{socket}"])
+    while not socket.exists():
+        if server.poll() is not None:
+            ended = f"ovsdb-server ended with status {server.returncode}"
+            raise LabFailedError(_last_words(folder / "ovsdb-server.said") or ended)
+        if time.monotonic() > deadline:
+            raise LabFailedError(f"ovsdb-server is not ready after {_START_S:.0f} s")
         time.sleep(0.005)
-    _daemon(folder, "ovs-vswitchd", [f"unix:{folder.socket}"])
-    _configure(folder, topology)
+    _daemon(lab, "ovs-vswitchd", [f"unix:{socket}"])
+    _do(_configuration(socket, topology), folder)
 
 
 def release_ovs(lab: str) -> None:
     """Remove what the switch of a lab, whose processes have ended, had beside its state."""
-    shutil.rmtree(_OvsFolder(lab).path, ignore_errors=True)
+    shutil.rmtree(_ovs_folder(lab), ignore_errors=True)
 
 
-def _environment(folder: _OvsFolder) -> dict[str, str]:
-    own = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), str(folder.path))
+def _environment(folder: Path) -> dict[str, str]:
+    own = dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), str(folder))
     return {**os.environ, **own}
 
 
-def _daemon(folder: _OvsFolder, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    with folder.log(f"{name}.said").open("wb") as said:
+def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a daemon; all that it would else put into the machine's folders is in the lab's."""
+    folder = _ovs_folder(lab)
+    own = [f"--unixctl={folder / name}.ctl", f"--log-file={folder / name}.log"]
+    with (folder / f"{name}.said").open("wb") as said:
         process: subprocess.Popen[bytes] = namespaces.popen(
-            lab_addresses.NAMESPACES / lab_addresses.switch_name(folder.lab),
-            [_program(name), *arguments, *folder.daemon_options(name)],
+            lab_addresses.NAMESPACES / lab_addresses.switch_name(lab),
+            [_program(name), *arguments, *own, "-vconsole:off", "-vsyslog:off"],
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -486,9 +418,9 @@ def _daemon(folder: _OvsFolder, name: str, arguments: Sequence[str]) -> subproce
     return process
 
 
-def _configure(folder: _OvsFolder, topology: Topology) -> None:
-    """Add all bridges and ports in one transaction, and wait until the switch has taken it over."""
-    words = [_program("ovs-vsctl"), f"--db=unix:{folder.socket}", f"--timeout={_START_S:.0f}"]
+def _configuration(socket: Path, topology: Topology) -> list[str]:
+    """Return the command that adds all bridges and ports, and waits until the switch has them."""
+    words = [_program("ovs-vsctl"), f"--db=unix:{socket}", f"--timeout={_START_S:.0f}"]
     words += ["set", "Open_vSwitch", "."]
     # The machine's cores are the nodes'.
     words += [f"other_config:n-{kind}-threads=1" for kind in ("handler", "revalidator")]
@@ -498,10 +430,10 @@ def _configure(folder: _OvsFolder, topology: Topology) -> None:
         words += ["datapath_type=netdev", "fail_mode=standalone", f"external_ids:name={module}"]
         for port in map(_tap, lab_addresses.module_ports(topology, module)):
             words += ["--", "add-port", bridge, port, "--", "set", "Interface", port, "type=tap"]
-    _do(words, folder)
+    return words
 
 
-def _do(words: Sequence[str], folder: _OvsFolder) -> None:
+def _do(words: Sequence[str], folder: Path) -> None:
     """Run one of its tools. A port that can't be had is a word on standard error and no more."""
     done = subprocess.run(
         words, capture_output=True, text=True, env=_environment(folder), check=False
@@ -509,13 +441,3 @@ def _do(words: Sequence[str], folder: _OvsFolder) -> None:
     if done.returncode != 0 or done.stderr.strip():
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
         raise LabFailedError(f"Open vSwitch can't be set up: {said[0]}")
-
-
-def _check_daemon(
-    folder: _OvsFolder, name: str, process: subprocess.Popen[bytes], deadline: float
-) -> None:
-    if process.poll() is not None:
-        said = folder.log(f"{name}.said").read_text(errors="replace").strip().splitlines()
-        raise LabFailedError(said[-1] if said else f"{name} ended with status {process.returncode}")
-    if time.monotonic() > deadline:
-        raise LabFailedError(f"{name} is not ready after {_START_S:.0f} s")

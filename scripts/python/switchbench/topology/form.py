@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
@@ -155,58 +155,6 @@ class LinkEntry(TopologyKeys):
     queue: Bytes | None = None
 
 
-class Reader:
-    """Makes links of a file's entries, and keeps what is wrong with them."""
-
-    def __init__(self, expand: Callable[[str, str, list[str]], list[str]], mistakes: list[str]):
-        self._expand = expand
-        self._mistakes = mistakes
-        self._joined: dict[frozenset[str], str] = {}
-
-    def links(
-        self, entries: Sequence[LinkEntry], ends: Collection[str], rate: int | None, queue: int
-    ) -> list[NodeLink]:
-        """Return all links; `ends` are the names that a link may join."""
-        found = []
-        for number, entry in enumerate(entries):
-            where = f"links.{number}"
-            link_bps = entry.rate if entry.rate is not None else rate
-            if link_bps is None:
-                self._mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
-                continue
-            link_queue = entry.queue if entry.queue is not None else queue
-            for a, b in self._pairs(entry, where):
-                if self._may_join(a, b, ends, where):
-                    found.append(NodeLink(a, b, link_bps, link_queue))
-        return found
-
-    def _pairs(self, entry: LinkEntry, where: str) -> list[tuple[str, str]]:
-        left, right = (self._expand(names, f"{where}.between", self._mistakes)
-                       for names in entry.between)  # fmt: skip
-        if len(left) != len(right) and left and right:
-            self._mistakes.append(
-                f"{where}.between: joins {len(left)} to {len(right)}; two sets of one size are "
-                "joined one by one"
-            )
-            return []
-        return list(zip(left, right, strict=False))
-
-    def _may_join(self, a: str, b: str, ends: Collection[str], where: str) -> bool:
-        both = frozenset((a, b))
-        unknown = [name for name in (a, b) if name not in ends]
-        if unknown:
-            sentence = f"{where}.between: there is no node {unknown[0]!r}"
-        elif a == b:
-            sentence = f"{where}.between: joins {a!r} to itself"
-        elif both in self._joined:
-            sentence = f"{where}: {a!r} and {b!r} are joined by {self._joined[both]} already"
-        else:
-            self._joined[both] = where
-            return True
-        self._mistakes.append(sentence)
-        return False
-
-
 DEFAULT_QUEUE_BYTES = 128 * 1024
 
 MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
@@ -267,6 +215,10 @@ class Trunk:
         return f"{self.a}-{self.b}"
 
 
+Cable: TypeAlias = AttachedHost | Trunk | NodeLink
+"""What has a rate and a queue: a node on a switch, a trunk, a link between nodes."""
+
+
 @dataclass(frozen=True)
 class Topology:
     """A network: modules, with nodes; a tree, unless nodes forward."""
@@ -286,7 +238,7 @@ class Topology:
     """Between nodes, of a routed lab or a site; of a site, to further switches too."""
 
     @property
-    def cables(self) -> tuple[AttachedHost | Trunk | NodeLink, ...]:
+    def cables(self) -> tuple[Cable, ...]:
         """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
         return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
 

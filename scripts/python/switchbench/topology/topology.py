@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,9 @@ from .form import (
     Behaviour,
     Fault,
     File,
+    NodeLink,
     Nodes,
     Override,
-    Reader,
     Topology,
     TopologyError,
     Trunk,
@@ -185,7 +185,7 @@ def _resolve(file: File, name: str) -> Topology:
     ends = {node.name for node in nodes}
     if file.kind == SITE:
         ends.update(file.modules or ())
-    links = Reader(_expand, mistakes).links(file.links, ends, file.rate, file.queue)
+    links = _links(file, ends, mistakes)
     model = (file.model or Behaviour()) if file.kind == MODEL else None
     topology = Topology(
         name,
@@ -298,6 +298,38 @@ def _trunks(file: File, mistakes: list[str]) -> list[Trunk]:
     return trunks
 
 
+def _links(file: File, ends: Collection[str], mistakes: list[str]) -> list[NodeLink]:
+    """Return the links between nodes; `ends` are the names that a link may join."""
+    found: list[NodeLink] = []
+    joined: dict[frozenset[str], str] = {}
+    for number, entry in enumerate(file.links):
+        where = f"links.{number}"
+        link_bps = _first(entry.rate, file.rate)
+        if link_bps is None:
+            mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
+            continue
+        left, right = (_expand(names, f"{where}.between", mistakes) for names in entry.between)
+        if len(left) != len(right) and left and right:
+            mistakes.append(
+                f"{where}.between: joins {len(left)} to {len(right)}; two sets of one size are "
+                "joined one by one"
+            )
+            continue
+        for a, b in zip(left, right, strict=False):
+            both = frozenset((a, b))
+            unknown = [name for name in (a, b) if name not in ends]
+            if unknown:
+                mistakes.append(f"{where}.between: there is no node {unknown[0]!r}")
+            elif a == b:
+                mistakes.append(f"{where}.between: joins {a!r} to itself")
+            elif both in joined:
+                mistakes.append(f"{where}: {a!r} and {b!r} are joined by {joined[both]} already")
+            else:
+                joined[both] = where
+                found.append(NodeLink(a, b, link_bps, _first(entry.queue, file.queue) or 0))
+    return found
+
+
 MAX_ROUTED = 128
 
 """Nodes of a routed lab: each has a route to each other one."""
@@ -363,46 +395,45 @@ class _Parts:
             place = above
         return place
 
-    def join(self, a: str, b: str) -> None:
+    def join(self, a: str, b: str) -> bool:
+        """Join two places; return whether they were apart."""
+        apart = self.root(a) != self.root(b)
         self._part[self.root(a)] = self.root(b)
+        return apart
 
 
 def loop_mistakes(topology: Topology) -> list[str]:
     """Return why the modules are no tree: a trunk inside one part closes a loop."""
     parts = _Parts()
-    mistakes = []
-    for i, trunk in enumerate(topology.trunks):
-        if parts.root(trunk.a) == parts.root(trunk.b):
-            mistakes.append(
-                f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
-                "would circle for ever (parallel links are one trunk with `links`)"
-            )
-        parts.join(trunk.a, trunk.b)
-    return mistakes
+    return [
+        f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
+        "would circle for ever (parallel links are one trunk with `links`)"
+        for i, trunk in enumerate(topology.trunks)
+        if not parts.join(trunk.a, trunk.b)
+    ]
 
 
 def apart_mistakes(topology: Topology) -> list[str]:
     """Return why not all can be reached: over trunks, and where nodes forward over these too."""
     parts = _Parts()
-    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
-    if topology.kind != ROUTED:
-        for a, b in joined:
-            parts.join(a, b)
-        first, *others = topology.modules
-        apart = [module for module in others if parts.root(module) != parts.root(first)]
-        return [f"trunks: no way from module {first!r} to {', '.join(apart)}"] if apart else []
     # A node may be called like a module.
+    joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
     joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
     joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
     for a, b in joined:
         parts.join(a, b)
-    first, *others = (node.name for node in topology.nodes)
-    start = parts.root(f"node {first}")
-    lost = [name for name in others if parts.root(f"node {name}") != start]
-    if not lost:
-        return []
+    routed = topology.kind == ROUTED
+    places = [f"node {node.name}" for node in topology.nodes] if routed else topology.modules
+    first, *others = places
+    lost = [place for place in others if parts.root(place) != parts.root(first)]
+    if lost and not routed:
+        return [f"trunks: no way from module {first!r} to {', '.join(lost)}"]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return [f"links: there is no way from {first!r} to {lost[0]!r}{more}"]
+    start = first.removeprefix("node ")
+    return [
+        f"links: there is no way from {start!r} to {name.removeprefix('node ')!r}{more}"
+        for name in lost[:1]
+    ]
 
 
 def routed_mistakes(topology: Topology) -> list[str]:
