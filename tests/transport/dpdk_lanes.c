@@ -901,6 +901,22 @@ static void send_frames(unsigned frames, const struct forgery *forgery, struct f
     }
 }
 
+/* Before the phase's start is known no sender has had time, whatever a stamp says. */
+static void a_jump_before_the_start_is_refused(void **state)
+{
+    const struct forgery forgeries[] = {{INT32_MAX, 0}, {SEQUENCE_WINDOW + 50, NS_PER_S}};
+
+    bed.phases[0] = bed.phases[1] = forged_phase(&bed.options);
+    connect_both(1, false);
+    bed.now_ns = START_NS;
+    for (unsigned i = 0; i < 2; i++) {
+        send_forged(&forgeries[i]);
+        transport_dpdk.idle(bed.ports[1], START_NS);
+    }
+    assert_int_equal(count(1), 0);
+    assert_int_equal(bed.sides[1][0].forged, 2);
+}
+
 /* --- all ---------------------------------------------------------------------------------------*/
 
 static int open_rings(void **state)
@@ -949,6 +965,7 @@ int main(void)
         CASE(frames_to_all_are_sent_once),
         CASE(what_can_not_be_is_refused),
         CASE(pause_frames_are_counted),
+        CASE(a_jump_before_the_start_is_refused),
         CASE(a_forwarder_drops_what_finds_no_room),
         CASE(a_forwarder_waits_for_the_start),
         CASE(a_forwarder_keeps_the_order),

@@ -79,28 +79,6 @@ static void more_queues_than_there_are_are_refused(void **state)
     assert_int_equal(laid_out(5, true, &device).queues, 4);
 }
 
-static void counts_of_queues_add_up(void **state)
-{
-    struct flow_side sum = {.live.frames = 3, .first_ns = 50, .last_ns = 60, .late = 1};
-    struct flow_side none = {.live.frames = 0};
-    struct flow_side more = {.live = {2, 128, 92, 0},
-                             .window = {.open.frames = 1, .close.frames = 2},
-                             .duplicated = 4,
-                             .first_ns = 40,
-                             .last_ns = 55};
-
-    flow_side_add(&sum, &none); /* a queue by which nothing came says nothing of times */
-    assert_int_equal(sum.first_ns, 50);
-    flow_side_add(&sum, &more);
-    assert_int_equal(sum.live.frames, 5);
-    assert_int_equal(sum.live.payload_bytes, 92);
-    assert_int_equal(sum.window.close.frames - sum.window.open.frames, 1);
-    assert_int_equal(sum.duplicated, 4);
-    assert_int_equal(sum.late, 1);
-    assert_int_equal(sum.first_ns, 40);
-    assert_int_equal(sum.last_ns, 60);
-}
-
 /* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
  * of 256, the worker's and the main thread's): the device still finds a buffer. */
 static void a_forwarder_has_buffers_for_all_that_it_holds(void **state)
@@ -127,7 +105,6 @@ int main(void)
         cmocka_unit_test(fast_free_gives_every_pool_a_send_queue),
         cmocka_unit_test(more_queues_than_there_are_are_refused),
         cmocka_unit_test(a_forwarder_has_buffers_for_all_that_it_holds),
-        cmocka_unit_test(counts_of_queues_add_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

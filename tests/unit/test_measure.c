@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is counted of times and of frames for others: histograms against the sorted values
+ * themselves, delays against sums by hand, probes' rates and distances, flows that stray.
+ */
+#include "delay_stats.h"
+#include "frame_prober.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define VALUES 20000
+
+static struct histogram histogram, sum;
+
+/* --- histogram ---------------------------------------------------------------------------------*/
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Buckets follow each other without gap or overlap, and each is as narrow as promised. */
+static void buckets_tile(void **state)
+{
+    assert_int_equal(histogram_least_of(0), 0);
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        uint64_t least = histogram_least_of(i), width = histogram_width_of(i);
+        bool last = i + 1 == HISTOGRAM_BUCKETS;
+
+        assert_int_equal(least + width,
+                         last ? UINT64_C(1) << HISTOGRAM_POWERS : histogram_least_of(i + 1));
+        assert_int_equal(histogram_index(least), i);
+        assert_int_equal(histogram_index(least + width - 1), i);
+        assert_true((double)width / 2 <= HISTOGRAM_ERROR * (double)least || width == 1);
+    }
+}
+
+/* Values spread log-uniformly over up to 11 powers of ten, in two parts that are added up. All
+ * buckets come back from the text. */
+static void quantiles_are_within_the_error(void **state)
+{
+    static const double shares[] = {0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1};
+    static uint64_t values[VALUES];
+    static struct histogram other, copy;
+
+    for (int spread = 1; spread <= 27; spread++) {
+        uint64_t all_ns = 0;
+        char *text, *at;
+
+        memset(&histogram, 0, sizeof histogram);
+        memset(&other, 0, sizeof other);
+        memset(&copy, 0, sizeof copy);
+        srandom((unsigned)spread);
+        for (size_t i = 0; i < VALUES; i++) {
+            values[i] = (uint64_t)exp(spread * (double)random() / RAND_MAX);
+            all_ns += values[i];
+            histogram_add(i % 3 == 0 ? &other : &histogram, values[i]);
+        }
+        histogram_merge(&histogram, &other);
+        qsort(values, VALUES, sizeof *values, compare);
+        assert_int_equal(histogram.count, VALUES);
+        assert_int_equal(histogram.min_ns, values[0]);
+        assert_int_equal(histogram.max_ns, values[VALUES - 1]);
+        assert_int_equal(histogram.sum_ns, all_ns);
+        for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+            double rank = ceil(shares[i] * VALUES);
+            double want = (double)values[rank < 1 ? 0 : (size_t)rank - 1];
+            double got = (double)histogram_quantile(&histogram, shares[i]);
+
+            assert_true(fabs(got - want) <= want * HISTOGRAM_ERROR + 0.5);
+        }
+        histogram.buckets[7] = UINT64_MAX;
+        text = at = histogram_text(&histogram);
+        for (unsigned long index; *at != '\0'; at += *at == ' ') {
+            index = strtoul(at, &at, 10);
+            assert_true(index < HISTOGRAM_BUCKETS && *at == ':');
+            copy.buckets[index] = strtoull(at + 1, &at, 10);
+        }
+        free(text);
+        assert_memory_equal(copy.buckets, histogram.buckets, sizeof copy.buckets);
+    }
+}
+
+/* Beyond the scale: counted, its greatest kept, its size in no bucket. An empty one adds nothing.
+ */
+static void ends_of_the_scale(void **state)
+{
+    static struct histogram empty;
+    char *text = histogram_text(&empty);
+
+    assert_string_equal(text, "");
+    free(text);
+    assert_int_equal(histogram_quantile(&empty, 0.5), 0);
+    memset(&histogram, 0, sizeof histogram);
+    histogram_add(&histogram, 0);
+    histogram_add(&histogram, (UINT64_C(1) << HISTOGRAM_POWERS) - 1);
+    assert_int_equal(histogram.beyond, 0);
+    histogram_add_times(&histogram, UINT64_C(1) << HISTOGRAM_POWERS, 3);
+    histogram_merge(&histogram, &empty);
+    assert_int_equal(histogram.beyond, 3);
+    assert_int_equal(histogram.buckets[HISTOGRAM_BUCKETS - 1], 4);
+    assert_int_equal(histogram.min_ns, 0);
+    assert_int_equal(histogram.max_ns, UINT64_C(1) << HISTOGRAM_POWERS);
+}
+
+/* --- delays ------------------------------------------------------------------------------------*/
+
+static struct delay_stats streams[2];
+static struct delay_stats_buckets buckets;
+
+static int fresh(void **state)
+{
+    memset(&buckets, 0, sizeof buckets);
+    for (unsigned i = 0; i < 2; i++)
+        delay_stats_init(&streams[i], 0);
+    return 0;
+}
+
+static const struct histogram *summed(enum delay_kind kind)
+{
+    memset(&sum, 0, sizeof sum);
+    delay_stats_sum(streams, 2, &buckets, kind, &sum);
+    return &sum;
+}
+
+/* Delays as they come, of which stream, with how far each is ahead, and what they come to: their
+ * number, sum, least and greatest. */
+static void delays_by_hand(void **state)
+{
+    static const struct {
+        struct {
+            uint64_t delay_ns;
+            int32_t ahead;
+            unsigned stream;
+        } adds[4];
+        unsigned count;
+        uint64_t expected[DELAY_KINDS][4];
+    } cases[] = {
+        {{{0}}, 0, {{0}, {0}}},
+        {{{0}}, 1, {{1}, {0}}},
+        {{{100, 0, 0}, {130, 0, 0}, {110, 0, 0}},
+         3,
+         {{3, 340, 100, 130}, {2, 50, 20, 30}}}, /* 30 up, 20 down */
+        /* Behind a gap the comparison begins again; a late one is compared with nothing. */
+        {{{10, 0, 0}, {500, 3, 0}, {900, -2, 0}, {510, 0, 0}},
+         4,
+         {{4, 1920, 10, 900}, {1, 10, 10, 10}}},
+        /* Frames that came together differ by nothing. */
+        {{{50, 0, 0}, {50, 0, 0}, {50, 0, 0}, {70, 0, 0}}, 4, {{4, 220, 50, 70}, {3, 20, 0, 20}}},
+        /* Streams of a flow are not compared with each other. */
+        {{{40, 0, 0}, {1000, 0, 1}, {41, 0, 0}}, 3, {{3, 1081, 40, 1000}, {1, 1, 1, 1}}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fresh(state);
+        for (unsigned k = 0; k < cases[i].count; k++)
+            delay_stats_add(&streams[cases[i].adds[k].stream], &buckets, cases[i].adds[k].delay_ns,
+                            cases[i].adds[k].ahead);
+        for (enum delay_kind kind = 0; kind < DELAY_KINDS; kind++) {
+            const uint64_t *expected = cases[i].expected[kind];
+
+            assert_int_equal(summed(kind)->count, expected[0]);
+            assert_int_equal(sum.sum_ns, expected[1]);
+            assert_int_equal(sum.min_ns, expected[2]);
+            assert_int_equal(sum.max_ns, expected[3]);
+        }
+    }
+    assert_int_equal(delay_stats_delay(1000, 400), 600);
+    assert_int_equal(delay_stats_delay(400, 1000), 0); /* never negative */
+}
+
+/* Runs of equal delays come to what frames come to one by one; a run may be longer than its
+ * counter (a clock that is behind makes all delays 0). */
+static void runs_are_single_frames(void **state)
+{
+    static struct histogram one_way, ipdv;
+    uint64_t last = DELAY_NONE;
+
+    srandom(5);
+    for (unsigned i = 0; i < 100000; i++) {
+        uint64_t delay = random() % 3 == 0 ? 1000 : 2000;
+        int32_t ahead = random() % 10 == 0 ? (int32_t)(random() % 4) - 2 : 0;
+
+        if (random() % 100 == 0) {
+            delay_stats_restart(&streams[0], &buckets);
+            last = DELAY_NONE;
+        }
+        delay_stats_add(&streams[0], &buckets, delay, ahead);
+        histogram_add(&one_way, delay);
+        if (ahead == 0 && last != DELAY_NONE)
+            histogram_add(&ipdv, delay > last ? delay - last : last - delay);
+        last = ahead < 0 ? last : delay;
+    }
+    assert_memory_equal(summed(DELAY_ONE_WAY), &one_way, sizeof sum);
+    assert_memory_equal(summed(DELAY_IPDV), &ipdv, sizeof sum);
+    fresh(state);
+    delay_stats_add(&streams[0], &buckets, 0, 0);
+    streams[0].run = DELAY_RUN_MAX;
+    delay_stats_add(&streams[0], &buckets, 0, 0);
+    delay_stats_add(&streams[0], &buckets, 0, 0);
+    assert_int_equal(summed(DELAY_ONE_WAY)->count, DELAY_RUN_MAX + UINT64_C(2));
+    assert_int_equal(summed(DELAY_IPDV)->count, DELAY_RUN_MAX + UINT64_C(1));
+}
+
+/* --- probes ------------------------------------------------------------------------------------*/
+
+static void tags_differ(void **state)
+{
+    for (uint32_t tag = 0; tag <= UINT16_MAX; tag++)
+        assert_true(probe_tag((uint16_t)tag) != tag && probe_answer_tag((uint16_t)tag) != tag &&
+                    probe_tag((uint16_t)tag) != probe_answer_tag((uint16_t)tag));
+}
+
+/* 0.1 % of the line over two flows; what the line has no room for, the load yields. */
+static void probes_disturb_nobody(void **state)
+{
+    static const struct {
+        struct probe_budget budget;
+        double rate_fps, displaces; /* at 500 probes/s of a flow */
+    } cases[] = {
+        {{100000000, {.unlimited = true}, 1518, 2}, 1e5 / (8 * 1538) / 2, 1},
+        {{UINT64_C(100000000000), {.rate_fps = 1}, 64, 2}, PROBE_FLOW_FPS, 0},
+        {{0, {.rate_fps = 50000}, 64, 2}, 25, 0},
+        {{0, {.unlimited = true}, 64, 2}, PROBE_FLOW_FPS, 0},
+        /* Two flows at 500 probes/s of 256 bytes: 2.208 Mbit/s, of which half has room. */
+        {{100000000, {.rate_bps = 2e6}, 256, 2}, 1e5 / 2208 / 2, 0},
+        {{100000000, {.rate_bps = 98.896e6}, 256, 2}, 1e5 / 2208 / 2, 0.5},
+        {{100000000, {.rate_bps = 100e6}, 256, 2}, 1e5 / 2208 / 2, 1},
+        {{100000000, {.rate_fps = 98.896e6 / 2208}, 256, 2}, 1e5 / 2208 / 2, 0.5},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_float_equal(probe_rate(&cases[i].budget), cases[i].rate_fps, 1e-9);
+        assert_float_equal(probe_displaces(&cases[i].budget, 500), cases[i].displaces, 1e-9);
+    }
+}
+
+#define GAP_NS 1000000
+
+/* In a second as many as the rate says, no two closer than half of their distance, and at distances
+ * that fill the range: not the same again and again. Who slept does not send what it missed. */
+static void probes_are_even_but_not_regular(void **state)
+{
+    unsigned tenths[10] = {0}, count = 0;
+    struct probe_scheduler scheduler;
+    int64_t last_ns = 0;
+
+    probe_scheduler_begin(&scheduler, GAP_NS, 5000, 42);
+    assert_in_range(scheduler.next_ns, 5000, 5000 + GAP_NS);
+    for (; scheduler.next_ns < 1000 * GAP_NS + 5000; count++) {
+        int64_t gap_ns = scheduler.next_ns - last_ns;
+
+        assert_in_range(gap_ns, last_ns > 0 ? GAP_NS / 2 : 0, 3 * GAP_NS / 2);
+        tenths[last_ns > 0 ? (gap_ns - GAP_NS / 2) * 10 / (GAP_NS + 1) : 0]++;
+        last_ns = scheduler.next_ns;
+        probe_scheduler_step(&scheduler, scheduler.next_ns);
+    }
+    assert_in_range(count, 970, 1030);
+    for (unsigned i = 0; i < 10; i++)
+        assert_in_range(tenths[i], 60, 140);
+    probe_scheduler_step(&scheduler, 5000 * (int64_t)GAP_NS);
+    assert_in_range(scheduler.next_ns - 5000 * (int64_t)GAP_NS, GAP_NS / 2, 3 * GAP_NS / 2);
+}
+
+/* --- frames for others -------------------------------------------------------------------------*/
+
+/* Flows are told apart as long as there is room, in two queues' tables; the others are counted
+ * together, and none is lost from the sum. */
+static void strays_are_told_apart(void **state)
+{
+    static struct misdelivered_flows all, part;
+    uint64_t known = 0;
+
+    for (uint32_t rank = 0; rank < 2 * MISDELIVERED_SLOTS; rank++)
+        misdelivered_add(rank % 2 == 0 ? &all : &part,
+                         &(struct misdelivered_flow){rank + 1, (uint16_t)rank, 9});
+    misdelivered_add(&all, &(struct misdelivered_flow){5, 0, 9});
+    assert_int_equal(all.others + part.others, 0);
+    misdelivered_merge(&all, &part);
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
+        const struct misdelivered_flow *flow = &all.flows[i];
+
+        assert_int_equal(flow->frames, flow->src + 1u + (flow->src == 0 ? 5 : 0));
+        known += flow->frames;
+    }
+    assert_int_equal(known + all.others, MISDELIVERED_SLOTS * (2 * MISDELIVERED_SLOTS + 1) + 5);
+}
+
+static void counts_of_queues_add_up(void **state)
+{
+    struct flow_side all = {.live.frames = 3, .first_ns = 50, .last_ns = 60, .late = 1};
+    const struct flow_side none = {.live.frames = 0};
+    const struct flow_side more = {.live = {2, 128, 92, 0},
+                                   .window = {.open.frames = 1, .close.frames = 2},
+                                   .duplicated = 4,
+                                   .first_ns = 40,
+                                   .last_ns = 55};
+
+    flow_side_add(&all, &none); /* a queue by which nothing came says nothing of times */
+    assert_int_equal(all.first_ns, 50);
+    flow_side_add(&all, &more);
+    assert_int_equal(all.live.frames, 5);
+    assert_int_equal(all.live.payload_bytes, 92);
+    assert_int_equal(all.window.close.frames - all.window.open.frames, 1);
+    assert_int_equal(all.duplicated + all.late, 5);
+    assert_int_equal(all.first_ns, 40);
+    assert_int_equal(all.last_ns, 60);
+    assert_int_equal(count_rest(7, 5), 2);
+    assert_int_equal(count_rest(5, 7), -1); /* never negative, or unknown */
+    assert_int_equal(count_rest(5, -1), -1);
+    assert_int_equal(count_rest(-1, 0), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_tile),
+        cmocka_unit_test(quantiles_are_within_the_error),
+        cmocka_unit_test(ends_of_the_scale),
+        cmocka_unit_test(delays_by_hand),
+        cmocka_unit_test_setup(runs_are_single_frames, fresh),
+        cmocka_unit_test(tags_differ),
+        cmocka_unit_test(probes_disturb_nobody),
+        cmocka_unit_test(probes_are_even_but_not_regular),
+        cmocka_unit_test(strays_are_told_apart),
+        cmocka_unit_test(counts_of_queues_add_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
