@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ip_port.h"
 
-#include "device.h"
+#include "ethtool.h"
 #include "netns.h"
+#include "sysfs.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* How partners reach a port, and how quickly it sends: the blob. In network byte order. */
+/* How partners reach a port, and how quickly it sends: the blob. */
 struct reach {
-    uint8_t family; /* 4 or 6 */
-    uint8_t zero;
-    uint16_t port;
-    uint8_t address[16];
-    uint32_t line_bps[2]; /* high word first; 0: not known */
+    struct sockaddr_in6 address; /* or IPv4's in the room of it; link-local without its scope */
+    uint64_t line_bps;           /* 0: not known */
 };
-static_assert(sizeof(struct reach) == 28, "layout");
 static_assert(sizeof(struct reach) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- addresses --- */
@@ -42,23 +40,10 @@ const char *ip_address_text(const struct sockaddr_storage *address, char text[IP
 
 void ip_port_address(const struct ip_port *port, struct blob *blob)
 {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&port->address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&port->address;
-    struct reach reach = {.family = 4};
-    uint64_t line_bps = port->conf->line_rate_bps;
+    struct reach reach = {.line_bps = port->conf->line_rate_bps > 0 ? port->conf->line_rate_bps
+                                                                    : port->facts.link_bps};
 
-    if (line_bps == 0)
-        line_bps = kernel_device_speed_bps(port->netlink, port->iface);
-    reach.line_bps[0] = htonl((uint32_t)(line_bps >> 32));
-    reach.line_bps[1] = htonl((uint32_t)line_bps);
-    if (port->address.ss_family == AF_INET6) {
-        reach.family = 6;
-        reach.port = v6->sin6_port;
-        memcpy(reach.address, &v6->sin6_addr, sizeof v6->sin6_addr);
-    } else {
-        reach.port = v4->sin_port;
-        memcpy(reach.address, &v4->sin_addr, sizeof v4->sin_addr);
-    }
+    memcpy(&reach.address, &port->address, sizeof reach.address);
     blob->size = sizeof reach;
     memcpy(blob->bytes, &reach, sizeof reach);
 }
@@ -66,26 +51,15 @@ void ip_port_address(const struct ip_port *port, struct blob *blob)
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
-    struct reach reach;
 
     memset(address, 0, sizeof *address);
-    if (blob->size != sizeof reach)
+    if (blob->size != sizeof(struct reach))
         return false;
-    memcpy(&reach, blob->bytes, sizeof reach);
-    if (reach.family == 4) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = reach.port;
-        memcpy(&v4->sin_addr, reach.address, sizeof v4->sin_addr);
-    } else if (reach.family == 6) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = reach.port;
-        memcpy(&v6->sin6_addr, reach.address, sizeof v6->sin6_addr);
-        if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
-            v6->sin6_scope_id = (uint32_t)port->ifindex;
-    }
-    return address->ss_family != AF_UNSPEC;
+    memcpy(address, blob->bytes, sizeof *v6); /* it comes first */
+    if (address->ss_family == AF_INET6)
+        v6->sin6_scope_id = IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? (uint32_t)port->ifindex : 0;
+    return address->ss_family == AF_INET || address->ss_family == AF_INET6;
 }
 
 uint64_t ip_port_partner_line_bps(const struct blob *blob)
@@ -93,7 +67,7 @@ uint64_t ip_port_partner_line_bps(const struct blob *blob)
     struct reach reach;
 
     memcpy(&reach, blob->bytes, sizeof reach);
-    return (uint64_t)ntohl(reach.line_bps[0]) << 32 | ntohl(reach.line_bps[1]);
+    return reach.line_bps;
 }
 
 /* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
@@ -123,31 +97,125 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
     return 0;
 }
 
+/* --- the port's own address --- */
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr *b)
+{
+    if (a->ss_family != b->sa_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+    return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+                  sizeof(struct in6_addr)) == 0;
+}
+
+/* How willingly an address is taken when none is named; 0: never. */
+static int rank_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return 3;
+    if (address->sa_family != AF_INET6)
+        return 0;
+    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr)
+               ? 1
+               : 2;
+}
+
+/* The address that is named, or the interface's best one, among those of this namespace. */
+static int find_address(struct ip_port *port, const struct ifaddrs *all, struct err *err)
+{
+    const struct port_conf *conf = port->conf;
+    struct sockaddr_storage *address = &port->address;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)address;
+    const struct ifaddrs *best = NULL;
+
+    if (conf->tcp_address != NULL && inet_pton(AF_INET, conf->tcp_address, &v4->sin_addr) == 1)
+        address->ss_family = AF_INET;
+    else if (conf->tcp_address != NULL &&
+             inet_pton(AF_INET6, conf->tcp_address, &v6->sin6_addr) == 1)
+        address->ss_family = AF_INET6;
+    else if (conf->tcp_address != NULL)
+        return err_set(err, -EINVAL, "%s: `%s` is not an IPv4 or IPv6 address", conf->name,
+                       conf->tcp_address);
+    for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next)
+        if (a->ifa_addr != NULL && (conf->iface == NULL || strcmp(conf->iface, a->ifa_name) == 0) &&
+            (conf->tcp_address == NULL || same_address(address, a->ifa_addr)) &&
+            rank_of(a->ifa_addr) > (best != NULL ? rank_of(best->ifa_addr) : 0))
+            best = a;
+    if (best != NULL) {
+        memcpy(address, best->ifa_addr,
+               best->ifa_addr->sa_family == AF_INET ? sizeof *v4 : sizeof *v6);
+        snprintf(port->iface, sizeof port->iface, "%s", best->ifa_name);
+        return 0;
+    }
+    /* The kernel owns all of 127.0.0.0/8 on the loopback interface, but lists one address only. */
+    if (conf->tcp_address != NULL && address->ss_family == AF_INET &&
+        ntohl(v4->sin_addr.s_addr) >> 24 == 127 &&
+        (conf->iface == NULL || strcmp(conf->iface, "lo") == 0)) {
+        snprintf(port->iface, sizeof port->iface, "lo");
+        return 0;
+    }
+    if (conf->tcp_address != NULL)
+        return err_set(err, -EADDRNOTAVAIL, "%s: address %s is not on %s%s; see `ip address`",
+                       conf->name, conf->tcp_address, conf->iface ? "interface " : "any interface",
+                       conf->iface ? conf->iface : "");
+    if (if_nametoindex(conf->iface) == 0)
+        return err_set(err, -ENODEV, "%s: there is no interface %s%s%s", conf->name, conf->iface,
+                       conf->netns ? " in namespace " : "", conf->netns ? conf->netns : "");
+    return err_set(err, -EADDRNOTAVAIL, "%s: interface %s has no IP address; %s needs one",
+                   conf->name, conf->iface, port->transport);
+}
+
 /* --- facts and counters --- */
+
+/* "tso,gso,gro": those in use, by ethtool's words. */
+static void find_offloads(int fd, const char *iface, char *text, size_t size)
+{
+    static const struct {
+        uint32_t command;
+        const char *word;
+    } offloads[] = {
+        {ETHTOOL_GTXCSUM, "tx"}, {ETHTOOL_GRXCSUM, "rx"}, {ETHTOOL_GTSO, "tso"},
+        {ETHTOOL_GGSO, "gso"},   {ETHTOOL_GGRO, "gro"},
+    };
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; i++)
+        if (ethtool_number(fd, iface, offloads[i].command) != 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "",
+                                     offloads[i].word);
+}
 
 /* Those that do not change. */
 static void find_facts(struct ip_port *port, const struct link_state *link)
 {
+    const struct ethtool_drvinfo driver = ethtool_driver(port->netlink, port->iface);
     struct port_facts *facts = &port->facts;
     const uint8_t *m = link->mac;
-    char text[IP_ADDRESS_TEXT];
 
     *facts =
         (struct port_facts){.mtu = link->mtu, .connect_fd = -1, .hardware = PORT_HARDWARE_UNKNOWN};
     snprintf(facts->driver, sizeof facts->driver, "%s", port->transport);
     snprintf(facts->mac, sizeof facts->mac, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3],
              m[4], m[5]);
-    facts->link_bps = kernel_device_speed_bps(port->netlink, port->iface);
-    facts->numa_node = kernel_device_numa_node(port->netlink, port->iface);
-    kernel_device_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
-    if (port->address.ss_family == AF_UNSPEC)
-        return;
-    ip_address_text(&port->address, text);
-    text[strcspn(text, " ")] = '\0';
-    if (port->address.ss_family == AF_INET6)
-        snprintf(facts->ipv6, sizeof facts->ipv6, "%.45s", text);
-    else
-        snprintf(facts->ipv4, sizeof facts->ipv4, "%.15s", text);
+    if (strcmp(driver.driver, "veth") != 0) /* which has none of its own */
+        facts->link_bps = ethtool_speed_bps(port->netlink, port->iface);
+    port->has_wire = driver.bus_info[0] != '\0';
+    /* By the bus address: /sys/class/net shows only the namespace that mounted it. */
+    facts->numa_node =
+        port->has_wire ? (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", driver.bus_info)
+                       : -1;
+    find_offloads(port->netlink, port->iface, facts->offloads, sizeof facts->offloads);
+    if (port->address.ss_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)&port->address)->sin_addr, facts->ipv4,
+                  sizeof facts->ipv4);
+    else if (port->address.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&port->address)->sin6_addr, facts->ipv6,
+                  sizeof facts->ipv6);
 }
 
 static void read_counters(struct ip_port *port, const struct link_state *link,
@@ -231,9 +299,18 @@ int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err)
 
 static int open_inside(struct ip_port *port, int type, struct err *err)
 {
+    const struct port_conf *conf = port->conf;
     struct link_state link;
-    int rc = kernel_device_address(port->conf, port->transport, &port->address, port->iface, err);
+    struct ifaddrs *all;
+    int rc;
 
+    if (conf->tcp_address == NULL && conf->iface == NULL)
+        return err_set(err, -EINVAL, "%s: %s needs an interface (iface) or an address", conf->name,
+                       port->transport);
+    if (getifaddrs(&all) != 0)
+        return err_set(err, -errno, "%s: can't list addresses: %s", conf->name, strerror(errno));
+    rc = find_address(port, all, err);
+    freeifaddrs(all);
     if (rc == 0)
         rc = ip_port_link(port, &link, err);
     if (rc == 0)

@@ -24,6 +24,8 @@ struct ip_port {
     char iface[IF_NAMESIZE];
     int ifindex;
     bool loopback; /**< the port is the loopback interface itself */
+    bool has_wire; /**< it is a device on a bus: others are the kernel's own, and pass a burst of
+                      frames as one */
     int netlink;
     int socket;
     struct sockaddr_storage address; /**< with the socket's port */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port.h"
 
-#include "device.h"
 #include "netns.h"
 
 #include <errno.h>
@@ -104,7 +103,7 @@ int udp_port_open(struct transport_port **out, const struct port_conf *conf,
     port->ip.facts.queues = 1;
     port->ip.facts.frame_max = port->mtu + UDP_ETHERNET + FRAME_FCS;
     port->headers = v6 ? IPV6_UDP_HEADERS : IPV4_UDP_HEADERS;
-    port->segments = kernel_device_has_wire(port->ip.netlink, port->ip.iface);
+    port->segments = port->ip.has_wire;
     *out = port;
     return 0;
 }
