@@ -7,6 +7,7 @@
 #include "fill.h"
 #include "netlab.h"
 #include "netns.h"
+#include "option_set.h"
 #include "signature.h"
 
 #include <linux/if_ether.h>
@@ -32,12 +33,7 @@ static const char *make(struct port_conf *confs)
 
 static void set_number(struct phase *phase, const char *key, uint64_t value)
 {
-    const struct option *option = transport_packet.options->options;
-
-    while (option->key != NULL && strcmp(option->key, key) != 0)
-        option++;
-    assert_non_null(option->key);
-    memcpy((uint8_t *)battery_options(phase) + option->offset, &value, option->size);
+    option_set(transport_packet.options, battery_options(phase), key, value);
 }
 
 static void tune(struct phase *phase)

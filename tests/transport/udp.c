@@ -4,7 +4,7 @@
  */
 #include "battery.h"
 #include "netlab.h"
-#include "udp/udp_options.h"
+#include "option_set.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@ extern const struct transport transport_udp;
 
 #define PORTS 4
 
-static struct udp_options *options_of(struct phase *phase)
+static void set_number(struct phase *phase, const char *key, uint64_t value)
 {
-    return battery_options(phase);
+    option_set(transport_udp.options, battery_options(phase), key, value);
 }
 
 static bool offload;
@@ -31,8 +31,8 @@ static const char *make(struct port_conf *confs)
 
 static void tune(struct phase *phase)
 {
-    options_of(phase)->offload = offload ? UDP_OFFLOAD_ON : UDP_OFFLOAD_AUTO;
-    options_of(phase)->socket.catch_up = 64;
+    set_number(phase, "offload", offload ? 1 : 2); /* on, automatic */
+    set_number(phase, "catch_up", 64);
 }
 
 static void too_small(struct phase *phase)
@@ -52,12 +52,12 @@ static void no_load(struct phase *phase)
 
 static void no_burst(struct phase *phase)
 {
-    options_of(phase)->socket.burst = 0;
+    set_number(phase, "burst", 0);
 }
 
 static void too_large_a_buffer(struct phase *phase)
 {
-    options_of(phase)->receive_buffer = UINT32_MAX;
+    set_number(phase, "receive_buffer", UINT32_MAX);
 }
 
 static void too_large_a_message(struct phase *phase)
@@ -89,7 +89,7 @@ static void count_in_window(void)
     struct battery_run run;
 
     battery_begin(&run);
-    options_of(&run.phase)->socket.window_frames = 37;
+    set_number(&run.phase, "window_frames", 37);
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     battery_add(&run, 2, 1, PATTERN_GENERATE);
     run.look = look_at_end;
@@ -118,8 +118,8 @@ static void overrun(struct transport_port **ports, const struct port_conf *confs
     battery_begin(&run);
     run.phase.sizes[0] = 1518;
     run.phase.load = (struct load){.unlimited = true};
-    options_of(&run.phase)->receive_buffer = 20000;
-    options_of(&run.phase)->socket.burst = 128;
+    set_number(&run.phase, "receive_buffer", 20000);
+    set_number(&run.phase, "burst", 128);
     battery_add(&run, 0, 1, PATTERN_GENERATE);
     transport_udp.facts(ports[1], &before, true);
     battery_play(&run);

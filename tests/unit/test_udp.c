@@ -4,6 +4,7 @@
  * the number and the stamp that a case wants, and polls the receiving lane at a time of its own. A
  * stranger on the network sends datagrams that look like the sender's.
  */
+#include "../transport/option_set.h"
 #include "clock.h"
 #include "fill.h"
 #include "forged_cases.h"
@@ -11,7 +12,6 @@
 #include "ip_port.h"
 #include "signature.h"
 #include "transport.h"
-#include "udp/udp_options.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ static struct bed {
     struct transport_port *port;
     struct blob blob;
     struct phase phase;
-    struct udp_options options;
+    uint64_t options[OPTION_BYTES_MAX / 8];
     struct lane *lane;
     struct lane_flow flow; /* rank 0 sends to rank 1 ... */
     struct flow_side side;
@@ -93,6 +93,14 @@ static int bind_socket(struct sockaddr_in *address, uint32_t host)
     return fd;
 }
 
+/* Offload: 1 on, 2 automatic. */
+static void set_options(void *options, uint64_t offload, uint64_t catch_up)
+{
+    option_set(transport_udp.options, options, "offload", offload);
+    option_set(transport_udp.options, options, "burst", 32);
+    option_set(transport_udp.options, options, "catch_up", catch_up);
+}
+
 static int begin_at(uint64_t line_bps, double probe_fps)
 {
     static const struct transport_run run = {.run_id = "test", .node = "n"};
@@ -108,9 +116,8 @@ static int begin_at(uint64_t line_bps, double probe_fps)
     if (transport_udp.open(&bed.port, &bed.conf, &run, &err) != 0)
         fail_msg("%s", err.text);
     bed.blob = transport_address(&transport_udp, bed.port);
-    bed.options =
-        (struct udp_options){.offload = UDP_OFFLOAD_AUTO, .socket = {.burst = 32, .catch_up = 8}};
-    bed.phase = forged_phase(&bed.options);
+    set_options(bed.options, 2, 8);
+    bed.phase = forged_phase(bed.options);
     bed.phase.latency.probe_fps = probe_fps;
     begin_lane();
     bed.now_ns = FORGED_START_NS;
@@ -248,8 +255,7 @@ static void flows_have_equal_loads_by_segments(void **state)
     struct lane_flow flows[FLOWS];
     struct port_count count = {0};
     struct phase phase = bed.phase;
-    struct udp_options options = {.offload = UDP_OFFLOAD_ON,
-                                  .socket = {.burst = 32, .catch_up = 11}};
+    uint64_t options[OPTION_BYTES_MAX / 8] = {0};
     struct lane_request request = {.port = bed.port,
                                    .phase = &phase,
                                    .rank = 1,
@@ -263,7 +269,8 @@ static void flows_have_equal_loads_by_segments(void **state)
 
     (void)state;
     memset(sides, 0, sizeof sides);
-    phase.options = &options;
+    set_options(options, 1, 11);
+    phase.options = options;
     phase.load.rate_fps = 32e6;
     for (uint32_t i = 0; i < FLOWS; i++) {
         flows[i] = (struct lane_flow){.src = 1, .dst = 2 + i, .side = &sides[i]};

@@ -191,8 +191,9 @@ static void find_offloads(int fd, const char *iface, char *text, size_t size)
 }
 
 /* Those that do not change. */
-static void find_facts(struct ip_port *port, const struct link_state *link)
+static void find_facts(struct ip_port *port)
 {
+    const struct link_state *link = &port->link;
     const struct ethtool_drvinfo driver = ethtool_driver(port->netlink, port->iface);
     struct port_facts *facts = &port->facts;
     const uint8_t *m = link->mac;
@@ -221,7 +222,7 @@ static void find_facts(struct ip_port *port, const struct link_state *link)
 static void read_counters(struct ip_port *port, const struct link_state *link,
                           struct port_hardware *counters)
 {
-    const struct rtnl_link_stats64 *base = &port->base, *now = &link->stats;
+    const struct rtnl_link_stats64 *base = &port->link.stats, *now = &link->stats;
     int64_t drops = link_queue_drops(port->netlink, port->ifindex);
 
     counters->received_frames = (int64_t)(now->rx_packets - base->rx_packets);
@@ -251,31 +252,8 @@ void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters
 
 /* --- open --- */
 
-/* A socket at the address; its port becomes part of that. */
-static int bind_socket(struct ip_port *port, int type, struct err *err)
-{
-    struct sockaddr *address = (struct sockaddr *)&port->address;
-    socklen_t size = sizeof port->address;
-    char text[IP_ADDRESS_TEXT];
-    int one = 1;
-
-    port->socket = socket(port->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (port->socket < 0)
-        return err_set(err, -errno, "%s: can't make a socket: %s", port->conf->name,
-                       strerror(errno));
-    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
-    if (!port->loopback)
-        setsockopt(port->socket, SOL_SOCKET, SO_BINDTODEVICE, port->iface,
-                   (socklen_t)strlen(port->iface));
-    if (port->address.ss_family == AF_INET6)
-        setsockopt(port->socket, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind(port->socket, address, size) || getsockname(port->socket, address, &size))
-        return err_set(err, -errno, "%s: can't receive at %s: %s", port->conf->name,
-                       ip_address_text(&port->address, text), strerror(errno));
-    return 0;
-}
-
-int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err)
+/* Looks up the interface, and begins its counters. */
+static int read_link(struct ip_port *port, struct err *err)
 {
     const char *name = port->conf->name;
     int rc;
@@ -285,39 +263,67 @@ int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err)
     if (port->netlink < 0)
         return err_set(err, port->netlink, "%s: can't ask the kernel for its links: %s", name,
                        strerror(-port->netlink));
-    rc = port->ifindex == 0 ? -ENODEV : link_read(port->netlink, port->ifindex, link);
-    if (rc)
+    rc = port->ifindex == 0 ? -ENODEV : link_read(port->netlink, port->ifindex, &port->link);
+    if (rc != 0)
         return err_set(err, rc, "%s: can't read the state of %s: %s", name, port->iface,
                        strerror(-rc));
-    port->loopback = link->flags & IFF_LOOPBACK;
-    port->base = link->stats;
-    link_drops_begin(&port->drops, link);
+    port->loopback = port->link.flags & IFF_LOOPBACK;
+    link_drops_begin(&port->drops, &port->link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
-    find_facts(port, link);
+    find_facts(port);
+    return 0;
+}
+
+/* A socket at the address, whose port becomes part of that; raw ones are bound by the caller. */
+static int open_socket(struct ip_port *port, int type, struct err *err)
+{
+    struct sockaddr *address = (struct sockaddr *)&port->address;
+    socklen_t size = sizeof port->address;
+    char text[IP_ADDRESS_TEXT];
+    int one = 1;
+
+    port->socket = socket(type == SOCK_RAW ? AF_PACKET : port->address.ss_family,
+                          type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (port->socket < 0)
+        return err_set(err, -errno, "%s: can't make a socket: %s%s", port->conf->name,
+                       strerror(errno),
+                       type == SOCK_RAW ? "; raw frames need CAP_NET_RAW: run as root, or use tcp "
+                                          "or udp"
+                                        : "");
+    if (type == SOCK_RAW)
+        return 0;
+    /* Allowed to everybody since Linux 5.7, and a refinement only: the address decides. */
+    if (!port->loopback)
+        setsockopt(port->socket, SOL_SOCKET, SO_BINDTODEVICE, port->iface,
+                   (socklen_t)strlen(port->iface));
+    if (port->address.ss_family == AF_INET6)
+        setsockopt(port->socket, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    if (bind(port->socket, address, size) || getsockname(port->socket, address, &size))
+        return err_set(err, -errno, "%s: can't receive at %s: %s", port->conf->name,
+                       ip_address_text(&port->address, text), strerror(errno));
+    ip_port_address(port, &port->facts.address);
     return 0;
 }
 
 static int open_inside(struct ip_port *port, int type, struct err *err)
 {
     const struct port_conf *conf = port->conf;
-    struct link_state link;
-    struct ifaddrs *all;
-    int rc;
+    struct ifaddrs *all = NULL;
+    int rc = 0;
 
-    if (conf->tcp_address == NULL && conf->iface == NULL)
-        return err_set(err, -EINVAL, "%s: %s needs an interface (iface) or an address", conf->name,
-                       port->transport);
-    if (getifaddrs(&all) != 0)
+    if (conf->iface == NULL && (type == SOCK_RAW || conf->tcp_address == NULL))
+        return err_set(err, -EINVAL, "%s: %s needs an interface (iface)%s", conf->name,
+                       port->transport, type == SOCK_RAW ? "" : " or an address");
+    if (type == SOCK_RAW)
+        snprintf(port->iface, sizeof port->iface, "%s", conf->iface);
+    else if (getifaddrs(&all) != 0)
         return err_set(err, -errno, "%s: can't list addresses: %s", conf->name, strerror(errno));
-    rc = find_address(port, all, err);
+    else
+        rc = find_address(port, all, err);
     freeifaddrs(all);
     if (rc == 0)
-        rc = ip_port_link(port, &link, err);
-    if (rc == 0)
-        rc = bind_socket(port, type, err);
-    if (rc == 0)
-        ip_port_address(port, &port->facts.address);
-    return rc;
+        rc = read_link(port, err);
+    return rc == 0 ? open_socket(port, type, err) : rc;
 }
 
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,

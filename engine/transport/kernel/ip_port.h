@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What transports over the kernel's sockets (tcp, udp) know of a port: one address of one
- * interface in one network namespace, a socket bound to it, and the interface's counters.
+ * @brief What transports over the kernel's sockets know of a port: one address of one interface in
+ * one network namespace, a socket bound to it, and the interface's counters.
  *
  * All of it is the main thread's.
  */
@@ -30,14 +30,15 @@ struct ip_port {
     int socket;
     struct sockaddr_storage address; /**< with the socket's port */
     struct port_facts facts;         /**< those that do not change */
-    struct rtnl_link_stats64 base;   /**< the interface's counters when the port was opened */
+    struct link_state link;          /**< as it was when the port was opened */
     int64_t base_drops;
     struct link_drops drops;
 };
 
 /**
  * @brief In the port's namespace: finds the address, binds a socket to it (`type`: SOCK_STREAM or
- * SOCK_DGRAM) and reads the interface's counters.
+ * SOCK_DGRAM) and reads the interface's counters. SOCK_RAW: a packet socket of the interface, which
+ * has no address and is not bound.
  *
  * On failure the port is to be closed, too.
  *
@@ -46,14 +47,6 @@ struct ip_port {
 int ip_port_open(struct ip_port *port, const struct port_conf *conf, const char *transport,
                  int type, struct err *err);
 void ip_port_close(struct ip_port *port);
-/**
- * @brief In the port's namespace: looks up its interface, `iface`, and begins its counters.
- *
- * @param link Takes the state.
- * @param err Takes the sentence of a failure; unchanged on success.
- */
-int ip_port_link(struct ip_port *port, struct link_state *link, struct err *err);
-
 /** @brief As in the transport's table. */
 void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters);
 

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief A lane of frames (frame_lane.h) over a socket of the kernel, but for how frames are laid
+ * out and received: all that such transports share.
+ *
+ * A frame to be sent is a head, and behind its signature a piece of the table of fill, which is
+ * never copied. Frames of one flow and size that follow each other can go as one message, which the
+ * device (or the kernel before it) cuts into frames: UDP_SEGMENT.
+ *
+ * For a transport's one file, which defines the hooks below, rx_burst, rx_see and rx_unexpected
+ * (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with `struct
+ * socket_lane`, its options with `struct socket_options`.
+ */
+#ifndef ENGINE_KERNEL_SOCKET_LANE_H
+#define ENGINE_KERNEL_SOCKET_LANE_H
+
+#include "frame_lane.h"
+#include "ip_port.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+/** @brief A port: one socket, through which all phases send and receive. */
+struct socket_port {
+    struct ip_port ip; /**< first */
+    uint32_t lanes;    /**< prepared and not destroyed */
+    /** @brief By the worker, and read when it is through with a phase. */
+    uint64_t sent;            /**< frames that the kernel took */
+    uint64_t received;        /**< and that it handed over */
+    uint64_t forward_dropped; /**< frames that a forwarder had no room for */
+};
+
+/** @brief How a partner is reached: by a name that the kernel reads, or by the frame's own. */
+struct socket_partner {
+    union {
+        struct sockaddr_storage name;
+        uint8_t mac[6];
+    };
+    socklen_t name_bytes; /**< 0: by the frame */
+};
+
+/** @brief A frame to be sent (of which `bytes` are the first FRAME_TEMPLATE), or received. */
+struct socket_frame {
+    uint8_t *bytes;
+    uint32_t length;
+    uint32_t place;                      /**< to be sent: the partner's */
+    const struct sockaddr_storage *from; /**< received; NULL: the frame says it */
+};
+typedef struct socket_frame *frame_t;
+
+union socket_control {
+    struct cmsghdr header;
+    uint8_t bytes[CMSG_SPACE(sizeof(int))];
+};
+
+struct socket_lane {
+    struct frame_lane frame; /**< first */
+    struct socket_port *port;
+    bool segments; /**< frames of a flow are sent as one message */
+    bool announced;
+    struct socket_frame inbox[FRAME_BURST_MAX];
+    struct socket_frame outbox[FRAME_BURST_MAX];
+    struct frame_template heads[FRAME_BURST_MAX];
+    struct mmsghdr messages[FRAME_BURST_MAX];
+    struct iovec pieces[FRAME_BURST_MAX * 2];
+    union socket_control controls[FRAME_BURST_MAX];
+};
+
+#include "frame_hot.h"
+
+/* --- hooks of the transport --------------------------------------------------------------------*/
+
+/** A frame's bytes up to its signature, unstamped, to the partner at a place. */
+static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head);
+/** Frame_lane.h's `resolve`. */
+static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
+                   struct err *err);
+/** Whether a frame names a partner's rank, but came from elsewhere. */
+static bool is_forged(const struct frame_lane *lane, uint16_t rank,
+                      const struct socket_frame *frame);
+/** The burst that rx_burst gave is read. */
+static inline void rx_read(struct frame_lane *lane);
+/** Tells the network where the port is. */
+static void announce(struct socket_lane *lane);
+
+/* --- options -----------------------------------------------------------------------------------*/
+
+struct socket_options {
+    uint16_t burst;         /**< frames per system call, max */
+    uint16_t catch_up;      /**< frames that a late sender may send beyond its schedule */
+    uint32_t window_frames; /**< a flow of a stream sends so many from the window's opening on, and
+                               then none; 0: as many as the load gives from start to stop */
+    double dither; /**< each departure late by 0 to so many times from one to the next, at random */
+};
+
+/** @brief Their entries in the table of options of `struct in`. */
+#define SOCKET_OPTIONS(in, member)                                                                 \
+    {OPTION(OPTION_NUMBER, in, "burst", member burst), .min = 1, .max = FRAME_BURST_MAX,           \
+     .initial = 32},                                                                               \
+        {OPTION(OPTION_NUMBER, in, "catch_up", member catch_up), .min = 1, .max = UINT16_MAX,      \
+         .initial = PACE_CATCH_UP},                                                                \
+        {OPTION(OPTION_NUMBER, in, "window_frames", member window_frames), .max = UINT32_MAX},     \
+    {                                                                                              \
+        OPTION(OPTION_REAL, in, "dither", member dither)                                           \
+    }
+
+/** @brief Change what depends on a phase: option.h's `fit`. */
+static void socket_options_fit(void *data, const struct phase *phase)
+{
+    struct socket_options *fitted = data;
+
+    fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
+}
+
+/* --- send --------------------------------------------------------------------------------------*/
+
+static inline struct socket_lane *socket_of(struct frame_lane *lane)
+{
+    return (struct socket_lane *)lane;
+}
+
+static inline struct socket_partner *socket_partner(const struct frame_lane *lane, uint32_t place)
+{
+    return (struct socket_partner *)lane->partners + place;
+}
+
+/** The two pieces of a frame of `length` bytes. */
+static inline void socket_pieces(const struct frame_lane *lane, uint8_t *head, uint32_t length,
+                                 struct iovec pieces[2])
+{
+    size_t front = lane->conf.offset + SIGNATURE_BYTES;
+
+    pieces[0] = (struct iovec){head, front};
+    pieces[1] = (struct iovec){(uint8_t *)(uintptr_t)fill_table()->bytes, length - front};
+}
+
+static inline struct msghdr socket_message(struct socket_partner *to, struct iovec *pieces,
+                                           size_t count)
+{
+    return (struct msghdr){.msg_name = to->name_bytes > 0 ? &to->name : NULL,
+                           .msg_namelen = to->name_bytes,
+                           .msg_iov = pieces,
+                           .msg_iovlen = count};
+}
+
+static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        frames[i] = &socket_of(lane)->outbox[i];
+    return 0;
+}
+
+static inline uint8_t *tx_data(frame_t frame)
+{
+    return frame->bytes;
+}
+
+static inline void tx_set(struct frame_lane *lane, frame_t frame,
+                          const struct sender_stream *stream, const struct frame_size *size,
+                          uint64_t sequence)
+{
+    (void)lane;
+    (void)sequence;
+    frame->place = stream->place;
+    frame->length = size->length;
+}
+
+static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
+                                 uint32_t i, const struct sender_stream *stream)
+{
+    frame_t frame = &socket_of(lane)->outbox[i];
+
+    frame->place = stream->place;
+    frame->length = entry->length;
+    return frame;
+}
+
+static inline uint8_t *pass_data(frame_t frame)
+{
+    return frame->bytes;
+}
+
+static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    (void)lane;
+    (void)frames;
+    (void)count;
+}
+
+#define SOCKET_MESSAGE_BYTES 65000u /* of one message, with all its frames */
+#define SOCKET_SEGMENTS_MAX 64u     /* frames of one; the kernel's limit before Linux 6.9 */
+
+/** The message of frames[0] and of those behind it that can go with it; returns how many. */
+static uint32_t compose(struct socket_lane *lane, frame_t *frames, uint32_t count, uint32_t number)
+{
+    struct msghdr *message = &lane->messages[number].msg_hdr;
+    struct iovec *pieces = &lane->pieces[2 * (size_t)(frames[0] - lane->outbox)];
+    uint32_t length = frames[0]->length, place = frames[0]->place;
+    uint32_t most = lane->segments ? SOCKET_MESSAGE_BYTES / length : 1, together = 0;
+
+    most = most < SOCKET_SEGMENTS_MAX ? most : SOCKET_SEGMENTS_MAX;
+    while (together < count && (together == 0 || together < most) &&
+           frames[together]->place == place && frames[together]->length == length) {
+        socket_pieces(&lane->frame, frames[together]->bytes, length, &pieces[(size_t)2 * together]);
+        together++;
+    }
+    *message = socket_message(socket_partner(&lane->frame, place), pieces, 2 * (size_t)together);
+    if (together > 1) { /* it is cut into frames of so many bytes */
+        union socket_control *control = &lane->controls[number];
+        uint16_t payload = (uint16_t)length;
+
+        control->header = (struct cmsghdr){
+            .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof payload)};
+        memcpy(CMSG_DATA(&control->header), &payload, sizeof payload);
+        message->msg_control = control;
+        message->msg_controllen = CMSG_SPACE(sizeof payload);
+    }
+    return together;
+}
+
+/** What the kernel says when it takes nothing: that it has no room, or no way just now, is no
+ * fault. */
+static void handle_send_error(struct socket_lane *lane, int code)
+{
+    if ((code == EIO || code == EINVAL) && lane->segments)
+        lane->segments = false; /* this device's driver, or something on the way out, can't */
+    else if (code == EMSGSIZE || code == EINVAL || code == EPERM || code == EACCES || code == ENXIO)
+        err_set(&lane->frame.lane.error, -code, "%s: the kernel does not send: %s",
+                lane->frame.conf.name, strerror(code));
+}
+
+static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32_t count, bool pass)
+{
+    struct socket_lane *lane = socket_of(base);
+    uint32_t ends[FRAME_BURST_MAX]; /* frames up to the end of each message */
+    uint32_t messages = 0;
+    int taken;
+
+    (void)pass;
+    if (base->lane.error.text[0] != '\0')
+        return 0;
+    for (uint32_t at = 0; at < count; ends[messages++] = at)
+        at += compose(lane, frames + at, count - at, messages);
+    taken = sendmmsg(lane->port->ip.socket, lane->messages, messages, MSG_DONTWAIT);
+    if (taken < 0)
+        handle_send_error(lane, errno);
+    count = taken > 0 ? ends[taken - 1] : 0;
+    lane->port->sent += count;
+    return count;
+}
+
+/** A frame beside the bursts, whose head is written; false: the kernel had no room. */
+static bool socket_send(struct socket_lane *lane, uint32_t place, uint8_t *head, uint32_t length)
+{
+    struct iovec pieces[2];
+    struct msghdr message = socket_message(socket_partner(&lane->frame, place), pieces, 2);
+
+    socket_pieces(&lane->frame, head, length, pieces);
+    if (sendmsg(lane->port->ip.socket, &message, MSG_DONTWAIT) < 0)
+        return false;
+    lane->port->sent++;
+    return true;
+}
+
+static bool send_single(struct frame_lane *base, const struct frame_single *single)
+{
+    struct frame_template head;
+    struct signature *signature = (struct signature *)(head.bytes + base->conf.offset);
+    struct signature_time time = signature_time(single->stamp_ns);
+
+    write_head(base, single->place, htobe16(single->tag), head.bytes);
+    signature_stamp(signature, single->sequence, &time, signature_base(signature) + time.sum);
+    if (socket_send(socket_of(base), single->place, head.bytes,
+                    single->frame_bytes - base->conf.outside))
+        return true;
+    base->lane.request.count->send_refused++;
+    return false;
+}
+
+/* --- receive -----------------------------------------------------------------------------------*/
+
+static inline void rx_prefetch(frame_t frame)
+{
+    (void)frame;
+}
+
+static inline bool is_filled(const struct frame_lane *lane, const struct signature *signature,
+                             uint32_t length)
+{
+    uint32_t front = lane->conf.offset + SIGNATURE_BYTES;
+
+    return length >= front && length - front <= FILL_BYTES &&
+           memcmp(signature + 1, fill_table()->bytes, length - front) == 0;
+}
+
+static bool is_sound(const struct frame_lane *lane, const struct frame_seen *seen)
+{
+    return signature_sound(seen->signature) && is_filled(lane, seen->signature, seen->length);
+}
+
+HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
+                            enum hot_receive how, struct received *ours)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const struct signature *signature =
+        (const struct signature *)(frame->bytes + lane->conf.offset);
+    uint32_t flow;
+
+    (void)kind;
+    (void)how;
+    if (frame->length > FILL_BYTES || lane->size_of_length[frame->length] == FRAME_NO_SIZE ||
+        signature->tag != receiver->tag || signature->dst != receiver->rank ||
+        !signature_sound(signature) || !is_filled(lane, signature, frame->length))
+        return false;
+    flow = receiver->flow_of[be16toh(signature->src)];
+    if (flow == 0 || is_forged(lane, be16toh(signature->src), frame))
+        return false;
+    ours->signature = signature;
+    ours->stream = &receiver->streams[flow - 1];
+    ours->length = frame->length;
+    return true;
+}
+
+static inline void rx_free(frame_t *frames, uint32_t count)
+{
+    (void)frames;
+    (void)count;
+}
+
+static inline void rx_release(void *frame)
+{
+    (void)frame;
+}
+
+/* --- variants ----------------------------------------------------------------------------------*/
+
+static int64_t send_due(struct frame_lane *lane, int64_t now_ns)
+{
+    return hot_send(lane, now_ns, HOT_MIXED);
+}
+
+static frame_send choose_send(const struct frame_lane *lane)
+{
+    return lane->forwarder.queue != NULL ? hot_forward : send_due;
+}
+
+#define VARIANT(name, received)                                                                    \
+    static uint32_t name(struct frame_lane *lane, int64_t now_ns)                                  \
+    {                                                                                              \
+        uint32_t count = received;                                                                 \
+                                                                                                   \
+        rx_read(lane);                                                                             \
+        return count;                                                                              \
+    }
+#define HOT_VARIANT(name, bits)                                                                    \
+    VARIANT(name, hot_receive(lane, now_ns, 0, (enum hot_receive)(bits)))
+HOT_VARIANT(receive, 0)
+HOT_VARIANT(receive_timed, HOT_TIMED)
+HOT_VARIANT(forward, HOT_FORWARD)
+HOT_VARIANT(forward_timed, HOT_TIMED | HOT_FORWARD)
+VARIANT(receive_pingpong, hot_receive_pingpong(lane, now_ns))
+
+static frame_receive choose_receive(const struct frame_lane *lane)
+{
+    if (lane->pingpong != NULL)
+        return receive_pingpong;
+    if (lane->forwarder.queue != NULL)
+        return lane->timing ? forward_timed : forward;
+    return lane->timing ? receive_timed : receive;
+}
+
+/* --- a lane's life -----------------------------------------------------------------------------*/
+
+static int check_size(const struct frame_lane *lane, uint32_t frame_bytes, struct err *err)
+{
+    const struct frame_conf *conf = &lane->conf;
+
+    if (frame_bytes >= conf->least && frame_bytes <= conf->most)
+        return 0;
+    return err_set(err, -EINVAL,
+                   "%s: %s frames have %u to %u bytes here, not %u: headers and signature, and "
+                   "the interface's MTU decide",
+                   conf->name, conf->header, conf->least, conf->most, frame_bytes);
+}
+
+static void write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
+                           const struct frame_size *size, struct frame_template *template)
+{
+    (void)source;
+    (void)size; /* the fill is not written by the frame */
+    write_head(lane, place, lane->receiver.tag, template->bytes);
+}
+
+static const char *send_name(const struct frame_lane *lane)
+{
+    if (((const struct socket_lane *)lane)->segments)
+        return "by segments";
+    return lane->conf.offset > 0 ? "by sendmmsg" : "one by one";
+}
+
+static const struct frame_ops socket_ops = {
+    .check_size = check_size,
+    .resolve = resolve,
+    .write_template = write_template,
+    .choose_send = choose_send,
+    .choose_receive = choose_receive,
+    .send_name = send_name,
+    .send_single = send_single,
+    .is_sound = is_sound,
+};
+
+static void socket_destroy(struct lane *base)
+{
+    struct socket_lane *lane = (struct socket_lane *)base;
+
+    lane->port->forward_dropped += lane->frame.forwarder.tail - lane->frame.forwarder.head;
+    lane->port->lanes--;
+    frame_lane_free(&lane->frame);
+}
+
+/** Makes a lane of so many bytes; `conf` has the sizes, the header and whether there are trains. */
+static int socket_make(struct socket_lane **out, size_t bytes, const struct lane_request *request,
+                       struct frame_conf *conf, struct err *err)
+{
+    const struct socket_options *options = request->phase->options;
+    struct socket_port *port = (struct socket_port *)request->port;
+    struct socket_lane *lane = frame_lane_new(bytes, request);
+    int rc;
+
+    if (lane == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", port->ip.conf->name);
+    conf->ops = &socket_ops;
+    conf->name = port->ip.conf->name;
+    conf->partner_bytes = sizeof(struct socket_partner);
+    conf->receive_burst = FRAME_BURST_MAX;
+    conf->burst = options->burst;
+    conf->catch_up = options->catch_up;
+    conf->window_frames = options->window_frames;
+    conf->dither = options->dither;
+    conf->sources = conf->queues = 1;
+    conf->every_max = UINT32_MAX;
+    lane->frame.lane.wake_fd = port->ip.socket;
+    lane->frame.forwarder.dropped = &port->forward_dropped;
+    lane->port = port;
+    lane->port->lanes++;
+    lane->segments = conf->trains;
+    for (uint32_t i = 0; i < FRAME_BURST_MAX; i++)
+        lane->outbox[i].bytes = lane->heads[i].bytes;
+    rc = frame_lane_make(&lane->frame, conf, err);
+    if (rc != 0) {
+        socket_destroy(&lane->frame.lane);
+        return rc;
+    }
+    frame_lane_build(&lane->frame);
+    *out = lane;
+    return 0;
+}
+
+#define SOCKET_DRAIN_BURSTS 1024 /* at most, before a phase */
+
+/* What earlier phases left behind is thrown away here, unless a worker still receives. */
+static int socket_connect(struct lane *base, int64_t now_ns, struct err *err)
+{
+    struct socket_lane *lane = (struct socket_lane *)base;
+    int left = lane->port->lanes == 1 ? SOCKET_DRAIN_BURSTS : 0;
+
+    (void)err;
+    while (left-- > 0 && lane->frame.receive(&lane->frame, now_ns) > 0)
+        ;
+    if (!lane->announced)
+        announce(lane);
+    lane->announced = true;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The packet transport: raw Ethernet frames through a packet socket of the kernel (socket_lane.h).
+ * A frame is Ethernet 14 | signature 18 | fill, as dpdk's of header l2; sizes are of frames with
+ * FCS.
+ *
+ * Received frames lie in a ring of TPACKET_V2, which hands each over as it comes: TPACKET_V3 keeps
+ * them until a block is full or a timer of whole jiffies ends, and times would be that timer's.
+ * They are read where the kernel put them, and their slots are given back behind each burst. Frames
+ * are sent by sendmmsg, which tells how many were taken: PACKET_TX_RING counts as sent what the
+ * device refused. See packet(7) and Linux, Documentation/networking/packet_mmap.rst.
+ */
+#include "socket_lane.h"
+
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if_arp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ETHER_TYPE ETH_P_802_EX1          /* IEEE 802 local experimental EtherType 1 (RFC 9542) */
+#define HEAD (ETH_HLEN + SIGNATURE_BYTES) /* bytes before the fill */
+#define RING_BYTES (8u << 20)
+#define BLOCK_BYTES (64u << 10)
+#define SLOT_HEAD 128u /* of the kernel's, before the frame: tpacket2_hdr, sockaddr_ll */
+
+struct transport_port {
+    struct socket_port socket; /* first; it has no address */
+    uint8_t mac[ETH_ALEN];
+    uint64_t ring_drops; /* frames that found the ring full */
+    uint8_t *slots;      /* the ring of received frames */
+    size_t slot_bytes;   /* a power of two */
+    uint32_t count;
+    uint32_t next; /* the slot that the kernel fills next and we read next */
+    uint32_t held; /* slots before `next` that are read and not given back */
+};
+
+/* What partners must know, in network byte order. */
+struct packet_address {
+    uint8_t mac[ETH_ALEN];
+    uint64_t line_bps;
+} __attribute__((packed));
+static_assert(sizeof(struct packet_address) <= BLOB_BYTES_MAX, "it fits");
+
+static const struct option options[] = {SOCKET_OPTIONS(socket_options, ), {.key = NULL}};
+static const struct option_table option_table = {options, sizeof(struct socket_options),
+                                                 socket_options_fit};
+
+static struct transport_port *port_of(const struct frame_lane *lane)
+{
+    return lane->lane.request.port;
+}
+
+/* --- partners ----------------------------------------------------------------------------------*/
+
+static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t *line_bps,
+                   struct err *err)
+{
+    const struct blob *blob = &frame_flow(lane, place)->partner;
+    struct packet_address peer;
+
+    if (blob->size != sizeof peer)
+        return err_set(err, -EINVAL, "%s: rank %u has no address of a packet port", lane->conf.name,
+                       frame_partner_rank(lane, place));
+    memcpy(&peer, blob->bytes, sizeof peer);
+    memcpy(((struct socket_partner *)kept)->mac, peer.mac, sizeof peer.mac);
+    *line_bps = be64toh(peer.line_bps);
+    return 0;
+}
+
+static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head)
+{
+    const uint16_t type = htobe16(ETHER_TYPE);
+    const struct signature signature = {.tag = tag,
+                                        .src = lane->receiver.own,
+                                        .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
+
+    memcpy(head, socket_partner(lane, place)->mac, ETH_ALEN);
+    memcpy(head + ETH_ALEN, port_of(lane)->mac, ETH_ALEN);
+    memcpy(head + 2 * ETH_ALEN, &type, sizeof type);
+    memcpy(head + ETH_HLEN, &signature, sizeof signature);
+}
+
+/* An empty frame to all: switches learn where the port is. */
+static void announce(struct socket_lane *lane)
+{
+    const struct lane_request *request = &lane->frame.lane.request;
+    struct frame_template head = {0};
+
+    if (request->send_count + request->receive_count == 0)
+        return;
+    write_head(&lane->frame, 0, 0, head.bytes);
+    memset(head.bytes, 0xff, ETH_ALEN);
+    memset(head.bytes + ETH_HLEN, 0, SIGNATURE_BYTES);
+    if (socket_send(lane, 0, head.bytes, lane->frame.conf.least - FRAME_FCS))
+        request->count->arp_nd_sent++;
+}
+
+/* --- receive -----------------------------------------------------------------------------------*/
+
+static inline struct tpacket2_hdr *slot_of(const struct transport_port *port, uint32_t number)
+{
+    return (struct tpacket2_hdr *)(void *)(port->slots + number % port->count * port->slot_bytes);
+}
+
+/* A frame to this port that came with a VLAN tag. The kernel takes the tag away before this socket
+ * sees the frame, but says that it is another host's. */
+static bool was_tagged(const struct transport_port *port, const struct tpacket2_hdr *slot)
+{
+    const struct sockaddr_ll *from =
+        (const void *)((const uint8_t *)slot + TPACKET_ALIGN(sizeof *slot));
+
+    return from->sll_pkttype == PACKET_OTHERHOST &&
+           memcmp((const uint8_t *)slot + slot->tp_mac, port->mac, ETH_ALEN) == 0;
+}
+
+/* A frame with a VLAN tag is not ours: its length is 0 here. */
+static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
+{
+    struct transport_port *port = port_of(lane);
+    uint32_t count = 0;
+
+    while (count < lane->conf.receive_burst) {
+        struct tpacket2_hdr *slot = slot_of(port, port->next);
+        uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE);
+
+        if ((status & TP_STATUS_USER) == 0)
+            break;
+        frames[count] = &socket_of(lane)->inbox[count];
+        *frames[count++] = (struct socket_frame){
+            .bytes = (uint8_t *)slot + slot->tp_mac,
+            .length = was_tagged(port, slot) ? 0 : slot->tp_snaplen,
+        };
+        port->next = (port->next + 1) % port->count;
+    }
+    port->held = count;
+    port->socket.received += count;
+    return count;
+}
+
+/* The slots of the burst are given back. */
+static inline void rx_read(struct frame_lane *lane)
+{
+    struct transport_port *port = port_of(lane);
+
+    for (; port->held > 0; port->held--)
+        __atomic_store_n(&slot_of(port, port->next + port->count - port->held)->tp_status,
+                         TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+}
+
+static bool is_forged(const struct frame_lane *lane, uint16_t rank,
+                      const struct socket_frame *frame)
+{
+    (void)lane;
+    (void)rank;
+    (void)frame;
+    return false; /* as dpdk, which takes a sound signature's word */
+}
+
+/* A frame whose signature is damaged is of the flow with its sender's address. */
+static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    *seen = (struct frame_seen){
+        .signature = (const struct signature *)(frame->bytes + ETH_HLEN),
+        .length = frame->length,
+    };
+    if (frame->length < HEAD)
+        return false;
+    seen->ours = memcmp(frame->bytes, port_of(lane)->mac, ETH_ALEN) == 0;
+    for (uint32_t i = 0;
+         !signature_sound(seen->signature) && seen->damaged == 0 && i < request->receive_count; i++)
+        if (memcmp(socket_partner(lane, request->send_count + i)->mac, frame->bytes + ETH_ALEN,
+                   ETH_ALEN) == 0)
+            seen->damaged = i + 1;
+    return true;
+}
+
+/* A frame to all is an announcement. */
+static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
+{
+    static const uint8_t all[ETH_ALEN] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    struct frame_seen seen;
+
+    if (!rx_see(lane, frame, &seen))
+        lane->lane.request.count->foreign++;
+    else if (memcmp(frame->bytes, all, sizeof all) == 0)
+        lane->lane.request.count->arp_nd_received++;
+    else
+        frame_lane_unexpected(lane, &seen, now_ns);
+}
+
+/* --- a lane and its port -----------------------------------------------------------------------*/
+
+static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
+{
+    struct frame_conf conf = {
+        .header = "l2",
+        .offset = ETH_HLEN,
+        .outside = FRAME_FCS,
+        .least = ETH_ZLEN + FRAME_FCS,
+        .most = request->port->socket.ip.facts.frame_max,
+    };
+    struct socket_lane *lane = NULL;
+    int rc = socket_make(&lane, sizeof *lane, request, &conf, err);
+
+    if (rc == 0)
+        *out = &lane->frame.lane;
+    return rc;
+}
+
+static void close_port(struct transport_port *port)
+{
+    if (port->slots != NULL)
+        munmap(port->slots, RING_BYTES);
+    ip_port_close(&port->socket.ip);
+    free(port);
+}
+
+/* Bound last, so that no frame passes the ring by. What a full device refuses is kept and sent
+ * again: no queueing discipline is needed before it. */
+static int open_ring(struct transport_port *port)
+{
+    const struct sockaddr_ll address = {.sll_family = AF_PACKET,
+                                        .sll_protocol = htobe16(ETHER_TYPE),
+                                        .sll_ifindex = port->socket.ip.ifindex};
+    struct tpacket_req request = {.tp_block_size = BLOCK_BYTES,
+                                  .tp_block_nr = RING_BYTES / BLOCK_BYTES};
+    int version = TPACKET_V2, on = 1, fd = port->socket.ip.socket;
+    void *memory;
+
+    for (port->slot_bytes = 2048; port->slot_bytes < SLOT_HEAD + port->socket.ip.facts.frame_max;)
+        port->slot_bytes *= 2;
+    request.tp_frame_size = (unsigned)port->slot_bytes;
+    request.tp_frame_nr = port->count = (uint32_t)(RING_BYTES / port->slot_bytes);
+    if (setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) != 0 ||
+        setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on) != 0 ||
+        setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request) != 0)
+        return -errno;
+    memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    port->slots = memory;
+    return bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
+}
+
+static int open_device(struct transport_port *port, struct err *err)
+{
+    struct ip_port *ip = &port->socket.ip;
+    struct port_facts *facts = &ip->facts;
+    struct packet_address own;
+    uint32_t frame_max;
+    int rc;
+
+    if (ip->link.type != ARPHRD_ETHER || !(ip->link.flags & IFF_UP))
+        return err_set(err, -ENETDOWN, "%s: interface '%s' is %s", ip->conf->name, ip->iface,
+                       ip->link.type != ARPHRD_ETHER ? "no Ethernet interface"
+                                                     : "down: 'ip link set IFACE up'");
+    memcpy(port->mac, ip->link.mac, sizeof port->mac);
+    frame_max = ip->link.mtu + ETH_HLEN + FRAME_FCS;
+    facts->frame_max = frame_max < FILL_BYTES ? frame_max : FILL_BYTES;
+    facts->queues = 1;
+    memcpy(own.mac, port->mac, sizeof own.mac);
+    own.line_bps = htobe64(ip->conf->line_rate_bps > 0 ? ip->conf->line_rate_bps : facts->link_bps);
+    facts->address.size = sizeof own;
+    memcpy(facts->address.bytes, &own, sizeof own);
+    if ((rc = open_ring(port)) != 0)
+        return err_set(err, rc, "%s: the kernel gives no ring of frames on '%s': %s",
+                       ip->conf->name, ip->iface, strerror(-rc));
+    return 0;
+}
+
+static int open_port(struct transport_port **out, const struct port_conf *conf,
+                     const struct transport_run *run, struct err *err)
+{
+    struct transport_port *port = calloc(1, sizeof *port);
+    int rc;
+
+    (void)run;
+    if (port == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    rc = ip_port_open(&port->socket.ip, conf, "packet", SOCK_RAW, err);
+    if (rc == 0)
+        rc = open_device(port, err);
+    *out = rc == 0 ? port : NULL;
+    if (rc != 0)
+        close_port(port);
+    return rc;
+}
+
+/* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
+ * Its drops of what is sent are attempts: no more were dropped than did not leave. A full ring is
+ * this host's drop. */
+static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
+{
+    const struct socket_port *port = &own->socket;
+    struct port_hardware *counters = &facts->hardware;
+    struct tpacket_stats stats;
+    socklen_t size = sizeof stats;
+    int64_t missing;
+
+    ip_port_facts(&own->socket.ip, facts, asked);
+    if (!asked)
+        return;
+    missing = (int64_t)port->sent - (port->ip.conf->shared ? 0 : counters->sent_frames);
+    if (counters->dropped_send > missing)
+        counters->dropped_send = missing > 0 ? missing : 0;
+    counters->sent_frames = (int64_t)port->sent - counters->dropped_send;
+    counters->received_frames = (int64_t)port->received;
+    if (getsockopt(port->ip.socket, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0)
+        own->ring_drops += stats.tp_drops; /* reading resets */
+    if (counters->dropped_receive >= 0)
+        counters->dropped_receive += (int64_t)(own->ring_drops + port->forward_dropped);
+}
+
+extern const struct transport transport_packet;
+
+/* Between phases there is nothing to do: nobody asks raw frames for addresses. */
+const struct transport transport_packet = {
+    .name = "packet",
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,
+    .options = &option_table,
+    .open = open_port,
+    .facts = find_facts,
+    .prepare = prepare,
+    .connect = socket_connect,
+    .poll = frame_lane_poll,
+    .account = frame_lane_account,
+    .read_flow = frame_lane_read_flow,
+    .destroy = socket_destroy,
+    .close = close_port,
+};

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The udp transport: frames are datagrams of one socket of the kernel (socket_lane.h). Sizes are of
+ * frames with FCS, as in dpdk, and so are signature, fill, sequence and their judgement. What comes
+ * is cut into the datagrams that the kernel had put together: UDP_GRO.
+ *
+ * A datagram with a partner's rank counts only if it came from the partner's socket. What is
+ * damaged on its way has a wrong UDP checksum as a rule: the kernel drops it, and the port counts
+ * it as an error. The phase's tag in each datagram tells phases apart.
+ */
+#include "netns.h"
+#include "socket_lane.h"
+
+#include <fcntl.h>
+#include <linux/sock_diag.h>
+#include <netinet/ip.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AROUND (14u + FRAME_FCS) /* Ethernet's bytes of a frame */
+#define FRAME_LEAST 64u
+#define COALESCED 65536u         /* bytes of one message that comes, at most */
+#define RECEIVE_BYTES (4u << 20) /* of a buffer, asked for where the options ask for nothing */
+
+struct transport_port {
+    struct socket_port socket; /* first */
+    int statistics;            /* the namespace's counters of UDP, as text; -1: none */
+    int64_t base_damaged;
+};
+
+struct udp_lane {
+    struct socket_lane socket; /* first */
+    uint32_t count;            /* messages, of which the frames are cut ... */
+    uint32_t next;             /* ... up to this one, ... */
+    uint32_t at;               /* ... and so many of its bytes */
+    struct mmsghdr messages[FRAME_BURST_MAX];
+    struct iovec pieces[FRAME_BURST_MAX];
+    union socket_control controls[FRAME_BURST_MAX];
+    struct sockaddr_storage from[FRAME_BURST_MAX];
+    uint8_t bytes[FRAME_BURST_MAX][COALESCED];
+};
+
+/* --- options -----------------------------------------------------------------------------------*/
+
+enum udp_offload { OFFLOAD_OFF, OFFLOAD_ON, OFFLOAD_AUTO };
+
+struct udp_options {
+    struct socket_options socket; /* first */
+    /* The kernel gets several frames of a flow as one packet, and passes them on as one to the
+     * receiver: the receiving host then drops all of them or none. Automatic: on where a device
+     * with a wire divides the packet; virtual devices pass it on whole. */
+    enum udp_offload offload;
+    uint32_t receive_buffer; /* SO_RCVBUF in bytes; 0: 4 MiB, or what the kernel gives */
+};
+
+#define MEMBER(type, key, member) OPTION(type, udp_options, key, member)
+static const struct option options[] = {
+    {MEMBER(OPTION_BOOL, "offload", offload), .initial = OFFLOAD_AUTO},
+    {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
+    SOCKET_OPTIONS(udp_options, socket.),
+    {.key = NULL},
+};
+static const struct option_table option_table = {options, sizeof(struct udp_options),
+                                                 socket_options_fit};
+
+/* --- partners ----------------------------------------------------------------------------------*/
+
+static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t *line_bps,
+                   struct err *err)
+{
+    const struct blob *blob = &frame_flow(lane, place)->partner;
+    struct socket_partner *partner = kept;
+    int rc = ip_port_check_partner(&socket_of(lane)->port->ip, blob,
+                                   frame_partner_rank(lane, place), &partner->name, err);
+
+    partner->name_bytes = partner->name.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                              : sizeof(struct sockaddr_in);
+    *line_bps = rc == 0 ? ip_port_partner_line_bps(blob) : 0;
+    return rc;
+}
+
+static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head)
+{
+    *(struct signature *)head =
+        (struct signature){.tag = tag,
+                           .src = lane->receiver.own,
+                           .dst = htobe16((uint16_t)frame_partner_rank(lane, place))};
+}
+
+/* An empty datagram to each partner: the kernel asks for their addresses now, and switches learn
+ * where this port is. */
+static void announce(struct socket_lane *lane)
+{
+    const struct lane_request *request = &lane->frame.lane.request;
+
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        const struct socket_partner *to = socket_partner(&lane->frame, i);
+
+        if (sendto(lane->port->ip.socket, "", 0, MSG_DONTWAIT, (const struct sockaddr *)&to->name,
+                   to->name_bytes) == 0) {
+            lane->port->sent++;
+            request->count->arp_nd_sent++;
+        }
+    }
+}
+
+/* --- receive -----------------------------------------------------------------------------------*/
+
+/* The length of each of a message's datagrams, but for the last, which may be shorter. */
+static uint32_t segment_of(struct msghdr *message, uint32_t length)
+{
+    int segment = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
+        if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
+            memcpy(&segment, CMSG_DATA(c), sizeof segment);
+    return segment > 0 ? (uint32_t)segment : length;
+}
+
+static void take_messages(struct udp_lane *lane, uint32_t most)
+{
+    int count;
+
+    for (uint32_t i = 0; i < most; i++) {
+        lane->messages[i].msg_hdr.msg_namelen = sizeof lane->from[i];
+        lane->messages[i].msg_hdr.msg_controllen = sizeof lane->controls[i];
+    }
+    count = recvmmsg(lane->socket.port->ip.socket, lane->messages, most, MSG_DONTWAIT, NULL);
+    lane->count = count > 0 ? (uint32_t)count : 0;
+    lane->next = lane->at = 0;
+}
+
+static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
+{
+    struct udp_lane *lane = (struct udp_lane *)base;
+    uint32_t count = 0;
+
+    if (lane->next == lane->count)
+        take_messages(lane, base->conf.receive_burst);
+    while (lane->next < lane->count && count < base->conf.receive_burst) {
+        uint32_t i = lane->next, length = lane->messages[i].msg_len;
+        uint32_t segment = segment_of(&lane->messages[i].msg_hdr, length);
+        uint32_t part = length - lane->at < segment ? length - lane->at : segment;
+
+        frames[count] = &lane->socket.inbox[count];
+        *frames[count++] =
+            (struct socket_frame){lane->bytes[i] + lane->at, part, 0, &lane->from[i]};
+        lane->at += part;
+        if (lane->at < length)
+            continue;
+        lane->at = 0;
+        lane->next++;
+    }
+    lane->socket.port->received += count;
+    return count;
+}
+
+static inline void rx_read(struct frame_lane *lane)
+{
+    (void)lane;
+}
+
+static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in *b4 = (const struct sockaddr_in *)b;
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+    const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
+
+    if (a->ss_family != b->ss_family || a4->sin_port != b4->sin_port) /* at one place in both */
+        return false;
+    return a->ss_family == AF_INET
+               ? a4->sin_addr.s_addr == b4->sin_addr.s_addr
+               : memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+static bool is_forged(const struct frame_lane *lane, uint16_t rank,
+                      const struct socket_frame *frame)
+{
+    uint32_t source = lane->receiver.flow_of[rank], destination = lane->sender.flow_of[rank];
+    uint32_t place = source > 0 ? lane->lane.request.send_count + source : destination;
+
+    return place > 0 && !same_socket(&socket_partner(lane, place - 1)->name, frame->from);
+}
+
+static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen)
+{
+    const struct signature *signature = (const struct signature *)frame->bytes;
+
+    if (frame->length < SIGNATURE_BYTES)
+        return false;
+    *seen = (struct frame_seen){
+        .signature = signature,
+        .length = frame->length,
+        .ours = !is_forged(lane, be16toh(signature->src), frame),
+    };
+    return true;
+}
+
+/* An empty datagram is an announcement. */
+static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns)
+{
+    struct port_count *count = lane->lane.request.count;
+    struct frame_seen seen;
+
+    if (rx_see(lane, frame, &seen) && seen.ours) {
+        frame_lane_unexpected(lane, &seen, now_ns);
+        return;
+    }
+    count->arp_nd_received += frame->length == 0;
+    count->foreign += frame->length > 0;
+}
+
+/* --- a lane ------------------------------------------------------------------------------------*/
+
+/* The socket serves all phases, and is tuned for the one that was prepared last. */
+static int tune_socket(struct socket_lane *lane, struct err *err)
+{
+    const struct udp_options *own = lane->frame.lane.request.phase->options;
+    struct ip_port *port = &lane->port->ip;
+    struct err ignored = {""};
+    int together = lane->segments;
+
+    setsockopt(port->socket, SOL_UDP, UDP_GRO, &together, sizeof together);
+    if (own->receive_buffer > 0)
+        return ip_port_buffer(port, port->socket, SO_RCVBUF, own->receive_buffer, err);
+    (void)ip_port_buffer(port, port->socket, SO_RCVBUF, RECEIVE_BYTES, &ignored);
+    return 0;
+}
+
+static int prepare(struct lane **out, const struct lane_request *request, struct err *err)
+{
+    const struct udp_options *own = request->phase->options;
+    const struct ip_port *ip = &request->port->socket.ip;
+    uint32_t headers = ip->address.ss_family == AF_INET6 ? 48 : 28; /* of IP and UDP */
+    uint32_t least = AROUND + headers + SIGNATURE_BYTES, most = ip->facts.frame_max;
+    struct frame_conf conf = {
+        .header = "udp",
+        .outside = AROUND + headers,
+        .least = least > FRAME_LEAST ? least : FRAME_LEAST,
+        .most = most < FILL_BYTES ? most : FILL_BYTES,
+        .trains = own->offload == OFFLOAD_ON || (own->offload == OFFLOAD_AUTO && ip->has_wire),
+    };
+    struct socket_lane *made = NULL;
+    struct udp_lane *lane;
+    int rc = socket_make(&made, sizeof *lane, request, &conf, err);
+
+    if (rc != 0)
+        return rc;
+    lane = (struct udp_lane *)made;
+    for (uint32_t i = 0; i < FRAME_BURST_MAX; i++) {
+        lane->pieces[i] = (struct iovec){lane->bytes[i], sizeof lane->bytes[i]};
+        lane->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &lane->from[i],
+            .msg_iov = &lane->pieces[i],
+            .msg_iovlen = 1,
+            .msg_control = &lane->controls[i],
+        };
+    }
+    if ((rc = tune_socket(made, err)) != 0)
+        socket_destroy(&made->frame.lane);
+    else
+        *out = &made->frame.lane;
+    return rc;
+}
+
+/* --- a port ------------------------------------------------------------------------------------*/
+
+/* Datagrams whose UDP checksum was wrong, of all sockets of the namespace: damaged on their way.
+ * The file stays in the namespace where it was opened. Of IPv4 a line of names comes before that of
+ * numbers. */
+static int64_t damaged(const struct transport_port *port)
+{
+    bool v6 = port->socket.ip.address.ss_family == AF_INET6;
+    char text[8192] = "";
+    const char *at = text;
+    long long count = 0;
+
+    (void)!pread(port->statistics, text, sizeof text - 1, 0);
+    at = strstr(text, v6 ? "Udp6InCsumErrors" : "Udp: ");
+    if (at != NULL && !v6)
+        at = strstr(at + 1, "Udp: ");
+    if (at != NULL)
+        (void)sscanf(at, v6 ? "%*s %lld" : "%*s %*d %*d %*d %*d %*d %*d %lld", &count);
+    return count;
+}
+
+static void close_port(struct transport_port *port)
+{
+    ip_port_close(&port->socket.ip);
+    if (port->statistics >= 0)
+        close(port->statistics);
+    free(port);
+}
+
+static int open_port(struct transport_port **out, const struct port_conf *conf,
+                     const struct transport_run *run, struct err *err)
+{
+    struct transport_port *port = calloc(1, sizeof *port);
+    struct ip_port *ip = &port->socket.ip;
+    int home = -1, v4 = IP_PMTUDISC_PROBE, v6 = IPV6_PMTUDISC_PROBE, rc;
+    bool is_v6;
+
+    (void)run;
+    if (port == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    port->statistics = -1;
+    rc = ip_port_open(ip, conf, "udp", SOCK_DGRAM, err);
+    if (rc == 0)
+        rc = netns_enter(conf->netns, &home, err);
+    if (rc != 0) {
+        close_port(port);
+        return rc;
+    }
+    is_v6 = ip->address.ss_family == AF_INET6;
+    port->statistics = open(is_v6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp",
+                            O_RDONLY | O_CLOEXEC);
+    netns_leave(home);
+    /* A datagram is one frame: no fragments. */
+    if (is_v6)
+        setsockopt(ip->socket, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
+    else
+        setsockopt(ip->socket, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof v4);
+    port->base_damaged = damaged(port);
+    ip->facts.queues = 1;
+    ip->facts.frame_max = ip->facts.mtu + AROUND;
+    *out = port;
+    return 0;
+}
+
+/* What passed is the socket's own: the interface's counters are of the kernel's other traffic, too.
+ * The socket counts a damaged datagram as dropped; but the network is to blame for it. */
+static void find_facts(struct transport_port *own, struct port_facts *facts, bool asked)
+{
+    const struct socket_port *port = &own->socket;
+    struct port_hardware *counters = &facts->hardware;
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t size = sizeof info;
+    int64_t bad, drops;
+
+    ip_port_facts(&own->socket.ip, facts, asked);
+    if (!asked)
+        return;
+    bad = damaged(own) - own->base_damaged;
+    (void)getsockopt(port->ip.socket, SOL_SOCKET, SO_MEMINFO, info, &size);
+    drops = (int64_t)info[SK_MEMINFO_DROPS] - bad; /* had for the socket and not handed over */
+    counters->received_frames = (int64_t)port->received;
+    counters->sent_frames = (int64_t)port->sent;
+    /* The interface's drops may be others'. */
+    if (counters->dropped_send > 0)
+        counters->sent_frames -= counters->dropped_send < counters->sent_frames
+                                     ? counters->dropped_send
+                                     : counters->sent_frames;
+    if (counters->dropped_receive >= 0)
+        counters->dropped_receive += (drops > 0 ? drops : 0) + (int64_t)port->forward_dropped;
+    if (counters->errors >= 0)
+        counters->errors += bad;
+}
+
+extern const struct transport transport_udp;
+
+/* Between phases there is nothing to do: the kernel answers the network. */
+const struct transport transport_udp = {
+    .name = "udp",
+    .capabilities = TRANSPORT_FRAMES | TRANSPORT_PINGPONG | TRANSPORT_NEEDS_IFACE,
+    .options = &option_table,
+    .open = open_port,
+    .facts = find_facts,
+    .prepare = prepare,
+    .connect = socket_connect,
+    .poll = frame_lane_poll,
+    .account = frame_lane_account,
+    .read_flow = frame_lane_read_flow,
+    .destroy = socket_destroy,
+    .close = close_port,
+};
