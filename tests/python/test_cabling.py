@@ -17,8 +17,8 @@ import yaml
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.topology import cabling, ibnetdiscover
-from switchbench.topology.cabling import Neighbour, distinct
 from switchbench.topology.cabling import cabling_document as document
+from switchbench.topology.cabling import distinct
 from switchbench.topology.topology import parse
 
 SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
@@ -80,13 +80,6 @@ def run(*words: str) -> int:
     return main(["topology", "import", *words])
 
 
-def test_the_neighbours_of_an_output() -> None:
-    assert cabling.lldp_neighbours(as_json(HALL["node2"])) == {
-        "ens1": Neighbour("leaf1", ("Eth1/2",), TEN_GIG, bridges=True),
-        "ens2.7": Neighbour("leaf2", ("Eth1/2",), TEN_GIG, bridges=True),
-    }
-
-
 def test_a_hall_by_lldp() -> None:
     keys = read(HALL, switches={"leaf1"})
     assert keys["modules"] == ["leaf1", "leaf2"]
@@ -111,11 +104,6 @@ def test_cables_that_both_ends_tell_of_are_counted_once() -> None:
     keys = read(both, switches={"leaf1", "leaf2"})
     assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "links": 2, "rate": "100G"}]
     assert keys["nodes"]["node3"]["rate"] == "10G"
-
-
-def test_only_the_interfaces_asked_for() -> None:
-    keys = read(HALL, switches={"leaf1"}, interfaces=("ens1",))
-    assert "links" not in keys
 
 
 @pytest.mark.parametrize(
@@ -192,67 +180,48 @@ def test_topology_and_predict_read_what_was_written(
     assert "describes a real network (kind: site)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("form", ["headers", "prefixes", "files"])
-def test_outputs_of_several_hosts(
-    form: str,
-    tmp_path: Path,
+def test_several_outputs_in_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a header before each, or a name before each line."""
+    texts = {device: as_json(seen) for device, seen in HALL.items()}
+    headers = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
+    lines = (f"{host}: {line}" for host, text in texts.items() for line in text.splitlines())
+    for said in (headers, "\n".join(lines)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(said))
+        assert run("--lldp", "-", "--interface", "ens1", "--switches", "leaf1") == 0
+        keys = yaml.safe_load(capsys.readouterr().out)
+        assert keys["kind"] == "site"
+        assert set(keys["nodes"]) == {"node[1-2]", "node3"}
+        assert "links" not in keys  # node2's other interface does not count
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["tree", "--rate", "1G"], "--rate goes with `switchbench topology import` only"),
+        (["import"], "--lldp FILE or --ibnetdiscover FILE"),
+        (["import", "--ibnetdiscover", str(SUBNET), "--svg", "x"], "--svg does not go with"),
+        (["import", "--ibnetdiscover", str(SUBNET), "--switches", "x"], "goes with --lldp only"),
+        (["import", "--lldp", "-"], "does not say whose output it is"),
+    ],
+)
+def test_bad_words_are_one_sentence(
+    words: list[str],
+    says: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    texts = {device: as_json(seen) for device, seen in HALL.items()}
-    paths = ["-"]
-    if form == "headers":
-        said = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
-    elif form == "prefixes":
-        said = "".join(
-            f"{host}: {line}\n" for host, text in texts.items() for line in text.splitlines()
-        )
-    else:
-        said, paths = "", [str(tmp_path / f"{host}.json") for host in texts]
-        for path, text in zip(paths, texts.values(), strict=True):
-            Path(path).write_text(text)
-    monkeypatch.setattr("sys.stdin", io.StringIO(said))
-    choice = ["--interface", "ens1", "--interface", "ens2*", "--switches", "leaf1"]
-    assert run("--lldp", *paths, *choice) == 0
-    keys = yaml.safe_load(capsys.readouterr().out)
-    assert set(keys["nodes"]) == {"node[1-2]", "node3"}
-    assert keys["kind"] == "site"
-
-
-def test_halls_that_are_in_parts() -> None:
-    apart = {"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}}
-    texts = {device: as_json(seen) for device, seen in apart.items()}
-    both = "".join(f"==> {host} <==\n{text}\n" for host, text in texts.items())
-    assert set(cabling.lldp_outputs(both, "", "hall")) == {"n1", "n2"}
-    keys = read(apart)
-    assert keys["modules"] == ["sw1", "sw2"]
-    assert "trunks" not in keys
-
-
-def test_what_goes_with_import_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topology", "tree", "--rate", "1G"]) == 2
-    assert "--rate goes with `switchbench topology import` only" in capsys.readouterr().err
-    assert run() == 2
-    assert "--lldp FILE or --ibnetdiscover FILE" in capsys.readouterr().err
-    assert run("--ibnetdiscover", str(SUBNET), "--svg", "hall.svg") == 2
-    assert "--svg does not go with `import`" in capsys.readouterr().err
-    assert run("--ibnetdiscover", str(SUBNET), "--switches", "leaf-1") == 2
-    assert "--switches goes with --lldp only" in capsys.readouterr().err
-
-
-def test_an_output_without_a_name(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
-    assert run("--lldp", "-") == 2
-    assert "does not say whose output it is" in capsys.readouterr().err
+    assert main(["topology", *words]) == 2
+    assert says in capsys.readouterr().err
 
 
-def test_names_that_topologies_can_not_have() -> None:
+def test_names_and_halls_that_need_care() -> None:
     found = distinct([("S-1", "Switch IB (rack 3)"), ("S-2", "sw"), ("S-3", "sw")])
     assert found == {"S-1": "Switch-IB-rack-3", "S-2": "sw-S-2", "S-3": "sw-S-3"}
-
-
-def test_an_empty_hall() -> None:
+    apart = read({"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}})
+    assert apart["modules"] == ["sw1", "sw2"]
+    assert "trunks" not in apart
     with pytest.raises(ConfigurationError, match="says of no host"):
         read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switches={"leaf1"})

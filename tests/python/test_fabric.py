@@ -55,18 +55,6 @@ def fat_tree(ports: int, core_bps: int = GIG) -> Fabric:
     return Fabric("fat tree", names, (*edges, *middles, *cores), tuple(links))
 
 
-def routed(groups: int = 4, nodes: int = 9) -> Fabric:
-    """Salmon's testbed: groups behind switches, their nodes joined one to one by cables."""
-    names = tuple(f"g{g}n{i}" for g in range(groups) for i in range(nodes))
-    links = [Link(name, f"sw{name[1]}", 100) for name in names]
-    free = {g: [f"g{g}n{i}" for i in range(nodes)] for g in range(groups)}
-    for a, b in combinations(range(groups), 2):
-        for _ in range(nodes // (groups - 1)):
-            links.append(Link(free[a].pop(0), free[b].pop(0), 100))
-    switches = tuple(f"sw{g}" for g in range(groups))
-    return Fabric("routed", names, switches, tuple(links), routers=frozenset(names))
-
-
 def by_hand_bps(fabric: Fabric) -> int:
     """The bisection by trying all sides of everything; for very small networks."""
     places = [*fabric.hosts, *fabric.switches]
@@ -81,45 +69,6 @@ def by_hand_bps(fabric: Fabric) -> int:
     return best
 
 
-@pytest.mark.parametrize(
-    "fabric",
-    [
-        star(4),
-        star(5),
-        leaves(2, 3, GIG),
-        leaves(3, 3, 2 * GIG),
-        leaves(2, 3, GIG, spines=2),
-        leaves(3, 3, GIG, spines=2),
-        leaves(2, 3, GIG // 4, spines=2),
-        uneven(),
-    ],
-    ids=[
-        *("star", "odd star", "two leaves", "three leaves", "two spines", "odd, two spines"),
-        *("slow spines", "uneven cables"),
-    ],
-)
-def test_the_bisection_is_that_of_all_divisions(fabric: Fabric) -> None:
-    found = bisection(fabric)
-    assert found.exact
-    assert found.min_bps == by_hand_bps(fabric)
-
-
-@pytest.mark.parametrize("core_bps", [GIG, GIG // 2])
-def test_the_bisection_of_a_fat_tree(core_bps: int) -> None:
-    """Each pod has four links to the cores, and two pods are half of it."""
-    found = bisection(fat_tree(4, core_bps))
-    assert found.exact
-    assert found.min_bps == 8 * core_bps
-
-
-def test_of_a_large_network_the_bounds_hold_its_bisection() -> None:
-    """16 leaves of 8 hosts on 8 spines: between two halves of the leaves, half of all uplinks."""
-    found = bisection(leaves(16, 8, GIG, spines=8))
-    assert not found.exact
-    assert 0 < found.min_bps <= 64 * GIG
-    assert found.max_bps == 64 * GIG
-
-
 def test_the_oversubscription_of_each_level() -> None:
     figures = arithmetic(leaves(4, 12, 4 * GIG))
     assert [level.switches for level in figures.levels] == [4, 1]
@@ -128,18 +77,6 @@ def test_the_oversubscription_of_each_level() -> None:
     assert figures.bisection.min_bps == 8 * GIG
     assert figures.full_bps == 24 * GIG
     assert (figures.diameter, figures.cables) == (4, 52)
-
-
-def test_salmons_network_has_the_hops_that_the_paper_counts() -> None:
-    """Of 35 others 9 are reached in one hop, 14 in two and 12 in three (section 3)."""
-    fabric = routed()
-    routes = Routes(fabric)
-    np.arange(1, 36)
-    paths = routes.paths(np.zeros(35, dtype=np.int64), np.arange(1, 36))
-    steps = [[routes.resources[r] for r in path if r != routes.nothing] for path in paths]
-    # Two links through a switch are one hop of the paper.
-    hops = [sum(not end.startswith("sw") for _, end in step) for step in steps]
-    assert np.bincount(hops).tolist() == [0, 9, 14, 12]
 
 
 def test_equal_ways_are_dealt_out_by_destination() -> None:
@@ -160,55 +97,11 @@ def test_a_path_goes_from_its_source_to_its_destination() -> None:
         assert all(a[1] == b[0] for a, b in pairwise(steps))
 
 
-def test_two_hosts_on_one_cable() -> None:
-    routes = Routes(Fabric("pair", ("a", "b"), (), (Link("a", "b", GIG),)))
-    assert routes.hops(np.array([0, 1]), np.array([1, 0])).tolist() == [1, 1]
-
-
 def test_prices_take_the_cheapest_switch_with_ports_enough() -> None:
     prices = Prices(nic=20, cable=4, switches={8: 90, 24: 300, 48: 250})
     price = cost(leaves(2, 10, GIG), prices)
     assert price.bought == {48: 2, 8: 1}  # 11 ports each: 48 cost less than 24
     assert price.total == 20 * 20 + 22 * 4 + 2 * 250 + 90
-
-
-@pytest.mark.parametrize(
-    ("hosts", "switches", "links", "words"),
-    [
-        (("a", "b"), ("s",), (Link("a", "s", 1),), "b is not connected to anything"),
-        (("a",), ("s",), (Link("a", "s", 1),), "at least two"),
-        (("a", "b"), ("s",), (Link("a", "s", 0), Link("b", "s", 1)), "must be positive"),
-        (("a", "b"), ("s",), (Link("a", "s", -5), Link("b", "s", 1)), "-5 bit/s"),
-        (("a", "b"), ("s",), (Link("a", "s", 1), Link("b", "t", 1)), "there is no t"),
-        (
-            ("a", "b", "c", "d"),
-            ("s", "t"),
-            (Link("a", "s", 1), Link("b", "s", 1), Link("c", "t", 1), Link("d", "t", 1)),
-            "is in parts: there is no way from a to c and 1 more",
-        ),
-        (
-            ("a", "b"),
-            ("s", "spare", "other"),
-            (Link("a", "s", 1), Link("b", "s", 1), Link("spare", "other", 1)),
-            "no way from a to switch spare and 1 more",
-        ),
-        (("a", "b"), ("s",), (Link("a", "s", 1), Link("s", "a", 1), Link("b", "s", 1)), "2 links"),
-    ],
-)
-def test_a_graph_that_is_no_network(
-    hosts: tuple[str, ...], switches: tuple[str, ...], links: tuple[Link, ...], words: str
-) -> None:
-    with pytest.raises(FabricError, match="bad: .*" + words.replace("(", r"\(")):
-        Fabric("bad", hosts, switches, links)
-
-
-def test_hosts_that_do_not_forward_are_no_way() -> None:
-    """a - m - b, where m is a host on two cables: only as a router it lets frames pass."""
-    links = (Link("a", "m", 1), Link("m", "b", 1))
-    with pytest.raises(FabricError, match="no way from a to b"):
-        Fabric("line", ("a", "m", "b"), (), links)
-    line = Fabric("line", ("a", "m", "b"), (), links, routers=frozenset({"m"}))
-    assert Routes(line).hops(np.array([0]), np.array([2])).tolist() == [2]
 
 
 def test_everything_is_drawn_once() -> None:
@@ -231,69 +124,116 @@ def test_hosts_without_a_switch_stand_on_a_circle() -> None:
     assert picture.count('class="link"') == 8
 
 
-def test_a_picture_holds_the_links_between_hosts() -> None:
-    """They bend below the hosts, the further apart the deeper."""
-    picture = draw(routed())
-    height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1])  # type: ignore[index]
-    bends = re.findall(r'class="link across"[^>]* d="M\d+ (\d+)Q\d+ (\d+) ', picture)
-    assert len(bends) == 18
-    assert all((float(y) + float(control)) / 2 < height for y, control in bends)
+NETWORKS = {
+    "star": star(4),
+    "odd star": star(5),
+    "two leaves": leaves(2, 3, GIG),
+    "three leaves": leaves(3, 3, 2 * GIG),
+    "two spines": leaves(2, 3, GIG, spines=2),
+    "odd, two spines": leaves(3, 3, GIG, spines=2),
+    "slow spines": leaves(2, 3, GIG // 4, spines=2),
+    "uneven cables": uneven(),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_bisection_is_that_of_all_divisions(name: str) -> None:
+    found = bisection(NETWORKS[name])
+    assert found.exact
+    assert found.min_bps == by_hand_bps(NETWORKS[name])
+
+
+def test_the_bisection_of_larger_networks() -> None:
+    """Each pod has four links to the cores, and two pods are half of a fat tree; between two
+    halves of 16 leaves of 8 hosts, on 8 spines, are half of all uplinks."""
+    for core_bps in (GIG, GIG // 2):
+        found = bisection(fat_tree(4, core_bps))
+        assert found.exact
+        assert found.min_bps == 8 * core_bps
+    found = bisection(leaves(16, 8, GIG, spines=8))
+    assert not found.exact
+    assert 0 < found.min_bps <= found.max_bps == 64 * GIG
+
+
+def links(text: str) -> tuple[Link, ...]:
+    """`as as=0`: links between places of one letter, with their rates."""
+    return tuple(Link(one[0], one[1], int(one[3:] or 1)) for one in text.split())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "switches", "joined", "words"),
+    [
+        ("ab", "s", "as", "b is not connected to anything"),
+        ("a", "s", "as", "at least two"),
+        ("ab", "s", "as=0 bs", "must be positive"),
+        ("ab", "s", "as=-5 bs", "-5 bit/s"),
+        ("ab", "s", "as bt", "there is no t"),
+        ("abcd", "st", "as bs ct dt", "is in parts: there is no way from a to c and 1 more"),
+        ("ab", "sxy", "as bs xy", "no way from a to switch x and 1 more"),
+        ("ab", "s", "as sa bs", "2 links"),
+        ("amb", "", "am mb", "no way from a to b"),  # hosts that do not forward
+    ],
+)
+def test_a_graph_that_is_no_network(hosts: str, switches: str, joined: str, words: str) -> None:
+    with pytest.raises(FabricError, match="bad: .*" + words):
+        Fabric("bad", tuple(hosts), tuple(switches), links(joined))
+
+
+def test_routers_let_frames_pass() -> None:
+    line = Fabric("line", tuple("amb"), (), links("am mb"), routers=frozenset("m"))
+    assert Routes(line).hops(np.array([0]), np.array([2])).tolist() == [2]
+
+
+# --- the command ---
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Status, output and errors of `switchbench topology WORDS`."""
+    status = main(["topology", *words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    prices = tmp_path / "prices.yaml"
+    prices, drawn = tmp_path / "prices.yaml", tmp_path / "tree.svg"
     prices.write_text("nic: 10\ncable: 1\nswitches: {8: 50, 48: 400}\n")
-    drawn = tmp_path / "tree.svg"
     arguments = ["tree", "--prices", str(prices), "--json", "--svg", str(drawn)]
-    assert main(["topology", *arguments]) == 0
-    document = json.loads(capsys.readouterr().out)
+    status, out, _ = run(capsys, *arguments)
+    document = json.loads(out)
+    assert status == 0
     assert document["bisection"]["min_bps"] == 20e6
     assert document["levels"][0]["worst"] == 4.0
     assert document["cost"]["total"] == 16 * 10 + 20 + 5 * 50
     assert drawn.read_text().startswith("<svg")
-
-
-def test_a_high_price_is_written_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    prices = tmp_path / "prices.yaml"
     prices.write_text("nic: 10000.5\nswitches: {8: 1000000}\n")
-    assert main(["topology", "tree", "--prices", str(prices)]) == 0
-    said = capsys.readouterr().out
-    assert "5,160,008: NICs 160,008, cables 0, switches 5,000,000 (5 of 8 ports)" in said
-    assert "322,500.50" in said
+    _, out, _ = run(capsys, "tree", "--prices", str(prices))
+    assert "5,160,008: NICs 160,008, cables 0, switches 5,000,000 (5 of 8 ports)" in out
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("topology", "prices", "words"),
     [
-        ("nic: 1", "switches: field required"),
-        ("switches: {4: 1}", "needs 5 ports, and the price table's largest switch has 4"),
-        ("switches: {0: 1}", "switches.0: input should be greater than or equal to 1"),
-        ("[1", "is not YAML"),
-        ("", "is no price table"),
-        ("- 8", "is no price table"),
-        ("switches: {64: .inf}", "switches.64: input should be a valid number"),
-        ("switches: " + "[" * 20_000, "is too large to be read: lists and mappings are more than"),
-        ("nic: 2026-13-01", "nic: input should be a valid number"),
+        ("tree", "nic: 1", "switches: field required"),
+        ("tree", "switches: {4: 1}", "needs 5 ports, and the price table's largest switch has 4"),
+        ("tree", "switches: {0: 1}", "switches.0: input should be greater than or equal to 1"),
+        ("tree", "[1", "is not YAML"),
+        ("tree", "", "is no price table"),
+        ("tree", "switches: {64: .inf}", "switches.64: input should be a valid number"),
+        ("tree", "switches: " + "[" * 20_000, "is too large to be read: lists and mappings are"),
+        ("tree", None, "can't be written: Is a directory"),
+        ("open", None, "the rate of node1 is not limited"),
     ],
 )
-def test_a_price_table_that_does_not_fit(
-    text: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_what_does_not_fit(
+    topology: str,
+    prices: str | None,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    prices = tmp_path / "prices.yaml"
-    prices.write_text(text)
-    assert main(["topology", "tree", "--prices", str(prices)]) == 2
-    said = capsys.readouterr().err
+    (tmp_path / "prices.yaml").write_text(prices or "")
+    choice = ["--svg", str(tmp_path)] if prices is None else ["--prices", f"{tmp_path}/prices.yaml"]
+    status, _, said = run(capsys, topology, *choice)
+    assert status == 2
     assert words in said
     assert said.count("\n") == 1
-
-
-def test_a_picture_that_can_not_be_written(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert main(["topology", "tree", "--svg", str(tmp_path)]) == 2
-    assert f"{tmp_path}: can't be written: Is a directory" in capsys.readouterr().err
-
-
-def test_a_network_without_rates_has_no_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topology", "open"]) == 2
-    assert "the rate of node1 is not limited" in capsys.readouterr().err

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from switchbench.base.quantities import link_rate_bps, size_bytes
 from switchbench.topology.form import TopologyError
 from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
 
@@ -121,60 +120,6 @@ def test_caller_changes_rate_nodes_and_single_nodes() -> None:
     assert topology.trunks[0].rate_bps == 2 * 10**6
 
 
-def test_callers_rate_replaces_a_groups_own() -> None:
-    nodes = {"a[1-2]": {"module": "left", "rate": "1G"}, "b1": {"module": "right"}}
-    topology = parse(document(nodes=nodes), "mine", overrides={"rate": "2M"})
-    assert {node.rate_bps for node in topology.nodes} == {2 * 10**6}
-
-
-@pytest.mark.parametrize(
-    ("text", "rate_bps"),
-    [
-        ("10M", 10**7),
-        ("2.5Gbit", 2_500_000_000),
-        ("100Mbit/s", 10**8),
-        ("64k", 64_000),
-        (5000, 5000),
-        ("unlimited", UNSHAPED),
-    ],
-)
-def test_rates(text: object, rate_bps: int) -> None:
-    assert link_rate_bps(text) == rate_bps
-
-
-@pytest.mark.parametrize("text", ["fast", "10 MB", "-1M", True, None, "1e6", [10]])
-def test_rates_that_are_none(text: object) -> None:
-    with pytest.raises(ValueError, match=r"a rate is (needed|in bits)"):
-        link_rate_bps(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("128KiB", 131_072), ("1MB", 10**6), ("2k", 2000), (99, 99), ("99", 99)]
-)
-def test_sizes(text: object, size: int) -> None:
-    assert size_bytes(text) == size
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "topology: 1\na0: &a0 [x]\n"
-        + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 40))
-        + "kind: *a39\n",
-        "rate: " + "[" * 20_000,
-        "rate: " + "7" * 5001,
-        "# " + "x" * (5 << 20),
-    ],
-)
-def test_hostile(text: str, tmp_path: Path) -> None:
-    """One sentence, not too long to be read."""
-    file = tmp_path / "hostile.yaml"
-    file.write_text(text)
-    with pytest.raises(TopologyError) as caught:
-        load(file)
-    assert len(caught.value.messages[0]) < 500
-
-
 def test_a_loop_over_three_modules_is_found() -> None:
     modules = ["a", "b", "c"]
     pairs = [["a", "b"], ["b", "c"], ["c", "a"]]
@@ -204,11 +149,6 @@ def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"'two-switches'.*one-switch.*two-modules"):
         load("two-switches")
-
-
-def test_an_unknown_node_lists_the_known() -> None:
-    with pytest.raises(TopologyError, match=r"has no node 'node9' \(it has node\[1-8\]\)"):
-        load("one-switch").node("node9")
 
 
 def test_the_same_file_runs_on_another_switch() -> None:
