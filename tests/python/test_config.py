@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -30,29 +29,6 @@ def test_many_mistakes_are_told_in_few_lines(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_text(tmp_path, LAB + text)
     assert len(str(error.value).splitlines()) <= MISTAKES_MOST + 1
-
-
-def test_first_mistake_by_position(tmp_path: Path) -> None:
-    """Of several mistakes the first in the file is named."""
-    text = LAB + "tests:\n- {pattern: chain, window: 2}\n- {pattrn: chain}\nlog: loud\n"
-    with pytest.raises(ConfigurationError, match=r":4: tests\.0\.window"):
-        read_text(tmp_path, text)
-
-
-SET_REFUSED = {
-    "windw=1s": '--set windw=1s: windw: unknown key; did you mean "window"?',
-    "window=x": '--set window=x: window: found "x", but a time is needed, as 2s or 500ms',
-    "tests.1.window=1s": "--set tests.1.window=1s: there is no tests.1",
-    "window.x=1s": '--set window.x=1s: window is "3s", not a mapping with keys below it',
-    "window": "--set window: is not key=value, such as window=1s",
-}
-
-
-@pytest.mark.parametrize("argument", SET_REFUSED)
-def test_set_refused(argument: str, tmp_path: Path) -> None:
-    """A mistake in `--set` names the argument."""
-    with pytest.raises(ConfigurationError, match=re.escape(SET_REFUSED[argument])):
-        read_text(tmp_path, LAB + "window: 3s\ntests: [{pattern: chain}]\n", argument)
 
 
 @needs_engine

@@ -51,24 +51,6 @@ def test_cores_are_cpusets_or_lists(text: Any, found: tuple[int, ...]) -> None:
     assert a_lab(cores=text).site.cores == found
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("5-2", "a span counts up"),
-        ("two", "a core or a span of cores"),
-        ([1, 1], "duplicate core 1"),
-        ("2000", "cores are 0 to 1023"),
-        ([], "cores are needed"),
-        (True, "cores are needed"),
-        (2.0, "cores are needed"),
-        ({"2": 3}, "cores are needed"),
-    ],
-)
-def test_what_is_no_core_is_refused(text: Any, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        a_lab(cores=text)
-
-
 def test_cores_are_written_as_spans() -> None:
     assert documents.written([5, 2, 3, 0]) == "0,2-3,5"
 
@@ -139,19 +121,6 @@ def test_a_site_names_cores_for_all_hosts_and_for_one() -> None:
     assert documents.deal(run).cores == {"node1": (2, 3), "node2": (8,), "node3": (2, 3)}
     assert run.effective["site"]["host_cores"] == {"node2": [8]}
     assert job_document(run, "r")["nodes"][1]["cores"] == [8]
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({"host_cores": {"node9": "2"}}, 'there is no host "node9"'),
-        ({"ports": {"e0": {"network": "n", "rdma": "mlx5_2/1", "queues": 2}}}, "has no effect"),
-        ({"ports": {"e0": {"network": "n", "iface": "e0", "queues": 65}}}, "is 1 to 64"),
-    ],
-)
-def test_a_site_s_mistakes_are_refused(keys: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
-        a_site(**keys)
 
 
 def test_frames_per_s() -> None:

@@ -95,6 +95,11 @@ SET_REFUSED = {
     f"tests.{'9' * 5000}.load=5%": "there is no tests.99",
     f"{'a.' * 3000}b=1": "the key has more than 64 parts",
     "dpdk={burst: 1, burst: 2}": "burst: duplicate key",
+    "windw=1s": 'windw: unknown key; did you mean "window"?',
+    "window=x": 'window: found "x", but a time is needed, as 2s or 500ms',
+    "tests.1.window=1s": "there is no tests.1",
+    "transport.x=1s": 'transport is "dpdk", not a mapping with keys below it',
+    "window": "is not key=value, such as window=1s",
     "tests.0.ranks=[99]": "tests.0.ranks: 99 ranks are more than the 8 ports",
 }
 
