@@ -98,11 +98,6 @@ def in_two_transports(planned: Trial, variant: Variant) -> Trial:
     return replace(planned, parts=parts, own={part.network: own}, pattern=pattern)
 
 
-def with_burst(trial: Trial, frames: int) -> Trial:
-    """Return it with stateless ports that send so many frames when the window opens, then none."""
-    return trial.with_options(window_frames=frames)
-
-
 def _name(network: str) -> str:
     return f"{network}-{_STATELESS}"
 
@@ -281,85 +276,43 @@ def chosen_trial(
 
     `identity`: its number in the run; `number`: in the measurement.
     """
-    subtest = subtest_of(run, planned)
-    if subtest.quantity == "burst":
-        parameters = parameters_of(run)
-        point = setting_of(planned, parameters)
-        proposed = replace(proposed, value=subtest.burst_frames(point, proposed.value))
-        percent = subtest.burst_percent(point)
-        return _of_burst(planned, proposed, identity, percent, parameters.drain_s)
-    if subtest.quantity == "addresses":
-        rate = proposed.value / proposed.duration_s
-        return _learning(planned, proposed, identity, round(proposed.value), rate)
-    if subtest.quantity == "rate":
-        count = round(parameters_of(run).learning_addresses)
-        first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
-        return _learning(planned, proposed, identity, count, proposed.value, first)
-    if subtest.quantity == "size":
-        return _of_size(planned, proposed, identity)
-    trial = _at_load(planned, proposed, identity)
+    subtest, asked = subtest_of(run, planned), parameters_of(run)
+    point, quantity = setting_of(planned, asked), subtest.quantity
+    value, seconds = proposed.value, proposed.duration_s
+    took_s = overhead_s(planned) + seconds
+    trial = replace(planned, id=identity, point=identity, expected_s=took_s)
+    if quantity == "burst":  # one burst of so many frames of each port that sends
+        drain_s = max(asked.drain_s, planned.drain_s)
+        return replace(
+            trial,
+            load=Load(percent=round(subtest.burst_percent(point), 6)),
+            burst=_burst(planned, subtest.burst_frames(point, value)),
+            drain_s=drain_s,
+            drain_max_s=max(planned.drain_max_s, 2 * drain_s),
+        )
+    if quantity in ("addresses", "rate"):  # so many addresses are learned, each gets one frame
+        count, rate, first = round(value), value / (seconds or 1.0), 0
+        if quantity == "rate":
+            count, rate = round(asked.learning_addresses), value
+            first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
+        trial = replace(trial, burst=_burst(planned, count))
+        return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
+    [(field, most)] = _given(planned.load).items()
+    load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as summaries have it
+    interval_s = min(planned.interval_s, seconds)
+    trial = replace(trial, load=load, window_s=seconds, interval_s=interval_s)
+    if quantity == "size":
+        # Whether ports are connected is asked with ordinary frames: others may not be forwarded.
+        trial = replace(trial, sizes=(round(value),), check_sizes=tuple(planned.sizes))
+        return trial.with_options(undersize=True)
+    if quantity == "overload":  # it falls to half within the trial (RFC 2544, 26.5)
+        return trial.with_options(falls_to=50.0, falls_after_ns=round(asked.trial_s * NS))
     if subtest.two_transports:
-        parameters = parameters_of(run)
-        fps = setting_of(planned, parameters).fps(trial.load.percent)
+        # Stateless ports send so many frames when the window opens, then none.
+        fps = point.fps(trial.load.percent)
         assert fps is not None  # in_two_transports has asked
-        return with_burst(trial, max(1, round(parameters.incast_s * fps)))
-    return _falling(trial, parameters_of(run)) if subtest.quantity == "overload" else trial
-
-
-def _chosen(planned: Trial, proposed: ProposedTrial, identity: int, **chosen: Any) -> Trial:
-    """Return the planned trial with what of it was chosen."""
-    took_s = overhead_s(planned) + proposed.duration_s
-    return replace(planned, id=identity, point=identity, expected_s=took_s, **chosen)
-
-
-def _of_size(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
-    """Frames of that size at the planned load.
-
-    Whether ports are connected is asked with ordinary ones, as the device may forward no others.
-    """
-    [load] = _given(planned.load).values()
-    trial = _at_load(planned, replace(proposed, value=load), identity)
-    size = round(proposed.value)
-    return replace(
-        trial.with_options(undersize=True), sizes=(size,), check_sizes=tuple(planned.sizes)
-    )
-
-
-def _falling(trial: Trial, parameters: SuiteParameters) -> Trial:
-    """Return the trial with a load that falls to half within it (RFC 2544, 26.5)."""
-    return trial.with_options(falls_to=50.0, falls_after_ns=round(parameters.trial_s * NS))
-
-
-def _at_load(planned: Trial, proposed: ProposedTrial, identity: int) -> Trial:
-    [(field, _)] = _given(planned.load).items()
-    load = Load(**{field: round(proposed.value, 6)})  # as summaries have it
-    window_s = proposed.duration_s
-    interval_s = min(planned.interval_s, window_s)
-    return _chosen(planned, proposed, identity, load=load, window_s=window_s, interval_s=interval_s)
-
-
-def _of_burst(
-    planned: Trial, proposed: ProposedTrial, identity: int, percent: float, drain_s: float
-) -> Trial:
-    """Return one burst of so many frames of each port that sends."""
-    drain_s = max(drain_s, planned.drain_s)
-    return _chosen(
-        planned,
-        proposed,
-        identity,
-        load=Load(percent=round(percent, 6)),
-        burst=_burst(planned, round(proposed.value)),
-        drain_s=drain_s,
-        drain_max_s=max(planned.drain_max_s, 2 * drain_s),
-    )
-
-
-def _learning(
-    planned: Trial, proposed: ProposedTrial, identity: int, count: int, rate: float, first: int = 0
-) -> Trial:
-    """So many addresses are learned, then each gets one frame."""
-    trial = _chosen(planned, proposed, identity, burst=_burst(planned, count))
-    return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
+        return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
+    return trial
 
 
 def _burst(planned: Trial, frames: int) -> Burst:
