@@ -26,7 +26,14 @@ from switchbench.plan.compile import compile_run
 from switchbench.run.launch import far, ssh, standing
 from switchbench.run.launch.far import Answer, chosen, fan_out
 from switchbench.run.launch.slurm import SlurmLauncher
-from switchbench.run.launch.ssh import OpenSsh, Result, SshLauncher, errands, resolved, side_by_side
+from switchbench.run.launch.ssh import (
+    HostResult,
+    OpenSsh,
+    SshLauncher,
+    errands,
+    resolved,
+    side_by_side,
+)
 from switchbench.run.nodes import Interrupt
 
 SITE: dict[str, Any] = {
@@ -529,10 +536,10 @@ def test_hosts_that_slurm_can_not_give_are_not_waited_for(tmp_path: Path, slurm:
 
 def test_hosts_that_say_the_same_share_a_line() -> None:
     results = [
-        Result("node1", 0, ("done",)),
-        Result("node2", 2, ("no such device",)),
-        Result("node3", 0, ("done",)),
-        Result("node4", 3, ()),
+        HostResult("node1", 0, ("done",)),
+        HostResult("node2", 2, ("no such device",)),
+        HostResult("node3", 0, ("done",)),
+        HostResult("node4", 3, ()),
     ]
     assert list(side_by_side(results)) == [
         "node[1,3]: done",
@@ -544,7 +551,7 @@ def test_hosts_that_say_the_same_share_a_line() -> None:
 def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ssh: Path) -> None:
     fake_ssh.write_text("#!/bin/sh\nexec sleep 30\n")
     (result,) = errands(site(tmp_path, ssh={"timeout": "1s"}), {"node1": ["--restore"]}, 0.2)
-    assert result == Result(
+    assert result == HostResult(
         "node1", 3, ("it took too long: it is not known what it did; ask again",)
     )
 

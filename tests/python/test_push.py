@@ -18,7 +18,7 @@ from switchbench.config import Request, read
 from switchbench.hosts import push
 from switchbench.hosts.push import Collection, Piece
 from switchbench.plan.compile import compile_run
-from switchbench.run.launch.ssh import NOT_ASKED, Result
+from switchbench.run.launch.ssh import NOT_ASKED, HostResult
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
 COLLECTION = Collection(
@@ -59,7 +59,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-def pushed(tmp_path: Path) -> Result:
+def pushed(tmp_path: Path) -> HostResult:
     here = site(tmp_path)
     (result,) = push.push(here, here.processes[:1], ordered(tmp_path / "there"))
     return result
@@ -68,8 +68,8 @@ def pushed(tmp_path: Path) -> Result:
 @pytest.mark.usefixtures("ssh")
 def test_twice(tmp_path: Path) -> None:
     said = f"{COLLECTION.name} in {tmp_path}/there"
-    assert pushed(tmp_path) == Result("node1", 0, (f"copied, 0.0 MB: {said}",))
-    assert pushed(tmp_path) == Result("node1", 0, (f"has it already: {said}",))
+    assert pushed(tmp_path) == HostResult("node1", 0, (f"copied, 0.0 MB: {said}",))
+    assert pushed(tmp_path) == HostResult("node1", 0, (f"has it already: {said}",))
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def possible_transports(names: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Place:
+class SuitePlace:
     """Where a test of a suite stands, and what it has there."""
 
     document: Document
@@ -189,7 +189,11 @@ class Place:
 
 
 def expanded(
-    place: Place, suite_name: str, subtest_name: str, given: Settings, parameters: SuiteParameters
+    place: SuitePlace,
+    suite_name: str,
+    subtest_name: str,
+    given: Settings,
+    parameters: SuiteParameters,
 ) -> Iterator[Settings]:
     """Yield the settings of each variant of a test's subtest on these ports."""
     suite = SUITES[suite_name]
@@ -221,7 +225,7 @@ def expanded(
             yield rules.merge(layer, given, _flows(variant, count, parameters))
 
 
-def _suite_layer(place: Place, suite: Suite, given: Settings) -> Settings:
+def _suite_layer(place: SuitePlace, suite: Suite, given: Settings) -> Settings:
     most = min((port.frame_limit(place.transport) or _UNKNOWN_FRAME_MAX) for port in place.ports)
     sizes = suite.sizes
     if given.profile == SHORT_PROFILE:
@@ -239,7 +243,7 @@ def _suite_layer(place: Place, suite: Suite, given: Settings) -> Settings:
     )
 
 
-def _count(place: Place, suite: Suite, subtest: Subtest, given: Settings) -> int:
+def _count(place: SuitePlace, suite: Suite, subtest: Subtest, given: Settings) -> int:
     """Return how many of the ports take part: as many as fit the subtest's steps."""
     ranks = given.ranks or [len(place.ports)]
     if len(ranks) > 1:
@@ -439,7 +443,7 @@ class _Resolver:
             return
         profile = given.profile or rules.profile_name(self.site)
         ports = self.site.networks[networks[0]]
-        there = Place(self.document, entry.path, ports, transport)
+        there = SuitePlace(self.document, entry.path, ports, transport)
         whole = given.model_copy(update={"profile": profile})
         yield from expanded(there, self.suite, given.subtest, whole, self.parameters)
 

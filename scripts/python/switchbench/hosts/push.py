@@ -33,8 +33,8 @@ from ..run.launch.ssh import (
     CURRENT,
     NOT_ASKED,
     SHARED_FOLDER,
+    HostResult,
     OpenSsh,
-    Result,
     find_client,
     lack,
     refusal,
@@ -407,7 +407,7 @@ def _capabilities(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*CAPABILITIES, *more)))
 
 
-def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Result]:
+def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[HostResult]:
     """Bring it to these hosts; what happened on each."""
     find_client()
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
@@ -475,23 +475,23 @@ def _engine(answer: Answer) -> str:
 
 def _result(
     host: str, answer: Answer, version: Answer | None, wanted: PushOrder, size_mb: float
-) -> Result:
+) -> HostResult:
     if answer.status is None:
-        return Result(
+        return HostResult(
             host, NOT_ASKED, ("it took too long: it is not known what it has; push again",)
         )
     done = _done(answer)
     if done is None or version is None:
         why = refusal(host, answer, "sh") or _own_words(answer)
-        return Result(host, NOT_ASKED, (why,))
+        return HostResult(host, NOT_ASKED, (why,))
     word, folder = done
     reason = lack(host, version, _engine(answer))
     if reason is not None:
-        return Result(host, NOT_ASKED, (reason,))
+        return HostResult(host, NOT_ASKED, (reason,))
     how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
     more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
     where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"
-    return Result(host, 0, (f"{how}: {where}",))
+    return HostResult(host, 0, (f"{how}: {where}",))
 
 
 def _own_words(answer: Answer) -> str:

@@ -417,7 +417,7 @@ NOT_ASKED = 3  # a host that could not be asked: as a run that could not be comp
 
 
 @dataclass(frozen=True)
-class Result:
+class HostResult:
     """What a host did: the exit status, and what it said."""
 
     host: str
@@ -425,7 +425,7 @@ class Result:
     lines: tuple[str, ...]
 
 
-def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[Result]:
+def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[HostResult]:
     """Run the program that binds ports with each host's words.
 
     As many at a time as the site's fan-out says.
@@ -437,18 +437,18 @@ def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) ->
     return [_result(host, answer) for host, answer in answers.items()]
 
 
-def _result(host: str, answer: Answer) -> Result:
+def _result(host: str, answer: Answer) -> HostResult:
     if answer.status is None:
-        return Result(
+        return HostResult(
             host, NOT_ASKED, ("it took too long: it is not known what it did; ask again",)
         )
     reason = refusal(host, answer, "python3")
     if reason is not None:
-        return Result(host, NOT_ASKED, (reason,))
-    return Result(host, answer.status, (*answer.output, *answer.errors))
+        return HostResult(host, NOT_ASKED, (reason,))
+    return HostResult(host, answer.status, (*answer.output, *answer.errors))
 
 
-def side_by_side(results: Sequence[Result]) -> Iterator[str]:
+def side_by_side(results: Sequence[HostResult]) -> Iterator[str]:
     """Yield the results in lines; hosts that say the same share them: `node[1-4]: done`."""
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for result in results:
