@@ -17,7 +17,6 @@ from configs import LAB, compile_text
 from recorded import rows_in, write_tables
 from switchbench.analysis import series
 from switchbench.analysis.remake import gather
-from switchbench.base.errors import ConfigurationError
 from switchbench.plan.documents import trial_document
 from switchbench.records.latency import Histogram
 from switchbench.records.record_forms import DamagedRecord
@@ -422,32 +421,3 @@ def test_expected_time_of_a_scatter_over_a_trunk(tmp_path: Path) -> None:
         f"pattern: pairs, partners: [[node2, node3], [node4, node5], [node6, node7]], {scatter}"
     )
     assert scatter_s(tmp_path, lab, across) > 1.5 * scatter_s(tmp_path, lab, inside)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("load: 50%\ntests: [{pattern: pairs}]", "waits for the last"),
-        ("tests: [{pattern: pairs, transport: dpdk, frame_sizes: [64]}]", "a frame of its own"),
-        (
-            "tests: [{pattern: pairs, transport: dpdk, message_sizes: [1482, 1483]}]",
-            "tests.0.message_sizes: a ping-pong message over dpdk is one frame, of at most 1482 "
-            "bytes here, not 1483: larger ones run over tcp and verbs",
-        ),
-        (
-            "tests: [{pattern: pairs, transport: udp, scatter: {partners: fixed}}]",
-            "tests.0.scatter: a ping-pong message over udp is one frame, of at most 1454 bytes",
-        ),
-        ("tests: [{pattern: pairs, transport: dpdk, dpdk: {dither: 1}}]", "waits for the last"),
-        ("message_sizes: [2GiB]\ntests: [{pattern: pairs}]", "messages have 1GiB at most"),
-        ("tests: [{pattern: pairs, scatter: {sizes: [64, 4]}}]", "the smaller size stands first"),
-        ("tests: [{pattern: pairs, scatter: {sizes: 64}}]", "two sizes are needed"),
-        ("tests: [{pattern: pairs, scatter: {compute: 2}}]", "less than or equal to 1"),
-        ("tests: [{pattern: pairs, window: 1s, scatter: {count: 9}}]", "counts messages"),
-        ("tests: [{pattern: pairs, traffic: stream, scatter: {count: 9}}]", "without traffic"),
-    ],
-)
-def test_refusals(tmp_path: Path, text: str, says: str) -> None:
-    """What can't be or changes nothing."""
-    with pytest.raises(ConfigurationError, match=says):
-        compile_text(tmp_path, PINGPONG + text + "\n")

@@ -6,16 +6,18 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from rich.console import Console
 
 from recorded import fed
 from schemas import validate_summary
 from switchbench.analysis import measures
-from switchbench.base.model import Load, Run, Trial
+from switchbench.base.model import Load, Trial
 from switchbench.records.rows import Packets
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
@@ -31,52 +33,52 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
+from test_summary import check
 
 SITE = make_site(2)
+CASES = yaml.safe_load((Path(__file__).parent / "data" / "comparisons.yaml").read_text())
 ENDS = ("node1:e0", "node2:e0")
 MEGABYTE = 10**6
 CPU = {"cpu_span_s": 2.0, "cpus": 2, "cpu_s": 0.25}  # each machine: span x cpus - idle
 
 
-def message_trial(number: int, transport: str, **changes: Any) -> Trial:
-    """A trial of messages of 64 KiB as fast as it goes."""
-    given = {"sizes": (65536,), "size_unit": "message", "load": Load(percent=100.0), "flows": 1}
-    return make_trial(SITE, number, transport=transport, **(given | changes))
+def trial_of(number: int, transport: str, **changes: Any) -> Trial:
+    """A trial of one flow: of frames, or of messages of 64 KiB as fast as it goes."""
+    if "load" in changes:
+        changes["load"] = Load(percent=changes["load"])
+    messages = {"sizes": (65536,), "size_unit": "message", "load": Load(percent=100.0)}
+    given = {"flows": 1} | (messages if transport != "dpdk" else {}) | changes
+    if "sizes" in given:
+        given["sizes"] = tuple(given["sizes"])
+    return make_trial(SITE, number, transport=transport, **given)
 
 
-def frame_trial(number: int, **changes: Any) -> Trial:
-    """A trial of frames, one flow."""
-    return make_trial(SITE, number, **({"flows": 1} | changes))
-
-
-def measured(trial: Trial, mbps: float, busy_s: float = 1.0) -> list[dict[str, Any]]:
-    """The records of a trial of one flow at such a rate over one second."""
+def measured(trial: Trial, mbps: float | None) -> list[dict[str, Any]]:
+    """The records of a trial of one flow at such a rate over one second; None: no receiver's."""
     place = {"trial": trial.id, "repeat": trial.repeat}
-    if trial.transport == "dpdk":
-        frames = round(mbps * MEGABYTE / 8 / 1500)
-        sides = [frame_side(side, *ENDS, frames, frames, **place)
-                 for side in ("source", "destination")]  # fmt: skip
-    else:
-        sent = round(mbps * MEGABYTE / 8)
-        sides = [tcp_side(side, *ENDS, sent, sent, **place) for side in ("source", "destination")]
-    cpu = CPU | {"cpu_idle_s": 4.0 - busy_s}
+    frames = trial.transport == "dpdk"
+    sent = round((80.0 if mbps is None else mbps) * MEGABYTE / 8 / (1500 if frames else 1))
+    made = frame_side if frames else tcp_side
+    ends = ("source", "destination") if mbps is not None else ("source",)
+    cpu = CPU | {"cpu_idle_s": 3.0}
     return [
-        *sides,
+        *(made(side, *ENDS, sent, sent, **place) for side in ends),
         port_record(ENDS[0], **place),
         *(phase_record(node, **place, **cpu) for node in ("node1", "node2")),
         *(trial_record(node, **place) for node in ("node1", "node2")),
     ]
 
 
-def summarise(run: Run, rates: dict[int, float], worker: str = "sleep") -> dict[str, Any]:
-    """The summary of trials at these rates, right by its schema."""
+def summarise(*trials: Any, worker: str = "sleep", **more: Any) -> dict[str, Any]:
+    """The summary of trials (transport, rate, changes), right by its schema."""
     records = [hello("node1", worker=worker), hello("node2", worker=worker)]
-    for trial in run.trials:
-        records += measured(trial, rates[trial.id])
-    summary = fed(run, records)
-    result = summary.finish(about(), [])
+    made = []
+    for number, (transport, mbps, *changes) in enumerate(trials):
+        made.append(trial_of(number, transport, **(changes[0] if changes else {})))
+        records += measured(made[-1], mbps)
+    result = fed(make_run(SITE, *made, **more), records).finish(about(), [])
     validate_summary(result)
-    return result
+    return dict(result)
 
 
 def printed(summary: dict[str, Any], width: int = 140) -> str:
@@ -86,144 +88,27 @@ def printed(summary: dict[str, Any], width: int = 140) -> str:
     return stream.getvalue()
 
 
-def by_name(comparison: dict[str, Any]) -> dict[str, Any]:
-    return {one["transport"]: one for one in comparison["transports"]}
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_side_by_side(case: dict[str, Any]) -> None:
+    more = {"not_alternated": case.get("not_alternated")}
+    summary = summarise(*case["trials"], worker=case.get("worker", "sleep"), **more)
+    for found, wanted in zip(summary["comparisons"], case["expect"], strict=True):
+        by_name = {one["transport"]: one for one in reversed(found["transports"])}
+        check({**found, **by_name}, wanted)
+    text = printed(summary, 200)
+    assert ("side by side" in text) == bool(case["expect"])
+    assert all(words in text for words in case.get("printed", ()))
 
 
-def test_three_transports_in_turns() -> None:
-    """Payload by tcp's, means over the repeats, the bounds by single turns."""
-    trials = []
-    for repeat in (0, 1):
-        for i, make in enumerate((message_trial, message_trial, frame_trial)):
-            number = 3 * repeat + i
-            name = {"transport": ("tcp", "verbs")[i]} if i < 2 else {}
-            trials.append(make(number, **name, repeat=repeat))
-    rates = {0: 80.0, 1: 90.0, 2: 96.0, 3: 100.0, 4: 95.0, 5: 96.0}
-    summary = summarise(make_run(SITE, *trials), rates)
-    (comparison,) = summary["comparisons"]
-    assert (comparison["baseline"], comparison["message_bytes"]) == ("tcp", 65536)
-    assert (comparison["alternated"], comparison["reason"]) == (True, None)
-    tcp, verbs, dpdk = (by_name(comparison)[name] for name in ("tcp", "verbs", "dpdk"))
-    assert tcp["throughput"]["mean"] == pytest.approx(90.0)
-    assert (verbs["throughput"]["min"], verbs["throughput"]["max"]) == (90.0, 95.0)
-    assert verbs["ratio"]["throughput"] == pytest.approx(92.5 / 90)
-    assert verbs["ratio"]["throughput_min"] == pytest.approx(95 / 100)
-    assert verbs["ratio"]["throughput_max"] == pytest.approx(90 / 80)
-    assert tcp["ratio"]["throughput"] == 1.0
-    assert (verbs["equal_size"], dpdk["equal_size"], dpdk["message_bytes"]) == (True, False, 1500)
-    assert (verbs["trials"], verbs["repeats"]) == ([1, 4], 2)
-
-
-def test_cpu_is_the_machines_and_says_what_the_processes_had() -> None:
-    """Kernel and softirq are in: elapsed less idle; the nodes' own time stands beside it."""
-    trials = (message_trial(0, "tcp"), message_trial(1, "verbs"))
-    summary = summarise(make_run(SITE, *trials), {0: 80.0, 1: 40.0}, worker="poll")
-    (comparison,) = summary["comparisons"]
-    tcp, verbs = comparison["transports"]
-    # Both nodes are on one machine, which was busy for 1 s: 80 Mbit are 0.01 GB.
-    assert tcp["cpu_s_per_gb"] == pytest.approx(100.0)
-    assert tcp["cpu_process_s_per_gb"] == pytest.approx(50.0)
-    assert verbs["ratio"]["cpu_s_per_gb"] == pytest.approx(2.0)
-    assert tcp["polling"] is True
-    assert "polling: each worker takes a whole core" in printed(summary)
-    row = next(line for line in printed(summary).splitlines() if " tcp " in line and "yes" in line)
-    assert "100.0" in row
-
-
-def test_equal_frames_win_over_larger_ones() -> None:
-    """Frames whose payload is the message's are the ones to compare with."""
-    sizes = {"sizes": (1500,), "flows": 1}
-    trials = (
-        message_trial(0, "tcp", **sizes),
-        message_trial(1, "tcp"),
-        frame_trial(2, load=Load(percent=50.0)),
-        frame_trial(3),
-    )
-    summary = summarise(make_run(SITE, *trials), {0: 70.0, 1: 80.0, 2: 45.0, 3: 90.0})
-    small, large = summary["comparisons"]
-    assert [small["message_bytes"], large["message_bytes"]] == [1500, 65536]
-    assert by_name(small)["dpdk"]["equal_size"] is True
-    assert by_name(large)["dpdk"]["equal_size"] is False
-    # tcp went as fast as it could: so it is compared with dpdk's greatest load.
-    assert by_name(small)["dpdk"]["trials"] == [3]
-    assert "sizes differ: a frame carries 1500 B of payload" in printed(summary)
-
-
-def test_same_loads_are_compared() -> None:
-    """A load that both had wins over the greatest."""
-    half, most = Load(percent=50.0), Load(percent=95.0)
-    trials = (
-        message_trial(0, "tcp", load=half),
-        message_trial(1, "tcp", load=most),
-        frame_trial(2, load=half),
-        frame_trial(3, load=most),
-    )
-    summary = summarise(make_run(SITE, *trials), {0: 45.0, 1: 85.0, 2: 46.0, 3: 90.0})
-    found = [[one["trials"] for one in entry["transports"]] for entry in summary["comparisons"]]
-    assert found == [[[0], [2]], [[1], [3]]]
-
-
-def test_the_best_of_tcp_is_the_baseline() -> None:
-    """Bypass has to beat the best that tcp did, not the first thing tried."""
-    one = {"partners": "neighbours", "tcp.streams_per_flow": 1}
-    four = {"partners": "neighbours", "tcp.streams_per_flow": 4}
-    trials = (
-        message_trial(0, "tcp", parameters=one),
-        message_trial(1, "tcp", parameters=four),
-        message_trial(2, "verbs"),
-    )
-    summary = summarise(make_run(SITE, *trials), {0: 50.0, 1: 80.0, 2: 100.0})
-    (comparison,) = summary["comparisons"]
-    assert comparison["parameters"] == {"partners": "neighbours"}
-    first, _second, verbs = comparison["transports"]
-    assert verbs["ratio"]["throughput"] == pytest.approx(1.25)
-    assert first["options"] == {"tcp.streams_per_flow": 1}
-    assert first["ratio"]["throughput"] == pytest.approx(0.625)
-    assert "streams per" in printed(summary, 200)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"pattern": {"name": "pairs", "partners": "halves"}},
-        {"parts": (replace(make_trial(SITE).parts[0], ranks=SITE.ports[::-1]),)},
-        {"traffic": "transfer"},
-        {"seed": 9},
-        {"sizes": (4096,)},
-    ],
-)
-def test_other_matrices_are_not_compared(changes: dict[str, Any]) -> None:
-    """Another pattern, order of ports, kind of traffic, seed or message: another thing."""
-    trials = (message_trial(0, "tcp"), message_trial(1, "verbs", **changes))
-    assert summarise(make_run(SITE, *trials), {0: 80.0, 1: 80.0})["comparisons"] == []
-
-
-def test_one_transport_is_no_comparison() -> None:
-    summary = summarise(make_run(SITE, message_trial(0, "tcp")), {0: 80.0})
-    assert summary["comparisons"] == []
-    assert "side by side" not in printed(summary)
-
-
-def test_not_in_turns_is_said() -> None:
-    """By the order in which they really ran, with the run's reason."""
-    trials = [message_trial(i, "tcp", repeat=i) for i in (0, 1)]
-    trials += [frame_trial(2 + i, repeat=i) for i in (0, 1)]
-    rates = dict.fromkeys(range(4), 80.0)
-    for reason in (None, "dpdk took the ports"):
-        run = make_run(SITE, *trials, not_alternated=reason)
-        summary = summarise(run, rates)
-        (comparison,) = summary["comparisons"]
-        assert comparison["alternated"] is False
-        assert comparison["reason"] == (
-            reason or "the transports did not take turns repeat by repeat"
-        )
-        assert comparison["reason"] in printed(summary)
+def test_other_ports_are_another_thing() -> None:
+    site = make_site(2)
+    other = replace(make_trial(site).parts[0], ranks=site.ports[::-1])
+    assert summarise(["tcp", 80.0], ["verbs", 80.0, {"parts": (other,)}])["comparisons"] == []
 
 
 def test_table_by_hand() -> None:
     """The columns: payloads, ratios, CPU, ratios; narrow terminals lose CPU first."""
-    trials = (message_trial(0, "tcp"), frame_trial(1), message_trial(2, "verbs"))
-    summary = summarise(make_run(SITE, *trials), {0: 80.0, 1: 96.0, 2: 88.0})
+    summary = summarise(["tcp", 80.0], ["dpdk", 96.0], ["verbs", 88.0])
     text = printed(summary)
     assert "Transports side by side, payload, one way; ÷ is by tcp's" in text
     table = text.split("Transports side by side")[1]
@@ -241,33 +126,6 @@ def test_table_by_hand() -> None:
         rows = [line for line in narrow.splitlines() if line.startswith("pairs neighbours")]
         assert ["1.200" in rows[1], "1.100" in rows[2]] == [True, True]
         assert max(map(len, rows)) <= width
-
-
-def test_an_unknown_rate_has_no_ratio() -> None:
-    """A transport that left no record of its receivers is there, with nothing said."""
-    trials = (message_trial(0, "tcp"), message_trial(1, "verbs"))
-    records = measured(trials[0], 80.0) + [
-        record for record in measured(trials[1], 80.0) if record.get("side") != "destination"
-    ]
-    summary = fed(make_run(SITE, *trials), records)
-    result = summary.finish(about(), [])
-    validate_summary(result)
-    verbs = result["comparisons"][0]["transports"][1]
-    assert verbs["throughput"]["mean"] is None
-    assert verbs["ratio"] == {
-        "throughput": None,
-        "throughput_min": None,
-        "throughput_max": None,
-        "cpu_s_per_gb": None,
-    }
-
-
-def test_frames_that_all_were_lost_are_not_compared() -> None:
-    """Nothing says how much payload each of them would have had."""
-    trials = (message_trial(0, "tcp"), message_trial(1, "verbs"), frame_trial(2))
-    summary = summarise(make_run(SITE, *trials), {0: 80.0, 1: 90.0, 2: 0.0})
-    (comparison,) = summary["comparisons"]
-    assert list(by_name(comparison)) == ["tcp", "verbs"]
 
 
 # --- the records of verbs ------------------------------------------------------------------------
@@ -294,7 +152,7 @@ QUEUES = {
 
 def test_records_of_verbs() -> None:
     """Lost messages, the devices' counters, settings as they took effect, the opened device."""
-    trial = message_trial(0, "verbs", options={"service": "ud"})
+    trial = trial_of(0, "verbs", options={"service": "ud"})
     counters = {"retransmitted": 3, "out_of_sequence": 0, "not_ready": 1, "cnp_sent": None}
     records = [
         *(OPENED | {"node": end[:5], "port": end} for end in ENDS),
@@ -347,13 +205,13 @@ def test_messages_that_one_end_did_not_count_are_not_lost(
         *(phase_record(node) for node in ("node1", "node2")),
         *(trial_record(node) for node in ("node1", "node2")),
     ]
-    summary = fed(make_run(SITE, message_trial(0, "verbs")), records)
+    summary = fed(make_run(SITE, trial_of(0, "verbs")), records)
     (entry,) = summary.finish(about(), [])["trials"]
     assert entry["lost_messages"] is None
 
 
 def test_tcp_has_none_of_them() -> None:
-    summary = summarise(make_run(SITE, message_trial(0, "tcp")), {0: 80.0})
+    summary = summarise(["tcp", 80.0])
     (entry,) = summary["trials"]
     names = ("lost_messages", "retransmitted_packets", "cnp_sent", "queue_pairs")
     assert [entry[name] for name in names] == [None] * 4
