@@ -8,6 +8,7 @@ a thousand frames from one to the other, and what the summary says then:
     flows:   instead of those flows [from, to, sent, came], more keys of both ends behind them
     change:  keys of records by type and place: `source node1`, `destination node1` (flows, by their
              source), `port node1`, `phase node1`, `phase` (all of that type); null: no such record
+    ready, clocks, delays: as data/summary/clocks.yaml says
     before, middle, add: further records, before all others, in front of the phases' ends, behind
     phases:  keys of the phases' records by number
     site, trial: what is not as in synthetic.py
@@ -42,6 +43,7 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
+from test_latency import record as of_times
 
 Json = dict[str, Any]
 SITE = make_site()
@@ -86,6 +88,22 @@ def of_flows(case: Json) -> list[Json]:
     return records + [phase_record(node, phase=phase) for phase in phases for node in nodes]
 
 
+def clocks_of(case: Json) -> list[Json]:
+    """What each node knows of its clock, and the one-way delays of a pair's first flow."""
+    place = {"trial": 0, "repeat": 0, "phase": 0}
+    records: list[Json] = []
+    for number, (node, (shift, bound, *unknown)) in enumerate(case["clocks"].items()):
+        own = case["ready"] | {"clock_id": case["ready"]["clock_id"][number]}
+        records.append({"type": "ready", "node": node} | own)
+        known = {"offset_ns": 5_000_000_000 + shift, "shift_ns": shift, "bound_ns": bound}
+        lacking = [*unknown, *(known if bound is None else ())]
+        records.append({"type": "clock", "node": node} | place | known | dict.fromkeys(lacking))
+    bound, zeros, *span = case["delays"]
+    times = {"kind": "one_way", "bound_ns": bound, "src": "node1:e0", "dst": "node2:e0"}
+    own = {"type": "histogram", "node": "node2", "network": "lab", "unit": "ns"}
+    return [*records, of_times([0] * zeros + list(range(*span))) | own | place | times]
+
+
 def is_of(record: Json, words: list[str]) -> bool:
     kind, *place = words
     said = record["side"] if record["type"] == "flow" else record["type"]
@@ -116,6 +134,8 @@ def records_of(case: Json) -> list[Json]:
                 records.remove(record)
             else:
                 record |= changes
+    if "delays" in case:
+        records[-4:-4] = clocks_of(case)
     return [*case.get("before", ()), *records, *case.get("add", ())]
 
 
