@@ -10,12 +10,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas import validate_summary
+from switchbench.analysis.remake import gather
+from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Run
 from switchbench.records.collector import Collector, is_event, phase_rows
+from switchbench.records.directory import RunDirectory
+from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import Record
 from switchbench.records.schema import arrow_schema
-from switchbench.records.store import TableFile, TableWriter, parquet_file, stream_files
+from switchbench.records.store import (
+    TableFile,
+    TableWriter,
+    finish,
+    parquet_file,
+    stream_files,
+)
+from synthetic import about
 from told import records_in
 
 
@@ -83,3 +95,18 @@ def write_tables(directory: Path, run: Run, records: Iterable[Record]) -> None:
                 tables.add_event(record)
         for phase in collector.rest():
             tables.add_phase(phase)
+
+
+def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
+    """A results directory of these records as a run leaves it, sealed."""
+    directory = RunDirectory(path)
+    directory.write_configuration(run.effective)
+    write_plan(path, run)
+    fix_clauses(run, directory)
+    write_tables(path, run, records)
+    finish(path, run)
+    summary = gather(run, path).finish(about(), [])
+    validate_summary(summary)
+    directory.write_summary(summary)
+    write_record(path, summary)
+    return path

@@ -26,11 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recorded import Feed, rows_in, write_tables
+from recorded import Feed, results, rows_in, write_tables
 from switchbench.analysis import remake, sealing
 from switchbench.analysis.data import Columns
 from switchbench.analysis.remake import gather
-from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
@@ -40,7 +39,7 @@ from switchbench.records.expected import Expected
 from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
 from switchbench.records.schema import BY_PHASE, TABLES, arrow_schema
-from switchbench.records.store import finish, parquet_file
+from switchbench.records.store import parquet_file
 from synthetic import about, hello, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
@@ -93,26 +92,11 @@ def rich_records() -> list[Json]:
     return [*records, byes | {"node": "node1"}]
 
 
-def make_results(path: Path) -> Run:
-    """A results directory as a run leaves it."""
-    site = make_site()
-    run = make_run(site, make_trial(site), expectations=(CLAUSE,))
-    directory = RunDirectory(path)
-    directory.write_configuration(run.effective)
-    write_plan(path, run)
-    fix_clauses(run, directory)
-    write_tables(path, run, rich_records())
-    finish(path, run)
-    summary = gather(run, path).finish(about(), [])
-    directory.write_summary(summary)
-    write_record(path, summary)
-    return run
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    path = tmp_path_factory.mktemp("hostile") / "whole"
-    return path, make_results(path)
+    site = make_site()
+    run = make_run(site, make_trial(site), expectations=(CLAUSE,))
+    return results(tmp_path_factory.mktemp("hostile") / "whole", run, rich_records()), run
 
 
 # --- damage --------------------------------------------------------------------------------------

@@ -92,28 +92,53 @@ def test_one_flow_of_one_phase_names_all_that_it_alone_passes() -> None:
     assert all((f"node{src}" in x) != (f"node{dst}" in x) for x in found.next_test.flows)
 
 
-def test_drop_towards_node3() -> None:
-    net = network([8])
-    _, found = run(net, [Planted(number(net, "sw1:p3", "out"), "loss", 0.01)])
-    assert one(found) == ("sw1:p3", "out", "loss")
+PORT, TRUNK = ((8,), ()), ((4, 4), ((0, 1, 1),))
+BOTH = ("dpdk", "tcp")
+PLANTED: dict[str, tuple[object, ...]] = {
+    # name: network, element at fault, its direction, kind, value, the run, kind that is named
+    "drop towards node3": (PORT, "sw1:p3", "out", "loss", 0.01, {}, "loss"),
+    "half rate, frames": (PORT, "sw1:p4", "out", "capacity", 0.5, {}, "capacity"),
+    "half rate, tcp": (
+        PORT, "sw1:p4", "out", "capacity", 0.5, {"transports": ("tcp",)}, "capacity"),
+    "half rate, both": (PORT, "sw1:p4", "out", "capacity", 0.5, {"transports": BOTH}, "capacity"),
+    "3 of 10 at two loads": (PORT, "sw1:p4", "out", "capacity", 0.3, {}, "capacity"),
+    "trunk at half rate one way, frames": (
+        TRUNK, "sw1 - sw2", "from sw1 to sw2", "capacity", 0.5,
+        {"patterns": ("random", "pairs"), "loads": (0.2, 0.9)}, "capacity"),
+    "trunk at half rate one way, tcp": (
+        TRUNK, "sw1 - sw2", "from sw1 to sw2", "capacity", 0.5,
+        {"patterns": ("random", "pairs"), "loads": (0.2, 0.9), "transports": ("tcp",)},
+        "capacity"),
+    "lossy trunk of four links": (
+        ((4, 4), ((0, 1, 4),)), "sw1 - sw2", "from sw2 to sw1", "loss", 0.01,
+        {"loads": (0.2, 0.5)}, "loss"),
+    "frames above 1,000 bytes": (
+        PORT, "sw1:p6", "out", "size", 1000.0, {"sizes": (64, 512, 1518)}, "size"),
+    "frames above, and no others were sent": (
+        PORT, "sw1:p6", "out", "size", 1000.0, {"sizes": (1518,)}, "dead"),
+    "an MTU of 1,400 over frames and tcp": (
+        PORT, "sw1:p2", "out", "size", 1400.0, {"sizes": (512, 1518), "transports": BOTH},
+        "size"),
+    "a small queue loses where flows meet": (
+        PORT, "sw1:p2", "out", "burst", 0.03,
+        {"patterns": ("aapc", "double", "double"), "loads": (0.4,)}, "burst"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("transports", [("dpdk",), ("tcp",), ("dpdk", "tcp")])
-def test_slow_port_at_node4(transports: tuple[str, ...]) -> None:
-    net = network([8])
-    _, found = run(
-        net, [Planted(number(net, "sw1:p4", "out"), "capacity", 0.5)], transports=transports
-    )
-    assert one(found) == ("sw1:p4", "out", "capacity")
-    assert found.suspects[0].transports == transports
-    assert found.suspects[0].value == pytest.approx(0.5 * LINE, rel=0.05)
-
-
-def test_port_at_3_of_10_with_two_loads() -> None:
-    net = network([8])
-    _, found = run(net, [Planted(number(net, "sw1:p4", "out"), "capacity", 0.3)])
-    assert one(found) == ("sw1:p4", "out", "capacity")
-    assert found.suspects[0].low < 0.3 * LINE < found.suspects[0].high
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_named_with_its_size(name: str) -> None:
+    shape, element, direction, kind, value, more, named = PLANTED[name]
+    net = network(*shape)  # type: ignore[misc]
+    planted = Planted(number(net, element, direction), kind, value)  # type: ignore[arg-type]
+    _, found = run(net, [planted], **more)  # type: ignore[arg-type]
+    assert one(found) == (element, direction, named)
+    (suspect,) = found.suspects
+    assert suspect.transports == more.get("transports", ("dpdk",))  # type: ignore[attr-defined]
+    if named == "capacity":
+        assert suspect.value == pytest.approx(value * LINE, rel=0.08)  # type: ignore[operator]
+        assert suspect.low < value * LINE < suspect.high or value == 0.5  # type: ignore[operator]
+    if named == "size":
+        assert (suspect.low, suspect.high) == (512, 1518)
 
 
 @pytest.mark.parametrize("links", [1, 2, 3])
@@ -136,23 +161,6 @@ def test_trunk_of_unknown_line_is_named() -> None:
         ("trunk", "from sw2 to sw1", "capacity"),
     }
     assert all(s.value == pytest.approx(LINE, rel=0.05) for s in found.suspects)
-
-
-@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
-def test_trunk_at_half_rate_one_way(transport: str) -> None:
-    net = network([4, 4], [(0, 1, 1)])
-    trunk = number(net, "sw1 - sw2", "from sw1 to sw2")
-    planted = [Planted(trunk, "capacity", 0.5)]
-    _, found = run(net, planted, ("random", "pairs"), (0.2, 0.9), (transport,))
-    assert one(found) == ("sw1 - sw2", "from sw1 to sw2", "capacity")
-    assert found.suspects[0].value == pytest.approx(0.5 * LINE, rel=0.08)
-
-
-def test_lossy_trunk() -> None:
-    net = network([4, 4], [(0, 1, 4)])
-    trunk = number(net, "sw1 - sw2", "from sw2 to sw1")
-    _, found = run(net, [Planted(trunk, "loss", 0.01)], loads=(0.2, 0.5))
-    assert one(found) == ("sw1 - sw2", "from sw2 to sw1", "loss")
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["links", "one shaper"])
@@ -178,32 +186,6 @@ def test_learning_off_on_one_port_copies_to_some_ports() -> None:
     rows = np.isin(np.arange(len(found)), to_node5) | (found.dst != 4)
     located = locate(replace(taken(found, rows), misdelivered=strays), case.paths)
     assert one(located) == ("sw1:p5", "out", "flooding")
-
-
-def test_port_that_drops_frames_above_1000_bytes() -> None:
-    net = network([8])
-    planted = [Planted(number(net, "sw1:p6", "out"), "size", 1000.0)]
-    _, found = run(net, planted, sizes=(64, 512, 1518))
-    assert one(found) == ("sw1:p6", "out", "size")
-    assert found.suspects[0].low == 512
-    assert found.suspects[0].high == 1518
-    _, found = run(net, planted, sizes=(1518,))
-    assert one(found) == ("sw1:p6", "out", "dead")
-
-
-def test_mtu_of_1400_is_seen_over_frames_and_tcp() -> None:
-    net = network([8])
-    planted = [Planted(number(net, "sw1:p2", "out"), "size", 1400.0)]
-    _, found = run(net, planted, sizes=(512, 1518), transports=("dpdk", "tcp"))
-    assert one(found) == ("sw1:p2", "out", "size")
-    assert found.suspects[0].transports == ("dpdk", "tcp")
-
-
-def test_small_queue_loses_where_flows_meet() -> None:
-    net = network([8])
-    planted = [Planted(number(net, "sw1:p2", "out"), "burst", 0.03)]
-    _, found = run(net, planted, ("aapc", "double", "double"), (0.4,))
-    assert one(found) == ("sw1:p2", "out", "burst")
 
 
 def test_fault_of_some_seconds_has_its_time() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from configs import LAB, compile_text
@@ -325,58 +324,6 @@ def test_document_of_a_sweep(tmp_path: Path) -> None:
     assert large["drain_max_ns"] > large["drain_timeout_ns"] + 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert large["window_ns"] > 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
     assert small["window_ns"] < large["window_ns"]
-
-
-BOTH = LAB + "transports: [tcp, dpdk]\ntraffic: pingpong\n"
-
-
-def test_sizes_of_both_paths(tmp_path: Path) -> None:
-    """Over dpdk, too, sizes are messages': the same for each path, so that curves can cross."""
-    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs, message_sizes: [4, 1KiB]}]\n")
-    assert {(trial.transport, trial.sizes, trial.size_unit) for trial in run.trials} == {
-        (transport, (size,), "message") for transport in ("tcp", "dpdk") for size in (4, 1024)
-    }
-    run = compile_text(tmp_path, BOTH + "tests: [{pattern: pairs}]\n")
-    assert {(trial.transport, trial.sizes) for trial in run.trials} == {
-        ("tcp", (64 << 10,)), ("dpdk", (1024,)),
-    }  # fmt: skip
-    assert all("dither" not in trial_document(trial).get("dpdk", {}) for trial in run.trials)
-
-
-def test_messages_of_an_unshaped_port(tmp_path: Path) -> None:
-    """There is no load that a line rate would have to be known for."""
-    text = BOTH.replace("one-switch", "open") + "tests: [{pattern: pairs}]\n"
-    assert compile_text(tmp_path, text).trials
-
-
-def test_effective_configuration(tmp_path: Path) -> None:
-    """What was understood gives the same trials again."""
-    run = compile_text(
-        tmp_path,
-        PINGPONG + "tests: [{pattern: pairs, message_sizes: [4, 4MiB]}, "
-        "{pattern: aapc, order: naive, scatter: {partners: random, count: 9}}]\n",
-    )
-    text = yaml.safe_dump(run.effective, sort_keys=False)
-    again = compile_text(tmp_path, text)
-    assert [trial_document(trial) for trial in again.trials] == [
-        trial_document(t) for t in run.trials
-    ]
-
-
-def test_document_of_a_scatter(tmp_path: Path) -> None:
-    """Partners drawn anew need all flows; what is given replaces the defaults one by one."""
-    run = compile_text(
-        tmp_path,
-        PINGPONG + "tests: [{pattern: aapc, order: naive, "
-        "scatter: {partners: random, sizes: [4, 64KiB], compute: 0.5}}]\n",
-    )
-    (trial,) = run.trials
-    assert trial_document(trial)["pingpong"] == {
-        "count": 250, "min_size": 4, "max_size": 65536, "partners": "random", "samples": True,
-        "compute": 0.5, "timeout_ns": trial_document(trial)["drain_timeout_ns"],
-    }  # fmt: skip
-    assert "round_trip" not in trial_document(trial)["pattern"]
-    assert trial.flows == 56
 
 
 def scatter_s(tmp_path: Path, lab: str, test: str) -> float:

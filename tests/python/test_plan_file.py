@@ -13,11 +13,8 @@ import pytest
 import yaml
 
 from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
-from recorded import replace_rows, rows_in, write_tables
-from schemas import validate_summary
+from recorded import replace_rows, results, rows_in
 from switchbench.analysis import sealing
-from switchbench.analysis.remake import gather
-from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.base import source
 from switchbench.base.errors import RunError
 from switchbench.base.model import Run
@@ -34,9 +31,7 @@ from switchbench.records.directory import (
     load_summary,
 )
 from switchbench.records.plan_file import read_plan, write_plan
-from switchbench.records.store import finish
 from synthetic import (
-    about,
     frame_side,
     hello,
     make_run,
@@ -126,20 +121,6 @@ def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
 # --- without the engine and the host -------------------------------------------------------------
 
 
-def make_results(path: Path, run: Run) -> None:
-    """What a run leaves in which each flow got 7,000 frames; the network is of dpdk."""
-    directory = RunDirectory(path)
-    directory.write_configuration(run.effective)
-    write_plan(path, run)
-    fix_clauses(run, directory)
-    write_tables(path, run, records_of(run))
-    finish(path, run)
-    summary = gather(run, path).finish(about(), [])
-    validate_summary(summary)
-    directory.write_summary(summary)
-    write_record(path, summary)
-
-
 def records_of(run: Run) -> list[dict[str, object]]:
     nodes = [process.name for process in run.site.processes]
     found = [hello(node) for node in nodes]
@@ -162,8 +143,8 @@ def records_of(run: Run) -> list[dict[str, object]]:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plan")
     (folder / "conf.yaml").write_text(CONF)
-    make_results(folder / "run", compile_run(read(Request(folder / "conf.yaml"))))
-    return folder / "run"
+    run = compile_run(read(Request(folder / "conf.yaml")))
+    return results(folder / "run", run, records_of(run))
 
 
 @pytest.fixture

@@ -12,16 +12,14 @@ import jsonschema
 import numpy as np
 import pytest
 
-from configs import LAB, compile_text, needs_engine, read_text
+from configs import LAB, compile_text, needs_engine
 from recorded import fed
 from switchbench.analysis.above_line import above_line
 from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
-from switchbench.config import read_values
 from switchbench.plan import compile
-from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
@@ -32,67 +30,6 @@ from synthetic import flows_of, make_run, make_site, make_trial, phase_record, r
 from test_messages import bucket
 
 TCP = LAB + "transport: tcp\n"
-
-
-@pytest.fixture(autouse=True)
-def _plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of one phase, of rings with as many as they have; no engine is asked."""
-
-    def size(ranks: int, pattern: Any, seed: int) -> PlanSize:
-        phases = 31 if pattern.get("count") == 30 else 1
-        return PlanSize(phases, 2 * phases * ranks, ScheduleShape(2, 3, 4096, None))
-
-    monkeypatch.setattr(compile, "plan_size", size)
-
-
-def test_documents(tmp_path: Path) -> None:
-    """One trial a size; sizes belong to the pattern, counts are of whole batches."""
-    run = compile_text(
-        tmp_path,
-        TCP + "tests:\n- {pattern: allreduce, algorithm: ring, message_sizes: [0, 64KiB], "
-        "compute: true, batch: 8, repetitions: 100, ranks: [4]}\n"
-        "- {pattern: aapc, sync: local, message_size: 1KiB}\n",
-    )
-    first, second, local = run.trials
-    assert trial_document(first)["pattern"] == {
-        "name": "allreduce",
-        "algorithm": "ring",
-        "bytes": 0,
-    }
-    assert trial_document(second)["pattern"]["bytes"] == 65536
-    assert trial_document(second)["traffic"] == "schedule"
-    assert trial_document(second)["schedule"] == {
-        "batch": 8,
-        "count": 104,
-        "warmup": 1,
-        "compute": True,
-    }
-    assert (trial_document(second)["window_ns"], second.parameters["algorithm"]) == (0, "ring")
-    assert trial_document(local)["pattern"] == {
-        "name": "aapc", "order": "shift", "local": True, "bytes": 1024,
-    }  # fmt: skip
-    assert (trial_document(local)["sync"], trial_document(local)["schedule"]["count"]) == (
-        "barrier",
-        0,
-    )
-    assert trial_document(local)["window_ns"] == 2_000_000_000
-    assert local.parameters["sync"] == "local"
-
-
-def test_what_was_understood_gives_the_same_run(tmp_path: Path) -> None:
-    """The effective configuration of all kinds, read again."""
-    tests = (
-        "tests: [{pattern: bcast}, {pattern: barrier}, {pattern: pairs, sync: local}, "
-        "{pattern: sendrecv, repetitions: 10}, "
-        "{pattern: alltoall, sweep: {algorithm: [linear, bruck]}}, "
-        "{pattern: allgatherv, skew: 25%}]\n"
-    )
-    run = compile_text(tmp_path, TCP + tests)
-    again = compile_run(read_values(run.effective))
-    assert [trial_document(trial) for trial in again.trials] == [
-        trial_document(trial) for trial in run.trials
-    ]
-    assert again.effective == run.effective
 
 
 @pytest.mark.parametrize(
@@ -120,13 +57,6 @@ def test_memory_of_all_ranks(
         f"{tmp_path / 'conf.yaml'}:5: tests.0.{key}: the messages of all ranks need 1000 MiB of "
         "memory, and this host has 999 MiB to spare: use smaller messages or fewer ranks"
     )
-
-
-def test_reliable_transports_first(tmp_path: Path) -> None:
-    """Of a lab's dpdk and tcp, steps take tcp unless told otherwise."""
-    tests = "tests: [{pattern: bcast}, {pattern: pairs, sync: local}, {pattern: pairs}]\n"
-    transports = [test.transport for test in read_text(tmp_path, LAB + tests).tests]
-    assert transports == ["tcp", "tcp", "dpdk"]
 
 
 # --- what was measured ---------------------------------------------------------------------------
@@ -374,22 +304,6 @@ def test_one_mean_has_one_interval() -> None:
         [record for _, records in runs for record in records],
     )["steps"]["kernels"]
     assert kernels[0]["ci_s"]["high"] == pytest.approx(15e-6 * found.high, abs=1e-6)
-
-
-def test_kernels_are_told_their_class(tmp_path: Path) -> None:
-    """The nodes' word is `class`; sizes are the kernel's own, but of a halo."""
-    tests = (
-        "tests: [{pattern: nas_ft, problem_class: A}, {pattern: hpl, matrix: 1k}, "
-        "{pattern: halo, message_size: 1KiB}]\n"
-    )
-    patterns = [
-        trial_document(trial)["pattern"] for trial in compile_text(tmp_path, TCP + tests).trials
-    ]
-    assert patterns == [
-        {"name": "nas_ft", "class": "A"},
-        {"name": "hpl", "matrix": 1000, "block": 128},
-        {"name": "halo", "dimensions": 2, "bytes": 1024},
-    ]
 
 
 @needs_engine

@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from ..records.document.summary import (
     ClauseEntry,
     ExitStatus,
     FailureEntry,
-    StatedClause,
     ValueLocationEntry,
     VerdictEntry,
 )
@@ -143,7 +142,7 @@ class ValueLocation(NamedTuple):
 
     def entry(self) -> ValueLocationEntry:
         """As the summary has it."""
-        return cast("ValueLocationEntry", self._asdict())
+        return filled(ValueLocationEntry, self)
 
     def words(self, over: str) -> str:
         """Return what the value is of, for people, and where it was seen if in one place."""
@@ -256,28 +255,20 @@ class _Seen:
                 self._judge(JudgedValue(None if is_open else value, group.at, group.limited))
         self.gathered = {}
         doubts = self._doubts(wanted, unsure)
-        clause, worst = self.clause, self.worst
-        margin = None if worst is None or worst.value is None else clause.margin(worst.value)
-        seen = None if worst is None else worst.at
-        return filled(
-            ClauseEntry,
-            stated(clause.spec),
-            limit=clause.limit,
-            unit=clause.measure.unit,
-            verdict=FAIL if self.failed else INCONCLUSIVE if doubts else PASS,
+        worst = self.worst
+        return clause_entry(
+            self.clause,
+            None if worst is None else worst.value,
+            doubts,
             judged=self.judged,
             failed=self.failed,
             unobserved=self.unknown,
             limited=self.limited,
             trials=len(wanted),
             trials_measured=len(wanted & self.trials),
-            value=None if worst is None else worst.value,
-            margin=margin,
-            margin_percent=percent_of(margin, clause.limit),
-            of=seen and seen.words(clause.over),
-            at=seen and seen.entry(),
+            of=worst and worst.at.words(self.clause.over),
+            at=worst and worst.at.entry(),
             failures=self._named(),
-            reason=None if self.failed else "; ".join(doubts) or None,
         )
 
     def _named(self) -> list[FailureEntry]:
@@ -418,14 +409,29 @@ class Judge:
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
 
 
-def stated(spec: Spec) -> StatedClause:
-    """Return what the summary repeats of a clause."""
-    return cast("StatedClause", {key: spec.get(key) for key in StatedClause.__annotations__})
+def clause_entry(
+    clause: Clause, worst: float | None, doubts: Sequence[str], *, failed: int, **seen: object
+) -> ClauseEntry:
+    """Return the entry of a clause of the summary, by its worst value and what was seen of it.
 
-
-def percent_of(margin: float | None, limit: float) -> float | None:
-    """Return the margin in percent of the limit."""
-    return None if margin is None or not limit else 100.0 * margin / abs(limit)
+    `doubts`: why nothing can be concluded where nothing fails.
+    """
+    margin = None if worst is None else clause.margin(worst)
+    return filled(
+        ClauseEntry,
+        {"source": None, **clause.spec},
+        seen,
+        limit=clause.limit,
+        unit=clause.measure.unit,
+        verdict=FAIL if failed else INCONCLUSIVE if doubts else PASS,
+        failed=failed,
+        value=worst,
+        margin=margin,
+        margin_percent=None
+        if margin is None or not clause.limit
+        else 100.0 * margin / abs(clause.limit),
+        reason=None if failed else "; ".join(doubts) or None,
+    )
 
 
 # --- the verdict of a whole run ------------------------------------------------------------------

@@ -50,7 +50,7 @@ from ..search.loads import (
 )
 from ..search.suites.declaration import Excluded, Row, SubtestTrials, TrialFacts
 from ..search.suites.formulas import CountResult, RateResult
-from .judge import FAIL, FAILURES_NAMED, INCONCLUSIVE, PASS, percent_of, stated
+from .judge import FAILURES_NAMED, clause_entry
 from .suite_facts import trial_loss
 
 Facts = Mapping[int, TrialFacts]  # by the trial's number
@@ -356,29 +356,23 @@ def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
     if len(known) < len(values):
         doubts.append(f"{len(values) - len(known)} of {len(values)} values could not be observed")
     worst, words = ordered[0] if ordered else (None, None)
-    margin = None if worst is None else clause.margin(worst)
-    return {
-        **stated(clause.spec),
-        "limit": clause.limit,
-        "unit": clause.measure.unit,
-        "verdict": FAIL if bad else INCONCLUSIVE if doubts else PASS,
-        "judged": len(values) + len(below),
-        "failed": len(bad),
-        "unobserved": len(values) - len(known),
-        "limited": 0,
-        "trials": len(about),
-        "trials_measured": len(ended),
-        "value": worst,
-        "margin": margin,
-        "margin_percent": percent_of(margin, clause.limit),
-        "of": words,
-        "at": None,
-        "failures": [
+    return clause_entry(
+        clause,
+        worst,
+        doubts,
+        judged=len(values) + len(below),
+        failed=len(bad),
+        unobserved=len(values) - len(known),
+        limited=0,
+        trials=len(about),
+        trials_measured=len(ended),
+        of=words,
+        at=None,
+        failures=[
             {"value": value, "margin": clause.margin(value), "of": said, "at": None}
             for value, said in bad[:FAILURES_NAMED]
         ],
-        "reason": None if bad else "; ".join(doubts) or None,
-    }
+    )
 
 
 def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
