@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Turns: each flow has its share of a round, spread over it.
+ * Shares: in turns each flow has its share of a round, spread over it; of a burst a port's frames
+ * follow its listed share, and its lanes send exactly these.
  */
+#include "burst.h"
 #include "turns.h"
 
 #include <math.h>
@@ -22,40 +24,25 @@ static struct turns turns_of(const double *shares, uint32_t count)
     return turns;
 }
 
-static void flows_without_shares_have_no_table(void **state)
-{
-    struct turns turns = turns_of((const double[]){0, 0, 0}, 3);
-
-    assert_null(turns.flow);
-    turns_free(&turns);
-}
-
-static void halves_and_quarters_are_spread(void **state)
+static void shares_make_a_table(void **state)
 {
     static const uint32_t expected[] = {0, 1, 2, 0};
-    struct turns turns = turns_of((const double[]){0.5, 0.25, 0.25}, 3);
+    struct turns turns = turns_of((const double[]){0, 0, 0}, 3);
+    uint32_t few = 0;
 
+    assert_null(turns.flow); /* flows without shares have none */
+    turns = turns_of((const double[]){0.5, 0.25, 0.25}, 3);
     assert_int_equal(turns.count, 4);
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(turns.flow[i], expected[i]);
+    assert_memory_equal(turns.flow, expected, sizeof expected);
     turns_free(&turns);
-}
-
-static void decimal_percents_are_exact(void **state)
-{
-    struct turns turns = turns_of((const double[]){0.9998 / 1.0098, 0.01 / 1.0098}, 2);
-    uint32_t few = 0, last = 0;
-
+    turns = turns_of((const double[]){0.99, 0.01}, 2); /* decimal percents are exact */
+    assert_int_equal(turns.count, 100);
+    assert_int_equal(turns.flow[49] + turns.flow[50], 1);
+    turns_free(&turns);
+    turns = turns_of((const double[]){0.9998 / 1.0098, 0.01 / 1.0098}, 2);
     for (uint32_t i = 0; i < turns.count; i++)
         few += turns.flow[i] == 1;
     assert_float_equal((double)few / turns.count, 0.01 / 1.0098, 0.5 / TURNS_MAX);
-    turns_free(&turns);
-    turns = turns_of((const double[]){0.99, 0.01}, 2);
-    assert_int_equal(turns.count, 100);
-    for (uint32_t i = 0; i < turns.count; i++)
-        last = turns.flow[i] == 1 ? i : last;
-    assert_int_equal(turns.flow[last], 1);
-    assert_in_range(last, 49, 50);
     turns_free(&turns);
 }
 
@@ -89,13 +76,66 @@ static void any_shares_are_met_all_along(void **state)
     }
 }
 
+#define FLOWS 7
+
+static void ports_of_unlike_loads_end_together(void **state)
+{
+    assert_int_equal(burst_of_port(9998, 1), 9998);
+    assert_int_equal(burst_of_port(9998, 1 / 99.98), 100); /* 99.98 % and 1 % (RFC 8239, 3.2) */
+    assert_int_equal(burst_of_port(1000, 0.0125), 13);
+    assert_int_equal(burst_of_port(10, 0.001), 1);
+    assert_int_equal(burst_of_port(UINT64_C(1) << 50, 0.25), UINT64_C(1) << 48);
+}
+
+/* The frames of each of `lanes` lanes: flow i is of lane i % lanes. */
+static void deal(uint64_t *found, const struct phase *phase, const double *shares, uint32_t lanes)
+{
+    struct lane_flow all[FLOWS] = {0}, own[FLOWS];
+    struct lane_request request = {.phase = phase, .port_sends = all, .port_send_count = FLOWS};
+
+    for (uint32_t i = 0; i < FLOWS; i++)
+        all[i] = (struct lane_flow){.dst = i + 1, .share = shares != NULL ? shares[i] : 0};
+    request.sends = own;
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        request.send_count = 0;
+        for (uint32_t i = lane; i < FLOWS; i += lanes)
+            own[request.send_count++] = all[i];
+        found[lane] = burst_of_lane(&request);
+    }
+}
+
+static void lanes_send_exactly_the_ports_frames(void **state)
+{
+    static const double shares[FLOWS] = {0.5, 0.01, 0.03, 0.06, 0.1, 0.1, 0.2};
+    uint64_t found[FLOWS];
+
+    for (uint64_t frames = 1; frames < 2000; frames += 37) {
+        const struct phase phase = {.burst = {.frames = 5000, .own_frames = frames}};
+
+        for (uint32_t lanes = 1; lanes <= FLOWS; lanes++) {
+            uint64_t even = 0, listed = 0;
+
+            deal(found, &phase, NULL, lanes);
+            for (uint32_t i = 0; i < lanes; i++)
+                even += found[i];
+            deal(found, &phase, shares, lanes);
+            for (uint32_t i = 0; i < lanes; i++)
+                listed += found[i];
+            assert_int_equal(even, frames);
+            assert_int_equal(listed, frames);
+        }
+        for (uint32_t i = 0; i < FLOWS; i++) /* each flow is a lane here */
+            assert_float_equal((double)found[i], (double)frames * shares[i], 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flows_without_shares_have_no_table),
-        cmocka_unit_test(halves_and_quarters_are_spread),
-        cmocka_unit_test(decimal_percents_are_exact),
+        cmocka_unit_test(shares_make_a_table),
         cmocka_unit_test(any_shares_are_met_all_along),
+        cmocka_unit_test(ports_of_unlike_loads_end_together),
+        cmocka_unit_test(lanes_send_exactly_the_ports_frames),
     };
 
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);

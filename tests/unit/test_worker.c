@@ -19,14 +19,13 @@
 /* A lane that counts a frame a poll between start and stop, and receives what it sends. */
 struct fake_lane {
     struct lane base;
-    unsigned polls;
+    unsigned polls, wakes;
     bool deaf;    /* receives nothing */
     bool floods;  /* each poll finds a frame for somebody else */
     bool endless; /* never says that all is sent */
     /* Until then messages come that count nowhere, then all is through; 0: it does not meet. */
     int64_t meets_until_ns;
     bool own_partner_timeout; /* ... or none comes, and it knows that one will */
-    unsigned wakes;           /* it was told of */
 };
 
 static atomic_uint idles;
@@ -35,15 +34,19 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
 {
     struct fake_lane *fake = (struct fake_lane *)lane;
     const struct phase *phase = lane->request.phase;
+    uint64_t events;
 
     fake->polls++;
-    if (fake->floods)
-        lane->request.count->misdelivered++;
+    if (lane->woken) { /* what its descriptor says is taken as it comes */
+        lane->woken = false;
+        fake->wakes++;
+        (void)!read(lane->wake_fd, &events, sizeof events);
+    }
+    lane->request.count->misdelivered += fake->floods;
     if (now_ns < phase->start_ns)
         return phase->start_ns;
     if (now_ns >= lane->stop_ns) {
-        if (lane->stopped_ns == 0)
-            lane->stopped_ns = now_ns;
+        lane->stopped_ns = lane->stopped_ns == 0 ? now_ns : lane->stopped_ns;
         lane->tx_done = !fake->endless;
         return CLOCK_NEVER;
     }
@@ -61,29 +64,13 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
 static int64_t meeting_poll(struct lane *lane, int64_t now_ns)
 {
     const struct fake_lane *fake = (const struct fake_lane *)lane;
+    bool waits = now_ns < fake->meets_until_ns;
 
-    lane->own_partner_timeout = fake->own_partner_timeout && now_ns < fake->meets_until_ns;
-    if (now_ns < fake->meets_until_ns) {
-        if (!fake->own_partner_timeout)
-            lane->arrived_ns = now_ns;
-        return now_ns + NS_PER_MS;
-    }
-    lane->tx_done = lane->rx_done = fake->meets_until_ns > 0;
-    return CLOCK_NEVER;
-}
-
-/* What its descriptor says is taken as it comes. */
-static int64_t woken_poll(struct lane *lane, int64_t now_ns)
-{
-    struct fake_lane *fake = (struct fake_lane *)lane;
-    uint64_t events;
-
-    if (lane->woken) {
-        lane->woken = false;
-        fake->wakes++;
-        (void)!read(lane->wake_fd, &events, sizeof events);
-    }
-    return fake_poll(lane, now_ns);
+    lane->own_partner_timeout = fake->own_partner_timeout && waits;
+    if (waits && !fake->own_partner_timeout)
+        lane->arrived_ns = now_ns;
+    lane->tx_done = lane->rx_done = fake->meets_until_ns > 0 && !waits;
+    return waits ? now_ns + NS_PER_MS : CLOCK_NEVER;
 }
 
 #define GAP_NS (NS_PER_MS / 10) /* between frames that come to a lane that is away */
@@ -123,17 +110,11 @@ static void fake_idle(struct transport_port *port, int64_t now_ns)
     atomic_fetch_add(&idles, 1);
 }
 
-#define TRANSPORT(word, can, polls)                                                                \
-    {                                                                                              \
-        .name = word, .capabilities = can, .poll = polls, .idle = fake_idle                        \
-    }
-static const struct transport fake_transport = TRANSPORT("fake", TRANSPORT_FRAMES, fake_poll),
-                              away_transport = TRANSPORT("away", TRANSPORT_FRAMES, away_poll),
-                              woken_transport = TRANSPORT("woken", TRANSPORT_FRAMES, woken_poll),
-                              knowing_transport =
-                                  TRANSPORT("knowing", TRANSPORT_KNOWS_END, fake_poll),
-                              meeting_transport =
-                                  TRANSPORT("meeting", TRANSPORT_KNOWS_END, meeting_poll);
+static const struct transport
+    fake_transport = {.capabilities = TRANSPORT_FRAMES, .poll = fake_poll, .idle = fake_idle},
+    away_transport = {.capabilities = TRANSPORT_FRAMES, .poll = away_poll},
+    knowing_transport = {.capabilities = TRANSPORT_KNOWS_END, .poll = fake_poll},
+    meeting_transport = {.capabilities = TRANSPORT_KNOWS_END, .poll = meeting_poll};
 
 #define LANES 3
 
@@ -251,7 +232,7 @@ static void of_a_wake_its_own_lane_is_told(void **state)
 {
     struct scene scene;
 
-    set_scene(&scene, &woken_transport);
+    set_scene(&scene, &fake_transport);
     for (int i = 0; i < LANES; i++)
         scene.fakes[i].base.wake_fd = eventfd(i == 1, EFD_NONBLOCK);
     play(&scene);
@@ -263,69 +244,33 @@ static void of_a_wake_its_own_lane_is_told(void **state)
 }
 
 /* How a phase ends, and when at the earliest. */
+enum after { AT_ONCE, TIMEOUT, LIMIT, MEETING };
+
 static const struct ending {
     const char *what;
     const struct transport *transport;
+    enum task_end end;
+    enum after after;
     bool deaf, endless, meets, times_partner, broken;
     uint64_t flood_limit;
     uint64_t misdelivered[2]; /* to queues 1 and 2, which are of one port */
     int floods;               /* the lane that does */
-    enum task_end end;
-    enum { AT_ONCE, TIMEOUT, LIMIT, MEETING } after;
 } endings[] = {
-    {.what = "silence after the stop",
-     .transport = &fake_transport,
-     .deaf = true,
-     .end = TASK_DRAINED,
-     .after = TIMEOUT},
-    {.what = "silence says nothing to a transport that knows",
-     .transport = &knowing_transport,
-     .end = TASK_LIMIT,
-     .after = LIMIT},
-    {.what = "a sender never ends",
-     .transport = &fake_transport,
-     .endless = true,
-     .end = TASK_LIMIT,
-     .after = LIMIT},
+    {"silence after the stop", &fake_transport, TASK_DRAINED, TIMEOUT, .deaf = true},
+    {"silence says nothing to a transport that knows", &knowing_transport, TASK_LIMIT, LIMIT,
+     .deaf = false},
+    {"a sender never ends", &fake_transport, TASK_LIMIT, LIMIT, .endless = true},
     /* Messages of barriers, and those without bytes, move nothing that counts. */
-    {.what = "messages come",
-     .transport = &meeting_transport,
-     .meets = true,
-     .end = TASK_DRAINED,
-     .after = MEETING},
-    {.what = "a message is known to come",
-     .transport = &meeting_transport,
-     .meets = true,
-     .times_partner = true,
-     .end = TASK_DRAINED,
-     .after = MEETING},
-    {.what = "no message comes",
-     .transport = &meeting_transport,
-     .end = TASK_LIMIT,
-     .after = LIMIT},
-    {.what = "broken lanes delay nobody",
-     .transport = &knowing_transport,
-     .broken = true,
-     .end = TASK_DRAINED,
-     .after = AT_ONCE},
-    {.what = "a flood",
-     .transport = &fake_transport,
-     .flood_limit = 3,
-     .floods = 2,
-     .end = TASK_FLOODED,
-     .after = AT_ONCE},
-    {.what = "queues below the limit",
-     .transport = &fake_transport,
-     .flood_limit = 1000000,
-     .misdelivered = {600000, 400000},
-     .end = TASK_DRAINED,
-     .after = TIMEOUT},
-    {.what = "queues of a port flood together",
-     .transport = &fake_transport,
-     .flood_limit = 999999,
-     .misdelivered = {600000, 400000},
-     .end = TASK_FLOODED,
-     .after = AT_ONCE},
+    {"messages come", &meeting_transport, TASK_DRAINED, MEETING, .meets = true},
+    {"a message is known to come", &meeting_transport, TASK_DRAINED, MEETING, .meets = true,
+     .times_partner = true},
+    {"no message comes", &meeting_transport, TASK_LIMIT, LIMIT, .deaf = false},
+    {"broken lanes delay nobody", &knowing_transport, TASK_DRAINED, AT_ONCE, .broken = true},
+    {"a flood", &fake_transport, TASK_FLOODED, AT_ONCE, .flood_limit = 3, .floods = 2},
+    {"queues below the limit", &fake_transport, TASK_DRAINED, TIMEOUT, .flood_limit = 1000000,
+     .misdelivered = {600000, 400000}},
+    {"queues of a port flood together", &fake_transport, TASK_FLOODED, AT_ONCE,
+     .flood_limit = 999999, .misdelivered = {600000, 400000}},
 };
 
 static void each_phase_ends_its_way(void **state)
