@@ -114,7 +114,7 @@ def test_what_all_rows_share_is_said_once() -> None:
 def page_of(*parts: build.Part) -> str:
     """A page of these parts alone."""
     section = build.Section("S", list(parts))
-    return build.render(build.PageWords("what", "heading", []), [section])
+    return build.render("what", "heading", "", [section])
 
 
 def test_text_is_escaped() -> None:
@@ -211,7 +211,7 @@ def test_a_title_of_two_meanings_has_both() -> None:
         columns = (Column("a", "a", about="Always the same"), Column("lost", "b", about=meaning))
         made = make(name.lower(), name, "", columns, [{"a": 1, "b": 2}])
         assert made is not None
-        section.add(build.TablePart(made))
+        section.add(made)
     text = page_of(*build.meanings([section]))
     assert "<dt>a</dt><dd>Always the same</dd>" in text
     assert "<dt>lost (Plans)</dt><dd>Of a plan</dd><dt>lost (Ports)</dt><dd>Of a port</dd>" in text

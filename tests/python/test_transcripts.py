@@ -22,8 +22,9 @@ import pytest
 import golden
 from switchbench.analysis.data import Measured
 from switchbench.cli.main import main
+from switchbench.render.printer import Table
 from switchbench.render.report import build
-from switchbench.render.report.build import Facts, Sentences, TablePart, Words
+from switchbench.render.report.build import Facts, Sentences, Words
 from switchbench.render.report.chart import Figure, unpacked
 
 KEPT = Path(__file__).parent / "data" / "transcripts"
@@ -58,8 +59,8 @@ def outline(section: Any) -> Iterator[str]:
         if isinstance(part, Figure):
             yield f"  {part.name}: {part.title}"
             yield from (f"    {line}" for line in map(trace, part.data))
-        elif isinstance(part, TablePart):
-            yield f"  table {part.name}: {part.table.rows} rows, {len(part.table.columns)} columns"
+        elif isinstance(part, Table):
+            yield f"  table {part.name}: {part.rows} rows, {len(part.columns)} columns"
         elif isinstance(part, Words):
             yield f"  {part.text}"
         elif isinstance(part, Sentences):

@@ -24,7 +24,7 @@ from ..compare.differences import (
 from ..records.directory import replace_bytes
 from ..records.document.schema import at
 from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
-from .report.build import PageWords, Section, TablePart, Words, meanings, render, sentences
+from .report.build import Section, Words, meanings, render, sentences
 
 MOST = 10  # phases and flows, without --all
 SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
@@ -257,8 +257,7 @@ def write(comparison: Comparison, path: Path) -> None:
         for section, (level, rows), about in zip(levels, one.levels.items(), abouts, strict=True):
             specs.append((section, _differences(f"{level}-{number}", one, rows, about)))
     for section, spec in specs:
-        table = spec({})
-        section.add(TablePart(table) if table else None)
+        section.add(spec({}))
     alone = [sentence for one in comparison.compared for sentence in one.alone]
     differing = [one.sentence for one in comparison.differing]
     left.add(
@@ -270,11 +269,12 @@ def write(comparison: Comparison, path: Path) -> None:
     meant.add(*meanings(every))
     meant.open = False
     names = " and ".join(subject.name for subject in comparison.subjects)
-    words = PageWords(
+    text = render(
         names,
         f"{names} beside each other",
-        [f"Compared with Switchbench {__version__} (doc/how-to/compare.md)."],
-        "These results are not the same measurement, or not whole.",
+        f"Compared with Switchbench {__version__} (doc/how-to/compare.md).",
+        every,
         [*differing, *comparison.damage],
+        "These results are not the same measurement, or not whole.",
     )
-    replace_bytes(path, render(words, every).encode())
+    replace_bytes(path, text.encode())

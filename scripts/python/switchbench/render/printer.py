@@ -142,6 +142,11 @@ class Table:
         """How many there are."""
         return len(self.values[0]) if self.values else 0
 
+    @property
+    def drawn(self) -> bool:
+        """Whether a page draws it; else all rows are alike, and what they share is said."""
+        return len(self.columns) > 1
+
     def data(self) -> dict[str, Any]:
         """Return what page/table.js reads."""
         named = [

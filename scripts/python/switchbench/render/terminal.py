@@ -30,7 +30,6 @@ from .tables.network import phase_name, plan_title
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
-_MOST_SIZES = 3  # of one imported benchmark that are all shown
 T_MEANS = "T: tester-limited, no figure of the network, and in no mean of its pattern"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
@@ -55,28 +54,14 @@ def show_messages(found: Entry, console: Console) -> None:
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
-    """Print figures that stand beside others' by definition, of many sizes the largest.
-
-    `everything`: all of them.
-    """
-    entries = list(network.imported.entries(summary))
-    if not entries:
-        return
-    shown = []
-    for _, group in groupby(entries, key=lambda e: (e["file"], e["benchmark"], e["ranks"])):
-        rows = list(group)
-        if not everything:
-            rows = [row for row in rows if row["comparable"]]
-            sizes = {row["size"] for row in rows}
-            if len(sizes) > _MOST_SIZES:
-                largest = max(size for size in sizes if size is not None)
-                rows = [row for row in rows if row["size"] == largest]
-        shown += rows
-    show(network.imported.on_terminal(shown), console)
-    joined = sum(1 for entry in entries if entry["comparable"])
-    rest = "" if everything else "; --all shows all"
-    count = format.of(len(entries), "figure")
-    say(console, f"{count}, {joined} by a definition that others share{rest}")
+    """Print figures that stand beside others' by definition; `everything`: all of them."""
+    entries = summary.get("imported") or []
+    shared = [entry for entry in entries if entry["comparable"]]
+    if entries:
+        show(network.imported.on_terminal(entries if everything else shared), console)
+        rest = "" if everything else "; --all shows all"
+        count = format.of(len(entries), "figure")
+        say(console, f"{count}, {len(shared)} by a definition that others share{rest}")
 
 
 class SummaryPrinter:

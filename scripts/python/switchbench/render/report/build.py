@@ -20,7 +20,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from ... import __version__
@@ -30,8 +30,7 @@ from ...base.errors import ConfigurationError, RunError
 from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
 from ...records.document.schema import definition
-from ...records.document.summary import RunEntry, SummaryDocument
-from ...records.document.trials import PlanEntry
+from ...records.document.summary import SummaryDocument
 from ...search.suites.declaration import Suite
 from .. import first_screen, tables
 from ..first_screen import (
@@ -111,18 +110,20 @@ class _Page:
         for title, specs in tables.BY_SECTION.items():
             for spec in specs:
                 table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
-                self.sections[title].add(TablePart(table) if table else None)
+                self.sections[title].add(table)
         self.sections[s.MEANINGS].add(*meanings(self.sections.values()))
         self._fold()
         run = self._summary["run"]
-        words = PageWords(
+        version = (run.get("versions") or {}).get("switchbench")
+        text = render(
             f"{run.get('id', 'unknown')} · {run.get('started', 'unknown time')}",
             f"Results of run {run.get('id', 'unknown')}",
-            [_footer(run)],
-            "This report is not whole.",
+            f"Measured with Switchbench {version}, reported with {__version__}. How to cite it: "
+            "CITATION.cff. Figures are drawn by Plotly, which is in this file.",
+            self.sections.values(),
             self.damage,
         )
-        return Report(render(words, self.sections.values()), self.damage)
+        return Report(text, self.damage)
 
     @property
     def _summary(self) -> SummaryDocument:
@@ -203,76 +204,38 @@ def _configuration(directory: Path) -> Details | None:
     return Details("configuration.yaml, with every default filled in", text)
 
 
-def _footer(run: RunEntry) -> str:
-    version = (run.get("versions") or {}).get("switchbench")
-    return (
-        f"Measured with Switchbench {version}, reported with {__version__}. "
-        "How to cite it: CITATION.cff. Figures are drawn by Plotly, which is in this file."
-    )
+# --- a page: sections of parts, each with a macro of its name in page.html ------------------------
 
 
-# --- a page: sections of parts --------------------------------------------------------------------
-
-
-_ROW_PX, _MOST_ROWS_PX = 29, 544  # as page.css has them
-_UNFILTERED_ROWS = 5  # as table.js has it
-_FIRST_SENTENCES, _MOST_SENTENCES = 8, 200
-
-
-# --- parts of a section; each has a macro of its name in page.html -------------------------------
-
-
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """A paragraph."""
 
     text: str
     kind: str = ""
-    title: str = ""
 
 
-@dataclass(frozen=True)
-class Sentences:
+class Sentences(NamedTuple):
     """A list."""
 
     title: str
     every: Sequence[str]
     mark: str = ""  # bad, warn
 
-    @property
-    def lines(self) -> Sequence[str]:
-        """Those that are seen at first."""
-        return self.every[:_FIRST_SENTENCES]
 
-    @property
-    def rest(self) -> Sequence[str]:
-        """Those that are folded."""
-        return self.every[_FIRST_SENTENCES:_MOST_SENTENCES]
-
-    @property
-    def more(self) -> str:
-        """How many are not even folded."""
-        left = len(self.every) - _MOST_SENTENCES
-        return f"and {left:,} more in summary.json" if left > 0 else ""
-
-
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Names and what each of them is."""
 
     rows: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Details:
+class Details(NamedTuple):
     """A long text, folded."""
 
     title: str
     text: str
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """A number of the first screen; `mood`: good, warn or bad."""
 
     label: str
@@ -282,8 +245,7 @@ class Tile:
     mood: str = ""
 
 
-@dataclass(frozen=True)
-class Glance:
+class Glance(NamedTuple):
     """The first screen: the verdict, tiles, and one figure."""
 
     word: str
@@ -294,34 +256,7 @@ class Glance:
     figure: Figure | None = None
 
 
-@dataclass(frozen=True)
-class TablePart:
-    """A table."""
-
-    table: Table
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the table has."""
-        return getattr(self.table, name)
-
-    @property
-    def drawn(self) -> bool:
-        """Else all rows are alike, and what they share is said."""
-        return len(self.table.columns) > 1
-
-    @property
-    def words(self) -> str:
-        """What stands above it."""
-        return " ".join(filter(None, (self.table.about, self.table.shared)))
-
-    @property
-    def room(self) -> int:
-        """Pixels that it takes when it is drawn, so that nothing moves then."""
-        filters = 35 if self.table.rows > _UNFILTERED_ROWS else 0
-        return 46 + min(52 + filters + _ROW_PX * self.table.rows, _MOST_ROWS_PX)
-
-
-Part = Words | Sentences | Facts | Details | Glance | TablePart | Figure
+Part = Words | Sentences | Facts | Details | Glance | Table | Figure
 
 
 @dataclass
@@ -346,36 +281,32 @@ class Section:
     def anchors(self) -> list[tuple[str, str]]:
         """Name and title of each figure and table, for the list of contents."""
         return [
-            (f"table-{part.name}" if isinstance(part, TablePart) else part.name, part.title)
+            (f"table-{part.name}" if isinstance(part, Table) else part.name, part.title)
             for part in self.parts
-            if isinstance(part, Figure) or (isinstance(part, TablePart) and part.drawn)
+            if isinstance(part, Figure) or (isinstance(part, Table) and part.drawn)
         ]
 
     @property
     def contents(self) -> str:
         """What is in it, beside its heading."""
         figures = sum(isinstance(part, Figure) for part in self.parts)
-        tables = sum(isinstance(part, TablePart) for part in self.parts)
+        tables = sum(isinstance(part, Table) for part in self.parts)
         counts = ((figures, "figure"), (tables, "table"))
         return ", ".join(format.of(count, noun) for count, noun in counts if count)
 
 
-# --- the page ------------------------------------------------------------------------------------
+def render(
+    what: str,
+    heading: str,
+    footer: str,
+    sections: Iterable[Section],
+    damage: Sequence[str] = (),
+    warning: str = "This report is not whole.",
+) -> str:
+    """Return the whole file; sections without anything are left out.
 
-
-@dataclass(frozen=True)
-class PageWords:
-    """What a page says of itself."""
-
-    what: str  # in its title and above it
-    heading: str
-    footer: Sequence[str]
-    warning: str = ""  # above the damage
-    damage: Sequence[str] = ()  # what could not be shown, a sentence each
-
-
-def render(page: PageWords, sections: Iterable[Section]) -> str:
-    """Return the whole file; sections without anything are left out."""
+    `what` is in its title and above it; `damage`: what could not be shown, a sentence each.
+    """
     import jinja2  # a run that writes no report does without
 
     shown = [section for section in sections if section.parts]
@@ -384,7 +315,11 @@ def render(page: PageWords, sections: Iterable[Section]) -> str:
     )
     environment.filters["prose"] = _prose
     return environment.from_string(_asset("page.html")).render(
-        page=page,
+        what=what,
+        heading=heading,
+        footer=footer,
+        damage=damage,
+        warning=warning,
         sections=shown,
         version=__version__,
         style=_asset("page.css"),
@@ -408,8 +343,8 @@ def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
             if isinstance(found, Figure):
                 layout = {**found.layout, "height": found.height}
                 yield f"data-{found.name}", _json({"data": found.data, "layout": layout})
-            elif isinstance(found, TablePart) and found.drawn:
-                yield f"data-table-{found.table.name}", _json(found.table.data())
+            elif isinstance(found, Table) and found.drawn:
+                yield f"data-table-{found.name}", _json(found.data())
     code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
     # A few Chinese letters in strings would make browsers hold and read all of it twice as wide.
     yield "plotly", code.encode("ascii", "backslashreplace")
@@ -435,7 +370,7 @@ def meanings(sections: Iterable[Section]) -> list[Part]:
     """
     found: dict[str, dict[str, str]] = {}
     parts = [part for section in sections for part in section.parts]
-    for table in (part.table for part in parts if isinstance(part, TablePart) and part.drawn):
+    for table in (part for part in parts if isinstance(part, Table) and part.drawn):
         for column in table.columns:
             found.setdefault(column.title, {}).setdefault(column.definition, table.title)
     rows = [
@@ -482,13 +417,12 @@ _ABOUT = {
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     """Return the verdict, or how many ports run at the load asked; the run in tiles."""
     result, *lines = first_screen.lines(summary)
+    words = dict(zip(["Findings"], (one.text for one in findings(summary)), strict=False))
     tiles = [
-        Tile(line.label, line.value, line.said, _ABOUT[line.label], _MOODS[line.style])
-        for line in sorted(lines, key=lambda line: list(_ABOUT).index(line.label))
-    ]
-    every = findings(summary)
-    tiles = [
-        replace(t, text=every[0].text) if every and t.label == "Findings" else t for t in tiles
+        Tile(name, line.value, words.get(name, line.said), about, _MOODS[line.style])
+        for name, about in _ABOUT.items()
+        for line in lines
+        if line.label == name
     ]
     suite, verdict = headline(summary), summary.get("verdict")
     # The trials of a suite have any load: no port is to hold one in all of them.
@@ -501,8 +435,8 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
         word = verdict["verdict"]
         said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
         if found:
-            words = f"{rate} in every phase, {median}"
-            tiles.insert(0, Tile("Ports at the intended load", count, words, _AT_LOAD_IS))
+            held = f"{rate} in every phase, {median}"
+            tiles.insert(0, Tile("Ports at the intended load", count, held, _AT_LOAD_IS))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
     said = f"No verdict: no clause is required (expect). {result.said}."
     if found is None:
@@ -524,11 +458,13 @@ def _load(summary: SummaryDocument) -> str:
 def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
     """Yield the slowest flow beside the others of its plan."""
     limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
+    # Flows of other patterns share their ports with fewer or more others, and are not like it.
     known = [
-        (share, plan)
+        (least / mean, plan)
         for plan in summary["plans"]
         if plan["traffic"] != SCHEDULE and (plan["trial"], plan["network"]) not in limited
-        if (share := _share_of_mean(plan)) is not None
+        if (least := plan["throughput"]["min"]) is not None
+        if (mean := plan["throughput"]["mean"])
     ]
     if not known:
         return
@@ -539,15 +475,6 @@ def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
     what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
     words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
     yield Tile("Slowest flow", f"{100 * share:.1f} % of mean", words, _SLOWEST_IS)
-
-
-def _share_of_mean(plan: PlanEntry) -> float | None:
-    """Return how much of its plan's mean the slowest flow has.
-
-    Flows of other patterns share their ports with fewer or more others, and are not like it.
-    """
-    rate, mean = plan["throughput"]["min"], plan["throughput"]["mean"]
-    return None if rate is None or not mean else rate / mean
 
 
 def verdict(summary: SummaryDocument) -> list[Part | None]:
