@@ -386,7 +386,7 @@ def test_a_table_that_fails_spoils_nothing(stage: Stage) -> None:
     def fail(*_: object) -> None:
         raise KeyError("what nobody thought of")
 
-    stage.monkeypatch.setattr(command, "print_table", fail)
+    stage.monkeypatch.setattr(command, "SummaryPrinter", fail)
     assert stage.main() == 0
     whole_record(stage.path / "out")
 

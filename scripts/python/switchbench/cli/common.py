@@ -15,7 +15,6 @@ from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..config import Request, read
-from ..config.rules import PROFILES
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..plan.documents import RateError, check_lab_rates
 
@@ -32,63 +31,9 @@ def said(parse: Callable[[str], float]) -> Callable[[str], float]:
     return checked
 
 
-def add_directory(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names results."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="a run's results directory")
-
-
-def add_table_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the table of a run."""
-    parser.add_argument(
-        "--all", action="store_true", help="every phase in the table, not a plan's five worst"
-    )
-    parser.add_argument(
-        "--latency", action="store_true", help="all measured times (doc/reference/latency.md)"
-    )
-
-
-def add_configuration(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add the arguments that name a configuration; `more`: what else CONF may be."""
-    parser.add_argument(
-        "conf",
-        metavar="CONF",
-        nargs="?",
-        type=_configuration,
-        help="configuration (doc/reference/configuration.md), or the name of one that came with "
-        f"Switchbench{more}",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="assignments",
-        help="a setting that wins over the file, e.g. window=1s, site.lab=tree, tests.0.load=50%%",
-    )
-    parser.add_argument("--site", metavar="SITE", help="a lab's name or a site file")
-    parser.add_argument("--profile", choices=list(PROFILES), help="how long and how often to test")
-    group = parser.add_argument_group("in place of a configuration, or instead of what it says")
-    for option, (metavar, help_text) in _OPTIONS.items():
-        group.add_argument(option, metavar=metavar, help=help_text)
-
-
-_OPTIONS = {
-    "--lab": ("NAME", "a lab on this machine, e.g. one-switch"),
-    "--hosts": (
-        "SET",
-        'hosts that ssh reaches, e.g. a,b or node[1-8] or "$SLURM_JOB_NODELIST", or a file: one '
-        "per line, an MPI hostfile, an Ansible inventory; they get the engine",
-    ),
-    "--iface": ("NAME", "the hosts' interface under test, e.g. enp3s0"),
-    "--suite": (
-        "NAME",
-        "tests of a document, e.g. rfc2544, or ndr-pdr (doc/reference/standards.md)",
-    ),
-    "--pattern": ("NAME", "what is sent, e.g. pairs or aapc"),
-    "--transport": ("NAME,...", "one or more of dpdk, packet, tcp, udp and verbs"),
-    "--load": ("LOAD", "of each port, e.g. 95%% or 1Gbit"),
-    "--duration": ("TIME", "of each measurement window, e.g. 10s"),
-}
+_OPTIONS = (
+    *("--lab", "--hosts", "--iface", "--suite", "--pattern", "--transport", "--load", "--duration"),
+)
 
 
 def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
@@ -134,19 +79,13 @@ def names_site(args: argparse.Namespace) -> bool:
     return False
 
 
-def add_site(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name hosts of a site."""
-    add_configuration(parser)
-    parser.add_argument("--nodes", metavar="SET", help="only these hosts: node[1-4], @rack1")
-
-
 def request(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Request:
     """Return what the arguments ask for, without some hosts."""
     options = tuple(_options(args))
     return Request(args.conf, args.assignments, args.site, args.profile, without, options)
 
 
-def _configuration(text: str) -> Path:
+def configuration(text: str) -> Path:
     """Return the file, or the example of that name where there is no such file."""
     path = Path(text)
     if not path.exists():

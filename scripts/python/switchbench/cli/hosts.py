@@ -21,21 +21,16 @@ from ..render.printer import make, make_console, show, text
 from ..run.launch.far import chosen, folded
 from ..run.launch.ssh import CURRENT, SHARED_FOLDER, OpenSsh, resolved, side_by_side
 from ..topology.form import TopologyError
-from .common import add_site, load_site, names_site, print_json
+from .common import configuration, load_site, names_site, print_json
 
 # --- doctor ---------------------------------------------------------------------------------------
 
 
+TYPES = {"CONF": configuration}
 CANNOT_RUN = 3
 DIFFERENT = 1
 _HOSTS = (text("", "part"), text("most hosts", "most"), text("differ", "differ"))
 _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
-
-
-def doctor_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_site(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def doctor_command(args: argparse.Namespace) -> int:
@@ -100,13 +95,6 @@ def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str,
 # --- push -----------------------------------------------------------------------------------------
 
 
-def push_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_site(parser)
-    parser.add_argument("--privilege", choices=push.PRIVILEGES, help="instead of the site's")
-    parser.add_argument("--to", metavar="FOLDER", help="another folder, the same on all hosts")
-
-
 def push_command(args: argparse.Namespace) -> int:
     """Copy the engine; return the worst host's status."""
     site = load_site(args)
@@ -135,16 +123,6 @@ def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
 # --- bind -----------------------------------------------------------------------------------------
 
 
-def bind_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_site(parser)
-    parser.add_argument(
-        "--driver",
-        choices=("vfio-pci", "uio_pci_generic", "igb_uio"),
-        help="instead of the site's",
-    )
-
-
 def bind_command(args: argparse.Namespace) -> int:
     """Bind the ports of the hosts."""
     site = load_site(args)
@@ -152,11 +130,6 @@ def bind_command(args: argparse.Namespace) -> int:
 
 
 # --- restore --------------------------------------------------------------------------------------
-
-
-def restore_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_site(parser)
 
 
 def restore_command(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +25,7 @@ from .. import __version__
 from ..base.errors import RunError, SwitchbenchError, printable
 
 HELP = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
-PROGRAM = HELP.pop("switchbench")
+PROGRAM, SHARED = HELP.pop("switchbench"), HELP.pop("shared")
 COMMANDS = {name: entry["summary"] for name, entry in HELP.items()}
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -97,8 +98,58 @@ def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentP
         )
         module = importlib.import_module(f".{HELP[name]['module']}", __package__)
         command.set_defaults(parser=command, main=getattr(module, f"{name}_command"))
-        getattr(module, f"{name}_arguments")(command)
+        _add_arguments(command, HELP[name]["arguments"], getattr(module, "TYPES", {}))
+        getattr(module, f"{name}_arguments", lambda _: None)(command)
     return parser
+
+
+_ARGUMENT = re.compile(
+    r"(?P<beside>\| )?(?P<option>--[\w-]+)?(?:(?P<place>\w+):)?"
+    r"(?: ?(?P<value>\S+?)(?P<times>(?<!,)\.\.\.|[*?!])?)?(?: -> (?P<dest>\w+))?"
+)
+_PATHS = ("DIR", "FILE", "FOLDER", "KEY")
+
+
+def _add_arguments(
+    parser: argparse.ArgumentParser, text: str, types: dict[str, Callable[[str], Any]]
+) -> None:
+    """Add the arguments of a text of commands.toml; `types` read values, by option or name."""
+    group: Any = parser
+    place: Any = parser
+    lines = re.sub(r"\n  +", " ", _expanded(text)).splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("#"):
+            group = parser.add_argument_group(line[2:]) if line[2:] else parser
+            continue
+        written, _, words = line.partition("  ")
+        found = _ARGUMENT.fullmatch(written)
+        assert found is not None, line
+        option, value, times = found["option"], found["value"], found["times"]
+        more: dict[str, Any] = {"help": words}
+        if found["dest"]:
+            more["dest"] = found["dest"]
+        if value is None:
+            more["action"] = "store_false" if option == f"--no-{found['dest']}" else "store_true"
+        elif value.startswith("{"):
+            more["choices"] = value[1:-1].split(",")
+        else:
+            reader = types.get(option or value, Path if value in _PATHS else str)
+            more |= {"metavar": value, "type": types.get(value, reader)}
+        if times == "*" and option:
+            more |= {"action": "append", "default": []}
+        elif times == "!":
+            more["required"] = True
+        elif times:
+            more["nargs"] = "+" if times == "..." else times
+        if not found["beside"]:
+            excludes = "".join(lines[number + 1 : number + 2]).startswith("| ")
+            place = group.add_mutually_exclusive_group() if excludes else group
+        place.add_argument(option or found["place"], **more)
+
+
+def _expanded(text: str) -> str:
+    """Return a text with the shared arguments in place of their names."""
+    return re.sub(r"^@(\w+)$", lambda name: _expanded(SHARED[name[1]]), text, flags=re.M)
 
 
 class _Output(io.FileIO):

@@ -37,20 +37,10 @@ SHELLS = {
 """By shell: where it looks, below `share`."""
 
 
-def help_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `help` takes."""
-    parser.add_argument("commands", metavar="COMMAND", nargs="*", help="none: all of them")
-
-
 def help_command(args: argparse.Namespace) -> int:
     """Print the help of a command and end with status 0, or 2 for an unknown command."""
     build_parser(args.commands).parse_args([*args.commands, "--help"])
     raise AssertionError("argparse ends after --help")
-
-
-def completion_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `completion` takes."""
-    parser.add_argument("shell", choices=list(SHELLS), help="whose completion to print")
 
 
 def completion_command(args: argparse.Namespace) -> int:

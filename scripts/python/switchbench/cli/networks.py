@@ -58,7 +58,7 @@ from ..topology.cabling import Cabling
 from ..topology.fabric import Fabric, from_topology, wired
 from ..topology.form import TopologyError
 from ..topology.topology import parse
-from .common import add_configuration, add_directory, load_run, print_json
+from .common import configuration, load_run, print_json
 
 # --- topology -------------------------------------------------------------------------------------
 
@@ -70,26 +70,14 @@ class _PriceFile(BaseModel):
     switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
 
 
-def topology_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument(
-        "topology", metavar="FILE",
-        help="a topology file, or a lab's name; or `import`: make a file of what devices say",
-    )  # fmt: skip
-    parser.add_argument("--prices", metavar="FILE", type=Path, help="what parts cost")
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it into this file")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    import_topology_arguments(parser)
-
-
 def topology_command(args: argparse.Namespace) -> int:
     """Print the arithmetic, and draw when asked; or import."""
-    if args.topology == WORD:
+    if str(args.topology) == WORD:
         return import_topology(args)
     refuse(args)
     prices = _prices(args.prices) if args.prices else None
     try:
-        read = topology.load(args.topology)
+        read = topology.load(str(args.topology))
     except TopologyError as error:
         raise ConfigurationError(str(error)) from None
     fabric = from_topology(read)
@@ -188,28 +176,9 @@ _OF_FILES = ("prices", "svg", "json")
 _OF_LLDP = ("interface", "switches")
 
 
-def import_topology_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `import`, beside those of `topology FILE`."""
-    group = parser.add_argument_group("with `import`")
-    sources = group.add_mutually_exclusive_group()
-    sources.add_argument(
-        "--lldp", metavar="FILE", nargs="+",
-        help="`lldpcli -f json show neighbors details` of each host: a file HOST.json each, or all "
-        "in one (or in -) with `==> HOST <==` before each, or `HOST: ` before each line",
-    )  # fmt: skip
-    sources.add_argument("--ibnetdiscover", metavar="FILE", help="its output, or -")
-    group.add_argument(
-        "--interface", metavar="PATTERN", action="append",
-        help="only these interfaces of hosts, of LLDP's, e.g. 'ens*'",
-    )  # fmt: skip
-    group.add_argument("--switches", metavar="NODES", help="whose LLDP outputs are of switches")
-    group.add_argument("--rate", metavar="RATE", help="of links whose rate is not said, e.g. 25G")
-    group.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the terminal")
-
-
 def refuse(args: argparse.Namespace) -> None:
     """Refuse options of `import` without it."""
-    given = [name for name in _OPTIONS if getattr(args, name) is not None]
+    given = [name for name in _OPTIONS if getattr(args, name)]
     if given:
         raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
 
@@ -222,7 +191,7 @@ def _refuse_others(args: argparse.Namespace) -> None:
             f"--{given[0]} does not go with `import`: say it to `switchbench topology` with the "
             "file that is made"
         )
-    given = [name for name in _OF_LLDP if getattr(args, name) is not None]
+    given = [name for name in _OF_LLDP if getattr(args, name)]
     if given and args.ibnetdiscover is not None:
         raise ConfigurationError(f"--{given[0]} goes with --lldp only")
 
@@ -337,20 +306,6 @@ def write(path: Path, text: str) -> None:
 _SCHEDULES = "collective operations and kernels, whose flows do not all send at the same time"
 
 
-def predict_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_configuration(parser, "; or a results directory")
-    parser.add_argument("--topology", metavar="FILE", help="the network of a site of real hosts")
-    parser.add_argument(
-        "--models",
-        type=_models,
-        default=list(MODELS),
-        metavar="NAME,...",
-        help=f"some of {', '.join(MODELS)}",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-
-
 def _models(text: str) -> list[str]:
     names = text.split(",")
     unknown = [name for name in names if name not in MODELS]
@@ -361,11 +316,14 @@ def _models(text: str) -> list[str]:
     return names
 
 
+TYPES = {"CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdiscover": str}
+
+
 def predict_command(args: argparse.Namespace) -> int:
     """Print what is predicted, beside what was measured where there are results."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     run = load_run(args) if results is None else _run_of(args, results)
-    predictor = Predictor(fabric_of(run, args.topology), args.models)
+    predictor = Predictor(fabric_of(run, args.topology), args.models or list(MODELS))
     askable = [trial for trial in points(run) if trial.traffic != SCHEDULE]
     excluded = len(points(run)) - len(askable)
     if not askable:
@@ -483,15 +441,6 @@ def _prediction(one: PredictedTrial) -> dict[str, object]:
 FOUND, NOT_JUDGED = 1, 4
 _UNTESTED = 12
 MOST_SURE = 0.999
-
-
-def locate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_directory(parser)
-    parser.add_argument(
-        "--topology", metavar="FILE", type=Path, help="the network's topology file (kind: site)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, as summary.json has it")
 
 
 def locate_command(args: argparse.Namespace) -> int:

@@ -24,20 +24,9 @@ from ..plan.compile import compile_run
 from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
-from .common import add_configuration, load_runnable, print_json
+from .common import configuration, load_runnable, print_json
 
 # --- plan -----------------------------------------------------------------------------------------
-
-
-def plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_configuration(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object, everything in it")
-    parser.add_argument("--phases", metavar="RANGES", type=_ranges, help="only these, e.g. 0-3,7")
-    parser.add_argument("--all", action="store_true", help="every phase and flow, however many")
-    parser.add_argument(
-        "--job", metavar="FILE", type=Path, help="write all documents of a run started by hand"
-    )
 
 
 def plan_command(args: argparse.Namespace) -> int:
@@ -84,6 +73,9 @@ def _ranges(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
 
 
+TYPES = {"CONF": configuration, "--phases": _ranges}
+
+
 # --- init -----------------------------------------------------------------------------------------
 
 
@@ -123,27 +115,13 @@ _LOSS = """- id: "no-loss-{transport}"
 _UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)  # needs no rights
 
 
-def init_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
-    parser.add_argument(
-        "file", metavar="FILE", nargs="?", type=Path, default=Path("switchbench.yaml"),
-        help="to write (switchbench.yaml)",
-    )  # fmt: skip
-    parser.add_argument("--lab", metavar="NAME", help="a lab on this machine, e.g. one-switch")
-    parser.add_argument("--hosts", metavar="SET", help="hosts that ssh reaches, or a file of them")
-    parser.add_argument("--iface", metavar="NAME", help="the hosts' interface under test")
-    parser.add_argument(
-        "--transport", metavar="NAME,...", help="of dpdk, packet, tcp, udp and verbs (tcp)"
-    )
-    parser.add_argument("--accept", metavar="PERCENT", help="of line rate at each port, e.g. 94%%")
-
-
 def init_command(args: argparse.Namespace) -> int:
     """Write the configuration, and remove it where `run` would not take it."""
+    args.file = args.file or Path("switchbench.yaml")
     if args.file.exists():
         raise ConfigurationError(f"{args.file} is there already: name another file")
     _complete(args)
-    text = _configuration(args)
+    text = _document(args)
     try:
         args.file.write_text(text)
     except OSError as error:
@@ -185,7 +163,7 @@ def _ask(question: str) -> str:
         raise ConfigurationError("init: no answer: give options instead") from None
 
 
-def _configuration(args: argparse.Namespace) -> str:
+def _document(args: argparse.Namespace) -> str:
     """Return the configuration of the arguments."""
     if args.hosts:
         site = {"hosts": node_names.hosts_of_option(args.hosts), "iface": args.iface}

@@ -33,28 +33,9 @@ from ..records.plan_file import read_plan
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import EVERY
 from ..render.terminal import SummaryPrinter, show_imported
-from .common import add_directory, add_table_options, print_json, said
+from .common import print_json, said
 
 # --- table ----------------------------------------------------------------------------------------
-
-
-def table_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_directory(parser)
-    add_table_options(parser)
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the report's tables as one JSON object")
-    form.add_argument(
-        "--csv",
-        action="store_true",
-        help="the report's tables as CSV; several are parted by empty lines, below `# NAME`",
-    )
-    parser.add_argument(
-        "--only", metavar="NAME,...", help="of --json and --csv these tables, e.g. phases,ports"
-    )
-    parser.add_argument(
-        "--again", action="store_true", help="make the summary again from the records, and keep it"
-    )
 
 
 def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
@@ -113,24 +94,6 @@ def table_command(args: argparse.Namespace) -> int:
 # --- report ---------------------------------------------------------------------------------------
 
 
-def report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_directory(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", type=Path, help=f"the file to write (DIR/{REPORT})"
-    )
-    parser.add_argument(
-        "--figures", metavar="FOLDER", type=Path, help="every figure as PNG and SVG (Chromium)"
-    )
-    parser.add_argument(
-        "--table",
-        metavar="FOLDER",
-        type=Path,
-        help="a row for each flow and phase, as CSV and Parquet, a codebook of its columns, and "
-        "the report's tables as CSV",
-    )
-
-
 def report_command(args: argparse.Namespace) -> int:
     """Write what is asked for; 2 where not all of the results could be shown."""
     from ..analysis.data import Measured
@@ -166,23 +129,6 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 _MARKS = {True: "ok", False: "NO", None: "-"}
-
-
-def verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_directory(parser)
-    parser.add_argument(
-        "--allowed-signers", metavar="FILE", type=Path, help="who may have signed; somebody must"
-    )
-    parser.add_argument(
-        "--clauses", metavar="SHA256", help="the hash of the clauses that were agreed on"
-    )
-    parser.add_argument(
-        "--no-again",
-        action="store_false",
-        dest="again",
-        help="hashes and signature only: the verdict is not made again from the records",
-    )
 
 
 def verify_command(args: argparse.Namespace) -> int:
@@ -222,12 +168,6 @@ def _check_report(directory: Path) -> Iterator[tuple[str, bool | None, str]]:
 # --- sign -----------------------------------------------------------------------------------------
 
 
-def sign_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_directory(parser)
-    parser.add_argument("--key", metavar="FILE", type=Path, required=True, help="of ssh-keygen")
-
-
 def sign_command(args: argparse.Namespace) -> int:
     """Sign what is there, if it is what the run left."""
     directory = args.directory
@@ -254,48 +194,15 @@ def sign_command(args: argparse.Namespace) -> int:
 _PERCENT = replace(quantities.PERCENT, bare=True)
 
 
-def compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument(
-        "results",
-        metavar="[NAME=]DIR",
-        nargs="+",
-        help="results directories, those of one NAME the runs of one side; the others are compared "
-        "with the first",
-    )
-    parser.add_argument(
-        "--by", metavar="SETTING", help="compare the parts of results by this, e.g. transport"
-    )
-    parser.add_argument(
-        "--question",
-        metavar="SETTING",
-        action="append",
-        default=[],
-        help="a setting that may differ, because it is what is asked about",
-    )
-    parser.add_argument("--baseline", metavar="NAME", help="compare with this one, not the first")
-    parser.add_argument(
-        "--confidence",
-        metavar="PERCENT",
-        type=said(lambda text: float(_PERCENT.parse(text))),
-        default=95.0,
-        help="of intervals (95%%)",
-    )
-    parser.add_argument("--all", action="store_true", help="every phase and flow, not the foremost")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report, one HTML file")
-    parser.add_argument(
-        "--json", metavar="FILE", help="write everything as JSON; -: print it alone"
-    )
-
-
 def compare_command(args: argparse.Namespace) -> int:
     """Print the comparison; 2 where not all could be compared."""
     # With Arrow, which takes longer to load than all else.
     from ..compare import cases, comparison
     from ..render import comparison as shown
 
-    if not 50.0 <= args.confidence < 100.0:
-        raise ConfigurationError(f"--confidence {args.confidence:g}: takes 50 to less than 100 %")
+    confidence = 95.0 if args.confidence is None else args.confidence
+    if not 50.0 <= confidence < 100.0:
+        raise ConfigurationError(f"--confidence {confidence:g}: takes 50 to less than 100 %")
     found = cases.load(args.results, args.by)
     if len(found) < 2:
         raise ConfigurationError(
@@ -304,7 +211,7 @@ def compare_command(args: argparse.Namespace) -> int:
         )
     found = cases.with_baseline(found, args.baseline)
     most = None if args.all else comparison.CompareOptions.most_flows
-    asked = comparison.CompareOptions(args.confidence / 100, frozenset(args.question), most)
+    asked = comparison.CompareOptions(confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, asked)
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
@@ -346,22 +253,17 @@ def _why_status(compared: Any) -> str:
 # --- import ---------------------------------------------------------------------------------------
 
 
-def import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help="what a program wrote")
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="a new results directory (results/TIME-import)"
-    )
-    parser.add_argument(
-        "--ranks", metavar="N", type=_ranks, help="processes, of OSU's tests that do not say it"
-    )
-    parser.add_argument("--all", action="store_true", help="show every figure that was read")
-
-
 def _ranks(word: str) -> int:
     if not word.isdecimal() or not 1 <= int(word) <= 1 << 20:
         raise argparse.ArgumentTypeError(f"{word!r} is no number of processes")
     return int(word)
+
+
+TYPES = {
+    "--confidence": said(lambda text: float(_PERCENT.parse(text))),
+    "--json": str,
+    "--ranks": _ranks,
+}
 
 
 def import_command(args: argparse.Namespace) -> int:

@@ -54,71 +54,16 @@ from ..run.launch.lab import LabLauncher
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
-from .common import (
-    add_configuration,
-    add_table_options,
-    load_run,
-    load_runnable,
-    print_json,
-    request,
-    said,
-)
+from .common import configuration, load_run, load_runnable, print_json, request, said
 
 # --- run ------------------------------------------------------------------------------------------
 
 
-def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    add_configuration(parser)
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="results directory, new or empty (results/...)"
-    )
-    parser.add_argument(
-        "--continue",
-        metavar="DIR",
-        dest="begun",
-        type=Path,
-        help="go on with the run of a results directory that was cut off: in that directory, with "
-        "its configuration; what is whole stays",
-    )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument(
-        "--fit",
-        action="store_true",
-        help="lower a lab's rate and number of nodes to what this machine carries, which some "
-        "seconds of traffic say",
-    )
-    parser.add_argument(
-        "--locate",
-        action="store_true",
-        help="afterwards run the tests that tell suspects apart (switchbench locate)",
-    )
-    parser.add_argument(
-        "--budget",
-        metavar="TIME",
-        type=said(_budget_s),
-        default=60.0,
-        help="for the trials of --locate (1m)",
-    )
-    parser.add_argument(
-        "--no-live",
-        action="store_true",
-        help="progress in plain lines, on a terminal too (doc/how-to/live.md)",
-    )
-    parser.add_argument(
-        "--metrics",
-        metavar="[HOST]:PORT",
-        help="metrics for Prometheus while the run lasts, at http://HOST:PORT/metrics",
-    )
-    add_table_options(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print summary.json, as one JSON object, not the table"
-    )
-    parser.add_argument("--sign", metavar="KEY", type=Path, help="sign the results: of ssh-keygen")
-
-
 def _budget_s(text: str) -> float:
     return duration_ns(text) / 1e9
+
+
+TYPES = {"CONF": configuration, "--budget": said(_budget_s)}
 
 
 NOT_IN_PRODUCTION = (
@@ -155,7 +100,7 @@ def run_command(args: argparse.Namespace) -> int:
         args.assignments += fit(run, tests, args.quiet)
         run = load_runnable(args)
     if args.locate:
-        run = replace(run, locate_s=args.budget)
+        run = replace(run, locate_s=args.budget or 60.0)
     if args.sign is not None:
         sealing.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic

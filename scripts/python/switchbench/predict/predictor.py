@@ -54,7 +54,7 @@ class PhasePrediction:
         return [(names[source], names[destination]) for source, destination in self.ranks]
 
 
-def fabric_of(run: Run, topology: str | None) -> Fabric:
+def fabric_of(run: Run, topology: Path | None) -> Fabric:
     """Return the network of a run: its lab's, or the topology file that describes a site."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
@@ -63,7 +63,7 @@ def fabric_of(run: Run, topology: str | None) -> Fabric:
         )
     overrides = run.site.lab_overrides if topology is None else {}
     try:
-        return from_topology(topologies.load(topology or str(run.site.lab), overrides))
+        return from_topology(topologies.load(str(topology or run.site.lab), overrides))
     except TopologyError as error:
         raise ConfigurationError(str(error)) from None
 
