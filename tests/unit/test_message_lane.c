@@ -148,69 +148,54 @@ static void begin(enum traffic traffic, uint32_t size)
     bed.phase.load = (struct load){.rate_fps = 2000};
 }
 
-static void a_stream_is_counted_at_both_ends(void **state)
+/* A stream's counts at both ends; probes beside a stream, and a ping-pong, each of which loses as
+ * many times as messages are lost, and no byte of its flow. */
+static void what_is_lost_holds_up_nothing(void **state)
 {
-    const struct message_plan plan = {.transport = "test", .label = "p", .streams = 3};
+    static const struct {
+        enum traffic traffic;
+        unsigned streams, finished;
+        double probe_fps;
+        uint64_t lose_every;
+    } cases[] = {
+        {TRAFFIC_STREAM, 3, 3, 0, 0},
+        {TRAFFIC_STREAM, 1, 3, 2000, 0}, /* the load's, the probes' and the answers' end */
+        {TRAFFIC_STREAM, 1, 3, 2000, 3},
+        {TRAFFIC_STREAM, 1, 3, 2000, 6},
+        {TRAFFIC_PINGPONG, 1, 2, 0, 0},
+        {TRAFFIC_PINGPONG, 1, 2, 0, 11},
+    };
 
-    begin(TRAFFIC_STREAM, 1000);
-    wire.lose_every = 0;
-    run(&plan);
-    assert_true(bed.sides[0].live.messages >= MESSAGES);
-    assert_int_equal(bed.sides[1].live.messages, bed.sides[0].live.messages);
-    assert_int_equal(bed.sides[1].live.payload_bytes, bed.sides[0].live.payload_bytes);
-    assert_int_equal(wire.finished, 3);
-    message_lane_free(&bed.lane);
-}
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool stream = cases[i].traffic == TRAFFIC_STREAM && cases[i].probe_fps == 0;
+        const struct message_plan plan = {.transport = "test",
+                                          .label = "p",
+                                          .streams = cases[i].streams,
+                                          .probe_fps = cases[i].probe_fps,
+                                          .unreliable = !stream};
+        struct flow_reading reading = {0};
+        const struct latency *latency =
+            &reading.latency[cases[i].probe_fps > 0 ? LATENCY_ROUND_TRIP : LATENCY_PINGPONG];
 
-static struct latency read_times(enum latency_kind kind)
-{
-    static struct flow_reading reading;
-
-    reading = (struct flow_reading){.metric_count = 0};
-    message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
-    assert_true(reading.measured[kind]);
-    return reading.latency[kind];
-}
-
-/* Each probe and each answer that is lost costs one time, and no byte of the flow. */
-static void lost_probes_hold_up_nothing(void **state)
-{
-    struct message_plan plan = {
-        .transport = "test", .label = "p", .streams = 1, .probe_fps = 2000, .unreliable = true};
-
-    for (wire.lose_every = 0; wire.lose_every < 8; wire.lose_every += 3) {
-        struct latency latency;
-
-        begin(TRAFFIC_STREAM, 1000);
-        bed.phase.load.rate_fps = 0.001; /* nothing but probes */
-        run(&plan);
-        latency = read_times(LATENCY_ROUND_TRIP);
-        assert_true(latency.sent > 10);
-        if (wire.lose_every == 0)
-            assert_int_equal(latency.histogram.count, latency.sent);
-        else
-            assert_in_range(latency.histogram.count, 1, latency.sent - 1);
-        assert_true(bed.sides[0].live.messages <= 1);
-        assert_int_equal(wire.finished, 3); /* the load's, the probes' and the answers' */
-        message_lane_free(&bed.lane);
-    }
-}
-
-static void a_lost_message_ends_its_round_trip(void **state)
-{
-    const struct message_plan plan = {
-        .transport = "test", .label = "p", .streams = 1, .unreliable = true};
-
-    for (wire.lose_every = 0; wire.lose_every < 12; wire.lose_every += 11) {
-        struct latency latency;
-
-        begin(TRAFFIC_PINGPONG, 100);
+        begin(cases[i].traffic, 1000);
         bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
+        if (!stream)
+            bed.phase.load.rate_fps = 0.001; /* nothing but probes */
+        wire.lose_every = cases[i].lose_every;
         run(&plan);
-        latency = read_times(LATENCY_PINGPONG);
-        assert_int_equal(latency.sent, 15);
-        assert_in_range(latency.histogram.count, wire.lose_every ? 10 : 15,
-                        wire.lose_every ? 14 : 15);
+        message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
+        assert_int_equal(wire.finished, cases[i].finished);
+        if (stream) {
+            assert_true(bed.sides[0].live.messages >= MESSAGES);
+            assert_int_equal(bed.sides[1].live.messages, bed.sides[0].live.messages);
+            assert_int_equal(bed.sides[1].live.payload_bytes, bed.sides[0].live.payload_bytes);
+        } else {
+            assert_true(latency->sent > 10);
+            assert_in_range(latency->histogram.count, cases[i].lose_every > 0 ? 1 : latency->sent,
+                            latency->sent - (cases[i].lose_every > 0));
+            assert_true(cases[i].probe_fps == 0 || bed.sides[0].live.messages <= 1);
+            assert_true(cases[i].probe_fps > 0 || latency->sent == 15);
+        }
         message_lane_free(&bed.lane);
     }
 }
@@ -254,9 +239,7 @@ static void what_no_transport_can_do_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_is_counted_at_both_ends),
-        cmocka_unit_test(lost_probes_hold_up_nothing),
-        cmocka_unit_test(a_lost_message_ends_its_round_trip),
+        cmocka_unit_test(what_is_lost_holds_up_nothing),
         cmocka_unit_test(what_no_transport_can_do_is_refused),
     };
 
