@@ -280,7 +280,7 @@ static void forward(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
     const struct verbs_in *from = (const struct verbs_in *)(void *)out->base.pair;
     const uint32_t length = out->base.at.length, slots = from->end.qp->config.slots;
     uint32_t posted = (uint32_t)(out->base.at.sequence - out->base.done);
-    uint32_t place = (from->place + slots - from->held + posted) % slots;
+    uint32_t place = (from->held_place + posted) % slots;
 
     for (const struct ibv_send_wr *end = work + count; work != end; work++) {
         uint8_t *message = slot_of(from, place);
@@ -453,6 +453,7 @@ static void finish(struct message_out *base, int64_t now_ns)
 static void give_back(struct verbs_in *in, uint32_t count)
 {
     in->held -= count;
+    in->held_place = (in->held_place + count) % in->end.qp->config.slots;
     in->to_post += count;
 }
 
@@ -551,8 +552,9 @@ static void take(struct verbs_in *in, uint8_t *data, uint32_t bytes, int64_t now
 {
     struct message_sink *sink = &in->base.sink;
 
+    if (in->held++ == 0)
+        in->held_place = in->place;
     in->place = place_after(in, in->place);
-    in->held++;
     if (message_sink_take(sink, data, bytes)) {
         message_side_time(sink->side, now_ns);
         in->moved_ns = now_ns;

@@ -322,7 +322,8 @@ struct verbs_in {
     struct message_in base;
     struct verbs_end end;
     uint32_t place;         /**< of the ring, for the next message */
-    uint32_t held;          /**< places taken and not given back */
+    uint32_t held;          /**< places taken and not given back ... */
+    uint32_t held_place;    /**< ... from this one on; the end mark's may be behind them */
     uint32_t arrived;       /**< schedules: places from `place` on that wait for their step ... */
     uint32_t *lengths;      /**< ... by place, the bytes that came; NULL: another traffic */
     uint32_t to_post;       /**< receives to be posted again ... */

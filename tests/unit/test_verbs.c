@@ -433,6 +433,44 @@ static void an_immediate_is_checked(void **state)
     }
 }
 
+/* A forwarder sends on from the places where messages lie, also when the end mark has come behind
+ * them. */
+static void a_forwarder_finds_its_messages(void **state)
+{
+    struct message_cursor at;
+    struct message_header header;
+
+    make_bed();
+    bed.lane.base.forwards = true;
+    bed.lane.base.stepping = false;
+    bed.in.lengths = NULL;
+    bed.in.base.pair = &bed.out.base;
+    bed.out.base.pair = &bed.in.base;
+    verbs_out_connected(&bed.out);
+    message_cursor_start(&bed.in.base.sink.at, &bed.in.base.sink.script);
+    at = bed.in.base.sink.at;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint8_t *slot = bed.ring + (3 + i) % SLOTS * (size_t)STRIDE;
+
+        header = i < 2 ? message_cursor_header(&at, &bed.in.base.sink.script)
+                       : message_header_make(MESSAGE_END, &bed.in.base.sink.script, 2, 96);
+        memcpy(slot, message_payload_at(&at, 0), 48);
+        memcpy(slot, &header, sizeof header);
+        come[come_count++] = (struct ibv_wc){.status = IBV_WC_SUCCESS,
+                                             .wr_id = (3 + i) % SLOTS,
+                                             .byte_len = i < 2 ? 48 : sizeof header};
+        message_cursor_next(&at, &bed.in.base.sink.script);
+    }
+    (void)verbs_hooks.reap(&bed.lane.base, 1);
+    assert_int_equal(bed.in.held, 2);
+    assert_true(bed.in.eof_seen);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(verbs_hooks.post(&bed.out.base, 1, 1), 48);
+        assert_int_equal(posted_parts[0].addr,
+                         (uintptr_t)bed.ring + (3 + i) % SLOTS * (size_t)STRIDE);
+    }
+}
+
 /* The next lane of the port needs more payload, while this one sends. */
 static void a_lane_keeps_its_payload(void **state)
 {
@@ -528,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_schedule_takes_pieces_and_the_end_mark),
         cmocka_unit_test(a_piece_of_another_length_fails),
         cmocka_unit_test(an_immediate_is_checked),
+        cmocka_unit_test(a_forwarder_finds_its_messages),
         cmocka_unit_test(a_lane_keeps_its_payload),
         cmocka_unit_test(a_device_is_found),
     };
