@@ -433,7 +433,7 @@ void verbs_port_close(struct transport_port *port)
 {
     if (!connection_pool_close(port))
         return;
-    registered_memory_close(&port->memory);
+    registered_memory_free(&port->memory, false);
     if (port->channel != NULL)
         ibv_destroy_comp_channel(port->channel);
     if (port->pd != NULL)

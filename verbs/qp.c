@@ -46,37 +46,25 @@ struct memory_slab {
     struct ibv_mr *region;
 };
 
-static void free_slab(struct registered_memory *memory, struct memory_slab *slab)
+void registered_memory_free(struct registered_memory *memory, bool only_empty)
 {
-    if (slab->region != NULL)
-        ibv_dereg_mr(slab->region);
-    if (slab->at != NULL)
-        munmap(slab->at, slab->bytes);
-    memory->bytes -= slab->bytes;
-    free(slab);
-}
+    struct memory_slab **link = &memory->slabs, *slab;
 
-static void free_slabs(struct registered_memory *memory, bool only_empty)
-{
-    struct memory_slab **link = &memory->slabs;
-
-    while (*link != NULL) {
-        struct memory_slab *slab = *link;
-
+    while ((slab = *link) != NULL) {
         if (only_empty && slab->ranges > 0) {
             link = &slab->next;
             continue;
         }
         *link = slab->next;
-        free_slab(memory, slab);
+        if (slab->region != NULL)
+            ibv_dereg_mr(slab->region);
+        munmap(slab->at, slab->bytes);
+        memory->bytes -= slab->bytes;
+        free(slab);
     }
 }
 
-void registered_memory_close(struct registered_memory *memory)
-{
-    free_slabs(memory, false);
-}
-
+/* NULL: there is no memory. */
 static void *map(size_t bytes, bool *huge)
 {
     const int protection = PROT_READ | PROT_WRITE;
@@ -111,37 +99,37 @@ static int add_slab(struct transport_port *port, size_t bytes, struct memory_sla
                     struct err *err)
 {
     struct registered_memory *memory = &port->memory;
-    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-    struct memory_slab *slab;
+    struct memory_slab *slab = calloc(1, sizeof *slab);
+    int code;
 
     bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
     if (memory->bytes + bytes > memory->max)
-        free_slabs(memory, true);
-    if (memory->bytes + bytes > memory->max)
+        registered_memory_free(memory, true);
+    if (memory->bytes + bytes > memory->max) {
+        free(slab);
         return err_set(err, -ENOMEM,
                        "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
                        "quarter of this machine's memory, are the most: use smaller messages, "
                        "less depth or fewer queue_pairs",
                        port->label, bytes >> 20, memory->bytes >> 20, memory->max >> 20);
-    slab = calloc(1, sizeof *slab);
-    if (slab == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
-    slab->bytes = bytes;
-    memory->bytes += bytes;
-    slab->at = map(bytes, &memory->huge);
-    if (slab->at != NULL)
-        slab->region = ibv_reg_mr(port->pd, slab->at, bytes, (unsigned)access);
-    if (slab->region == NULL) {
-        int code = errno;
-
-        free_slab(memory, slab);
-        code = registered_memory_error(port->label, bytes, code, err);
-        return code < 0 ? code : -ENOMEM;
     }
+    if (slab == NULL || (slab->at = map(bytes, &memory->huge)) == NULL) {
+        free(slab);
+        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
+    }
+    slab->bytes = bytes;
     slab->next = memory->slabs;
     memory->slabs = slab;
-    *added = slab;
-    return 0;
+    memory->bytes += bytes;
+    slab->region =
+        ibv_reg_mr(port->pd, slab->at, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (slab->region != NULL) {
+        *added = slab;
+        return 0;
+    }
+    code = registered_memory_error(port->label, bytes, errno, err);
+    registered_memory_free(memory, true); /* it is empty */
+    return code < 0 ? code : -ENOMEM;
 }
 
 /* The one with the least room that is enough, so that the next phase finds its slabs again. */
@@ -582,9 +570,10 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
     return path;
 }
 
-static int make_ready_to_receive(struct verbs_qp *qp, const struct qp_info *theirs)
+/* First ready to receive, then to send. */
+static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
 {
-    enum verbs_service service = qp->config.options.service;
+    const struct verbs_options *options = &qp->config.options;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_RTR,
         .ah_attr = path_to(qp, theirs),
@@ -592,33 +581,31 @@ static int make_ready_to_receive(struct verbs_qp *qp, const struct qp_info *thei
         .rq_psn = theirs->packet,
         .max_dest_rd_atomic = qp->port->limits.max_qp_rd_atom > 0, /* 0: the device has no read */
         .min_rnr_timer = RNR_TIMER,
-    };
-    int mask = IBV_QP_STATE;
-
-    verbs_mtu_code(qp->mtu, &attributes.path_mtu);
-    if (service != VERBS_UD)
-        mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    if (service == VERBS_RC)
-        mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    return -ibv_modify_qp(qp->ibv, &attributes, mask);
-}
-
-static int make_ready_to_send(struct verbs_qp *qp)
-{
-    const struct verbs_options *options = &qp->config.options;
-    struct ibv_qp_attr attributes = {
-        .qp_state = IBV_QPS_RTS,
         .sq_psn = qp->packet,
         .timeout = options->timeout,
         .retry_cnt = options->retry,
         .rnr_retry = options->rnr_retry,
         .max_rd_atomic = qp->port->limits.max_qp_init_rd_atom > 0,
     };
-    int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    int mask = IBV_QP_STATE, code;
 
+    verbs_mtu_code(qp->mtu, &attributes.path_mtu);
+    if (options->service != VERBS_UD)
+        mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    if (options->service == VERBS_RC)
+        mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    code = ibv_modify_qp(qp->ibv, &attributes, mask);
+    if (code != 0)
+        return -code;
+    attributes.qp_state = IBV_QPS_RTS;
+    mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
     if (options->service == VERBS_RC)
         mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-    return -ibv_modify_qp(qp->ibv, &attributes, mask);
+    code = ibv_modify_qp(qp->ibv, &attributes, mask);
+    if (code != 0 || options->service != VERBS_UD)
+        return -code;
+    qp->ah = ibv_create_ah(qp->port->pd, &attributes.ah_attr);
+    return qp->ah != NULL ? 0 : -errno;
 }
 
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err)
@@ -628,15 +615,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
     int rc;
 
     qp->mtu = qp->config.mtu < theirs->mtu ? qp->config.mtu : theirs->mtu;
-    rc = make_ready_to_receive(qp, theirs);
-    if (rc == 0)
-        rc = make_ready_to_send(qp);
-    if (rc == 0 && qp->config.options.service == VERBS_UD) {
-        struct ibv_ah_attr path = path_to(qp, theirs);
-
-        qp->ah = ibv_create_ah(qp->port->pd, &path);
-        rc = qp->ah != NULL ? 0 : -errno;
-    }
+    rc = make_ready(qp, theirs);
     qp->setup_ns += clock_now() - begun_ns;
     if (rc == 0) {
         qp->partner = theirs->number;

@@ -138,7 +138,8 @@ bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu);
 
 /* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
 
-void registered_memory_close(struct registered_memory *memory);
+/** Frees all slabs, or those of which no range is taken. */
+void registered_memory_free(struct registered_memory *memory, bool only_empty);
 /** Takes a range, aligned to 4 KiB, its content undefined. -ENOMEM: there is no more; -EPERM: the
  * user may not lock so much; each with the sentence. */
 int registered_memory_take(struct transport_port *port, size_t bytes, struct memory_range *range,
