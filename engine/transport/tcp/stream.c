@@ -126,19 +126,6 @@ static void fill(struct tcp_batch *batch, const struct message_out *out, size_t 
     }
 }
 
-static uint64_t push(struct tcp_out *out, size_t budget)
-{
-    struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
-    struct msghdr message = {.msg_iov = batch->iov};
-    size_t taken;
-
-    fill(batch, &out->base, budget, TCP_BATCH_IOVS);
-    message.msg_iovlen = batch->count;
-    taken = push_result(out, sendmsg(out->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL), batch->bytes);
-    account_sent(&out->base, taken);
-    return taken;
-}
-
 /* Reads the completions of zero-copy sends, which would otherwise use up the socket's memory. */
 static void reap_zero_copy(int fd)
 {
@@ -149,34 +136,37 @@ static void reap_zero_copy(int fd)
         message.msg_controllen = sizeof control;
 }
 
-/* Headers are copied, because they change; the payload never does, so that nobody has to wait
- * until the kernel has let go of it. */
-static uint64_t push_zero_copy(struct tcp_out *out, size_t budget)
+/* Sends up to `budget` bytes of messages, in one call; without copying, in one of each piece:
+ * headers are copied, because they change; the payload never does, so that nobody has to wait until
+ * the kernel has let go of it. */
+static uint64_t push(struct tcp_out *out, size_t budget, bool zero_copy)
 {
     const struct message_cursor *at = &out->base.at;
     struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
     size_t done = 0, taken;
 
     do {
-        bool heads = at->position < message_cursor_head(at);
-        int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-        int more = heads && at->length > MESSAGE_HEADER_BYTES ? MSG_MORE : 0;
+        struct msghdr message = {.msg_iov = batch->iov};
+        int flags = MSG_DONTWAIT | MSG_NOSIGNAL, how = 0;
         ssize_t sent;
 
-        fill(batch, &out->base, budget - done, 1);
-        if (batch->count == 0)
-            break;
-        sent = send(out->fd, batch->iov[0].iov_base, batch->bytes,
-                    flags | (heads ? more : MSG_ZEROCOPY));
+        if (zero_copy && at->position >= message_cursor_head(at))
+            how = MSG_ZEROCOPY;
+        else if (zero_copy && at->length > MESSAGE_HEADER_BYTES)
+            how = MSG_MORE;
+        fill(batch, &out->base, budget - done, zero_copy ? 1 : TCP_BATCH_IOVS);
+        message.msg_iovlen = batch->count;
+        sent = sendmsg(out->fd, &message, flags | how);
         /* Too many unread completions, or more locked memory than this user may have. */
-        if (sent < 0 && errno == ENOBUFS && !heads) {
+        if (sent < 0 && errno == ENOBUFS && how == MSG_ZEROCOPY) {
             reap_zero_copy(out->fd);
-            sent = send(out->fd, batch->iov[0].iov_base, batch->bytes, flags);
+            sent = sendmsg(out->fd, &message, flags);
         }
         taken = push_result(out, sent, batch->bytes);
         account_sent(&out->base, taken);
         done += taken;
-    } while (taken > 0 && done < budget && out->writable);
+    } while (zero_copy && taken > 0 && done < budget && out->writable && at->length > 0 &&
+             !(out->base.stopping && at->position == 0));
     return done;
 }
 
@@ -233,9 +223,8 @@ static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
         return push_forward(out);
     if (base->use == MESSAGE_LOAD) /* whole segments */
         most -= most % lane->flows[base->flow - lane->lane.request.sends].segment;
-    budget = budget < most ? budget : most;
-    return tcp_options(lane->lane.request.phase)->zero_copy ? push_zero_copy(out, budget)
-                                                            : push(out, budget);
+    return push(out, budget < most ? budget : most,
+                tcp_options(lane->lane.request.phase)->zero_copy);
 }
 
 static void finish(struct message_out *base, int64_t now_ns)
