@@ -14,31 +14,23 @@ static uint32_t lowest_bit(const struct steps *steps)
     return bit;
 }
 
-static struct piece load_of(const struct tree_load *load, uint32_t first, uint32_t end)
-{
-    return load->parts != NULL ? partition_range(load->parts, first, end) : load->whole;
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-void tree_down(struct steps *steps, const struct tree_load *load)
+void tree_down(struct steps *steps, const struct partition *parts, struct piece whole)
 {
     uint32_t rank = steps->rank, n = steps->n;
     uint32_t bit = lowest_bit(steps);
 
     if (rank > 0) {
-        steps_receive(steps, rank - bit, load_of(load, rank, least(rank + bit, n)));
+        uint32_t end = rank + bit < n ? rank + bit : n;
+
+        steps_receive(steps, rank - bit, parts != NULL ? partition_range(parts, rank, end) : whole);
         steps_next(steps);
     }
     for (bit /= 2; bit > 0; bit /= 2) {
-        uint32_t child = rank + bit;
+        uint32_t child = rank + bit, end = child + bit < n ? child + bit : n;
 
         if (child >= n)
             continue;
-        steps_send(steps, child, load_of(load, child, least(child + bit, n)));
+        steps_send(steps, child, parts != NULL ? partition_range(parts, child, end) : whole);
         steps_next(steps);
     }
 }

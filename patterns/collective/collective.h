@@ -79,13 +79,9 @@ void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-/* Of a tree whose children are bits above the parent's lowest, what each gets: its subtree's parts,
- * or all the same. */
-struct tree_load {
-    const struct partition *parts; /* NULL: */
-    struct piece whole;
-};
-void tree_down(struct steps *steps, const struct tree_load *load);
+/* Of a tree whose children are bits above the parent's lowest: each gets its subtree's parts, or,
+ * where `parts` is NULL, the whole. */
+void tree_down(struct steps *steps, const struct partition *parts, struct piece whole);
 void tree_up(struct steps *steps, struct sum *sum, uint64_t bytes);
 
 /* All parts to all ranks around a ring; rank r begins with the part r + `ahead`. */

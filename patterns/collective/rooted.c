@@ -23,7 +23,7 @@ static void hold_message(const struct pattern_plan *plan, struct steps *steps)
 static void tell_binomial(const struct pattern_plan *plan, struct steps *steps)
 {
     hold_message(plan, steps);
-    tree_down(steps, &(struct tree_load){.whole = {0, plan->bytes}});
+    tree_down(steps, NULL, (struct piece){0, plan->bytes});
 }
 
 /* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, broadcast). */
@@ -32,7 +32,7 @@ static void tell_scatter_allgather(const struct pattern_plan *plan, struct steps
     struct partition parts = partition_split((struct piece){0, plan->bytes}, plan->n, 1);
 
     hold_message(plan, steps);
-    tree_down(steps, &(struct tree_load){.parts = &parts});
+    tree_down(steps, &parts, (struct piece){0, plan->bytes});
     gather_ring(steps, &parts, 0);
 }
 

@@ -27,20 +27,9 @@ struct adi {
     double stage; /* operations of a stage */
 };
 
-/* The third direction runs along the diagonal. */
-static void find_neighbours(struct adi *adi, uint32_t rank)
+static uint32_t beside(const struct adi *adi, uint32_t right, uint32_t down)
 {
-    const uint32_t ranks[3] = {adi->p, adi->p, 1};
-    struct kernel_grid grid = kernel_grid_of(rank, ranks), above, below;
-
-    for (unsigned d = 0; d < 2; d++) {
-        adi->next[d] = kernel_at(&grid, d, 1);
-        adi->last[d] = kernel_at(&grid, d, -1);
-    }
-    above = kernel_grid_of(adi->next[1], ranks);
-    below = kernel_grid_of(adi->last[1], ranks);
-    adi->next[2] = kernel_at(&above, 0, -1);
-    adi->last[2] = kernel_at(&below, 0, 1);
+    return (adi->y + down) % adi->p * adi->p + (adi->x + right) % adi->p;
 }
 
 static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
@@ -52,9 +41,15 @@ static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
 
     while (adi.p * adi.p < plan->n)
         adi.p++;
+    /* The third direction runs along the diagonal. */
+    const uint32_t right[] = {1, 0, adi.p - 1}, down[] = {0, 1, 1};
+
     adi.x = rank % adi.p;
     adi.y = rank / adi.p;
-    find_neighbours(&adi, rank);
+    for (unsigned d = 0; d < 3; d++) {
+        adi.next[d] = beside(&adi, right[d], down[d]);
+        adi.last[d] = beside(&adi, adi.p - right[d], adi.p - down[d]);
+    }
     adi.stage =
         (((size->cube * n + size->square) * n + size->line) * n + size->constant) / (6.0 * adi.p);
     return adi;

@@ -84,7 +84,7 @@ static void swap_rows(struct steps *steps, struct piece rows)
 {
     struct partition parts = partition_split(rows, steps->n, KERNEL_DOUBLE);
 
-    tree_down(steps, &(struct tree_load){.parts = &parts});
+    tree_down(steps, &parts, rows);
     roll(steps, &parts);
 }
 

@@ -10,106 +10,71 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct listed {
-    uint32_t end[2]; /* by enum pattern_side: source, destination */
-    uint32_t share;
-};
-
-/* Sorted numbers: a rank above a flow's place in the list. */
 struct flow_list {
-    uint64_t count;
-    struct listed *flows; /* in the list's order, behind by_end */
-    uint64_t *by_end[2];  /* by enum pattern_side */
-    uint64_t room[];
+    /* By enum pattern_side: the flows of a rank are order[start[rank]] to order[start[rank + 1] -
+     * 1], in the list's order. */
+    uint32_t *start[2], *order[2];
+    uint32_t *ends; /* source and destination of each */
+    uint32_t *share;
+    uint32_t *seen; /* while it is made, by destination: the last source that sends to it, + 1 */
+    uint32_t room[];
 };
 
-static int compare(const void *a, const void *b)
+static struct flow_list *allocate(uint32_t n, size_t count)
 {
-    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    struct flow_list *list =
+        calloc(1, sizeof(*list) + (3 * ((size_t)n + 1) + 5 * count) * sizeof(*list->room));
 
-    return first < second ? -1 : first > second;
+    if (list == NULL)
+        return NULL;
+    list->ends = list->room;
+    list->share = list->ends + 2 * count;
+    list->order[0] = list->share + count;
+    list->order[1] = list->order[0] + count;
+    list->start[0] = list->order[1] + count;
+    list->start[1] = list->start[0] + n + 1;
+    list->seen = list->start[1] + n + 1;
+    return list;
 }
 
-/* The first place in by_end whose rank is at least this one. */
-static uint64_t place_of(const struct flow_list *list, enum pattern_side side, uint64_t rank)
+/* By the rank at one end: counted, summed up, and filled from the back. */
+static void sort(struct flow_list *list, enum pattern_side side, uint32_t n, size_t count)
 {
-    uint64_t low = 0, high = list->count;
+    uint32_t *start = list->start[side];
 
-    while (low < high) {
-        uint64_t middle = (low + high) / 2;
-
-        if (list->by_end[side][middle] >> 32 < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Flows of a rank are by_end[*place] and on, while this returns true. */
-static bool is_of(const struct flow_list *list, enum pattern_side side, uint64_t place,
-                  uint32_t rank)
-{
-    return place < list->count && list->by_end[side][place] >> 32 == rank;
-}
-
-static int refuse_ranks(const struct flow_list *list, uint32_t n, struct pattern_why *why)
-{
-    for (uint64_t i = 0; i < list->count; i++) {
-        uint32_t src = list->flows[i].end[0], dst = list->flows[i].end[1];
-
-        if (src >= n || dst >= n)
-            return pattern_refuse(why, "list: there is no rank %u among %u", src > dst ? src : dst,
-                                  n);
-        if (src == dst)
-            return pattern_refuse(why, "list: a flow from rank %u to itself", src);
-    }
-    return 0;
-}
-
-/* Sorts; a flow that is listed twice is refused: `keys` are source and destination for a moment. */
-static int sort(struct flow_list *list, struct pattern_why *why)
-{
-    uint64_t *keys = list->by_end[PATTERN_SENDS];
-
-    for (uint64_t i = 0; i < list->count; i++)
-        keys[i] = (uint64_t)list->flows[i].end[0] << 32 | list->flows[i].end[1];
-    qsort(keys, list->count, sizeof(*keys), compare);
-    for (uint64_t i = 1; i < list->count; i++)
-        if (keys[i] == keys[i - 1])
-            return pattern_refuse(why, "list: duplicate flow from rank %u to rank %u",
-                                  (uint32_t)(keys[i] >> 32), (uint32_t)keys[i]);
-    for (int side = 0; side < 2; side++) {
-        keys = list->by_end[side];
-        for (uint64_t i = 0; i < list->count; i++)
-            keys[i] = (uint64_t)list->flows[i].end[side] << 32 | i;
-        qsort(keys, list->count, sizeof(*keys), compare);
-    }
-    return 0;
+    for (size_t i = 0; i < count; i++)
+        start[list->ends[2 * i + side]]++;
+    for (uint32_t rank = 1; rank <= n; rank++)
+        start[rank] += start[rank - 1];
+    for (size_t i = count; i-- > 0;)
+        list->order[side][--start[list->ends[2 * i + side]]] = (uint32_t)i;
 }
 
 /* Gives a rank's flows without a share what the others leave, evenly. */
-static int share_out(struct flow_list *list, uint64_t first, uint32_t rank, struct pattern_why *why)
+static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *why)
 {
-    const uint64_t *keys = list->by_end[PATTERN_SENDS];
+    uint32_t *shares = list->share, without = 0;
     uint64_t sum = 0;
-    uint32_t without = 0;
 
-    for (uint64_t i = first; is_of(list, PATTERN_SENDS, i, rank); i++) {
-        sum += list->flows[(uint32_t)keys[i]].share;
-        without += list->flows[(uint32_t)keys[i]].share == 0;
+    for (uint32_t i = list->start[0][rank]; i < list->start[0][rank + 1]; i++) {
+        uint32_t flow = list->order[0][i], dst = list->ends[2 * flow + 1];
+
+        if (list->seen[dst] == rank + 1)
+            return pattern_refuse(why, "list: duplicate flow from rank %u to rank %u", rank, dst);
+        list->seen[dst] = rank + 1;
+        sum += shares[flow];
+        without += shares[flow] == 0;
     }
-    if (sum == 0)
-        return 0;
-    if (sum > PATTERN_WHOLE || (without > 0 && PATTERN_WHOLE - sum < without))
+    if (sum > PATTERN_WHOLE || (sum > 0 && without > 0 && PATTERN_WHOLE - sum < without))
         return pattern_refuse(why, "shares: those of rank %u come to %.7g %%%s", rank,
                               (double)sum * 100 / PATTERN_WHOLE,
                               sum > PATTERN_WHOLE ? ": 100 % at most"
                                                   : ", which leaves nothing for its other flows");
-    for (uint64_t i = first; is_of(list, PATTERN_SENDS, i, rank); i++)
-        if (list->flows[(uint32_t)keys[i]].share == 0)
-            list->flows[(uint32_t)keys[i]].share = (uint32_t)((PATTERN_WHOLE - sum) / without);
+    for (uint32_t i = list->start[0][rank]; i < list->start[0][rank + 1] && sum > 0; i++)
+        if (shares[list->order[0][i]] == 0)
+            shares[list->order[0][i]] = (uint32_t)((PATTERN_WHOLE - sum) / without);
     return 0;
 }
 
@@ -118,7 +83,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
 {
     size_t ranks = request->list.count, count = ranks / 2;
     struct flow_list *list = NULL;
-    int result;
+    int result = 0;
 
     if (ranks == 0)
         return pattern_refuse(why, "flows needs a list of at least one flow");
@@ -129,40 +94,37 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     if (request->share_count > 0 && request->share_count != count)
         return pattern_refuse(why, "shares: %zu of them for %zu flows", request->share_count,
                               count);
-    list = malloc(sizeof(*list) + count * (sizeof(struct listed) + 2 * sizeof(uint64_t)));
+    for (size_t i = 0; i < ranks; i++)
+        if (request->list.rank[i] >= plan->n)
+            return pattern_refuse(why, "list: there is no rank %u among %u", request->list.rank[i],
+                                  plan->n);
+    for (size_t i = 0; i < ranks; i += 2)
+        if (request->list.rank[i] == request->list.rank[i + 1])
+            return pattern_refuse(why, "list: a flow from rank %u to itself",
+                                  request->list.rank[i]);
+    list = plan->state = allocate(plan->n, count);
     if (list == NULL)
         return -ENOMEM;
-    plan->state = list;
-    list->count = count;
-    list->by_end[0] = list->room;
-    list->by_end[1] = list->room + count;
-    list->flows = (struct listed *)(list->room + 2 * count);
-    for (size_t i = 0; i < count; i++)
-        list->flows[i] = (struct listed){
-            .end = {request->list.rank[2 * i], request->list.rank[2 * i + 1]},
-            .share = request->share_count > 0 ? request->shares[i] : 0,
-        };
-    result = refuse_ranks(list, plan->n, why);
-    if (result == 0)
-        result = sort(list, why);
-    for (uint64_t i = 0; i < count && result == 0; i++) {
-        uint32_t rank = (uint32_t)(list->by_end[PATTERN_SENDS][i] >> 32);
-
-        if (i == 0 || list->by_end[PATTERN_SENDS][i - 1] >> 32 != rank)
-            result = share_out(list, i, rank, why);
-    }
+    memcpy(list->ends, request->list.rank, ranks * sizeof(*list->ends));
+    if (request->share_count > 0)
+        memcpy(list->share, request->shares, count * sizeof(*list->share));
+    sort(list, PATTERN_SENDS, plan->n, count);
+    sort(list, PATTERN_RECEIVES, plan->n, count);
+    for (uint32_t rank = 0; rank < plan->n && result == 0; rank++)
+        result = share_out(list, rank, why);
     return result;
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *found)
 {
     const struct flow_list *list = plan->state;
-    enum pattern_side side = found->side;
+    const uint32_t *start = list->start[found->side];
 
-    for (uint64_t i = place_of(list, side, found->rank); is_of(list, side, i, found->rank); i++) {
-        const struct listed *flow = &list->flows[(uint32_t)list->by_end[side][i]];
+    for (uint32_t i = start[found->rank]; i < start[found->rank + 1]; i++) {
+        uint32_t flow = list->order[found->side][i];
 
-        pattern_add_flow(found, flow->end[side == PATTERN_SENDS], PATTERN_GENERATE, flow->share);
+        pattern_add_flow(found, list->ends[2 * flow + (found->side == PATTERN_SENDS)],
+                         PATTERN_GENERATE, list->share[flow]);
     }
 }
 

@@ -111,37 +111,23 @@ static void sit(struct seat *seats, uint32_t pair, uint32_t a, uint32_t b)
     seats[b] = (struct seat){.pair = pair, .partner = a};
 }
 
-/* Those of a list that follow each other. */
-static uint32_t seat_inside(struct seat *seats, const struct pattern_ranks *lists, size_t count)
-{
-    uint32_t pair = 0;
-
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 1; j < lists[i].count; j += 2)
-            sit(seats, pair++, lists[i].rank[j - 1], lists[i].rank[j]);
-    return pair;
-}
-
-/* Those at the same place of two groups that follow each other. */
-static uint32_t seat_across(struct seat *seats, const struct pattern_ranks *groups, size_t count)
-{
-    uint32_t pair = 0;
-
-    for (size_t i = 1; i < count; i += 2)
-        for (size_t j = 0; j < groups[i - 1].count && j < groups[i].count; j++)
-            sit(seats, pair++, groups[i - 1].rank[j], groups[i].rank[j]);
-    return pair;
-}
-
-/* Seats all ranks in a table, which may be NULL. Returns the pairs. */
+/* Seats the ranks that follow each other in a list or a group, or that have the same place in two
+ * groups that follow each other. Returns the pairs; without seats they are only counted. */
 static uint32_t fill(unsigned way, const struct pattern_request *request, struct seat *seats)
 {
+    const struct pattern_ranks *lists = way == LIST ? &request->list : request->groups;
+    size_t count = way == LIST ? 1 : request->group_count;
+    uint32_t pair = 0;
+
     for (uint32_t rank = 0; seats != NULL && rank < request->n; rank++)
         seats[rank].partner = NOBODY;
-    if (way == LIST)
-        return seat_inside(seats, &request->list, 1);
-    return (way == INSIDE ? seat_inside : seat_across)(seats, request->groups,
-                                                       request->group_count);
+    for (size_t i = 0; i < count && way != ACROSS; i++)
+        for (size_t j = 1; j < lists[i].count; j += 2)
+            sit(seats, pair++, lists[i].rank[j - 1], lists[i].rank[j]);
+    for (size_t i = 1; i < count && way == ACROSS; i += 2)
+        for (size_t j = 0; j < lists[i - 1].count && j < lists[i].count; j++)
+            sit(seats, pair++, lists[i - 1].rank[j], lists[i].rank[j]);
+    return pair;
 }
 
 static struct seat seat_of(const struct pattern_plan *plan, uint32_t rank)
