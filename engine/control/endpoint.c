@@ -6,7 +6,7 @@
  */
 #include "endpoint.h"
 
-#include "blob_store.h"
+#include "backoff.h"
 #include "log.h"
 #include "membership.h"
 #include "netns.h"
@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <search.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +33,23 @@
 #define PING_QUICK_NS (5 * NS_PER_MS)
 #define OWN DATAGRAM_NONE /* a publisher: this node, perhaps before it has joined */
 
+/* A blob that this node has published, fetched or asks for. */
+struct blob_entry {
+    uint32_t node; /* who publishes it */
+    uint64_t id;   /* the publisher's own name for it */
+    bool is_here;
+    int64_t asked_ns;       /* when it was first asked for */
+    struct backoff backoff; /* until it is asked for again */
+    struct blob blob;
+};
+
 struct control {
     int fd;
     struct control_conf conf;
     struct sockaddr_in6
         *addresses; /* of each node, or IPv4's in the room of it; NULL: not joined */
     struct membership membership;
-    struct blob_store blob_store;
+    void *blobs; /* tsearch(3): entries by node and id */
     struct run_clock clock;
     struct control_clocks clocks; /* mode CLOCK_AUTO: not known yet */
     uint32_t pings;
@@ -98,52 +109,44 @@ static void ask_parent(struct control *control)
 
 /* --- opening and joining --- */
 
-static int open_socket(struct control *control, struct err *err)
+int control_open(struct control **out, const struct control_conf *conf, struct err *err)
 {
-    const struct sockaddr *address = (const struct sockaddr *)&control->conf.address;
+    const struct sockaddr *address = (const struct sockaddr *)&conf->address;
     const int bytes = SOCKET_BUFFER_BYTES;
-    int previous_fd, code = netns_enter(control->conf.netns, &previous_fd, err);
+    struct control *control;
+    int previous_fd = -1, code;
 
-    if (code < 0)
-        return code;
-    control->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (control->fd < 0)
-        code = err_set(err, -errno, "The control socket can't be made: %s.", strerror(errno));
-    else if (bind(control->fd, address, address_size(control)) < 0)
-        code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
-                       strerror(errno));
-    setsockopt(control->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-    setsockopt(control->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-    netns_leave(previous_fd);
-    return code;
-}
-
-int control_open(struct control **control, const struct control_conf *conf, struct err *err)
-{
-    struct control *made;
-    int code;
-
-    *control = NULL;
-    if (conf->address.ss_family != AF_INET && conf->address.ss_family != AF_INET6)
+    *out = NULL;
+    if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
         return err_set(err, -EAFNOSUPPORT, "The control address is neither IPv4 nor IPv6.");
     if (sodium_init() < 0)
         return err_set(err, -EIO, "libsodium can't be initialized.");
-    made = calloc(1, sizeof(*made));
-    if (made == NULL)
+    control = calloc(1, sizeof(*control));
+    if (control == NULL)
         return err_set(err, -ENOMEM, "No memory for the control endpoint.");
-    *made = (struct control){
+    *control = (struct control){
         .fd = -1,
         .conf = *conf,
         .ping_ns = CLOCK_NEVER,
         .clock.disciplined.bound_ns = -1,
         .clocks = {.maxerror_ns = -1, .esterror_ns = -1},
     };
-    code = open_socket(made, err);
+    code = netns_enter(conf->netns, &previous_fd, err);
+    if (code == 0)
+        control->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (code == 0 && control->fd < 0)
+        code = err_set(err, -errno, "The control socket can't be made: %s.", strerror(errno));
+    else if (code == 0 && bind(control->fd, address, address_size(control)) < 0)
+        code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
+                       strerror(errno));
+    netns_leave(previous_fd);
     if (code < 0) {
-        control_close(made);
+        control_close(control);
         return code;
     }
-    *control = made;
+    setsockopt(control->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+    setsockopt(control->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    *out = control;
     return 0;
 }
 
@@ -275,14 +278,51 @@ bool control_clock_settled(const struct control *control)
 
 /* --- blobs --- */
 
+static int compare(const void *a, const void *b)
+{
+    const struct blob_entry *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static struct blob_entry *find_blob(const struct control *control, uint32_t node, uint64_t id)
+{
+    const struct blob_entry wanted = {.node = node, .id = id};
+    struct blob_entry *const *found = tfind(&wanted, &control->blobs, compare);
+
+    return found != NULL ? *found : NULL;
+}
+
+/* One that is not here; NULL: out of memory. */
+static struct blob_entry *add_blob(struct control *control, uint32_t node, uint64_t id)
+{
+    struct blob_entry *entry = calloc(1, sizeof(*entry));
+
+    if (entry == NULL)
+        return NULL;
+    entry->node = node;
+    entry->id = id;
+    if (tsearch(entry, &control->blobs, compare) != NULL)
+        return entry;
+    free(entry);
+    return NULL;
+}
+
+void control_forget(struct control *control)
+{
+    tdestroy(control->blobs, free);
+    control->blobs = NULL;
+}
+
 int control_publish(struct control *control, uint64_t id, const struct blob *blob)
 {
-    struct blob_entry *entry;
+    struct blob_entry *entry = find_blob(control, OWN, id);
 
     if (blob->size > sizeof(blob->bytes))
         return -EINVAL;
-    entry = blob_store_make(&control->blob_store, OWN, id);
-    if (entry == NULL)
+    if (entry == NULL && (entry = add_blob(control, OWN, id)) == NULL)
         return -ENOMEM;
     entry->blob = *blob;
     entry->is_here = true;
@@ -299,7 +339,7 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 
     if (control->addresses != NULL && node >= control->membership.conf.count)
         return -EINVAL;
-    entry = blob_store_find(&control->blob_store, is_own ? OWN : node, id);
+    entry = find_blob(control, is_own ? OWN : node, id);
     if (entry != NULL && entry->is_here) {
         *blob = entry->blob;
         return 0;
@@ -307,7 +347,7 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     if (control->addresses == NULL || is_own)
         return -EAGAIN;
     if (entry == NULL) {
-        entry = blob_store_make(&control->blob_store, node, id);
+        entry = add_blob(control, node, id);
         if (entry == NULL)
             return -ENOMEM;
         entry->asked_ns = clock_now();
@@ -319,15 +359,10 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
     return -EAGAIN;
 }
 
-void control_forget(struct control *control)
-{
-    blob_store_clear(&control->blob_store);
-}
-
 /* What is not published is not answered: who asks asks again. */
 static void answer_fetch(struct control *control, const struct datagram *fetch)
 {
-    const struct blob_entry *entry = blob_store_find(&control->blob_store, OWN, fetch->id);
+    const struct blob_entry *entry = find_blob(control, OWN, fetch->id);
     struct datagram answer = {
         .type = DATAGRAM_BLOB,
         .recipient = fetch->sender,
@@ -346,7 +381,7 @@ static void answer_fetch(struct control *control, const struct datagram *fetch)
 /* False: nobody waits for it, or it answers another question. */
 static bool take_blob(struct control *control, const struct datagram *answer)
 {
-    struct blob_entry *entry = blob_store_find(&control->blob_store, answer->sender, answer->id);
+    struct blob_entry *entry = find_blob(control, answer->sender, answer->id);
 
     if (answer->to != control->membership.conf.nonce || entry == NULL ||
         answer->origin_ns < entry->asked_ns)
@@ -392,28 +427,22 @@ static bool take(struct control *control, const uint8_t *bytes, size_t size, int
     return true;
 }
 
-/* Reads one datagram; false when none is there. One by one, because its answer is what a partner
- * waits for. The clock is read after the system call: a time of arrival before the true one would
- * make the clock's bound a lie. */
-static bool read_one(struct control *control)
-{
-    uint8_t bytes[DATAGRAM_MAX];
-    ssize_t size = recv(control->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC);
-
-    if (size < 0)
-        return false;
-    if (control->addresses != NULL &&
-        ((size_t)size > sizeof(bytes) || !take(control, bytes, (size_t)size, clock_now())))
-        control->dropped++;
-    return true;
-}
-
+/* Reads datagrams one by one, because its answer is what a partner waits for. The clock is read
+ * after the system call: a time of arrival before the true one would make the clock's bound a lie.
+ */
 unsigned control_work(struct control *control, int64_t now_ns)
 {
+    uint8_t bytes[DATAGRAM_MAX];
     unsigned read = 0;
+    ssize_t size;
 
-    while (read < READS_MAX && read_one(control))
+    while (read < READS_MAX &&
+           (size = recv(control->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC)) >= 0) {
         read++;
+        if (control->addresses != NULL &&
+            ((size_t)size > sizeof(bytes) || !take(control, bytes, (size_t)size, clock_now())))
+            control->dropped++;
+    }
     if (control->addresses == NULL)
         return read;
     membership_tick(&control->membership, now_ns);
@@ -489,29 +518,26 @@ int64_t control_last_beat_ns(const struct control *control)
 
 /* --- closing --- */
 
-/* Until when partners may need us. After a fault: until all neighbours know it or were told often
- * enough. After a barrier: a partner whose arrival from us was lost asks within its back-off. */
-static int64_t needed_until(const struct membership *membership)
-{
-    if (membership->aborted)
-        return membership->backoff.due_ns == CLOCK_NEVER ? 0 : CLOCK_NEVER;
-    return membership_state(membership) == BARRIER_PASSED ? membership->active_ns + LINGER_QUIET_NS
-                                                          : 0;
-}
-
+/* Answers partners while they may need it. After a fault: until all neighbours know it or were told
+ * often enough. After a barrier: a partner whose arrival from us was lost asks within its back-off.
+ */
 static void linger(struct control *control)
 {
-    int64_t start_ns = clock_now(), now_ns = start_ns;
+    const struct membership *membership = &control->membership;
+    int64_t start_ns = clock_now();
 
-    while (now_ns < needed_until(&control->membership) && now_ns - start_ns < LINGER_MOST_NS) {
+    for (int64_t now_ns = start_ns; now_ns - start_ns < LINGER_MOST_NS; now_ns = clock_now()) {
         struct pollfd readable = {.fd = control->fd, .events = POLLIN};
         int64_t wait_ns = control_deadline(control) - now_ns;
 
+        control_work(control, now_ns);
+        if (membership->aborted ? membership->backoff.due_ns == CLOCK_NEVER
+                                : membership_state(membership) != BARRIER_PASSED ||
+                                      now_ns >= membership->active_ns + LINGER_QUIET_NS)
+            return;
         if (wait_ns > 10 * NS_PER_MS)
             wait_ns = 10 * NS_PER_MS;
         poll(&readable, 1, wait_ns > 0 ? (int)(wait_ns / NS_PER_MS) + 1 : 0);
-        now_ns = clock_now();
-        control_work(control, now_ns);
     }
 }
 
@@ -523,7 +549,7 @@ void control_close(struct control *control)
         linger(control);
     if (control->fd >= 0)
         close(control->fd);
-    blob_store_clear(&control->blob_store);
+    control_forget(control);
     free(control->addresses);
     sodium_memzero(control, sizeof(*control)); /* keys */
     free(control);

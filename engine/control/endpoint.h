@@ -60,12 +60,12 @@ struct control_clocks {
 /**
  * @brief Open the endpoint: bind its socket.
  *
- * @param control Takes the endpoint.
+ * @param out Takes the endpoint.
  * @param conf Settings; copied unless said otherwise.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, and the caller closes it by control_close(); or a negative errno with a sentence.
  */
-int control_open(struct control **control, const struct control_conf *conf, struct err *err);
+int control_open(struct control **out, const struct control_conf *conf, struct err *err);
 /**
  * @brief Close the endpoint; NULL is none.
  *
