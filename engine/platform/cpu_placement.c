@@ -67,51 +67,32 @@ static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
     return 0;
 }
 
-/* Cores that workers may take, the first to be taken first: as named, else from the last. */
-static size_t list_candidates(const struct cores_ask *ask, struct core *candidates)
-{
-    size_t most = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
-
-    for (size_t i = 0; i < most; i++)
-        candidates[i] = ask->named_count > 0 ? *find(ask, ask->named[i])
-                                             : ask->usable[ask->usable_count - 1 - i];
-    return most;
-}
-
-/* A core that no worker has, on this NUMA node if one is left there; -1: all are taken. */
-static int take_core(struct core *candidates, size_t count, int numa)
-{
-    size_t best = count;
-    int number;
-
-    for (size_t i = 0; i < count; i++)
-        if (candidates[i].number >= 0 &&
-            (best == count ||
-             (numa >= 0 && candidates[best].numa != numa && candidates[i].numa == numa)))
-            best = i;
-    if (best == count)
-        return -1;
-    number = candidates[best].number;
-    candidates[best].number = -1;
-    return number;
-}
-
+/* Gives each lane a core that no worker has, as named, else from the last, and one on its NUMA node
+ * if one is left there; where all are taken lanes share workers. */
 static void deal(struct cores_choice *choice, const struct cores_ask *ask)
 {
-    struct core candidates[CORES_MAX];
-    size_t count = list_candidates(ask, candidates);
+    size_t count = ask->named_count > 0 ? ask->named_count : ask->usable_count - 1;
+    const struct core *candidates[CORES_MAX];
 
+    for (size_t i = 0; i < count; i++)
+        candidates[i] = ask->named_count > 0 ? find(ask, ask->named[i])
+                                             : &ask->usable[ask->usable_count - 1 - i];
     choice->workers = 0;
     for (size_t lane = 0; lane < lanes_of(ask); lane++) {
         int numa = ask->lane_count > 0 ? ask->lanes[lane] : -1;
-        int core = choice->workers < CORES_WORKERS_MAX ? take_core(candidates, count, numa) : -1;
+        size_t best = count;
 
-        if (core >= 0)
-            choice->core[choice->workers++] = core;
-        if (core >= 0)
-            choice->worker[lane] = (uint8_t)(choice->workers - 1);
-        else
-            choice->worker[lane] = choice->workers > 0 ? (uint8_t)(lane % choice->workers) : 0;
+        for (size_t i = 0; i < count && choice->workers < CORES_WORKERS_MAX; i++)
+            if (candidates[i] != NULL &&
+                (best == count ||
+                 (numa >= 0 && candidates[best]->numa != numa && candidates[i]->numa == numa)))
+                best = i;
+        choice->worker[lane] = choice->workers > 0 ? (uint8_t)(lane % choice->workers) : 0;
+        if (best == count)
+            continue;
+        choice->worker[lane] = (uint8_t)choice->workers;
+        choice->core[choice->workers++] = candidates[best]->number;
+        candidates[best] = NULL;
     }
 }
 
@@ -190,62 +171,51 @@ size_t cores_usable(struct core *cores, size_t room, bool all)
     return count;
 }
 
-/* To those of its cores that are not the workers', or, if it has no other, to any such core. */
-static void yield_thread(pid_t thread, const cpu_set_t *others)
-{
-    cpu_set_t allowed;
-
-    if (sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
-        return;
-    CPU_AND(&allowed, &allowed, others);
-    (void)sched_setaffinity(thread, sizeof allowed, CPU_COUNT(&allowed) > 0 ? &allowed : others);
-}
-
 void cores_yield(const struct cores_choice *choice)
 {
-    cpu_set_t others;
+    cpu_set_t others, allowed;
     DIR *threads = choice->sleeps || widest(&others) != 0 ? NULL : opendir("/proc/self/task");
     struct dirent *entry;
 
     for (size_t i = 0; i < choice->workers && threads != NULL; i++)
         CPU_CLR((size_t)choice->core[i], &others);
-    while (threads != NULL && (entry = readdir(threads)) != NULL)
-        if (entry->d_name[0] != '.')
-            yield_thread((pid_t)atoi(entry->d_name), &others);
+    while (threads != NULL && (entry = readdir(threads)) != NULL) {
+        pid_t thread = (pid_t)atoi(entry->d_name);
+
+        if (thread == 0 || sched_getaffinity(thread, sizeof allowed, &allowed) != 0)
+            continue;
+        /* To those of its cores that are not the workers', or, if it has no other, to any such. */
+        CPU_AND(&allowed, &allowed, &others);
+        (void)sched_setaffinity(thread, sizeof allowed,
+                                CPU_COUNT(&allowed) > 0 ? &allowed : &others);
+    }
     if (threads != NULL)
         closedir(threads);
 }
 
-/* How a thread goes when it claims nothing: as whoever started the process said. */
-struct standing {
-    bool known;
-    int policy;
-    struct sched_param param;
-    int nice;
-};
-
-static bool is_real_time(const struct standing *own)
-{
-    return own->policy == SCHED_FIFO || own->policy == SCHED_RR;
-}
-
 bool reserve_cores(enum cores_precedence precedence)
 {
-    static _Thread_local struct standing own;
+    /* How the thread goes when it claims nothing: as whoever started the process said. */
+    static _Thread_local struct {
+        bool known;
+        int policy;
+        struct sched_param param;
+        int nice;
+    } own;
     const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
-    bool claims = precedence != CORES_AS_OTHERS;
+    int nice;
 
     if (!own.known) {
         own.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
         own.nice = getpriority(PRIO_PROCESS, (id_t)gettid());
         own.known = sched_getparam(0, &own.param) == 0;
     }
-    if (is_real_time(&own))
+    if (own.policy == SCHED_FIFO || own.policy == SCHED_RR)
         return true;
     if (precedence == CORES_AT_ONCE &&
         sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least) == 0)
         return true;
+    nice = precedence == CORES_AS_OTHERS ? own.nice : PRECEDENCE_NICE;
     (void)sched_setscheduler(0, own.policy, &own.param);
-    return setpriority(PRIO_PROCESS, (id_t)gettid(), claims ? PRECEDENCE_NICE : own.nice) == 0 &&
-           precedence != CORES_AT_ONCE;
+    return setpriority(PRIO_PROCESS, (id_t)gettid(), nice) == 0 && precedence != CORES_AT_ONCE;
 }
