@@ -12,7 +12,6 @@
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,190 +19,159 @@
 #include <cmocka.h>
 
 #define ROOM 40000
+#define LINK sizeof(struct ifinfomsg)
 
-static int client, peer;
-static uint32_t next_sequence; /* of the next request */
+/* A message: with a code where it is an end, perhaps of an earlier request. */
+struct said {
+    uint16_t type;
+    size_t body;
+    int code;
+    uint16_t flags;
+    bool is_old, ends_datagram;
+};
+
+static int client, peer, noted, fails_at;
+static uint32_t sequence; /* of the next request */
 static _Alignas(struct nlmsghdr) uint8_t datagram[ROOM];
 static size_t used;
 
-/* What a reader has been given. */
-static struct seen {
-    int count;
-    int fails_at; /* the answer that it refuses; 0: none */
-} seen;
-
 static int note(const struct nlmsghdr *answer, void *data)
 {
-    struct seen *given = data;
-
-    return ++given->count == given->fails_at ? -ENOMEM : 0;
-}
-
-/* Requests are counted from 1 on in a process. */
-static int probe_sequence(void)
-{
-    struct netlink_request request;
-    struct nlmsghdr sent;
-
-    netlink_begin(&request, RTM_GETLINK, 0, sizeof(struct ifinfomsg));
-    (void)netlink_ask(client, &request, NULL, NULL);
-    assert_true(recv(peer, &sent, sizeof sent, MSG_DONTWAIT) == (ssize_t)sizeof sent);
-    return (int)sent.nlmsg_seq + 1;
-}
-
-static int make(void **state)
-{
-    int pair[2];
-
-    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
-        return -1;
-    client = pair[0];
-    peer = pair[1];
-    used = 0;
-    seen = (struct seen){0};
-    next_sequence = (uint32_t)probe_sequence();
-    return 0;
-}
-
-static int drop(void **state)
-{
-    close(client);
-    close(peer);
-    return 0;
-}
-
-static struct nlmsghdr *put(uint16_t type, uint16_t flags, size_t body_bytes)
-{
-    struct nlmsghdr *message = mnl_nlmsg_put_header(datagram + used);
-
-    message->nlmsg_type = type;
-    message->nlmsg_flags = flags;
-    message->nlmsg_seq = next_sequence;
-    mnl_nlmsg_put_extra_header(message, body_bytes);
-    used += NLMSG_ALIGN(message->nlmsg_len);
-    return message;
-}
-
-static void put_end(uint16_t type, uint16_t flags, int code)
-{
-    memcpy(mnl_nlmsg_get_payload(put(type, flags, sizeof(struct nlmsgerr))), &code, sizeof code);
-}
-
-static struct nlmsghdr *put_link(void)
-{
-    return put(RTM_NEWLINK, NLM_F_MULTI, sizeof(struct ifinfomsg));
-}
-
-static void send_bytes(size_t bytes)
-{
-    assert_int_equal(send(peer, datagram, bytes, 0), bytes);
-    used = 0;
+    return ++noted == fails_at ? -ENOMEM : 0;
 }
 
 static int dump(void)
 {
     struct netlink_request request;
 
-    netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
-    return netlink_ask(client, &request, note, &seen);
+    netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, LINK);
+    return netlink_ask(client, &request, note, NULL);
 }
 
-/* The kernel's answers to a dump, a letter each:
- * l link   S link that is too short   A link with a cut attribute   B larger than the buffer
- * d done   e error -EPERM   E error without its code   x done with -EMSGSIZE   i done, interrupted
- * - the datagram ends here; , so does it, 4 bytes early; < what follows is of an earlier request, >
- * of this one again */
-static void answer(const char *script)
+static struct nlmsghdr *put(const struct said *said)
 {
-    for (const char *at = script; *at; at++) {
-        struct nlmsghdr *message = NULL;
+    struct nlmsghdr *message = mnl_nlmsg_put_header(datagram + used);
 
-        switch (*at) {
-        case 'l':
-            put_link();
-            break;
-        case 'S':
-            put(RTM_NEWLINK, NLM_F_MULTI, 4);
-            break;
-        case 'B':
-            put(RTM_NEWLINK, NLM_F_MULTI, ROOM - 64);
-            break;
-        case 'A':
-            message = put_link();
-            ((struct nlattr *)mnl_nlmsg_get_payload_tail(message))->nla_len = 0;
-            mnl_attr_put_u32(message, IFLA_MTU, 1300);
-            ((struct nlattr *)mnl_nlmsg_get_payload_offset(message, sizeof(struct ifinfomsg)))
-                ->nla_len++; /* reaches beyond its message */
-            used = message->nlmsg_len;
-            break;
-        case 'd':
-            put_end(NLMSG_DONE, NLM_F_MULTI, 0);
-            break;
-        case 'e':
-            put_end(NLMSG_ERROR, 0, -EPERM);
-            break;
-        case 'E':
-            put(NLMSG_ERROR, 0, 0);
-            break;
-        case 'x':
-            put_end(NLMSG_DONE, NLM_F_MULTI, -EMSGSIZE);
-            break;
-        case 'i':
-            put_end(NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR, 0);
-            break;
-        case '<':
-            next_sequence--;
-            break;
-        case '>':
-            next_sequence++;
-            break;
-        default:
-            send_bytes(*at == ',' ? used - 4 : used);
-        }
-    }
-    send_bytes(used);
+    message->nlmsg_type = said->type;
+    message->nlmsg_flags = NLM_F_MULTI | said->flags;
+    message->nlmsg_seq = sequence - said->is_old;
+    if (said->body > 0)
+        memcpy(mnl_nlmsg_put_extra_header(message, said->body), &said->code, sizeof said->code);
+    used += NLMSG_ALIGN(message->nlmsg_len);
+    return message;
 }
 
+static void flush(size_t less)
+{
+    assert_int_equal(send(peer, datagram, used - less, 0), used - less);
+    used = 0;
+}
+
+/* Requests are counted from 1 on in a process. */
+static int begin(void **state)
+{
+    struct nlmsghdr sent;
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+    client = pair[0];
+    peer = pair[1];
+    used = 0;
+    fails_at = 0;
+    (void)dump();
+    assert_true(recv(peer, &sent, sizeof sent, MSG_DONTWAIT) == (ssize_t)sizeof sent);
+    sequence = sent.nlmsg_seq + 1;
+    noted = 0;
+    return 0;
+}
+
+static int end(void **state)
+{
+    close(client);
+    close(peer);
+    return 0;
+}
+
+#define SAID(kind, bytes, ...)                                                                     \
+    {                                                                                              \
+        .type = (kind), .body = (bytes), __VA_ARGS__                                               \
+    }
+#define A_LINK SAID(RTM_NEWLINK, LINK)
+#define DONE SAID(NLMSG_DONE, 4)
 static void each_answer_is_judged(void **state)
 {
     static const struct {
-        const char *script;
-        int code;
-        int count; /* of links that the reader has at the end */
+        const char *what;
+        struct said said[4]; /* in one datagram unless said otherwise */
+        size_t less;         /* bytes that the last one lacks */
+        int code, count;     /* the result; links that the reader has */
     } cases[] = {
-        {"ll-ld", 0, 3},      {"l", -EPROTO, 1}, /* no end */
-        {"ll,d", -EPROTO, 1}, {"B", -EPROTO, 0}, {"Sd", -EPROTO, 0},   {"Ad", -EPROTO, 0},
-        {"e", -EPERM, 0},     {"E", -EPROTO, 0}, {"lx", -EMSGSIZE, 1}, /* the dump failed on the way
-                                                                        */
-        {"lild", -EINTR, 1},                                           /* and was interrupted */
-        {"<lx>d", 0, 0}, /* the rest of an earlier answer */
+        {"two datagrams", {A_LINK, SAID(RTM_NEWLINK, LINK, .ends_datagram = true), DONE}, 0, 0, 2},
+        {"no end", {A_LINK}, 0, -EPROTO, 1},
+        {"cut off", {A_LINK, A_LINK}, 4, -EPROTO, 1},
+        {"larger than the buffer", {SAID(RTM_NEWLINK, ROOM - 64)}, 0, -EPROTO, 0},
+        {"a link that is too short", {SAID(RTM_NEWLINK, 4), DONE}, 0, -EPROTO, 0},
+        {"an error", {SAID(NLMSG_ERROR, 20, .code = -EPERM)}, 0, -EPERM, 0},
+        {"an error without its code", {SAID(NLMSG_ERROR, 0)}, 0, -EPROTO, 0},
+        {"a dump that failed", {A_LINK, SAID(NLMSG_DONE, 4, .code = -EMSGSIZE)}, 0, -EMSGSIZE, 1},
+        {"that was interrupted",
+         {A_LINK, SAID(RTM_NEWLINK, LINK, .flags = NLM_F_DUMP_INTR), A_LINK, DONE},
+         0,
+         -EINTR,
+         1},
+        {"the rest of an earlier answer",
+         {SAID(RTM_NEWLINK, LINK, .is_old = true),
+          SAID(NLMSG_DONE, 4, .code = -EMSGSIZE, .is_old = true), DONE},
+         0,
+         0,
+         0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int code;
 
-        assert_int_equal(make(state), 0);
-        answer(cases[i].script);
+        begin(state);
+        for (size_t k = 0; k < 4 && cases[i].said[k].type != 0; k++) {
+            put(&cases[i].said[k]);
+            if (cases[i].said[k].ends_datagram)
+                flush(0);
+        }
+        flush(cases[i].less);
         code = dump();
-        if (code != cases[i].code || seen.count != cases[i].count)
-            fail_msg("%s: %d, %d links", cases[i].script, code, seen.count);
-        drop(state);
+        if (code != cases[i].code || noted != cases[i].count)
+            fail_msg("%s: %d, %d links", cases[i].what, code, noted);
+        end(state);
     }
 }
 
-/* The rest of the answer is read, so that the socket can be used again. */
-static void test_a_reader_that_fails(void **state)
+/* An attribute that reaches beyond its message; and a reader that fails: the rest of the answer is
+ * read, so that the socket can be used again. */
+static void what_is_not_for_the_reader(void **state)
 {
-    seen.fails_at = 1;
-    answer("lld");
+    const struct said link = A_LINK, done = DONE;
+    struct nlmsghdr *message = put(&link);
+    struct nlattr *attribute = mnl_nlmsg_get_payload_tail(message);
+
+    mnl_attr_put_u32(message, IFLA_MTU, 1300);
+    attribute->nla_len++;
+    used = message->nlmsg_len;
+    put(&done);
+    flush(0);
+    assert_int_equal(dump(), -EPROTO);
+    sequence++;
+    fails_at = 1;
+    put(&link);
+    put(&link);
+    put(&done);
+    flush(0);
     assert_int_equal(dump(), -ENOMEM);
-    assert_int_equal(seen.count, 1);
+    assert_int_equal(noted, 1);
     assert_int_equal(recv(client, datagram, sizeof datagram, MSG_DONTWAIT), -1);
 }
 
 static void test_attributes(void **state)
 {
-    struct nlmsghdr *message = put(RTM_NEWLINK, 0, sizeof(struct ifinfomsg));
+    struct nlmsghdr *message = put(&(struct said)A_LINK);
     const size_t fixed = sizeof(struct ifinfomsg);
     uint8_t mac[6] = {0};
     char name[4];
@@ -278,11 +246,10 @@ static void test_drops_without_a_carrier_are_not_the_hosts(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_answer_is_judged),
-        TEST(test_a_reader_that_fails),
-        TEST(test_attributes),
+        cmocka_unit_test_setup_teardown(what_is_not_for_the_reader, begin, end),
+        cmocka_unit_test_setup_teardown(test_attributes, begin, end),
         cmocka_unit_test(test_the_loopback),
         cmocka_unit_test(test_drops_without_a_carrier_are_not_the_hosts),
     };
