@@ -71,13 +71,15 @@ struct battery_run {
     size_t flow_count;
     struct port_count counts[BATTERY_PORTS];
     uint64_t line_rate_bps;
-    uint64_t woken[BATTERY_PORTS]; /* polls before which its wake descriptor was readable */
-    struct latency (*latency)[LATENCY_KINDS]; /* by flow, filled by the play; NULL: not wanted */
-    struct pattern_plan *plan;                /* its flows are a schedule's; NULL: they are not */
-    struct blob_exchange blob_exchange;       /* between this run's lanes */
+    uint64_t woken[BATTERY_PORTS];      /* polls before which its wake descriptor was readable */
+    struct pattern_plan *plan;          /* its flows are a schedule's; NULL: they are not */
+    struct blob_exchange blob_exchange; /* between this run's lanes */
     /* Looks at a port's lane before it is destroyed; NULL: nobody does. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
+
+/* The times that the last play measured, by its flows. */
+extern struct latency battery_times[BATTERY_FLOWS][LATENCY_KINDS];
 
 /* The options of a run's phase, the transport's own, to be changed. */
 void *battery_options(struct phase *phase);

@@ -32,7 +32,6 @@ extern const struct transport transport_dpdk;
 static enum header_kind header;
 static struct ring_ports rings;
 static struct rte_ether_addr macs[PORTS];
-static struct latency latency[BATTERY_FLOWS][LATENCY_KINDS];
 
 static struct dpdk_options *options_of(struct phase *phase)
 {
@@ -174,7 +173,6 @@ static void play_over_wire(struct battery_run *run)
 {
     pthread_t thread;
 
-    run->latency = latency;
     battery_add(run, 0, 1, PATTERN_GENERATE);
     assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
     battery_play(run);
@@ -186,7 +184,7 @@ static void play_over_wire(struct battery_run *run)
  */
 static void shows_wire(enum latency_kind kind, unsigned times)
 {
-    const struct histogram *histogram = &latency[0][kind].histogram;
+    const struct histogram *histogram = &battery_times[0][kind].histogram;
     double median = (double)histogram_quantile(histogram, 0.5);
 
     print_message("%u x %lld ns: least %llu, median %.0f of %llu\n", times, (long long)WIRE_NS,
@@ -208,16 +206,16 @@ static void planted_delay(struct transport_port **ports, const struct port_conf 
     battery_whole(&run, 100);
     shows_wire(LATENCY_ONE_WAY, 1);
     shows_wire(LATENCY_ROUND_TRIP, 2);
-    assert_int_equal(latency[0][LATENCY_ROUND_TRIP].sent,
-                     latency[0][LATENCY_ROUND_TRIP].histogram.count);
-    assert_true(latency[0][LATENCY_IPDV].histogram.min_ns < (uint64_t)WIRE_SLACK_NS);
+    assert_int_equal(battery_times[0][LATENCY_ROUND_TRIP].sent,
+                     battery_times[0][LATENCY_ROUND_TRIP].histogram.count);
+    assert_true(battery_times[0][LATENCY_IPDV].histogram.min_ns < (uint64_t)WIRE_SLACK_NS);
 }
 
 /* Every frame is accounted for as what became of it, lost messages are given up and the next ones
  * begin. */
 static void mischief(struct transport_port **ports, const struct port_conf *confs)
 {
-    const struct latency *times = &latency[0][LATENCY_PINGPONG];
+    const struct latency *times = &battery_times[0][LATENCY_PINGPONG];
     const struct wire *wire = &wires[0];
     const struct flow_side *came;
     struct battery_run run;
