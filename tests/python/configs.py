@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.base.programs import find_engine
-from switchbench.config import CheckedConfiguration, Request, read
+from switchbench.config import CheckedConfiguration, Request, read, read_values
 from switchbench.plan.compile import compile_run
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -121,3 +122,8 @@ def read_text(folder: Path, text: str, *assignments: str, **request: Any) -> Che
 def compile_text(folder: Path, text: str, *assignments: str, **request: Any) -> Run:
     """Reads and compiles a configuration as the command does."""
     return compile_run(read_text(folder, text, *assignments, **request))
+
+
+def again(run: Run) -> Run:
+    """The run of what was understood, after a way through a file."""
+    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))

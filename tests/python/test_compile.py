@@ -21,16 +21,19 @@ from configs import (
     PROJECT,
     SWEEP_EXAMPLE,
     TRANSPORTS_EXAMPLE,
+    again,
     compile_text,
     needs_engine,
 )
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Repeats, Run
-from switchbench.base.source import read_file
-from switchbench.config import Request, read, read_values
+from switchbench.base.source import load, read_file
+from switchbench.config import Request, read
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run, refuse_too_long
 from switchbench.plan.documents import trial_document
+from switchbench.records.directory import CONFIGURATION, RunDirectory
+from switchbench.records.plan_file import read_plan, write_plan
 
 pytestmark = needs_engine
 
@@ -39,17 +42,15 @@ CONFIGURATIONS = sorted(
 )
 
 
-def again(run: Run) -> Run:
-    """The run of what was understood, after a way through a file."""
-    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
-
-
-def assert_same(first: Run, second: Run) -> None:
-    """Equal but for the order of clauses' marks, which stand in no file the second time."""
-    assert first.trials == second.trials
-    assert first.site == second.site
-    assert first.effective == second.effective
-    assert first == second
+def assert_same(folder: Path, run: Run) -> None:
+    """What was understood gives the same run, and so does what results have of it."""
+    second = again(run)
+    assert second.trials == run.trials
+    assert second.site == run.site
+    assert second.effective == run.effective
+    assert second == run
+    write_plan(folder, run)
+    assert read_plan(folder) == run
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -57,14 +58,16 @@ def test_examples(name: str, tmp_path: Path) -> None:
     """The design's examples compile, and what was understood gives the same run."""
     run = compile_text(tmp_path, EXAMPLES[name])
     assert run.trials
-    assert_same(run, again(run))
+    assert_same(tmp_path, run)
 
 
 @pytest.mark.parametrize("conf", CONFIGURATIONS)
-def test_every_file_of_conf(conf: str) -> None:
+def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
     """The project's own examples compile, and what was understood gives the same run."""
     run = compile_run(read(Request(PROJECT / conf)))
-    assert_same(run, again(run))
+    assert_same(tmp_path, run)
+    RunDirectory(tmp_path / "new").write_configuration(run.effective)
+    assert load(tmp_path / "new" / CONFIGURATION) == run.effective
 
 
 COMPILED: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/compiled.yaml").data
@@ -91,7 +94,7 @@ def test_compiled(name: str, tmp_path: Path) -> None:
             document = json.loads(json.dumps(trial_document(trial)))
             facts = {**vars(trial), **document, "repeats": vars(trial.repeats)}
             assert_has(facts, wanted)
-    assert_same(run, again(run))
+    assert_same(tmp_path, run)
 
 
 def test_bursts_of_unlike_shares_take_as_long_as_one_of_the_whole_load(tmp_path: Path) -> None:
@@ -179,7 +182,7 @@ def test_repeats_until_the_mean_is_sure(tmp_path: Path) -> None:
         run = compile_text(tmp_path, f"{LAB}tests: [{{pattern: chain, repeat: {text}}}]\n")
         assert {trial.repeats for trial in run.trials} == {repeats}
         assert len(run.trials) == repeats.most
-        assert_same(run, again(run))
+        assert_same(tmp_path, run)
 
 
 def test_open_lab(tmp_path: Path) -> None:

@@ -7,15 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from configs import PROJECT, compile_text, needs_engine
+from configs import PROJECT, again, compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
-from switchbench.config import read_values
 from switchbench.config.schema import VerbsOptions
-from switchbench.plan import documents
-from switchbench.plan.compile import BOUND_LAST, compile_run
+from switchbench.plan.compile import BOUND_LAST
 
 pytestmark = needs_engine
 
@@ -35,11 +32,6 @@ def verbs(folder: Path, options: str, *assignments: str) -> Run:
     pattern = "" if "pattern:" in options else "pattern: pairs, "
     text = f"{SITE}tests: [{{{pattern}transport: verbs, {options}}}]\n"
     return compile_text(folder, text, *assignments)
-
-
-def again(run: Run) -> Run:
-    """The run of what was understood, after a way through a file."""
-    return compile_run(read_values(yaml.safe_load(yaml.safe_dump(run.effective, sort_keys=False))))
 
 
 COMMON = {
@@ -69,14 +61,6 @@ def test_names_are_the_nodes() -> None:
     """The keys of the node's `verbs` mapping (verbs/lane.c)."""
     source = (PROJECT / "verbs" / "lane.c").read_text()
     assert re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source) == list(VerbsOptions.model_fields)
-
-
-def test_job_by_hand(tmp_path: Path) -> None:
-    """Two people can start it: the trial's document holds the options."""
-    text = documents.hand_job(verbs(tmp_path, "verbs: {operation: write}"), "hand-1")
-    found = {key: value for item in yaml.safe_load_all(text) for key, value in item.items()}
-    assert found["trial"]["verbs"]["operation"] == "write"
-    assert found["job"]["nodes"][1]["ports"][0]["rdma"] == "mlx5_0/1"
 
 
 # --- order and time ------------------------------------------------------------------------------

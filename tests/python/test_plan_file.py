@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from configs import EXAMPLES, LAB, PROJECT, compile_text, needs_engine
+from configs import needs_engine
 from recorded import replace_rows, results, rows_in
 from switchbench.analysis import sealing
-from switchbench.base import source
 from switchbench.base.errors import RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
@@ -27,7 +26,6 @@ from switchbench.records.directory import (
     CONFIGURATION,
     PLAN,
     SUMMARY,
-    RunDirectory,
     load_summary,
 )
 from switchbench.records.plan_file import read_plan, write_plan
@@ -41,9 +39,6 @@ from synthetic import (
     trial_record,
 )
 
-CONFIGURATIONS = sorted(
-    str(path.relative_to(PROJECT)) for path in (PROJECT / "conf").glob("*.yaml")
-)
 CONF = """\
 switchbench: 1
 site: {lab: two-racks, nodes: {"node[1-4]": {module: left}, "node[5-8]": {module: right}}}
@@ -65,38 +60,6 @@ expect:
 def round_trip(run: Run, path: Path) -> Run:
     write_plan(path, run)
     return read_plan(path)
-
-
-@needs_engine
-@pytest.mark.parametrize("conf", CONFIGURATIONS)
-def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
-    run = compile_run(read(Request(PROJECT / conf)))
-    assert round_trip(run, tmp_path) == run
-    RunDirectory(tmp_path / "new").write_configuration(run.effective)
-    assert source.load(tmp_path / "new" / CONFIGURATION) == run.effective
-
-
-@needs_engine
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples(name: str, tmp_path: Path) -> None:
-    run = compile_text(tmp_path, EXAMPLES[name])
-    assert round_trip(run, tmp_path) == run
-
-
-@needs_engine
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tests: [{pattern: pairs, partners: [[node1, node3], [node2, 'node8:e0']]}]",
-        "tests: [{pattern: pairs, partners: inside, groups: ['node[1-4]', [node5, node7]]}]",
-        "tests: [{pattern: aapc, imix: [64, 64, 570, 1518], loads: [50Mbit, 1kfps, 99.98%]}]",
-        "time_limit: 1h\nlog: debug\nworker: poll\ntests: [{pattern: chain}]",
-        'about: {place: "a\\tb\\u202e"}\ntests: [{pattern: chain, transport: tcp}]',
-    ],
-)
-def test_odd_settings(text: str, tmp_path: Path) -> None:
-    run = compile_text(tmp_path, f"{LAB}{text}\n")
-    assert round_trip(run, tmp_path) == run
 
 
 def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
