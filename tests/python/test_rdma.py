@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,50 +110,79 @@ def test_without_a_device(tmp_path: Path) -> None:
     assert "rdma link add rxe0 type rxe" in check.remedy
 
 
-def test_software_device(machine: Machine) -> None:
-    (machine.sys / "class/infiniband/mlx5_0/device/driver").unlink()
-    assert machine.find("device").detail == "mlx5_0 (software)"
-
-
 def test_no_access(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert machine.find("access").state == LACK
-    assert machine.find("access").detail == "not permitted to this user: uverbs0"
-    (machine.dev / "infiniband/uverbs0").unlink()
-    assert "ib_uverbs" in machine.find("access").remedy
-    assert machine.find("access").detail.startswith("there is no ")
+    check = machine.find("access")
+    assert (check.state, check.detail) == (LACK, "not permitted to this user: uverbs0")
 
 
-@pytest.mark.parametrize(
-    ("opened", "what", "detail"),
-    [
-        (None, "provider library", "no libibverbs.so.1"),
-        ({}, "mlx5_0 provider library", "libibverbs does not know this device"),
-        (
-            {"mlx5_0": Opened(refusal="Permission denied")},
-            "mlx5_0 provider library",
-            "can't be opened: Permission denied",
-        ),
-    ],
-)
-def test_provider(
-    opened: dict[str, Opened] | None, what: str, detail: str, machine: Machine
+Change = Callable[[Machine], object]
+PORT = "mlx5_0/1"
+
+
+def asks(**answers: Any) -> Change:
+    """A host that answers so to what is asked of it."""
+    known = {key: lambda *_, answer=answer: answer for key, answer in answers.items()}
+    return lambda machine: setattr(machine, "host", replace(machine.host, **known))
+
+
+def has(path: str, **lines: str) -> Change:
+    """A host with these files in a folder of /sys."""
+    return lambda m: write(m.sys / path, lines)
+
+
+def mtus(interface: int, active: int) -> Change:
+    def change(machine: Machine) -> None:
+        has("class/net/eth1", mtu=str(interface))(machine)
+        asks(opened={"mlx5_0": Opened({1: active})})(machine)
+
+    return change
+
+
+REFUSES = asks(opened={"mlx5_0": Opened(refusal="Permission denied")})
+ECN = {"roce_np/enable/3": "1", "roce_rp/enable/3": "0"}
+FOUND: list[tuple[Change, str, str, str, str]] = [
+    (lambda m: (m.sys / "class/infiniband/mlx5_0/device/driver").unlink(),
+     "device", "", OK, "mlx5_0 (software)"),
+    (lambda m: (m.dev / "infiniband/uverbs0").unlink(), "access", "", LACK, "there is no "),
+    (asks(opened=None), "provider", "", LACK, "no libibverbs.so.1"),
+    (asks(opened={}), "provider", "mlx5_0", LACK, "libibverbs does not know this device"),
+    (REFUSES, "provider", "mlx5_0", LACK, "can't be opened: Permission denied"),
+    (REFUSES, "mtu", PORT, NOTE, "can't be read without opening the device"),
+    (asks(memlock=8 << 20), "memlock", "", LACK, "8192 KiB (`ulimit -l`)"),
+    (asks(memlock=8 << 20, locks_freely=True), "memlock", "", OK, "unlimited for root"),
+    (asks(memlock=1 << 30), "memlock", "", OK, "1048576 KiB"),
+    (lambda m: m.gids(PORT, ROCE_GIDS[:1]), "gid", PORT, LACK, "none of RoCE version 2 (0: fe80:"),
+    (lambda m: m.gids(PORT, ROCE_GIDS[:2]), "gid", PORT, NOTE, "only link-local ones"),
+    (lambda m: m.gids(PORT, ()), "gid", PORT, LACK, "none of RoCE version 2 (none)"),
+    (mtus(1500, 1024), "mtu", PORT, NOTE, "1024, on an interface of MTU 1500"),
+    (mtus(4200, 4096), "mtu", PORT, OK, "4096, on an interface of MTU 4200"),
+    (mtus(9000, 1024), "mtu", PORT, NOTE,
+     "1024, on an interface of MTU 9000, which could carry 4096: the port was made before"),
+    (asks(pfc=None), "pfc", PORT, NOTE, "eth1 does not say (`dcb pfc show dev eth1`)"),
+    (asks(pfc=[]), "pfc", PORT, NOTE, "no priority of eth1 is lossless"),
+    (asks(pfc=[3, 4]), "pfc", PORT, OK, "priorities 3, 4 of eth1"),
+    (lambda _: None, "ecn", PORT, NOTE, "eth1 does not say"),
+    (lambda m: m.port(PORT, **{"hw_counters/np_ecn_marked_roce_packets": "0"}),
+     "ecn", PORT, NOTE, "eth1 does not say; the device counts marked packets"),
+    (has("class/net/eth1/ecn", **ECN), "ecn", PORT, NOTE, "off on eth1"),
+    (lambda m: m.device("mlx5_0", node_type="4: RNIC"),
+     "iwarp", "mlx5_0", LACK, "verbs is not implemented over iWARP"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "key", "of", "state", "detail"), FOUND)
+def test_what_is_found(
+    change: Change, key: str, of: str, state: str, detail: str, machine: Machine
 ) -> None:
-    machine.host = replace(machine.host, opened=lambda: opened)
-    check = next(check for check in machine.checks() if check.what == what)
-    assert (check.state, check.detail) == (LACK, detail)
-    assert "ibverbs-providers" in check.remedy
-    assert machine.find("mtu", "mlx5_0/1").detail == "can't be read without opening the device"
-
-
-def test_locked_memory(machine: Machine) -> None:
-    machine.host = replace(machine.host, memlock=lambda: 8 << 20)
-    assert machine.find("memlock").state == LACK
-    assert machine.find("memlock").detail == "8192 KiB (`ulimit -l`)"
-    machine.host = replace(machine.host, locks_freely=lambda: True)
-    assert machine.find("memlock").state == OK
-    machine.host = replace(machine.host, memlock=lambda: 1 << 30, locks_freely=lambda: False)
-    assert machine.find("memlock").state == OK
+    """Each has a remedy unless it is as it should be."""
+    change(machine)
+    check = machine.find(key, of)
+    assert check.state == state
+    assert check.detail.startswith(detail)
+    assert bool(check.remedy) is (state != OK)
+    if key == "iwarp":
+        assert not any("GID" in check.what for check in machine.checks())
 
 
 def test_port_down(machine: Machine) -> None:
@@ -166,35 +196,6 @@ def test_port_down(machine: Machine) -> None:
     assert machine.find("port", "mlx5_0/2").state == OK
 
 
-def test_gids(machine: Machine) -> None:
-    machine.gids("mlx5_0/1", ROCE_GIDS[:1])
-    check = machine.find("gid", "mlx5_0/1")
-    assert check.state == LACK
-    assert check.detail.startswith("none of RoCE version 2 (0: fe80:")
-    machine.gids("mlx5_0/1", ROCE_GIDS[:2])
-    check = machine.find("gid", "mlx5_0/1")
-    assert check.state == NOTE
-    assert check.detail.startswith("only link-local ones")
-    machine.gids("mlx5_0/1", ())
-    assert machine.find("gid", "mlx5_0/1").detail == "none of RoCE version 2 (none)"
-
-
-@pytest.mark.parametrize(
-    ("interface", "active", "state", "detail"),
-    [
-        (1500, 1024, NOTE, "1024, on an interface of MTU 1500"),
-        (4200, 4096, OK, "4096, on an interface of MTU 4200"),
-        (9000, 1024, NOTE, "1024, on an interface of MTU 9000, which could carry 4096: the port "
-         "was made before the MTU was set"),
-    ],
-)  # fmt: skip
-def test_mtu(interface: int, active: int, state: str, detail: str, machine: Machine) -> None:
-    write(machine.sys, {"class/net/eth1/mtu": str(interface)})
-    machine.host = replace(machine.host, opened=lambda: {"mlx5_0": Opened({1: active})})
-    check = machine.find("mtu", "mlx5_0/1")
-    assert (check.state, check.detail) == (state, detail)
-
-
 def test_infiniband_has_no_pfc(machine: Machine) -> None:
     """Its links have credits; GIDs need no version, and the MTU is the subnet manager's."""
     machine.port("mlx5_0/1", link_layer="InfiniBand")
@@ -204,26 +205,6 @@ def test_infiniband_has_no_pfc(machine: Machine) -> None:
         "mlx5_0/1 path MTU",
     ]
     assert machine.find("mtu", "mlx5_0/1").detail == "4096"
-
-
-def test_pfc_and_ecn(machine: Machine) -> None:
-    """Off, on, or not to be read: three different things."""
-    for lossless, state in ((None, NOTE), ([], NOTE), ([3, 4], OK)):
-        machine.host = replace(machine.host, pfc=lambda iface, found=lossless: found)
-        assert machine.find("pfc", "mlx5_0/1").state == state
-    assert machine.find("pfc", "mlx5_0/1").detail == "priorities 3, 4 of eth1"
-    assert machine.find("ecn", "mlx5_0/1").detail == "eth1 does not say"
-    machine.port("mlx5_0/1", **{"hw_counters/np_ecn_marked_roce_packets": "0"})
-    assert "counts marked packets" in machine.find("ecn", "mlx5_0/1").detail
-    write(machine.sys / "class/net/eth1/ecn", {"roce_np/enable/3": "1", "roce_rp/enable/3": "0"})
-    assert machine.find("ecn", "mlx5_0/1").detail == "off on eth1"
-
-
-def test_iwarp(machine: Machine) -> None:
-    machine.device("mlx5_0", node_type="4: RNIC")
-    check = machine.find("iwarp", "mlx5_0")
-    assert (check.state, check.detail) == (LACK, "verbs is not implemented over iWARP")
-    assert not any("GID" in check.what for check in machine.checks())
 
 
 def test_dcb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,28 +172,35 @@ def test_clauses_that_change_while_traffic_runs_are_found(
     assert "clauses.json is not" in stage.summary()["errors"][0]
 
 
-def test_a_dead_node_ends_with_3_and_keeps_what_was_measured(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("behaviour", "status", "ended", "words"),
+    [
+        ("die", 3, "partial", "was ended by signal 9"),
+        ("refuse", 2, "failed", "no interface eth7"),
+        ("stutter", 3, "partial", "a second record of the source of"),
+    ],
+)
+def test_a_node_that_spoils_a_run_spoils_nothing_else(
+    stage: Stage,
+    capsys: pytest.CaptureFixture[str],
+    behaviour: str,
+    status: int,
+    ended: str,
+    words: str,
 ) -> None:
-    monkeypatch.setattr(command, "find_engine", lambda: stage.engine("die"))
-    assert stage.main() == 3
+    engine = stage.engine(behaviour)
+    stage.monkeypatch.setattr(command, "find_engine", lambda: engine)
+    assert stage.main() == status
     result = stage.summary()
-    assert result["status"] == "partial"
-    assert "was ended by signal 9" in result["errors"][0]
-    assert "was ended by signal 9" in capsys.readouterr().err
-
-
-def test_a_refusing_node_ends_with_2(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "find_engine", lambda: stage.engine("refuse"))
-    capsys.readouterr()
-    assert stage.main() == 2
-    result = stage.summary()
-    assert (result["status"], result["exit_status"]) == ("failed", 2)
+    assert (result["status"], result["exit_status"]) == (ended, status)
+    assert words in result["errors"][0]
     printed = capsys.readouterr()
-    assert printed.out == f"nothing was measured; log and records: {stage.path / 'out'}\n"
-    assert printed.err.count("no interface eth7") == 1
+    assert printed.err.count(words) == 1
+    if ended == "failed":
+        where = stage.path / "out"
+        assert printed.out == f"nothing was measured; log and records: {where}\n"
+    else:
+        whole_record(stage.path / "out")
 
 
 def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
@@ -324,18 +331,6 @@ def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(RunDirectory, "write_summary", full)
     assert stage.main() == 3
     assert stage.summary()["errors"] == ["can't write summary.json: No space left on device"]
-
-
-def test_a_node_that_repeats_records_loses_nothing_else(stage: Stage) -> None:
-    """It was status 2 without table, report and manifest."""
-    engine = stage.engine("stutter")
-    stage.monkeypatch.setattr(command, "find_engine", lambda: engine)
-    assert stage.main() == 3
-    result = stage.summary()
-    assert "a second record of the source of" in result["errors"][0]
-    (entry,) = result["trials"]
-    assert entry["offered_frames"] > 0
-    whole_record(stage.path / "out")
 
 
 def whole_record(out: Path) -> None:
