@@ -308,14 +308,19 @@ static void note_sent(void *context, struct datagram *datagram)
     sent++;
 }
 
-/* Process 1 of node 0 of so many. */
-static void begin(uint32_t count)
+/* Process 1 of a node of so many. */
+static void begin_as(uint32_t self, uint32_t count)
 {
     const struct membership_conf conf = {
-        .count = count, .nonce = 1, .boot = 1, .timeout_ns = S, .send = note_sent};
+        .self = self, .count = count, .nonce = 1, .boot = 1, .timeout_ns = S, .send = note_sent};
 
     membership_start(&member, &conf);
     sent = 0;
+}
+
+static void begin(uint32_t count)
+{
+    begin_as(0, count);
 }
 
 /* From process 2 of another node, which names `to`. */
@@ -429,6 +434,35 @@ static void nothing_replays_across_runs(void **state)
     }
 }
 
+/* Of node 2 of 4: node 0 is its parent, and node 3 its child. What was said before is no sign of
+ * life. */
+static void heartbeats_go_down_the_tree_once(void **state)
+{
+    static const struct {
+        uint32_t sender;
+        int64_t transmit_ns;
+        bool taken;
+    } beats[] = {{0, 5, true}, {0, 5, false}, {0, 4, false}, {3, 9, false}, {0, 6, true}};
+
+    begin_as(2, 4);
+    for (size_t i = 0; i < sizeof beats / sizeof beats[0]; i++) {
+        const struct datagram beat = {.type = DATAGRAM_BEAT,
+                                      .sender = beats[i].sender,
+                                      .from = 2,
+                                      .to = 1,
+                                      .transmit_ns = beats[i].transmit_ns};
+        int64_t now_ns = 100 + (int64_t)i;
+        const struct neighbour *sender = membership_neighbour(&member, beat.sender);
+
+        sent = 0;
+        last.type = 0;
+        assert_int_equal(membership_receive(&member, &beat, now_ns), beats[i].taken);
+        assert_int_equal(member.beat_ns == now_ns, beats[i].taken);
+        assert_int_equal(last.type == DATAGRAM_BEAT && last.recipient == 3, beats[i].taken);
+        assert_int_equal(sender->heard_ns == now_ns, beats[i].taken || beats[i].sender == 3);
+    }
+}
+
 static void names_who_was_replaced(void **state)
 {
     struct datagram hello = {.type = DATAGRAM_HELLO, .sender = 1, .from = 6, .to = 1};
@@ -458,6 +492,7 @@ int main(void)
         cmocka_unit_test(each_datagram_is_answered_or_dropped),
         cmocka_unit_test(asks_often_before_it_blames),
         cmocka_unit_test(nothing_replays_across_runs),
+        cmocka_unit_test(heartbeats_go_down_the_tree_once),
         cmocka_unit_test(names_who_was_replaced),
         cmocka_unit_test(a_reason_is_made_printable),
         cmocka_unit_test(takes_the_tree_where_cores_are_few),

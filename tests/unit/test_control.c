@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Control endpoints of one run on loopback, in one thread, pumped in turn: barriers, blobs,
- * heartbeats; forged and replayed datagrams dropped and counted. Every datagram goes through a
+ * forged datagrams dropped and counted. Every datagram goes through a
  * relay (the nodes know only its address), which records, loses or forwards it, and through which a
  * test can send whatever it likes.
  */
@@ -18,10 +18,8 @@
 
 #include <cmocka.h>
 
-#define TIMEOUT_NS (300 * NS_PER_MS)
 #define LONG_NS (10 * NS_PER_S)
 #define LINGER_NS (130 * NS_PER_MS)
-#define LINGER_FAULT_NS (450 * NS_PER_MS)
 #define NODES_MAX 8
 #define RECORDS_MAX 4096
 
@@ -36,7 +34,7 @@ struct record {
 static struct {
     uint32_t count;
     int family;
-    struct control *nodes[NODES_MAX]; /* NULL: closed */
+    struct control *nodes[NODES_MAX];
     struct sockaddr_storage addresses[NODES_MAX], relay_address;
     int relay;
     bool recording;
@@ -60,9 +58,9 @@ static struct sockaddr_storage loopback(int family)
 }
 
 /* False: the family is not to be had here. */
-static bool open_nodes(uint32_t count, int family, int64_t timeout_ns)
+static bool open_nodes(uint32_t count, int family)
 {
-    struct control_conf conf = {.address = loopback(family), .barrier_timeout_ns = timeout_ns};
+    struct control_conf conf = {.address = loopback(family), .barrier_timeout_ns = LONG_NS};
     socklen_t size = sizeof(bed.relay_address);
     struct err err = {0};
 
@@ -97,9 +95,9 @@ static void join(uint32_t node, const char *run_id, uint8_t key)
         fail_msg("%s", err.text);
 }
 
-static void make(uint32_t count, int64_t timeout_ns)
+static void make(uint32_t count)
 {
-    assert_true(open_nodes(count, AF_INET, timeout_ns));
+    assert_true(open_nodes(count, AF_INET));
     for (uint32_t i = 0; i < count; i++)
         join(i, "test", 1);
 }
@@ -133,13 +131,11 @@ static void pump(void)
     uint32_t live = 1;
 
     for (uint32_t i = 0; i < bed.count; i++)
-        if (bed.nodes[i])
-            readable[live++] = (struct pollfd){.fd = control_fd(bed.nodes[i]), .events = POLLIN};
+        readable[live++] = (struct pollfd){.fd = control_fd(bed.nodes[i]), .events = POLLIN};
     poll(readable, live, 1);
     relay_all();
     for (uint32_t i = 0; i < bed.count; i++)
-        if (bed.nodes[i])
-            control_work(bed.nodes[i], clock_now());
+        control_work(bed.nodes[i], clock_now());
     relay_all();
 }
 
@@ -163,36 +159,24 @@ static void pass(const struct barrier_values *mine)
 
     barrier_values_clear(&nothing);
     for (uint32_t i = 0; i < bed.count; i++)
-        if (bed.nodes[i])
-            control_barrier_enter(bed.nodes[i], mine ? &mine[i] : &nothing, clock_now());
+        control_barrier_enter(bed.nodes[i], mine ? &mine[i] : &nothing, clock_now());
     do {
         pump();
         waiting = 0;
         for (uint32_t i = 0; i < bed.count; i++)
-            waiting += bed.nodes[i] && state_of(i) == BARRIER_WAITING;
+            waiting += state_of(i) == BARRIER_WAITING;
         if (clock_now() > end_ns)
             fail_msg("the barrier does not end");
     } while (waiting);
 }
 
-/* Ends one node's process, as it were: nothing answers any more. */
-static void kill_node(uint32_t node)
-{
-    control_close(bed.nodes[node]);
-    bed.nodes[node] = NULL;
-}
-
-/* A node that is closed lingers for its partners, longer after a fault; here all do so at once. */
+/* A node that is closed lingers for its partners; here all do so at once. */
 static void end(void)
 {
-    bool fault = false;
-
     bed.loss = 0;
+    pump_for(LINGER_NS);
     for (uint32_t i = 0; i < bed.count; i++)
-        fault |= bed.nodes[i] && control_fault(bed.nodes[i]);
-    pump_for(fault ? LINGER_FAULT_NS : LINGER_NS);
-    for (uint32_t i = 0; i < bed.count; i++)
-        kill_node(i);
+        control_close(bed.nodes[i]);
     close(bed.relay);
 }
 
@@ -203,7 +187,7 @@ static void barriers_of(uint32_t count, int family, double loss)
 {
     struct barrier_values mine[NODES_MAX], all;
 
-    if (!open_nodes(count, family, LONG_NS))
+    if (!open_nodes(count, family))
         skip();
     bed.loss = loss;
     for (uint32_t i = 0; i < count; i++)
@@ -254,7 +238,7 @@ static void fetches_what_others_publish(void **state)
     const struct blob blob = {.size = 5, .bytes = "first"}, large = {.size = BLOB_BYTES_MAX + 1};
     struct blob other = {.size = 2};
 
-    assert_true(open_nodes(4, AF_INET, LONG_NS));
+    assert_true(open_nodes(4, AF_INET));
     assert_int_equal(control_publish(bed.nodes[2], 7, &large), -EINVAL);
     assert_int_equal(control_publish(bed.nodes[2], 7, &other), 0); /* before it has joined */
     assert_int_equal(control_publish(bed.nodes[2], 7, &blob), 0);  /* replaced */
@@ -316,7 +300,7 @@ static void asks_for_a_blob_until_its_answer_comes(void **state)
     struct datagram answer;
     int64_t now_ns;
 
-    make(4, LONG_NS);
+    make(4);
     pump_for(10 * NS_PER_MS);
     bed.recording = true;
     now_ns = clock_now();
@@ -360,35 +344,6 @@ static void asks_for_a_blob_until_its_answer_comes(void **state)
     end();
 }
 
-static void hears_the_heartbeat_of_node_0_only(void **state)
-{
-    int64_t before_ns, last_ns;
-
-    make(3, LONG_NS);
-    pass(NULL);
-    assert_int_equal(control_last_beat_ns(bed.nodes[2]), 0);
-    control_beat(bed.nodes[1], clock_now());
-    pump_for(20 * NS_PER_MS);
-    assert_int_equal(control_last_beat_ns(bed.nodes[2]), 0);
-
-    before_ns = clock_now();
-    bed.recording = true;
-    control_beat(bed.nodes[0], before_ns);
-    pump_for(20 * NS_PER_MS);
-    assert_int_equal(control_last_beat_ns(bed.nodes[0]), before_ns);
-    for (uint32_t i = 1; i < 3; i++)
-        assert_in_range(control_last_beat_ns(bed.nodes[i]), before_ns, clock_now());
-
-    /* Said again, it is no sign of life. */
-    last_ns = control_last_beat_ns(bed.nodes[1]);
-    for (uint32_t i = 0; i < bed.record_count; i++)
-        inject(1, bed.records[i].bytes, bed.records[i].size);
-    pump_for(20 * NS_PER_MS);
-    assert_int_equal(control_last_beat_ns(bed.nodes[1]), last_ns);
-    assert_int_equal(control_dropped(bed.nodes[1]), bed.record_count);
-    end();
-}
-
 /* --- what must be dropped --- */
 
 static void drops_forged_and_damaged_datagrams(void **state)
@@ -397,7 +352,7 @@ static void drops_forged_and_damaged_datagrams(void **state)
     uint8_t bytes[2 * DATAGRAM_MAX] = {0};
     struct record good;
 
-    make(3, LONG_NS);
+    make(3);
     bed.recording = true;
     pass(NULL);
     good = *recorded(1, DATAGRAM_ARRIVAL);
@@ -409,33 +364,6 @@ static void drops_forged_and_damaged_datagrams(void **state)
     assert_dropped(1, bytes, datagram_write(&good.datagram, wrong_key, bytes));
     pass(NULL);
     assert_int_equal(state_of(1), BARRIER_PASSED);
-    end();
-}
-
-/* What a node has said in this run may be said again by others: it is no sign of its life. */
-static void a_replay_keeps_nobody_alive(void **state)
-{
-    const struct control_fault *fault;
-    int64_t until_ns;
-
-    make(2, TIMEOUT_NS);
-    bed.recording = true;
-    pass(NULL);
-    kill_node(1);
-    control_barrier_enter(bed.nodes[0], &(struct barrier_values){0}, clock_now());
-    until_ns = clock_now() + 20 * TIMEOUT_NS;
-    while (state_of(0) == BARRIER_WAITING && clock_now() < until_ns) {
-        for (uint32_t i = 0; i < bed.record_count; i++)
-            if (bed.records[i].datagram.recipient == 0)
-                inject(0, bed.records[i].bytes, bed.records[i].size);
-        bed.recording = false;
-        pump_for(TIMEOUT_NS / 20);
-    }
-    assert_int_equal(state_of(0), BARRIER_FAILED);
-    fault = control_fault(bed.nodes[0]);
-    assert_true(fault->missing);
-    assert_int_equal(fault->node, 1);
-    assert_true(fault->silence_ns >= TIMEOUT_NS);
     end();
 }
 
@@ -484,9 +412,7 @@ int main(void)
         cmocka_unit_test(passes_barriers_with_the_reduction),
         cmocka_unit_test(fetches_what_others_publish),
         cmocka_unit_test(asks_for_a_blob_until_its_answer_comes),
-        cmocka_unit_test(hears_the_heartbeat_of_node_0_only),
         cmocka_unit_test(drops_forged_and_damaged_datagrams),
-        cmocka_unit_test(a_replay_keeps_nobody_alive),
         cmocka_unit_test(says_what_can_not_be),
     };
 
