@@ -148,35 +148,25 @@ static int check_gid(const struct verbs_lane *lane, struct err *err)
         port->label, index, list);
 }
 
-static int check_size(const struct verbs_lane *lane, uint32_t size, struct err *err)
-{
-    const struct phase *phase = lane->base.lane.request.phase;
-    uint32_t device = lane->port->attributes.max_msg_sz;
-    const char *label = lane->port->label;
-
-    if (size > MESSAGE_MAX || size > device)
-        return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
-                       "use smaller message_sizes",
-                       label, size, device < MESSAGE_MAX ? device : MESSAGE_MAX);
-    if (lane->options.service == VERBS_UD && size > lane->mtu && phase->traffic != TRAFFIC_PROBE)
-        return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; with service ud a message is one packet, "
-                       "and %u, the path MTU, is the most",
-                       label, size, lane->mtu);
-    return 0;
-}
-
 static int check_sizes(const struct verbs_lane *lane, struct err *err)
 {
     const struct phase *phase = lane->base.lane.request.phase;
-    int rc = 0;
+    uint32_t device = lane->port->attributes.max_msg_sz, most = phase->pingpong.max_size;
+    const char *label = lane->port->label;
 
-    if (phase->traffic == TRAFFIC_PINGPONG && phase->pingpong.max_size > 0)
-        return check_size(lane, phase->pingpong.max_size, err);
-    for (uint32_t i = 0; i < phase->size_count && rc == 0; i++)
-        rc = check_size(lane, phase->sizes[i], err);
-    return rc;
+    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
+        most = phase->sizes[i] > most ? phase->sizes[i] : most;
+    if (most > MESSAGE_MAX || most > device)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
+                       "use smaller message_sizes",
+                       label, most, device < MESSAGE_MAX ? device : MESSAGE_MAX);
+    if (lane->options.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; with service ud a message is one packet, "
+                       "and %u, the path MTU, is the most",
+                       label, most, lane->mtu);
+    return 0;
 }
 
 /* A software RDMA device sends where the kernel's routes point: does it deliver packets to this

@@ -636,7 +636,6 @@ struct connection_pool {
     struct qp_list kept; /* the least recently used first */
     size_t count;        /* of them */
     /* To be destroyed, by the thread: */
-    bool has_thread; /* false: the main thread destroys them, and waits */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -672,17 +671,19 @@ static void *destroy_all(void *context)
     return NULL;
 }
 
-static void start_thread(struct connection_pool *pool)
+/* 0 or an errno. */
+static int start_thread(struct connection_pool *pool)
 {
-    sigset_t all;
-    sigset_t before;
+    sigset_t all, before;
+    int code;
 
     sigfillset(&all); /* signals are the main thread's */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pool->has_thread = pthread_create(&pool->thread, NULL, destroy_all, pool) == 0;
+    code = pthread_create(&pool->thread, NULL, destroy_all, pool);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (pool->has_thread)
+    if (code == 0)
         pthread_setname_np(pool->thread, "sb-qp-destroyer");
+    return code;
 }
 
 /* False: it is still at work. */
@@ -690,8 +691,6 @@ static bool stop_thread(struct connection_pool *pool)
 {
     struct timespec until;
 
-    if (!pool->has_thread)
-        return true;
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
     pthread_cond_signal(&pool->changed);
@@ -709,10 +708,6 @@ void connection_pool_free(struct verbs_qp *qp)
     struct connection_pool *pool = qp->port->pool;
 
     stop(qp);
-    if (!pool->has_thread) {
-        destroy(qp);
-        return;
-    }
     pthread_mutex_lock(&pool->lock);
     TAILQ_INSERT_TAIL(&pool->doomed, qp, age);
     pthread_cond_signal(&pool->changed);
@@ -767,7 +762,10 @@ int connection_pool_open(struct transport_port *port)
     TAILQ_INIT(&pool->doomed);
     lock_init(&pool->lock);
     pthread_cond_init(&pool->changed, NULL);
-    start_thread(pool);
+    if (start_thread(pool) != 0) {
+        free(pool);
+        return -ENOMEM;
+    }
     port->pool = pool;
     return 0;
 }

@@ -177,25 +177,12 @@ static int make_traffic(struct message_lane *lane)
     return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
 }
 
+/* Sizes and a load there are: documents without are refused (document/documents.c). */
 static int check(const struct message_lane *lane, const struct message_plan *plan, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
-    bool echoes = phase->traffic == TRAFFIC_PINGPONG;
+    bool echoes = request->phase->traffic == TRAFFIC_PINGPONG;
 
-    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
-        return err_set(err, -EINVAL, "%s: %u message sizes; valid are 1 to %d", plan->transport,
-                       phase->size_count, TRANSPORT_SIZES_MAX);
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        if (phase->sizes[i] == 0)
-            return err_set(err, -EINVAL, "%s: a message of 0 bytes; the minimum is 1",
-                           plan->transport);
-    if (phase->traffic == TRAFFIC_STREAM && !phase->load.unlimited && phase->load.rate_bps <= 0 &&
-        phase->load.rate_fps <= 0)
-        return err_set(err, -EINVAL, "%s: a stream needs a load", plan->transport);
-    if (request->ranks > PATTERN_RANKS_MAX)
-        return err_set(err, -EINVAL, "%s: %u ranks; %u are the most", plan->transport,
-                       request->ranks, PATTERN_RANKS_MAX);
     if ((lane->schedules || echoes) && plan->streams > 1)
         return err_set(err, -EINVAL, "%s: %s goes by one stream, not %u: leave %s out", plan->label,
                        lane->schedules ? "a step's message" : "a ping-pong message", plan->streams,

@@ -43,16 +43,6 @@ static void tune_waiting(struct phase *phase)
     options_of(phase)->zero_copy = false;
 }
 
-static void no_size(struct phase *phase)
-{
-    phase->sizes[0] = 0;
-}
-
-static void no_load(struct phase *phase)
-{
-    phase->load = (struct load){.rate_bps = 0};
-}
-
 static void no_such_congestion_control(struct phase *phase)
 {
     snprintf(options_of(phase)->congestion, sizeof options_of(phase)->congestion, "warp");
@@ -83,12 +73,8 @@ static void no_copy_there_and_back(struct phase *phase)
 }
 
 static const struct battery_refusal refusals[] = {
-    {streams_there_and_back, "goes by one stream"},
-    {no_copy_there_and_back, "zero_copy"},
-    {no_size, "0 bytes"},
-    {no_load, "needs a load"},
-    {no_such_congestion_control, "available: "},
-    {too_large_a_buffer, "net.core.wmem_max"},
+    {streams_there_and_back, "goes by one stream"},    {no_copy_there_and_back, "zero_copy"},
+    {no_such_congestion_control, "available: "},       {too_large_a_buffer, "net.core.wmem_max"},
     {too_large_a_receive_buffer, "net.core.rmem_max"},
 };
 

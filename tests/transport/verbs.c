@@ -51,14 +51,7 @@ static const char *make(struct port_conf *confs)
 static void tune(struct phase *phase)
 {
     phase->load.rate_bps = 2e6;
-    options_of(phase)->timeout = 18; /* 1 s: an emulated machine may be busy with others */
-    options_of(phase)->service = wanted.service;
-    options_of(phase)->operation = wanted.operation;
-    options_of(phase)->completion = wanted.completion;
-    options_of(phase)->queue_pairs = wanted.queue_pairs;
-    options_of(phase)->depth = wanted.depth;
-    options_of(phase)->reuse = wanted.reuse;
-    options_of(phase)->inline_bytes = wanted.inline_bytes;
+    *options_of(phase) = wanted;
 }
 
 static void tune_waiting(struct phase *phase)
@@ -67,16 +60,6 @@ static void tune_waiting(struct phase *phase)
 }
 
 /* --- refusals --- */
-
-static void no_size(struct phase *phase)
-{
-    phase->sizes[0] = 0;
-}
-
-static void no_load(struct phase *phase)
-{
-    phase->load = (struct load){.rate_bps = 0};
-}
 
 static void too_large_an_mtu(struct phase *phase)
 {
@@ -101,12 +84,8 @@ static void uc_send(struct phase *phase)
 
 static void too_large_for_ud(struct phase *phase)
 {
-    *options_of(phase) = (struct verbs_options){.service = VERBS_UD,
-                                                .depth = 16,
-                                                .queue_pairs = 1,
-                                                .gid_index = VERBS_AUTOMATIC,
-                                                .inline_bytes = VERBS_AUTOMATIC,
-                                                .timeout = 14};
+    options_of(phase)->service = VERBS_UD;
+    options_of(phase)->operation = VERBS_SEND;
     phase->sizes[0] = 5000;
 }
 
@@ -119,8 +98,6 @@ static void several_pairs_back(struct phase *phase)
 }
 
 static const struct battery_refusal refusals[] = {
-    {no_size, "0 bytes"},
-    {no_load, "needs a load"},
     {too_large_an_mtu, "larger than the port's active MTU"},
     {no_such_mtu, "a path MTU is 256, 512"},
     {no_such_gid, "is not in the port's GID table"},
@@ -216,31 +193,29 @@ static void set_word(const char *word)
 {
     static const struct {
         const char *word;
-        struct verbs_options set;
+        size_t at; /* among the options */
+        uint32_t value;
     } words[] = {
-        {"uc", {.service = VERBS_UC, .operation = VERBS_WRITE}},
-        {"ud", {.service = VERBS_UD}},
-        {"write", {.operation = VERBS_WRITE}},
-        {"poll", {.completion = VERBS_COMPLETION_POLL}},
-        {"event", {.completion = VERBS_COMPLETION_EVENT}},
+#define OPTION_AT(member) offsetof(struct verbs_options, member)
+        {"uc", OPTION_AT(service), VERBS_UC},
+        {"ud", OPTION_AT(service), VERBS_UD},
+        {"write", OPTION_AT(operation), VERBS_WRITE},
+        {"poll", OPTION_AT(completion), VERBS_COMPLETION_POLL},
+        {"event", OPTION_AT(completion), VERBS_COMPLETION_EVENT},
+        {"fresh", OPTION_AT(reuse), 0},
+        {"outline", OPTION_AT(inline_bytes), 0},
+#undef OPTION_AT
     };
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(words[i].word, word) != 0)
-            continue;
-        wanted.service |= words[i].set.service;
-        wanted.operation |= words[i].set.operation;
-        wanted.completion |= words[i].set.completion;
-        return;
-    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(words[i].word, word) == 0) {
+            memcpy((char *)&wanted + words[i].at, &words[i].value, sizeof words[i].value);
+            return;
+        }
     if (strcmp(word, "pairs") == 0)
         wanted.queue_pairs = 3;
-    else if (strcmp(word, "fresh") == 0)
-        wanted.reuse = 0;
     else if (strcmp(word, "shallow") == 0)
         wanted.depth = 2;
-    else if (strcmp(word, "outline") == 0)
-        wanted.inline_bytes = 0;
     else if (device_count < BATTERY_PORTS)
         devices[device_count++] = strdup(word);
 }
@@ -260,8 +235,8 @@ int main(int argc, char **argv)
         .emulated = true,
     };
 
-    wanted = (struct verbs_options){
-        .queue_pairs = 1, .depth = 128, .reuse = 64, .inline_bytes = VERBS_AUTOMATIC};
+    option_defaults(verbs_option_table.options, &wanted);
+    wanted.timeout = 18; /* 1 s: an emulated machine may be busy with others */
     for (int i = 1; i < argc; i++)
         set_word(argv[i]);
     /* A chain is forwarded over rc only. */
