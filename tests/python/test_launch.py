@@ -128,8 +128,8 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     sudo never takes what the user can write."""
     shared = tmp_path / "opt"
     for name in ("_FIND", "_FIND_SHARED"):
-        text = getattr(ssh, name).replace(ssh.SHARED_FOLDER, str(shared))
-        monkeypatch.setattr(ssh, name, text)
+        text = getattr(far, name).replace(far.SHARED_FOLDER, str(shared))
+        monkeypatch.setattr(far, name, text)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
     (tmp_path / "bin").mkdir()
@@ -138,7 +138,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     sudo.chmod(0o755)
 
     def said(privilege: str, engine: str = "switchbench-node") -> list[str]:
-        words = ssh.engine_words(engine, privilege, ["--name", "a b"], announced=True)
+        words = far.engine_words(engine, privilege, ["--name", "a b"], announced=True)
         path = f"{sudo.parent}:{tmp_path}/path:/usr/bin:/bin"
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
@@ -151,7 +151,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]  # fmt: skip
     engine_in(shared / "current")
     assert said("none")[0] == "opt/current/switchbench-node --version"
-    engine_in(tmp_path / "home" / ssh.HOME_FOLDER / "current")
+    engine_in(tmp_path / "home" / far.HOME_FOLDER / "current")
     assert said("none")[0].startswith("home/.local/lib/switchbench/current/switchbench-node ")
     for privilege in ("sudo", "setcap"):
         assert said(privilege)[0] == "opt/current/switchbench-node --version"

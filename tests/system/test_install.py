@@ -25,7 +25,7 @@ from switchbench import __version__
 from switchbench.base.programs import find_engine
 from switchbench.cli import manual
 from switchbench.cli.main import COMMANDS
-from switchbench.run.launch import ssh
+from switchbench.run.launch import far
 
 CONFIGURATION = """\
 switchbench: 1
@@ -184,5 +184,5 @@ def test_push_from_the_wheel(environment: Path, tmp_path: Path) -> None:
         assert process.returncode == 0, output + errors
         (engine,) = environment.glob("lib/python*/site-packages/switchbench/engine")
         for name in hosts.names:
-            there = hosts.home(name) / ssh.HOME_FOLDER / ssh.CURRENT
+            there = hosts.home(name) / far.HOME_FOLDER / far.CURRENT
             assert (there / "SHA256SUMS").read_bytes() == (engine / "SHA256SUMS").read_bytes()

@@ -21,11 +21,11 @@ import sshkit
 import underway
 from switchbench.base.errors import ConfigurationError
 from switchbench.hosts.push import Collection, collect
-from switchbench.run.launch import ssh
+from switchbench.run.launch import far
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
-PLACE = f"{ssh.HOME_FOLDER}/{ssh.CURRENT}"
+PLACE = f"{far.HOME_FOLDER}/{far.CURRENT}"
 PAIRS = {"pattern": "pairs"}
 QUICK: dict[str, Any] = {"warmup": "100ms", "window": "200ms", "load": "50%", "repeat": 1}
 
@@ -71,7 +71,7 @@ def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_
     assert done.returncode == 3
     lines = {line.partition(": ")[0]: line.partition(": ")[2] for line in done.stdout.splitlines()}
     for name in ("node1", "node2", "node3"):
-        where = hosts.home(name) / ssh.HOME_FOLDER
+        where = hosts.home(name) / far.HOME_FOLDER
         assert re.fullmatch(rf"copied, [\d.]+ MB: {collection.name} in {where}", lines[name])
         assert os.readlink(where / "current") == collection.name
         assert sorted(path.name for path in where.iterdir()) == [collection.name, "current"]
@@ -92,7 +92,7 @@ def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_
         result = run.end()
     assert result.status == 0, result.errors
     assert loaders == {
-        str(hosts.home(name) / ssh.HOME_FOLDER / collection.name / "lib" / "loader")
+        str(hosts.home(name) / far.HOME_FOLDER / collection.name / "lib" / "loader")
         for name in hosts.names
     }
 
@@ -215,14 +215,14 @@ def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Pat
     done = push(hosts, tmp_path, site, "--privilege", "setcap")
     assert done.returncode == 2
     assert "does not do for ports with `pci` (node1:e0)" in underway.sentence(done.stderr)
-    assert not (hosts.home("node1") / ssh.SHARED_FOLDER.lstrip("/")).exists()
+    assert not (hosts.home("node1") / far.SHARED_FOLDER.lstrip("/")).exists()
 
 
 def test_two_hosts_and_an_interface_are_enough(
     hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
 ) -> None:
     """No file and no engine there: one line brings it, says what it made, and measures."""
-    shutil.rmtree(hosts.home("node1") / ssh.HOME_FOLDER, ignore_errors=True)
+    shutil.rmtree(hosts.home("node1") / far.HOME_FOLDER, ignore_errors=True)
     site = hosts.site("node1", "node2")
     more = (
         f"site.ssh.config={site['ssh']['config']}",

@@ -18,8 +18,8 @@ from ..hosts import alike, bind, doctor, push
 from ..labs import lab
 from ..labs.state import LabError
 from ..render.printer import make, make_console, show, text
-from ..run.launch.far import chosen, folded
-from ..run.launch.ssh import CURRENT, SHARED_FOLDER, OpenSsh, resolved, side_by_side
+from ..run.launch.far import CURRENT, SHARED_FOLDER, chosen, folded
+from ..run.launch.ssh import OpenSsh, resolved, side_by_side
 from ..topology.form import TopologyError
 from .common import configuration, load_site, names_site, print_json
 

@@ -27,7 +27,7 @@ from ..base.programs import ENGINE
 from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.far import Answer, FarProcess, end, fan_out, folded, last_words, output
-from ..run.launch.ssh import FAILED, OpenSsh, failure, find_client, refusal, ssh_muster
+from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure, find_client, refusal
 from ..topology import cabling
 
 ALL_HEARD = "heard by all"
@@ -53,14 +53,14 @@ class Hearing:
 def hear(site: Site, processes: Sequence[Process]) -> Hearing:
     """Try it among these hosts; who can't be asked is not among them."""
     addresses, failed = _addresses(processes)
-    muster = ssh_muster(OpenSsh.of(site), lambda process: ["--reach", addresses[process.name]])
+    launcher = SshLauncher(site, lambda process: ["--reach", addresses[process.name]])
     named = [process for process in processes if process.name in addresses]
     try:
-        failed |= {one.host: one.reason for one in muster.gather(named)}
-        there = {one.name: muster.take(one) for one in named if one.name not in failed}
+        failed |= {one.host: one.reason for one in launcher.gather(named)}
+        there = {one.name: launcher.start(one, ()) for one in named if one.name not in failed}
         said, ended = _converse(there, addresses)
     finally:
-        muster.dismiss()
+        launcher.close()
     return Hearing(
         _ports(list(there), {host: one.answered for host, one in said.items()}) | failed | ended,
         {

@@ -28,11 +28,9 @@ from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Site
 from ..base.programs import ENGINE, START, SWITCH, VERSION, find_engine, machine_of
-from ..run.launch.far import Answer, fan_out
+from ..run.launch.far import CURRENT, SHARED_FOLDER, Answer, fan_out
 from ..run.launch.ssh import (
-    CURRENT,
     NOT_ASKED,
-    SHARED_FOLDER,
     HostResult,
     OpenSsh,
     find_client,

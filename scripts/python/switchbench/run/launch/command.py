@@ -15,12 +15,8 @@ from collections.abc import Sequence
 
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from ...base.programs import port_binding_words
-from .far import Answer, FarLauncher, FarProcess, Muster, Unreached, popen_options
-from .ssh import engine_words, lack
-
-_FANOUT = 64  # commands at a time that have not answered
-_START_LIMIT_S = 60.0
+from .far import Answer, FarLauncher, FarProcess, Unreached, popen_options
+from .ssh import lack
 
 
 class CommandProcess(FarProcess):
@@ -38,8 +34,7 @@ class CommandLauncher(FarLauncher):
         """Read what the site says; start nothing."""
         keys = site.effective["command"]
         self._start_words: list[str] = keys["start"]
-        self._engine: str = keys["engine"]
-        super().__init__(Muster(self._node, self._lack, _FANOUT, _START_LIMIT_S))
+        super().__init__(keys["engine"])
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Start the command for each host; refuse where there is no such program."""
@@ -48,23 +43,17 @@ class CommandLauncher(FarLauncher):
             raise ConfigurationError(f"launch: command: there is no {program} here: install it")
         return super().gather(processes)
 
-    def port_binding(self, process: Process, words: Sequence[str]) -> CommandProcess:
-        """Start the program that binds PCI ports by a command of its own."""
-        return self._run(process, port_binding_words(words))
-
-    def _node(self, process: Process) -> CommandProcess:
-        words = engine_words(self._engine, "none", ["--name", process.name], announced=True)
-        return self._run(process, words)
-
-    def _run(self, process: Process, words: Sequence[str]) -> CommandProcess:
+    def run(self, process: Process, words: Sequence[str]) -> CommandProcess:
+        """Start the command, with these words behind it."""
         start = [word.replace("{host}", process.name) for word in self._start_words]
         # As one word it is a script; joined by blanks, `sh -c :` and then the same script.
         script = f":;exec {shlex.join(words)}"
         return CommandProcess([*start, "sh", "-c", script], **popen_options())
 
-    def _lack(self, host: str, answer: Answer) -> str | None:
+    def lack(self, host: str, answer: Answer) -> str | None:
+        """Return what the host lacks, or why the command started nothing."""
         if answer.status is None or answer.output:
-            return lack(host, answer, self._engine)
+            return lack(host, answer, self.engine)
         # The first line is the cause: mpirun and others follow with lines and advice.
         said = next((line.strip() for line in answer.errors if re.search(r"\w", line)), "no word")
         return f"the command that starts its node ended with status {answer.status} ({said})"

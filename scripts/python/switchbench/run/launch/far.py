@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import shlex
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...base.node_names import padded, refuse_many
+from ...base.programs import ENGINE, port_binding_words
 from ...base.words import meant, shown, some
 
 
@@ -259,7 +262,40 @@ def greeted(line: str) -> str | None:
     return found[1] if found else None
 
 
-# --- muster ---------------------------------------------------------------------------------------
+# --- the engine there ----------------------------------------------------------------------------
+
+
+# Where `push` leaves the engine, in the home folder of the one who logs in and for all.
+HOME_FOLDER = ".local/lib/switchbench"
+SHARED_FOLDER = "/opt/switchbench"
+CURRENT = "current"  # the one that was pushed last
+
+# For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
+# never in a folder that the user can write.
+_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
+_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
+
+# By privilege. The guard asks where the controller sits (doc/reference/safety.md); sudo would
+# forget it. The engine is sudo's own command: what sudoers allows is the one program.
+_RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
+_ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
+
+
+def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
+    """Return a command that runs the engine.
+
+    `exec`: its status is the command's, and no shell stays beside it.
+    """
+    how = "sudo" if privilege == "sudo" else "none"
+    if engine == ENGINE:
+        find = _FIND if privilege == "none" else _FIND_SHARED
+    else:
+        find = f"e={shlex.quote(engine)}; "
+    first = f"{_ASK[how]} && " if announced else ""
+    return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
+
+
+# --- launcher ------------------------------------------------------------------------------------
 # Nodes on real hosts are started before the run is planned to its end.
 
 
@@ -287,25 +323,46 @@ class _Arrival:
         return any(greeted(line) for line in whole.decode(errors="replace").splitlines())
 
 
-class Muster:
-    """The nodes of a run's hosts, from their start until the controller takes them."""
+class FarLauncher(ABC):
+    """A launcher whose hosts may be missing.
 
-    def __init__(
-        self,
-        start: Callable[[Process], FarProcess],
-        lack: Callable[[str, Answer], str | None],
-        fanout: int,
-        limit_s: float,
-    ) -> None:
-        """`start` begins a login that ends in a node, `lack` says what an answer to it lacks.
+    Its nodes are started before the run is planned to its end, and stand ready until the controller
+    takes them. There is nothing to enter; it can be entered again, after some of its hosts were
+    lost.
+    """
 
-        As many logins as `fanout` go on at a time, each for `limit_s` at most.
-        """
-        self._start = start
-        self._lack = lack
-        self._fanout = fanout
-        self._limit_s = limit_s
+    fanout = 64  # nodes at a time that have not answered
+    limit_s = 60.0  # for each of them
+
+    def __init__(self, engine: str) -> None:
+        """Take the engine that the site names; start nothing."""
+        self.engine = engine
         self._ready: dict[str, FarProcess] = {}
+
+    @abstractmethod
+    def run(self, process: Process, words: Sequence[str]) -> FarProcess:
+        """Start a program on the host of a node, by its words."""
+
+    @abstractmethod
+    def lack(self, host: str, answer: Answer) -> str | None:
+        """Return what an answer to the start of a node lacks; None: nothing."""
+
+    def node(self, process: Process) -> FarProcess:
+        """Start a node, which says its version first."""
+        words = engine_words(self.engine, "none", ["--name", process.name], announced=True)
+        return self.run(process, words)
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> FarProcess:
+        """Start the program that binds PCI ports, beside the node."""
+        return self.run(process, port_binding_words(words))
+
+    def __enter__(self) -> Self:
+        """Nothing: the nodes stand ready."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: the controller has ended the nodes, and another run may follow."""
+        return
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Start a node for each; return once of each is known whether it can take part."""
@@ -315,7 +372,7 @@ class Muster:
         with selectors.DefaultSelector() as selector:
             try:
                 while waiting or arriving:
-                    while waiting and len(arriving) < self._fanout:
+                    while waiting and len(arriving) < self.fanout:
                         self._begin(waiting.popleft(), arriving, selector)
                     for fd in self._turn(arriving, selector):
                         arrival = arriving.pop(fd)
@@ -328,21 +385,21 @@ class Muster:
         names = [process.name for process in processes]
         return [Unreached(name, reasons[name]) for name in names if name in reasons]
 
-    def take(self, process: Process) -> FarProcess:
-        """Return the node of a host that can take part."""
+    def start(self, process: Process, _command: Sequence[str]) -> FarProcess:
+        """Hand out the node of a host that can take part; the engine there is the site's."""
         return self._ready.pop(process.name)
 
-    def dismiss(self) -> None:
-        """End the nodes that nobody has taken."""
+    def close(self) -> None:
+        """Give back all that `gather` has made or started, and that was not taken."""
         end(list(self._ready.values()))
         self._ready.clear()
 
     def _begin(
         self, process: Process, arriving: dict[int, _Arrival], selector: selectors.BaseSelector
     ) -> None:
-        popen = self._start(process)
+        popen = self.node(process)
         fd = output(popen).fileno()
-        arriving[fd] = _Arrival(process, popen, time.monotonic() + self._limit_s)
+        arriving[fd] = _Arrival(process, popen, time.monotonic() + self.limit_s)
         selector.register(fd, selectors.EVENT_READ)
 
     def _turn(self, arriving: dict[int, _Arrival], selector: selectors.BaseSelector) -> list[int]:
@@ -362,7 +419,7 @@ class Muster:
         """Keep a node that can take part, or end it and say why."""
         name, popen = arrival.process.name, arrival.popen
         if arrival.has_greeted:
-            reason = self._lack(name, Answer(0, arrival.lines))
+            reason = self.lack(name, Answer(0, arrival.lines))
             if reason is None:
                 self._ready[name] = popen
                 return None
@@ -373,38 +430,7 @@ class Muster:
             popen.wait(0 if late else _LEAVE_S)
         answer = Answer(popen.poll(), arrival.lines, last_words(popen))
         end([popen])
-        return self._lack(name, answer)
-
-
-class FarLauncher:
-    """A launcher whose hosts may be missing.
-
-    Its nodes are started before the run is planned to its end. There is nothing to enter; it can be
-    entered again, after some of its hosts were lost.
-    """
-
-    def __init__(self, muster: Muster) -> None:
-        """Take the muster, which knows how a node is started."""
-        self._muster = muster
-
-    def __enter__(self) -> Self:
-        """Nothing: the nodes stand ready."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing: the controller has ended the nodes, and another run may follow."""
-
-    def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Start the nodes of these, and say who can't take part; `start` hands out the others."""
-        return self._muster.gather(processes)
-
-    def start(self, process: Process, _command: Sequence[str]) -> FarProcess:
-        """Hands out the node of a host; the engine there is the site's."""
-        return self._muster.take(process)
-
-    def close(self) -> None:
-        """Give back all that `gather` has made or started, and that was not taken."""
-        self._muster.dismiss()
+        return self.lack(name, answer)
 
 
 def output(popen: FarProcess) -> IO[bytes]:

@@ -21,16 +21,14 @@ from typing import Any
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
-from ...base.programs import Handled, port_binding_words
-from .far import Answer, FarLauncher, FarProcess, Muster, Unreached, folded, popen_options
-from .ssh import engine_words, lack
+from ...base.programs import Handled
+from .far import Answer, FarLauncher, FarProcess, Unreached, folded, popen_options
+from .ssh import lack
 
 JOB = "SLURM_JOB_ID"
 _PROGRAMS = ("srun", "salloc", "scancel", "sinfo")
 _ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
 _GIVE_BACK_LIMIT_S = 60.0
-_STEPS = 64  # asked for at a time
-_STEP_LIMIT_S = 60.0  # slurmctld takes its time for each
 _SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signal
 
 # A node has its host to itself: it binds its workers, and the step gets what the job has.
@@ -56,11 +54,10 @@ class SlurmLauncher(FarLauncher):
     def __init__(self, site: Site) -> None:
         """Read what the site says; ask nobody."""
         keys: Mapping[str, Any] = site.effective["slurm"]
-        self._engine: str = keys["engine"]
         self._options: list[str] = keys.get("options", [])
         self._job = os.environ.get(JOB)
         self._asked = False  # for an allocation of our own
-        super().__init__(Muster(self._step, self._lack, _STEPS, _STEP_LIMIT_S))
+        super().__init__(keys["engine"])
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Have an allocation with these hosts, but for those that Slurm can't give.
@@ -90,24 +87,18 @@ class SlurmLauncher(FarLauncher):
             _give_back(self._job)
             self._job, self._asked = None, False
 
-    def port_binding(self, process: Process, words: Sequence[str]) -> SlurmProcess:
-        """Start the program that binds PCI ports in a step of its own."""
-        return self._run(process, port_binding_words(words))
-
-    def _step(self, process: Process) -> SlurmProcess:
-        words = engine_words(self._engine, "none", ["--name", process.name], announced=True)
-        return self._run(process, words)
-
-    def _run(self, process: Process, words: Sequence[str]) -> SlurmProcess:
+    def run(self, process: Process, words: Sequence[str]) -> SlurmProcess:
+        """Start a step on the host."""
         place = [f"--jobid={self._job}", f"--nodelist={process.name}", "--chdir=/"]
         return SlurmProcess(["srun", *place, *_STEP, *words], **popen_options())
 
-    def _lack(self, host: str, answer: Answer) -> str | None:
+    def lack(self, host: str, answer: Answer) -> str | None:
+        """Return what srun says, or what the host lacks."""
         own = [line for line in answer.errors if line.startswith("srun: ")]
         theirs = [line for line in answer.errors if line not in own]
         if answer.status == 1 and own and not theirs:
             return f"Slurm starts nothing there ({_bare(own[-1])})"
-        return lack(host, Answer(answer.status, answer.output, theirs), self._engine)
+        return lack(host, Answer(answer.status, answer.output, theirs), self.engine)
 
 
 # Of a node that takes no job, as sinfo has them in a long list.

@@ -34,8 +34,8 @@ from .far import (
     Answer,
     FarLauncher,
     FarProcess,
-    Muster,
     Unreached,
+    engine_words,
     fan_out,
     folded,
     greeted,
@@ -106,37 +106,7 @@ class OpenSsh:
         return self.command(host, f"exec {line}")
 
 
-# --- the engine there ----------------------------------------------------------------------------
-
-
-# Where `push` leaves the engine, in the home folder of the one who logs in and for all.
-HOME_FOLDER = ".local/lib/switchbench"
-SHARED_FOLDER = "/opt/switchbench"
-CURRENT = "current"  # the one that was pushed last
-
-# For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
-# never in a folder that the user can write.
-_FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
-_FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
-
-# By privilege. The guard asks where the controller sits (doc/reference/safety.md); sudo would
-# forget it. The engine is sudo's own command: what sudoers allows is the one program.
-_RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
-_ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
-
-
-def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
-    """Return a command that runs the engine.
-
-    `exec`: its status is the command's, and no shell stays beside it.
-    """
-    how = "sudo" if privilege == "sudo" else "none"
-    if engine == ENGINE:
-        find = _FIND if privilege == "none" else _FIND_SHARED
-    else:
-        find = f"e={shlex.quote(engine)}; "
-    first = f"{_ASK[how]} && " if announced else ""
-    return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
+# --- gateways ------------------------------------------------------------------------------------
 
 
 def find_client() -> None:
@@ -335,19 +305,6 @@ class SshProcess(FarProcess):
         return f"is out of reach: {why}" if why else "was ended by a signal there"
 
 
-def ssh_muster(way: OpenSsh, words: Callable[[Process], Sequence[str]]) -> Muster:
-    """Log in at hosts and run the engine there with these words; it says its version first."""
-
-    def login(process: Process) -> SshProcess:
-        line = way.node(process.name, words(process), announced=True)
-        return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())
-
-    def lacking(host: str, answer: Answer) -> str | None:
-        return lack(host, answer, way.engine)
-
-    return Muster(login, lacking, way.fanout, way.timeout_s + _LOGIN_S)
-
-
 def resolved(site: Site) -> Site:
     """Return the site with control addresses that are known here.
 
@@ -390,23 +347,43 @@ def _is_known(process: Process) -> bool:
     return True
 
 
+Words = Callable[[Process], Sequence[str]]
+
+
 class SshLauncher(FarLauncher):
     """Starts nodes by ssh; there is nothing to make."""
 
-    def __init__(self, site: Site) -> None:
-        """Read how hosts are reached."""
-        self._way = OpenSsh.of(site)
-        super().__init__(ssh_muster(self._way, lambda process: ["--name", process.name]))
+    def __init__(
+        self,
+        site: Site,
+        words: Callable[[Process], Sequence[str]] = lambda one: ["--name", one.name],
+    ) -> None:
+        """Read how hosts are reached; `words`: of the engine's command line there."""
+        self._way, self._words = OpenSsh.of(site), words
+        super().__init__(self._way.engine)
+        self.fanout, self.limit_s = self._way.fanout, self._way.timeout_s + _LOGIN_S
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Log in at each host; refuse where there is no ssh."""
         find_client()
         return super().gather(processes)
 
+    def run(self, process: Process, words: Sequence[str]) -> SshProcess:
+        """Run the client, whose own words these are."""
+        return SshProcess(process.name, words, env=os.environ | UNASKED, **popen_options())
+
+    def node(self, process: Process) -> SshProcess:
+        """Log in, and start the engine."""
+        name = process.name
+        return self.run(process, self._way.node(name, self._words(process), announced=True))
+
     def port_binding(self, process: Process, words: Sequence[str]) -> SshProcess:
         """Start the program that binds PCI ports in a login of its own."""
-        line = self._way.port_binding(process.name, words)
-        return SshProcess(process.name, line, env=os.environ | UNASKED, **popen_options())
+        return self.run(process, self._way.port_binding(process.name, words))
+
+    def lack(self, host: str, answer: Answer) -> str | None:
+        """Return what ssh, the host or its engine lack."""
+        return lack(host, answer, self.engine)
 
 
 # --- errand ---------------------------------------------------------------------------------------
