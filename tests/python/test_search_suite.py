@@ -14,8 +14,14 @@ import pytest
 from configs import LAB, compile_text
 from switchbench.analysis.data import Measured
 from switchbench.analysis.measures import PhaseResult, PortShares
-from switchbench.analysis.suite import SuiteCourse, replayed, search_entries, suite_entries
-from switchbench.analysis.suite_facts import trial_facts, trial_loss
+from switchbench.analysis.suite import (
+    SuiteCourse,
+    replayed,
+    search_entries,
+    suite_entries,
+    trial_facts,
+    trial_loss,
+)
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
 from switchbench.plan.chosen import estimates_s, range_of, searches_of

@@ -8,6 +8,7 @@ a thousand frames from one to the other, and what the summary says then:
     flows:   instead of those flows [from, to, sent, came], more keys of both ends behind them
     change:  keys of records by type and place: `source node1`, `destination node1` (flows, by their
              source), `port node1`, `phase node1`, `phase` (all of that type); null: no such record
+    each:    a pair's records once for each phase, what it says changed in them as above
     ready, clocks, delays: as data/summary/clocks.yaml says
     before, middle, add: further records, before all others, in front of the phases' ends, behind
     phases:  keys of the phases' records by number
@@ -114,6 +115,17 @@ def is_of(record: Json, words: list[str]) -> bool:
     )
 
 
+def change(records: list[Json], changes: Json) -> None:
+    for what, keys in changes.items():
+        mine = [record for record in records if is_of(record, what.split())]
+        assert mine, what
+        for record in mine:
+            if keys is None:
+                records.remove(record)
+            else:
+                record |= keys
+
+
 def records_of(case: Json) -> list[Json]:
     if "flows" in case:
         records = of_flows(case)
@@ -122,18 +134,16 @@ def records_of(case: Json) -> list[Json]:
         records[4:4] = case.get("middle", ())
     else:
         records = pair_records()
+        every = records[2:-2]
+        for number, changes in enumerate(case.get("each", ())):
+            phase = [record | {"phase": number} for record in every]
+            change(phase, changes)
+            records[2:-2] = [*(records[2:-2] if number else ()), *phase]
     for number, changes in case.get("phases", {}).items():
         for record in records:
             if record["type"] == "phase" and record["phase"] == number:
                 record |= changes
-    for what, changes in case.get("change", {}).items():
-        mine = [record for record in records if is_of(record, what.split())]
-        assert mine, what
-        for record in mine:
-            if changes is None:
-                records.remove(record)
-            else:
-                record |= changes
+    change(records, case.get("change", {}))
     if "delays" in case:
         records[-4:-4] = clocks_of(case)
     return [*case.get("before", ()), *records, *case.get("add", ())]

@@ -71,7 +71,9 @@ def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any
     """The parsed XML of a run with a lossy flow."""
     run = make_run(SITE, make_trial(SITE), expectations=clauses, **more)
     summary = fed(run, pair_records())
-    text = junit(summary.finish(about(), faults))
+    result = summary.finish(about(), faults)
+    assert result["verdict"] is not None
+    text = junit(result, result["verdict"])
     assert text.startswith(b"<?xml version='1.0' encoding='utf-8'?>\n")
     root = ElementTree.fromstring(text)
     assert mistakes(root) == []

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from ..base.model import ONE_WAY
 from ..records.document.summary import ClockEntry
@@ -135,7 +134,7 @@ class ClockTable:
         ]
 
 
-def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
+def sentence(clocks: Iterable[ClockEntry]) -> str | None:
     """Return the table's line; None: nothing is known of clocks."""
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
@@ -147,8 +146,8 @@ def sentence(clocks: Iterable[Mapping[str, Any]]) -> str | None:
         f"{clock} ({why})" + (f" in {count} of {len(nodes)} nodes" if len(ways) > 1 else "")
         for (clock, why), count in ways.items()
     ]
-    bounds = [entry["bound_us"] for entry in nodes]
-    if None in bounds:
+    bounds = [bound for entry in nodes if (bound := entry["bound_us"]) is not None]
+    if len(bounds) < len(nodes):
         words.append("not known in some phase")
     elif max(bounds) > 0:
         words.append(f"each within {max(bounds):.3g} µs")

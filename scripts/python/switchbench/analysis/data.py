@@ -291,7 +291,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     """
     refuse_endless(directory)
     refuse_old_form(directory)
-    summary: Mapping[str, Any] = {}
+    summary = cast("SummaryDocument", {})
     try:
         summary = load_summary(directory)
         whole = checked(summary, directory / SUMMARY)

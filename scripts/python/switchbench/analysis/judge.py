@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..base.measures import COUNT, NOTHING, VALID, Measure
 from ..base.model import Run, Trial
 from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
 from ..records.document.summary import (
+    AboutEntry,
     BegunRun,
     ClauseEntry,
     ExitStatus,
@@ -459,7 +460,7 @@ def overall(
         verdict = PASS
     return {
         "verdict": verdict,
-        "sentence": f"{_tested(run.about)} {_outcome(verdict, counts)}",
+        "sentence": f"{_tested(cast('AboutEntry', run.about))} {_outcome(verdict, counts)}",
         "scope": SCOPE,
         "passed": counts[PASS],
         "failed": counts[FAIL],
@@ -500,7 +501,7 @@ def _of_clauses(count: int, every: int) -> str:
     return "its one clause" if every == 1 else f"{count} of {every} clauses"
 
 
-def _tested(about: Mapping[str, Any]) -> str:
+def _tested(about: AboutEntry) -> str:
     """Return what the verdict is about, by its model, serial number and firmware."""
     switches = about.get("switches", [])
     if not switches:

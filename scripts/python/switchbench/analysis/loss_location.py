@@ -234,7 +234,7 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
     return max((count for count in (by_flow, network) if count is not None), default=None)
 
 
-def contradicted(found: Mapping[str, Any]) -> bool:
+def contradicted(found: LossLocationEntry) -> bool:
     """Return whether flows miss frames that the ports' counters do not miss, or others."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 

@@ -34,7 +34,7 @@ KILLED = (
 )
 
 
-def is_begun_only(summary: Mapping[str, Any]) -> bool:
+def is_begun_only(summary: SummaryDocument) -> bool:
     """Return whether the run's command had no time or no room to write this summary whole.
 
     What was imported from other programs has no trials of ours.

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from xml.etree import ElementTree
 
 from typing_extensions import TypedDict
@@ -37,6 +36,7 @@ from ..records.directory import (
     refuse_other_form,
     replace_bytes,
 )
+from ..records.document.summary import ClauseEntry, SummaryDocument, VerdictEntry
 from ..records.record_forms import Record
 from ..records.store import Tables, TableWriter
 from .judge import FAIL, INCONCLUSIVE
@@ -368,17 +368,15 @@ def _first_event(directory: Path) -> Record | None:
 # a case of its own. The form is that of the schemas which Jenkins and Ant's reports are checked
 # with: names and order of elements, and which attributes they need.
 
-Entry = Mapping[str, Any]
-
 _SUITE = "switchbench"
 # What XML 1.0 can't hold (2.2).
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
 
 
-def junit(summary: Entry) -> bytes:
-    """Return the document."""
-    run, verdict = summary["run"], summary["verdict"]
+def junit(summary: SummaryDocument, verdict: VerdictEntry) -> bytes:
+    """Return the document of a run and its verdict."""
+    run = summary["run"]
     whole = summary["status"] == "complete"
     totals = {
         "tests": str(len(summary["expectations"]) + 1),
@@ -401,7 +399,7 @@ def junit(summary: Entry) -> bytes:
         },
     )
     properties = ElementTree.SubElement(suite, "properties")
-    for name, value in _properties(summary):
+    for name, value in _properties(summary, verdict):
         ElementTree.SubElement(properties, "property", {"name": name, "value": _xml_text(value)})
     _add_run(suite, summary)
     for number, clause in enumerate(summary["expectations"]):
@@ -415,9 +413,9 @@ def junit(summary: Entry) -> bytes:
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def _properties(summary: Entry) -> Iterator[tuple[str, str]]:
-    yield "verdict", summary["verdict"]["verdict"]
-    yield "clauses_sha256", summary["verdict"]["clauses_sha256"]
+def _properties(summary: SummaryDocument, verdict: VerdictEntry) -> Iterator[tuple[str, object]]:
+    yield "verdict", verdict["verdict"]
+    yield "clauses_sha256", verdict["clauses_sha256"]
     about = summary["run"].get("about", {})
     for number, switch in enumerate(about.get("switches", [])):
         yield from ((f"about.switches.{number}.{key}", value) for key, value in switch.items())
@@ -426,7 +424,7 @@ def _properties(summary: Entry) -> Iterator[tuple[str, str]]:
     yield from ((f"version.{name}", value or "unknown") for name, value in versions.items())
 
 
-def _add_run(suite: ElementTree.Element, summary: Entry) -> None:
+def _add_run(suite: ElementTree.Element, summary: SummaryDocument) -> None:
     """Add the case that all that was asked for was measured."""
     case = _case(suite, "the run came to its end", summary["run"]["elapsed_s"])
     if summary["status"] != "complete":
@@ -434,7 +432,7 @@ def _add_run(suite: ElementTree.Element, summary: Entry) -> None:
         _add_outcome(case, "error", summary["status"], gaps)
 
 
-def _add_clause(suite: ElementTree.Element, number: int, clause: Entry) -> None:
+def _add_clause(suite: ElementTree.Element, number: int, clause: ClauseEntry) -> None:
     name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
     case = _case(suite, name or f"expect.{number} {clause['measure']}", 0)
     element = _ELEMENTS.get(clause["verdict"])
@@ -442,7 +440,7 @@ def _add_clause(suite: ElementTree.Element, number: int, clause: Entry) -> None:
         _add_outcome(case, element, clause["verdict"], list(_lines(clause)))
 
 
-def _lines(clause: Entry) -> Iterator[str]:
+def _lines(clause: ClauseEntry) -> Iterator[str]:
     """Yield what was required, what was seen and where; then the other values that fail."""
     seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
     at = f" at {clause['of']}" if clause["of"] else ""
@@ -469,15 +467,15 @@ def _seconds(value: float | None) -> str:
     return f"{value or 0:.3f}"
 
 
-def _xml_text(text: str) -> str:
+def _xml_text(text: object) -> str:
     """Without the characters that XML can't hold."""
     return _NO_CHARACTER.sub("\ufffd", str(text))
 
 
-def write_record(directory: Path, summary: Mapping[str, Any], key: Path | None = None) -> None:
+def write_record(directory: Path, summary: SummaryDocument, key: Path | None = None) -> None:
     """Write the verdict for CI, then the manifest over all files, then its signature by `key`."""
-    if summary.get("verdict") is not None:
-        replace_bytes(directory / JUNIT, junit(summary))
+    if (verdict := summary.get("verdict")) is not None:
+        replace_bytes(directory / JUNIT, junit(summary, verdict))
     if key is None:
         seal(directory)
     else:

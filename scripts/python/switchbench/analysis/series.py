@@ -43,7 +43,7 @@ from ..records.document.series import (
 from ..records.document.trials import filled
 from ..records.latency import Histogram, merged
 from ..records.record_forms import Record
-from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Times
+from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Row, Times
 from ..records.store import TableFile
 from . import measures as m
 from .statistics import interval
@@ -452,7 +452,7 @@ class ExecutionTable:
         self._trials = trials
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
-    def add(self, key: PhaseKey, executions: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, key: PhaseKey, executions: Iterable[Row]) -> None:
         """Take the ranks' times of one phase, a row of `histograms` each."""
         for row in executions:
             one = self._of(self._trials[key.trial, key.repeat], key.network)

@@ -14,10 +14,9 @@ from typing import Final, cast
 
 import numpy as np
 
-from ..base import format
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.collector import Moment
+from ..records.collector import Expected, Moment
 from ..records.directory import SCHEMA
 from ..records.document.series import ScatterTimes
 from ..records.document.summary import (
@@ -31,7 +30,6 @@ from ..records.document.summary import (
     SwitchCountersEntry,
 )
 from ..records.document.trials import PhaseEntry, PlanEntry
-from ..records.expected import Expected
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import PhaseKey, PhaseRows, by_network
 from ..search.suites.declaration import TrialFacts
@@ -51,8 +49,7 @@ from .phases import (
 )
 from .ports import PortTable
 from .statistics import RepeatTable
-from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts
-from .suite_facts import trial_facts
+from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts, trial_facts
 from .tester import explains_all
 from .transports import compare
 
@@ -462,34 +459,15 @@ NOTABLE_FRAMES = 100
 NOTABLE_SHARE = 0.001  # of the port's own
 
 
-@dataclass
-class _Port:
-    """One port, over the phases in which other traffic was notable or may have cost frames."""
-
-    first: str  # the first of these phases
-    frames: int = 0
-    displaced: int = 0
-    phases: int = 0
-
-    def sentence(self, name: str) -> str:
-        more = f" and {format.of(self.phases - 1, 'more phase')}" if self.phases > 1 else ""
-        cost = (
-            f"; {format.of(self.displaced, 'frame')} for it may be lost because of that, and not "
-            "count as the network's"
-            if self.displaced
-            else ""
-        )
-        came = "arrived that is" if self.frames == 1 else "arrived that are"
-        frames = format.of(self.frames, "frame")
-        return f"{name}: {frames} {came} none of this run's, in {self.first}{more}{cost}"
-
-
 class OtherTraffic:
     """Gathers, phase by phase, what other senders sent to our ports."""
 
     def __init__(self) -> None:
         """None yet."""
-        self._ports: dict[str, _Port] = {}
+        # By port: of the phases in which it was notable, or may have cost frames.
+        self._phases: dict[str, list[str]] = {}
+        self._frames: Counter[str] = Counter()
+        self._displaced: Counter[str] = Counter()
 
     def add(self, result: PhaseResult) -> None:
         """Take one measured phase."""
@@ -497,14 +475,23 @@ class OtherTraffic:
         own = or_zero(result.ports.floats("received_frames"))
         notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
         names = result.ports.texts("port")
-        told = {*(names[port] for port in np.flatnonzero(notable)), *result.displaced}
-        for name, frames in zip(names, came.tolist(), strict=True) if told else ():
-            if name in told:
-                found = self._ports.setdefault(name, _Port(result.label))
-                found.frames += int(frames)
-                found.displaced += result.displaced.get(name, 0)
-                found.phases += 1
+        for name, frames, is_notable in zip(names, came.tolist(), notable.tolist(), strict=True):
+            if is_notable or name in result.displaced:
+                self._phases.setdefault(name, []).append(result.label)
+                self._frames[name] += int(frames)
+                self._displaced[name] += result.displaced.get(name, 0)
 
     def sentences(self) -> Iterator[str]:
-        """For people, a port each."""
-        return (port.sentence(name) for name, port in self._ports.items())
+        """Yield a sentence for each port."""
+        for name, (first, *others) in self._phases.items():
+            frames, displaced = self._frames[name], self._displaced[name]
+            came = "arrived that is" if frames == 1 else "arrived that are"
+            more = f" and {of(len(others), 'more phase')}" if others else ""
+            cost = (
+                f"; {of(displaced, 'frame')} for it may be lost because of that, and not count as "
+                "the network's"
+            )
+            yield (
+                f"{name}: {of(frames, 'frame')} {came} none of this run's, in {first}{more}"
+                f"{cost if displaced else ''}"
+            )

@@ -24,6 +24,7 @@ from ..base.measures import MEASURES
 from ..base.model import PINGPONG, ROUND_TRIP
 from ..records.directory import SUMMARY
 from ..records.document.schema import at, definition
+from ..records.document.summary import SummaryDocument
 from ..records.latency import NS_PER_US
 from ..records.schema import columns_of
 from ..records.store import TableFile, has_tables
@@ -117,7 +118,7 @@ _WINDOW = "received_window_ns"
 _SAME = {one.column: one.name for one in VARIABLES if one.column}
 
 
-def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Path]:
+def write(directory: Path, summary: SummaryDocument, folder: Path) -> list[Path]:
     """Write flows.csv, flows.parquet and codebook.csv; returns their paths."""
     table = tidy(directory, summary)
     paths = [folder / f"{FLOWS}.csv", folder / f"{FLOWS}.parquet", folder / CODEBOOK]
@@ -134,7 +135,7 @@ def write(directory: Path, summary: Mapping[str, Any], folder: Path) -> list[Pat
     return paths
 
 
-def tidy(directory: Path, summary: Mapping[str, Any]) -> pa.Table:
+def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
     """Return the table, in the order of the records' phases and of the flows' names."""
     if not has_tables(directory):
         raise ConfigurationError(f"no tables in {directory}")
@@ -174,7 +175,7 @@ def _keyed(mine: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
     return pa.table({key: mine[key] for key in _FLOW} | dict(columns))
 
 
-def _phases(summary: Mapping[str, Any]) -> pa.Table:
+def _phases(summary: SummaryDocument) -> pa.Table:
     """Return what the summary says of each phase."""
     entries = summary.get("trials", [])
     made: dict[str, Callable[[Mapping[str, Any]], Any]] = {

@@ -7,7 +7,7 @@ then is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from ..records.directory import (
     load_summary,
 )
 from ..records.document.schema import checked
+from ..records.document.summary import SummaryDocument
 from ..records.plan_file import read_plan
 from ..records.store import Tables
 from . import sealing
@@ -138,9 +139,9 @@ def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
         yield VerifyCheck("signature", True if signed.trusted else None, signed.words)
 
 
-def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
+def _clauses(directory: Path, summary: SummaryDocument) -> Iterator[VerifyCheck]:
     """Yield the clauses as they were fixed, and those that the summary judged."""
-    sha256 = (summary.get("verdict") or {}).get("clauses_sha256")
+    sha256 = (verdict := summary.get("verdict")) and verdict["clauses_sha256"]
     changed = changed_clauses(sha256, directory)
     if changed:
         yield VerifyCheck("clauses", False, changed)
@@ -150,7 +151,7 @@ def _clauses(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyChec
 
 
 def _verdict(
-    directory: Path, summary: Mapping[str, Any], made_again: Future[Any]
+    directory: Path, summary: SummaryDocument, made_again: Future[Any]
 ) -> Iterator[VerifyCheck]:
     """Yield the verdict, and all that it rests on, from plan and tables."""
     try:
@@ -221,12 +222,13 @@ def _offer_of(trial: Trial) -> _Offer:
     return trial.transport, trial.sizes, trial.load, window_ns
 
 
-def _junit(directory: Path, summary: Mapping[str, Any]) -> Iterator[VerifyCheck]:
+def _junit(directory: Path, summary: SummaryDocument) -> Iterator[VerifyCheck]:
     """Check that `verdict.xml` says what the summary says, sealed or not."""
     path = directory / JUNIT
     if not path.exists():
         return
-    wanted = junit(summary) if summary.get("verdict") is not None else None
+    verdict = summary.get("verdict")
+    wanted = None if verdict is None else junit(summary, verdict)
     if path.read_bytes() == wanted:
         yield VerifyCheck("junit", True, f"{JUNIT} has the verdict of {SUMMARY}")
     elif summary["run"]["versions"].get("switchbench") == __version__:
@@ -241,14 +243,14 @@ def _engines_version(directory: Path) -> str | None:
     return next((one.get("version") for one in hellos), None)
 
 
-def _outcome(summary: Mapping[str, Any]) -> str:
+def _outcome(summary: SummaryDocument) -> str:
     verdict = summary.get("verdict")
     if not verdict:
         return f"a {summary['status']} run without clauses"
     return f"{verdict['verdict']}: {verdict['sentence']}"
 
 
-def _agreed(summary: Mapping[str, Any], wanted: str | None) -> Iterator[VerifyCheck]:
+def _agreed(summary: SummaryDocument, wanted: str | None) -> Iterator[VerifyCheck]:
     if wanted is None:
         return
     verdict = summary.get("verdict")

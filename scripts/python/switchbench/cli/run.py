@@ -523,4 +523,4 @@ def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
         if not (out / SUMMARY).exists():
             why = (done.stderr.strip().splitlines() or ["no result"])[-1]
             raise RunError(f"--fit: nothing could be measured: {why}")
-        return list(load_summary(out)["trials"])
+        return [dict(entry) for entry in load_summary(out)["trials"]]

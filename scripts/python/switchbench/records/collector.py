@@ -9,27 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from ..base.model import Run
+from ..base.model import Run, Trial
 from .latency import Histogram
 from .record_forms import DamagedRecord, Record
-from .rows import EXECUTION, PhaseRows, Rows
+from .rows import EXECUTION, PhaseRows, Row, Rows
 from .schema import BY_PHASE, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
-Row = dict[str, Any]
 PhaseData = dict[str, list[Row]]  # of a phase that has ended: rows by table
 
-_CLOCK = {
-    "offset_ns": "clock_offset_ns",
-    "shift_ns": "clock_shift_ns",
-    "bound_ns": "clock_bound_ns",
-    "maxerror_ns": "maxerror_ns",
-    "esterror_ns": "esterror_ns",
-}
+_CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
+    name: name for name in ("maxerror_ns", "esterror_ns")
+}  # columns of a node's clock by the record's keys
 _PER_PHASE = frozenset(
     ("flow", "port", "phase", "clock", "histogram", "interval", "reorder", EXECUTION)
 )
@@ -127,16 +121,9 @@ class Collector:
 
 def _take_flow(phase: _Open, record: Record) -> None:
     src, dst, side = record["src"], record["dst"], record["side"]
-    row = phase.flows.setdefault(
-        (record["network"], src, dst),
-        {
-            "network": record["network"],
-            "src": src,
-            "dst": dst,
-            "source_reported": False,
-            "destination_reported": False,
-        },
-    )
+    row = {"network": record["network"], "src": src, "dst": dst}
+    row |= {"source_reported": False, "destination_reported": False}
+    row = phase.flows.setdefault((record["network"], src, dst), row)
     if row[f"{side}_reported"]:
         raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
     row[f"{side}_reported"] = True
@@ -156,16 +143,17 @@ def _take_reorder(phase: _Open, record: Record) -> None:
             row[key] = record[key]
 
 
+def _columns(table: str, record: Record) -> Row:
+    known = columns_of(table)
+    return {key: value for key, value in record.items() if key in known}
+
+
 def _take_port(phase: _Open, record: Record) -> None:
-    known = columns_of("ports")
-    phase.ports[record["network"], record["port"]] = {
-        key: value for key, value in record.items() if key in known
-    }
+    phase.ports[record["network"], record["port"]] = _columns("ports", record)
 
 
 def _take_node(phase: _Open, record: Record) -> None:
-    known = columns_of("phases")
-    phase.nodes[record["node"]] = {key: value for key, value in record.items() if key in known}
+    phase.nodes[record["node"]] = _columns("phases", record)
 
 
 def _take_clock(phase: _Open, record: Record) -> None:
@@ -193,16 +181,9 @@ def _take_spans(phase: _Open, record: Record) -> None:
     for src, counts in record["flows"]:
         for begin, end, count in zip(begins, ends, counts, strict=False):
             if end > begin:
-                phase.spans.append(
-                    {
-                        "network": record["network"],
-                        "src": src,
-                        "dst": record["dst"],
-                        "from_ms": begin,
-                        "to_ms": end,
-                        "payload_bytes": count,
-                    }
-                )
+                span = {"from_ms": begin, "to_ms": end, "payload_bytes": count}
+                flow = {"network": record["network"], "src": src, "dst": record["dst"]}
+                phase.spans.append(flow | span)
 
 
 _TAKERS = {
@@ -229,3 +210,118 @@ def phase_rows(tables: PhaseData) -> PhaseRows:
     return PhaseRows(
         moment, {name: Rows.of(name, tables[name]) for name in BY_PHASE if name in tables}
     )
+
+
+# --- whose records can be in a run's results -----------------------------------------------------
+
+# Which end of a flow a record is of, and so which node has to have written it.
+_OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
+# By table: the columns that name ports, and those that tell rows of a phase and network apart.
+_NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
+          "intervals": ("src", "dst")}  # fmt: skip
+_SINGLE = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst", "kind")}
+
+
+class Expected:
+    """The names and numbers of a run."""
+
+    def __init__(self, run: Run) -> None:
+        """Of its site and its trials."""
+        processes = run.site.processes
+        self._owner = {port.name: process.name for process in processes for port in process.ports}
+        self._nodes = {process.name for process in processes}
+        self._trials = {(trial.id, trial.repeat): _Names(trial) for trial in run.trials}
+
+    def add(self, trial: Trial) -> None:
+        """One more trial, which a search chose."""
+        self._trials[trial.id, trial.repeat] = _Names(trial)
+
+    def check(self, record: Record) -> None:
+        """DamagedRecord where no node of this run can have written the record."""
+        node = record.get("node")
+        if node not in self._nodes:
+            raise DamagedRecord(f"it is of the node {node!r}, and this run has none of that name")
+        if "trial" in record:
+            self._check_trial(record)
+        for port in _own_ports(record):
+            if self._owner.get(port) != node:
+                raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
+
+    def check_phase(self, phase: PhaseRows) -> None:
+        """DamagedRecord where the rows of a phase are not the run's, or there twice."""
+        number, repeat, own = phase.moment
+        trial = self._trials.get((number, repeat))
+        if trial is None:
+            raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
+        if not trial.has_phase(own):
+            raise DamagedRecord(f"trial {number} has no phase {own}")
+        strange = set(phase.rows("phases").texts("node")) - self._nodes
+        if strange:
+            raise DamagedRecord(f"this run has no node {sorted(strange)[0]!r}")
+        for table, names in _NAMES.items():
+            for network, rows in phase.rows(table).by_network():
+                ranks = trial.ranks.get(network)
+                if ranks is None:
+                    raise DamagedRecord(f"trial {number} has no network {network!r}")
+                for name in names:
+                    strange = set(rows.texts(name)) - ranks
+                    if strange:
+                        raise DamagedRecord(f"trial {number} has no rank {sorted(strange)[0]!r}")
+                if table in _SINGLE and own >= 0:
+                    ids = list(zip(*map(rows.texts, _SINGLE[table]), strict=True))
+                    if len(set(ids)) < len(ids):
+                        twice = " ".join(next(one for one in ids if ids.count(one) > 1))
+                        raise DamagedRecord(
+                            f"{twice} is there twice in phase {own} of trial {number}: {table}"
+                        )
+
+    def _check_trial(self, record: Record) -> None:
+        number, repeat = record["trial"], record.get("repeat") or 0
+        numbers = isinstance(number, int) and isinstance(repeat, int)  # some types have no form
+        trial = self._trials.get((number, repeat)) if numbers else None
+        if trial is None:
+            raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
+        network = record.get("network")  # some types have none; then it is no text, perhaps
+        if isinstance(network, str) and network not in trial.ranks:
+            raise DamagedRecord(f"trial {number} has no network {network!r}")
+        phase = record.get("phase", -1)
+        if isinstance(phase, int) and not trial.has_phase(phase):
+            raise DamagedRecord(f"trial {number} has no phase {phase}")
+        ranks = trial.ranks[network] if isinstance(network, str) else self._owner
+        for end in (record.get("src"), record.get("dst")):
+            if isinstance(end, str) and end not in ranks:
+                raise DamagedRecord(f"trial {number} has no rank {end!r}")
+
+
+class _Names:
+    """What a trial's records may name."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.ranks = {part.network: {port.name for port in part.ranks} for part in trial.parts}
+        self._phases = trial.phases
+        self._chosen = trial.chosen  # None: all
+
+    def has_phase(self, phase: int) -> bool:
+        if phase < 0:
+            return True
+        return phase in self._chosen if self._chosen is not None else phase < self._phases
+
+
+def _own_ports(record: Record) -> list[str]:
+    """Return the ports that the record's node has to have."""
+    kind = record["type"]
+    if kind in ("port-open", "port", "misdelivered-flow"):
+        return [record["port"]]
+    if kind == "flow":
+        return [record["src" if record["side"] == "source" else "dst"]]
+    if kind == "histogram":
+        return [record["dst" if record["kind"] in _OF_DESTINATION else "src"]]
+    if kind in ("interval", "reorder"):
+        return [record["dst"]]
+    if kind == "execution":
+        return [record["rank"]]
+    if kind == "progress":
+        return [name for name, *_ in record.get("ports") or ()]
+    if kind == "event" and record.get("port") is not None:
+        return [record["port"]]
+    return []

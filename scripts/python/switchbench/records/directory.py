@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Final, NotRequired
+from typing import Annotated, Any, Final, NotRequired, cast
 
 import yaml
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
@@ -34,6 +34,7 @@ from typing_extensions import TypedDict
 
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.source import refuse_irregular
+from .document.summary import SummaryDocument
 
 CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"
@@ -102,17 +103,17 @@ class RunDirectory:
         except OSError as error:
             raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
 
-    def write_configuration(self, effective: Mapping[str, Any]) -> None:
+    def write_configuration(self, effective: Mapping[str, object]) -> None:
         """Write the configuration as understood, every default filled in."""
         text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         replace_bytes(self.path / CONFIGURATION, text.encode())
 
-    def begin_summary(self, summary: Mapping[str, Any]) -> None:
+    def begin_summary(self, summary: Mapping[str, object]) -> None:
         """Write the summary of a run that has not ended, with room behind it for why it ended."""
         content = _json(summary)
         replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
-    def end_in_place(self, summary: Mapping[str, Any]) -> None:
+    def end_in_place(self, summary: Mapping[str, object]) -> None:
         """Where the disk is too full for a summary: one without trials, in the first one's room."""
         file = self.path / SUMMARY
         content = _json(summary)
@@ -122,7 +123,7 @@ class RunDirectory:
         with file.open("r+b") as begun:
             begun.write(content.ljust(room))
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, object]) -> None:
         """Write the summary whole or not at all."""
         replace_json(self.path / SUMMARY, summary)
 
@@ -205,7 +206,7 @@ def refuse_endless(directory: Path) -> None:
                 )
 
 
-def load_summary(path: Path) -> dict[str, Any]:
+def load_summary(path: Path) -> SummaryDocument:
     """Return the summary of a run.
 
     ConfigurationError for one that is not there, damaged or newer.
@@ -227,8 +228,7 @@ def load_summary(path: Path) -> dict[str, Any]:
         if first["type"] == "missing":
             raise ConfigurationError(f"{file} is damaged: it has no {place}") from None
         raise ConfigurationError(f"{file} is damaged: at `{place}`: {first['msg']}") from None
-    result: dict[str, Any] = loaded
-    return result
+    return cast("SummaryDocument", loaded)
 
 
 def read_json(path: Path) -> Any:
@@ -239,7 +239,7 @@ def read_json(path: Path) -> Any:
     return _shown(path.read_bytes())
 
 
-def as_read(value: Mapping[str, Any]) -> Any:
+def as_read(value: Mapping[str, object]) -> Any:
     """Return a value as it is once it was written and read."""
     return _shown(_json(value))
 
@@ -266,12 +266,12 @@ def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
     raise ConfigurationError(f"{file} is damaged: it does not begin as {schema} does")
 
 
-def replace_json(path: Path, value: Mapping[str, Any]) -> None:
+def replace_json(path: Path, value: Mapping[str, object]) -> None:
     """Write a JSON file whole or not at all."""
     replace_bytes(path, _json(value))
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
+def _json(value: Mapping[str, object]) -> bytes:
     try:
         return to_json(value, indent=1, inf_nan_mode="null") + b"\n"
     except PydanticSerializationError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.model import Run
 from .directory import load_summary, refuse_endless
+from .document.summary import SummaryDocument
 from .plan_file import read_plan
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Results:
         return read_plan(self.directory)
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> SummaryDocument:
         """The summary, as summary.json has it."""
         return load_summary(self.directory)
 

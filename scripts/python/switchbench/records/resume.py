@@ -17,8 +17,7 @@ import numpy as np
 
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Trial
-from .collector import PROBE
-from .expected import Expected
+from .collector import PROBE, Expected
 from .plan_file import read_plan
 from .record_forms import DamagedRecord
 from .rows import Bools

@@ -27,6 +27,8 @@ Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
 
+Row = dict[str, Any]  # of a table: what is not null, by column
+
 EXECUTION = "execution"  # the kind of times of a rank's repetitions
 
 
@@ -56,7 +58,7 @@ class Rows:
         return self.size
 
     @classmethod
-    def of(cls, table: str, rows: Sequence[Mapping[str, Any]]) -> Rows:
+    def of(cls, table: str, rows: Sequence[Row]) -> Rows:
         """Return mappings as rows of a table; a key that is missing is null."""
         known = columns_of(table)
         return cls(
@@ -131,7 +133,7 @@ class Rows:
         for name in names:
             yield name, self if len(names) == 1 else self.select(np.flatnonzero(networks == name))
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[Row]:
         """Return each row as a mapping of what is not null, whole figures as `int`."""
         lists = {name: _listed(column) for name, column in self.columns.items()}
         for row in range(self.size):
@@ -314,7 +316,7 @@ class PhaseRecords:
     ports: Rows = NOTHING
     spans: Rows = NOTHING
     times: dict[Pair, Times] = field(default_factory=dict)
-    executions: Sequence[Mapping[str, Any]] = ()  # rows of `histograms`, each of a rank
+    executions: Sequence[Row] = ()  # rows of `histograms`, each of a rank
     misdelivered: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
     """Frames of a flow at a port that is not its destination: by src, dst (None: whose is not
     known) and that port."""

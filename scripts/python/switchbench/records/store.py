@@ -29,7 +29,7 @@ from .directory import LineFile
 from .latency import BUCKETS
 from .plan_file import write_plan
 from .record_forms import DamagedRecord, Record
-from .rows import PhaseRows, Rows
+from .rows import PhaseRows, Row, Rows
 from .schema import (
     BY_PHASE,
     FORM,
@@ -188,7 +188,7 @@ class TableWriter:
         self._streams[table].append(batch)
 
 
-def _batch(table: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+def _batch(table: str, rows: Sequence[Row]) -> Any:
     schema = arrow_schema(table)
     said = set().union(*rows)
     try:

@@ -45,9 +45,8 @@ from ..plan.documents import (
     to_yaml,
     trial_document,
 )
-from ..records.collector import Collector, is_event, phase_rows
+from ..records.collector import Collector, Expected, is_event, phase_rows
 from ..records.directory import NODES_LOG, RunDirectory
-from ..records.expected import Expected
 from ..records.plan_file import write_plan
 from ..records.record_forms import DamagedRecord, Record, parse
 from ..records.resume import Begun
