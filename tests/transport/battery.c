@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "counters.h"
+#include "option_set.h"
 #include "pingpong.h"
 #include "schedule_executor.h"
 
@@ -744,6 +745,22 @@ static void case_schedule(void **state)
     }
 }
 
+static void spoil(struct phase *phase, const struct battery_refusal *refusal)
+{
+    if (refusal->spoil != NULL)
+        refusal->spoil(phase);
+    if (refusal->option != NULL)
+        option_set(subject->transport->options, battery_options(phase), refusal->option,
+                   refusal->value);
+    if (refusal->size > 0)
+        phase->sizes[0] = refusal->size;
+    if (refusal->no_load)
+        phase->load = (struct load){.rate_bps = 0};
+    phase->messages = refusal->message;
+    if (refusal->message)
+        phase->traffic = TRAFFIC_PINGPONG;
+}
+
 static void case_refusals(void **state)
 {
     for (size_t i = 0; i < subject->refusal_count; i++) {
@@ -753,7 +770,7 @@ static void case_refusals(void **state)
 
         assert_non_null(stage);
         begin_case(PAIRS);
-        subject->refusals[i].spoil(&run.phase);
+        spoil(&run.phase, &subject->refusals[i]);
         stage->run = &run;
         request = request_of(stage, 0);
         assert_true(subject->transport->prepare(&stage->lanes[0], &request, &err) < 0);

@@ -17,10 +17,15 @@
 #define BATTERY_PORTS 4
 #define BATTERY_SIZES 8
 
-/* A phase that prepare must refuse: `spoil` makes it so; the sentence must hold `says`. */
+/* A phase that prepare must refuse; the sentence must hold `says`. */
 struct battery_refusal {
-    void (*spoil)(struct phase *phase);
+    void (*spoil)(struct phase *phase); /* makes it so; NULL: the others do */
     const char *says;
+    const char *option; /* has `value` */
+    uint64_t value;
+    uint32_t size;
+    bool message; /* of a ping-pong, of that size */
+    bool no_load;
 };
 
 struct battery_subject {

@@ -34,15 +34,13 @@ static struct dpdk_options *options_of(struct phase *phase)
     return battery_options(phase);
 }
 
-static const char *driver = "af_packet";
+static const char *driver;
 static enum header_kind header;
 static bool vlan;
 static bool jumbo;
 static bool huge;
 static bool through_port;
 static bool through_kernel;
-static bool slow;
-static bool narrow;
 static char texts[PORTS][4][48];
 
 #define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -56,28 +54,28 @@ static long read_number(const char *path)
     long number = -1;
     FILE *file = fopen(path, "r");
 
-    if (file != NULL && fscanf(file, "%ld", &number) != 1)
+    if (file == NULL)
+        return -1;
+    if (fscanf(file, "%ld", &number) != 1)
         number = -1;
-    if (file != NULL)
-        fclose(file);
+    fclose(file);
     return number;
 }
 
-static void write_number(const char *path, long number)
+static void set_pages(long number)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(HUGE_PAGES, "w");
 
-    if (file != NULL) {
-        fprintf(file, "%ld", number);
-        fclose(file);
-    }
+    if (file == NULL)
+        return;
+    fprintf(file, "%ld", number);
+    fclose(file);
 }
 
 static void give_pages_back(void)
 {
     if (huge_before >= 0)
-        write_number(HUGE_PAGES, huge_before);
-    huge_before = -1;
+        set_pages(huge_before);
 }
 
 static const char *reserve_pages(void)
@@ -85,15 +83,10 @@ static const char *reserve_pages(void)
     if (read_number(HUGE_FREE) >= HUGE_WANTED)
         return NULL;
     huge_before = read_number(HUGE_PAGES);
-    if (huge_before < 0)
-        return "this kernel has no 2 MB hugepages";
     atexit(give_pages_back);
-    write_number(HUGE_PAGES, huge_before + HUGE_WANTED);
-    if (read_number(HUGE_FREE) < HUGE_WANTED) {
-        give_pages_back();
-        return "hugepages can't be reserved here";
-    }
-    return NULL;
+    if (huge_before >= 0)
+        set_pages(huge_before + HUGE_WANTED);
+    return read_number(HUGE_FREE) >= HUGE_WANTED ? NULL : "hugepages can't be reserved here";
 }
 
 static void check_pages(void)
@@ -372,42 +365,39 @@ static void tune(struct phase *phase)
     options_of(phase)->udp_sources = header == HEADER_L2 ? 1 : 3;
 }
 
-static void too_small(struct phase *phase)
-{
-    phase->sizes[0] = 63;
-}
-
-static void too_large_a_message(struct phase *phase)
-{
-    phase->traffic = TRAFFIC_PINGPONG;
-    phase->messages = true;
-    phase->sizes[0] = 9216;
-}
-
-static void too_big(struct phase *phase)
-{
-    phase->sizes[0] = 9217;
-}
-
-static void no_load(struct phase *phase)
-{
-    phase->load = (struct load){.rate_bps = 0};
-}
-
 static void tagged(struct phase *phase)
 {
     options_of(phase)->vlan = true;
 }
 
 static const struct battery_refusal refusals[] = {
-    {too_small, "at least"}, {too_big, "at most"},
-    {no_load, "no load"},    {too_large_a_message, "larger ones run over tcp and verbs"},
-    {tagged, "rxvlan off"},
+    {.size = 63, .says = "at least"},
+    {.size = 9217, .says = "at most"},
+    {.no_load = true, .says = "no load"},
+    {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
+    {.spoil = tagged, .says = "rxvlan off"}, /* AF_XDP's */
 };
 #define REFUSALS (sizeof refusals / sizeof refusals[0])
 
+static bool has(int argc, char **argv, const char *word)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], word) == 0)
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
+    const struct {
+        const char *word;
+        void (*more)(struct transport_port **ports, const struct port_conf *confs);
+        bool *mode;
+    } cases[] = {{"gateway", through_gateway, &through_port},
+                 {"router", through_router, &through_kernel},
+                 {"slow", through_slow_link, NULL},
+                 {"narrow", into_narrow_port, NULL}};
+    bool xdp = has(argc, argv, "af_xdp");
     struct battery_subject subject = {
         .transport = &transport_dpdk,
         .what = "dpdk on a kernel interface",
@@ -419,35 +409,26 @@ int main(int argc, char **argv)
         .back_most = 1400,
         .sizes = {88, 257, 594, 1518},
         .refusals = refusals,
-        .refusal_count = REFUSALS - 1,
+        .refusal_count = xdp ? REFUSALS : REFUSALS - 1,
+        .drops = has(argc, argv, "narrow"),
     };
 
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "af_", 3) == 0)
-            driver = argv[i];
-        else if (strcmp(argv[i], "ipv4-udp") == 0)
-            header = HEADER_IPV4_UDP;
-        else if (strcmp(argv[i], "ipv6-udp") == 0)
-            header = HEADER_IPV6_UDP;
-        vlan = vlan || strcmp(argv[i], "vlan") == 0;
-        through_port = through_port || strcmp(argv[i], "gateway") == 0;
-        through_kernel = through_kernel || strcmp(argv[i], "router") == 0;
-        huge = huge || strcmp(argv[i], "huge") == 0;
-        jumbo = jumbo || strcmp(argv[i], "jumbo") == 0;
-        slow = slow || strcmp(argv[i], "slow") == 0;
-        narrow = narrow || strcmp(argv[i], "narrow") == 0;
-    }
-    if (strcmp(driver, "af_xdp") == 0)
-        subject.refusal_count = REFUSALS; /* the last is AF_XDP's */
-    if (through_port || through_kernel || slow || narrow) {
-        subject.more = through_port     ? through_gateway
-                       : through_kernel ? through_router
-                       : narrow         ? into_narrow_port
-                                        : through_slow_link;
+    driver = xdp ? "af_xdp" : "af_packet";
+    header = has(argc, argv, "ipv4-udp")   ? HEADER_IPV4_UDP
+             : has(argc, argv, "ipv6-udp") ? HEADER_IPV6_UDP
+                                           : HEADER_L2;
+    vlan = has(argc, argv, "vlan");
+    huge = has(argc, argv, "huge");
+    jumbo = has(argc, argv, "jumbo");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (!has(argc, argv, cases[i].word))
+            continue;
+        subject.more = cases[i].more;
         subject.only_more = true;
-        subject.drops = narrow;
+        if (cases[i].mode != NULL)
+            *cases[i].mode = true;
     }
     if (jumbo)
-        subject.sizes[4] = strcmp(driver, "af_xdp") == 0 ? 3000 : 9216;
+        subject.sizes[4] = xdp ? 3000 : 9216;
     return battery_main(&subject);
 }

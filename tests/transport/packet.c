@@ -41,31 +41,11 @@ static void tune(struct phase *phase)
     set_number(phase, "catch_up", 64);
 }
 
-static void too_small(struct phase *phase)
-{
-    phase->sizes[0] = 63;
-}
-
-static void too_large(struct phase *phase)
-{
-    phase->sizes[0] = 9019;
-}
-
-static void no_load(struct phase *phase)
-{
-    phase->load = (struct load){.rate_bps = 0};
-}
-
-static void no_burst(struct phase *phase)
-{
-    set_number(phase, "burst", 0);
-}
-
 static const struct battery_refusal refusals[] = {
-    {too_small, "64 to "},
-    {too_large, "MTU"},
-    {no_load, "no load"},
-    {no_burst, "1 to 128"},
+    {.size = 63, .says = "64 to "},
+    {.size = 9019, .says = "MTU"},
+    {.no_load = true, .says = "no load"},
+    {.option = "burst", .value = 0, .says = "1 to 128"},
 };
 
 /* --- counting ----------------------------------------------------------------------------------*/

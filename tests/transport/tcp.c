@@ -73,9 +73,11 @@ static void no_copy_there_and_back(struct phase *phase)
 }
 
 static const struct battery_refusal refusals[] = {
-    {streams_there_and_back, "goes by one stream"},    {no_copy_there_and_back, "zero_copy"},
-    {no_such_congestion_control, "available: "},       {too_large_a_buffer, "net.core.wmem_max"},
-    {too_large_a_receive_buffer, "net.core.rmem_max"},
+    {.spoil = streams_there_and_back, .says = "goes by one stream"},
+    {.spoil = no_copy_there_and_back, .says = "zero_copy"},
+    {.spoil = no_such_congestion_control, .says = "available: "},
+    {.spoil = too_large_a_buffer, .says = "net.core.wmem_max"},
+    {.spoil = too_large_a_receive_buffer, .says = "net.core.rmem_max"},
 };
 
 /* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */

@@ -35,45 +35,13 @@ static void tune(struct phase *phase)
     set_number(phase, "catch_up", 64);
 }
 
-static void too_small(struct phase *phase)
-{
-    phase->sizes[0] = 63;
-}
-
-static void too_large(struct phase *phase)
-{
-    phase->sizes[0] = 9019;
-}
-
-static void no_load(struct phase *phase)
-{
-    phase->load = (struct load){.rate_bps = 0};
-}
-
-static void no_burst(struct phase *phase)
-{
-    set_number(phase, "burst", 0);
-}
-
-static void too_large_a_buffer(struct phase *phase)
-{
-    set_number(phase, "receive_buffer", UINT32_MAX);
-}
-
-static void too_large_a_message(struct phase *phase)
-{
-    phase->traffic = TRAFFIC_PINGPONG;
-    phase->messages = true;
-    phase->sizes[0] = 9000;
-}
-
 static const struct battery_refusal refusals[] = {
-    {too_small, "64 to "},
-    {too_large, "MTU"},
-    {no_load, "no load"},
-    {no_burst, "1 to 128"},
-    {too_large_a_buffer, "net.core.rmem_max"},
-    {too_large_a_message, "larger ones run over tcp and verbs"},
+    {.size = 63, .says = "64 to "},
+    {.size = 9019, .says = "MTU"},
+    {.no_load = true, .says = "no load"},
+    {.option = "burst", .value = 0, .says = "1 to 128"},
+    {.option = "receive_buffer", .value = UINT32_MAX, .says = "net.core.rmem_max"},
+    {.size = 9000, .message = true, .says = "larger ones run over tcp and verbs"},
 };
 
 static void look_at_end(struct battery_run *run, uint32_t rank, struct lane *lane)

@@ -98,12 +98,12 @@ static void several_pairs_back(struct phase *phase)
 }
 
 static const struct battery_refusal refusals[] = {
-    {too_large_an_mtu, "larger than the port's active MTU"},
-    {no_such_mtu, "a path MTU is 256, 512"},
-    {no_such_gid, "is not in the port's GID table"},
-    {uc_send, "uc has write"},
-    {too_large_for_ud, "a message is one packet"},
-    {several_pairs_back, "leave queue_pairs out"},
+    {.spoil = too_large_an_mtu, .says = "larger than the port's active MTU"},
+    {.spoil = no_such_mtu, .says = "a path MTU is 256, 512"},
+    {.spoil = no_such_gid, .says = "is not in the port's GID table"},
+    {.spoil = uc_send, .says = "uc has write"},
+    {.spoil = too_large_for_ud, .says = "a message is one packet"},
+    {.spoil = several_pairs_back, .says = "leave queue_pairs out"},
 };
 
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
