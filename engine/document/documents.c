@@ -62,7 +62,8 @@ static const struct option port_keys[] = {
     {KEY_U32(doc_port, "queue_frames", conf.queue_frames)},
     {KEY_FLAG(doc_port, "timestamps", conf.timestamps)},
     {KEY_FLAG(doc_port, "shared", conf.shared)},
-    {KEY_LIST(doc_port, "transports", transports, text_element, 0, DOC_TRANSPORTS_MAX)},
+    {KEY_LIST(doc_port, "transports", transports, text_element, 1, DOC_TRANSPORTS_MAX),
+     .needed = true},
     {.key = NULL},
 };
 static const struct option port_element = {KEY_ELEMENT(doc_port, port_keys)};

@@ -26,7 +26,7 @@
 
 struct doc_port {
     struct port_conf conf;
-    char **transports; /**< NULL: all that the port can have */
+    char **transports; /**< in the order of first use */
     unsigned transports_count;
 };
 

@@ -376,26 +376,25 @@ static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 
 /* The flows of one of several queues: a share of what is sent, all that is received (it may come by
  * any). A flow that is forwarded leaves by the queue by which it came. */
-static int split_flows(const struct phase_lane *lane, uint32_t number)
+static int split_flows(const struct phase_lane *lane, struct queue_lane *queue,
+                       struct lane_request *request)
 {
-    struct queue_lane *queue = &lane->queues[number];
-    struct flow_side *side;
+    struct flow_side *side = queue->sides = calloc(lane->flow_count + 1, sizeof *queue->sides);
 
-    queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
-    queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
-    queue->sides = calloc(lane->flow_count + 1, sizeof *queue->sides);
+    request->sends = queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
+    request->receives = queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
+    request->send_count = 0;
     if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
         return -ENOMEM;
-    side = queue->sides;
     for (uint32_t i = 0; i < lane->send_count; i++) {
         bool forward = lane->sends[i].role == PATTERN_FORWARD;
 
-        if (!forward && i % lane->queue_count != number)
+        if (!forward && i % lane->queue_count != request->queue)
             continue;
-        queue->sends[queue->send_count] = lane->sends[i];
+        queue->sends[request->send_count] = lane->sends[i];
         if (forward)
-            queue->sends[queue->send_count].side = side++;
-        queue->send_count++;
+            queue->sends[request->send_count].side = side++;
+        request->send_count++;
     }
     for (uint32_t i = 0; i < lane->receive_count; i++) {
         queue->receives[i] = lane->receives[i];
@@ -404,36 +403,7 @@ static int split_flows(const struct phase_lane *lane, uint32_t number)
     return 0;
 }
 
-/* Makes the queues of a lane with their flows, and room for interval results of what they receive.
- */
-static int make_queues(struct phase_lane *lane)
-{
-    bool marks =
-        lane->run->trial->doc->interval_ns > 0 && !lane->run->is_probe && lane->receive_count > 0;
-
-    lane->queues = calloc(lane->port->queues, sizeof *lane->queues);
-    if (marks)
-        lane->intervals.bytes =
-            calloc((INTERVAL_BATCH + 1) * (size_t)lane->receive_count, sizeof(uint64_t));
-    if (lane->queues == NULL || (marks && lane->intervals.bytes == NULL))
-        return -ENOMEM;
-    lane->queue_count = lane->port->queues;
-    for (uint32_t i = 0; i < lane->queue_count; i++) {
-        struct queue_lane *queue = &lane->queues[i];
-
-        if (marks && (queue->interval_ring = interval_ring_make(lane->receive_count)) == NULL)
-            return -ENOMEM;
-        if (lane->queue_count == 1)
-            *queue = (struct queue_lane){.sends = lane->sends,
-                                         .receives = lane->receives,
-                                         .send_count = lane->send_count,
-                                         .interval_ring = queue->interval_ring};
-        else if (split_flows(lane, i) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
+/* Makes the lane of a queue, with room for interval results of what the queue receives. */
 static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
     const struct node *node = lane->run->trial->node;
@@ -444,9 +414,9 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         .phase = &lane->phase,
         .rank = lane->own->rank,
         .ranks = lane->own->part->n,
-        .sends = queue->sends,
-        .send_count = queue->send_count,
-        .receives = queue->receives,
+        .sends = lane->sends,
+        .send_count = lane->send_count,
+        .receives = lane->receives,
         .receive_count = lane->receive_count,
         .port_sends = lane->sends,
         .port_send_count = lane->send_count,
@@ -459,10 +429,16 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         .sleeps = node->cores.sleeps,
         .executor = lane->executor,
     };
-    int rc;
+    int rc = lane->queue_count > 1 ? split_flows(lane, queue, &request) : 0;
 
-    for (uint32_t i = 0; i < queue->send_count; i++)
-        request.share += queue->sends[i].share > 0 ? queue->sends[i].share : 1.0 / lane->send_count;
+    if (lane->intervals.bytes != NULL &&
+        (queue->interval_ring = interval_ring_make(lane->receive_count)) == NULL)
+        rc = -ENOMEM;
+    if (rc < 0)
+        return err_set(err, rc, "out of memory");
+    for (uint32_t i = 0; i < request.send_count; i++)
+        request.share +=
+            request.sends[i].share > 0 ? request.sends[i].share : 1.0 / lane->send_count;
     rc = lane->transport->prepare(&queue->lane, &request, err);
     if (number == 0)
         lane->lane = queue->lane;
@@ -472,6 +448,8 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
 /* Makes the lane once its partners are known. */
 static int prepare_lane(struct phase_lane *lane, struct err *err)
 {
+    bool marks =
+        lane->run->trial->doc->interval_ns > 0 && !lane->run->is_probe && lane->receive_count > 0;
     int rc;
 
     if (lane->lane != NULL || lane->is_idle)
@@ -488,8 +466,15 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
     if (lane->phase.traffic == TRAFFIC_SCHEDULE)
         rc = executor_make(&lane->executor, &lane->phase, lane->own->part->plan, lane->own->rank,
                            lane->own->part->n, err);
-    if (rc == 0 && make_queues(lane) < 0)
-        rc = err_set(err, -ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    lane->queues = calloc(lane->port->queues, sizeof *lane->queues);
+    if (marks)
+        lane->intervals.bytes =
+            calloc((INTERVAL_BATCH + 1) * (size_t)lane->receive_count, sizeof(uint64_t));
+    if (lane->queues == NULL || (marks && lane->intervals.bytes == NULL))
+        return err_set(err, -ENOMEM, "out of memory");
+    lane->queue_count = lane->port->queues;
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
         rc = prepare_queue(lane, i, err);
     return rc;
@@ -617,11 +602,9 @@ void lanes_release(struct phase_run *run)
 
             if (queue->lane != NULL)
                 lane->transport->destroy(queue->lane);
-            if (lane->queue_count > 1) {
-                free(queue->sends);
-                free(queue->receives);
-                free(queue->sides);
-            }
+            free(queue->sends);
+            free(queue->receives);
+            free(queue->sides);
             interval_ring_free(queue->interval_ring);
         }
         free(lane->intervals.bytes);

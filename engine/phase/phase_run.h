@@ -57,10 +57,9 @@ struct trial {
 /** @brief One queue of an own rank's port in the present phase. */
 struct queue_lane {
     struct lane *lane;
-    struct lane_flow *sends;
+    struct lane_flow *sends; /**< NULL: the port's, as it has one queue */
     struct lane_flow *receives;
-    uint32_t send_count;
-    struct flow_side *sides; /**< its part of flows that several queues share; NULL: none are */
+    struct flow_side *sides;             /**< its part of flows that several queues share */
     struct interval_ring *interval_ring; /**< NULL: none */
     struct port_count count;
 };

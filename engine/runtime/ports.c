@@ -48,36 +48,24 @@ static bool is_driven_by(const char *pci, const char *const *drivers)
     return *drivers != NULL;
 }
 
-/* Those of the document's list, which is in the order of first use; without a list all of this
- * build that the port has a device for. */
+/* Those of the document's list, in the order of first use. */
 static int choose_transports(struct node_port *port, struct err *err)
 {
     /* DPDK drives these through their kernel driver (verbs), which has to stay. */
     static const char *const bifurcated[] = {"mlx4_core", "mlx5_core", "mana", NULL};
     const struct doc_port *doc = port->doc;
-    const struct port_conf *conf = &doc->conf;
 
     for (unsigned i = 0; i < doc->transports_count; i++) {
         const struct transport *transport = transport_find(doc->transports[i]);
 
         if (transport == NULL)
-            return err_set(err, -EINVAL, "port %s: this build has no transport %s", conf->name,
+            return err_set(err, -EINVAL, "port %s: this build has no transport %s", doc->conf.name,
                            doc->transports[i]);
-        opening_in(port, transport);
+        port->capabilities |= opening_in(port, transport)->transport->capabilities;
     }
-    for (unsigned i = 0; doc->transports_count == 0 && transports[i] != NULL; i++) {
-        bool interface = transport_can(transports[i], TRANSPORT_NEEDS_IFACE);
-        bool rdma = transport_can(transports[i], TRANSPORT_NEEDS_RDMA);
-
-        if ((interface && conf->iface != NULL) || (rdma && conf->rdma != NULL) ||
-            (!interface && !rdma &&
-             (conf->iface != NULL || conf->pci != NULL || conf->vdev != NULL)))
-            opening_in(port, transports[i]);
-    }
-    for (const struct port_opening *o = port->openings; o->transport != NULL; o++)
-        port->capabilities |= o->transport->capabilities;
-    port->leaves_kernel = conf->pci != NULL && (port->capabilities & TRANSPORT_TAKES_DEVICE) != 0 &&
-                          !is_driven_by(conf->pci, bifurcated);
+    port->leaves_kernel = doc->conf.pci != NULL &&
+                          (port->capabilities & TRANSPORT_TAKES_DEVICE) != 0 &&
+                          !is_driven_by(doc->conf.pci, bifurcated);
     return 0;
 }
 
