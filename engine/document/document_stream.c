@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "document_stream.h"
+#include "documents.h"
 
 #include <errno.h>
 #include <poll.h>

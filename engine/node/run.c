@@ -2,12 +2,10 @@
 #include "run.h"
 
 #include "clock.h"
-#include "event_loop.h"
-#include "join.h"
 #include "log.h"
 #include "netns.h"
+#include "node.h"
 #include "plan_printer.h"
-#include "ports.h"
 #include "registry.h"
 #include "trial.h"
 

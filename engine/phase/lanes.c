@@ -3,12 +3,12 @@
  * The lanes of a phase: what the trial's document and the pattern's plan ask of each port, then
  * lanes that know their partners and are connected.
  */
-#include "lanes.h"
+#include "phase.h"
 
 #include "burst.h"
 #include "clock.h"
-#include "event_loop.h"
 #include "memory.h"
+#include "node.h"
 #include "offered_load.h"
 #include "schedule_executor.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "phase_times.h"
+#include "phase.h"
 
 #include "clock.h"
-#include "event_loop.h"
+#include "node.h"
 
 #include <assert.h>
 #include <stdlib.h>

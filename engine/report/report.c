@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "phase_times.h"
+#include "phase.h"
 #include "pingpong.h"
 
 #include <sodium.h>

@@ -6,7 +6,7 @@
 #ifndef ENGINE_REPORT_H
 #define ENGINE_REPORT_H
 
-#include "phase_run.h"
+#include "phase.h"
 
 /**
  * @brief Report, before the start, that this node comes too late for the window.

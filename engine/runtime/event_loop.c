@@ -2,7 +2,7 @@
  *
  * The node's loop: documents, control datagrams, workers' events and the reasons to end.
  */
-#include "event_loop.h"
+#include "node.h"
 
 #include "clock.h"
 #include "log.h"

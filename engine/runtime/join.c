@@ -4,13 +4,11 @@
  * run are, the workers; then hello with a fresh X25519 key, peers with the run's key sealed to it,
  * the first barrier, ready.
  */
-#include "join.h"
+#include "node.h"
 
 #include "address.h"
 #include "clock.h"
-#include "event_loop.h"
 #include "log.h"
-#include "ports.h"
 #include "sysfs.h"
 
 #include <errno.h>

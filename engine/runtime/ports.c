@@ -8,10 +8,9 @@
  * ports leave at once, before dpdk opens the first. Kernel transports come before: there is no way
  * back within a run.
  */
-#include "ports.h"
+#include "node.h"
 
 #include "clock.h"
-#include "event_loop.h"
 #include "guard.h"
 #include "log.h"
 #include "registry.h"

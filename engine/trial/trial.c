@@ -8,12 +8,9 @@
 #include "trial.h"
 
 #include "clock.h"
-#include "event_loop.h"
-#include "join.h"
-#include "lanes.h"
 #include "log.h"
-#include "phase_times.h"
-#include "ports.h"
+#include "node.h"
+#include "phase.h"
 #include "registry.h"
 #include "report.h"
 

@@ -7,7 +7,6 @@
  * NETWORK + i + 1. The same number of barriers, not measured, go before.
  */
 #include "clock.h"
-#include "event_loop.h"
 #include "node.h"
 #include "registry.h"
 

@@ -3,7 +3,7 @@
  * Fuzzing of the node's documents: the input is a stream of YAML, read as it comes by a pipe. What
  * is refused has a sentence; what is accepted is one known document or an empty one.
  */
-#include "document_stream.h"
+#include "documents.h"
 
 #include <stdlib.h>
 #include <string.h>

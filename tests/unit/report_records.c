@@ -3,7 +3,7 @@
  * Prints the records of phases and trials: each kind, with each value that may be null, at a fixed
  * time and on fixed clocks. They are compared byte for byte with report_records.ndjson.
  */
-#include "phase_run.h"
+#include "phase.h"
 #include "pingpong.h"
 #include "report.h"
 
@@ -19,6 +19,7 @@
 /* Linked in place of the originals. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 long __wrap_sysconf(int name);
+long __real_sysconf(int name);
 struct control_clocks __wrap_control_clocks(const struct control *control);
 struct offset_estimate __wrap_control_clock_at(struct control *control, int64_t at_ns);
 double __wrap_tsc_hz(const struct tsc_mark *begin);
@@ -38,8 +39,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 
 long __wrap_sysconf(int name)
 {
-    (void)name;
-    return 16;
+    return name == _SC_NPROCESSORS_ONLN ? 16 : __real_sysconf(name);
 }
 
 struct control_clocks __wrap_control_clocks(const struct control *control)

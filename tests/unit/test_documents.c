@@ -2,7 +2,6 @@
  *
  * Documents and their stream: what is accepted, and the sentence of each refusal.
  */
-#include "document_stream.h"
 #include "documents.h"
 #include "option.h"
 #include "transport.h"

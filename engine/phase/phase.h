@@ -4,10 +4,10 @@
  * @brief A trial inside a node: its parts (networks), this node's own ranks in them, and the phase
  * that is being run.
  *
- * Private to trial/, phase/ and report/.
+ * Private to phase/, report/ and trial/.
  */
-#ifndef ENGINE_PHASE_RUN_H
-#define ENGINE_PHASE_RUN_H
+#ifndef ENGINE_PHASE_H
+#define ENGINE_PHASE_H
 
 #include "compute_load.h"
 #include "interval_ring.h"
@@ -192,5 +192,85 @@ static inline bool flow_unreached(const struct lane_flow *flow)
 {
     return flow->side->live.frames == 0 && flow->side->live.messages == 0;
 }
+
+/* --- lanes (lanes.c) --- */
+
+/**
+ * @brief Make this node's lanes of a phase (flows, loads, partners' addresses) and connect them.
+ *
+ * Waits for partners while the node's loop goes on.
+ *
+ * @param run Phase.
+ * @return 0; -ECANCELED: the run ends; another negative errno, and node->err has the sentence.
+ */
+int lanes_prepare(struct phase_run *run);
+/**
+ * @brief Release what was made, also in part.
+ *
+ * @param run Phase.
+ */
+void lanes_release(struct phase_run *run);
+/**
+ * @brief Sum up what each port's queues counted, and when they began and ended; the workers are
+ * done.
+ *
+ * @param run Phase.
+ */
+void lanes_gather(struct phase_run *run);
+/**
+ * @brief Return the phase's lane to which a transport's lane belongs.
+ *
+ * @param run Phase.
+ * @param lane Lane.
+ * @return Lane of the phase.
+ */
+const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
+
+/**
+ * @brief Return the name between nodes of a rank's published address.
+ *
+ * @param trial Trial.
+ * @param part Part of the trial, from 0.
+ * @param rank Rank, from 0.
+ * @return Number.
+ */
+uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
+
+/* --- times (phase_times.c) --- */
+
+/**
+ * @brief Agree on the start and write the phase's times, once this node's lanes are ready.
+ *
+ * Phases that follow each other by the clock have one barrier before the first, then a fixed step.
+ *
+ * @param run Phase.
+ * @return 0, or -ECANCELED.
+ */
+int phase_agree_start(struct phase_run *run);
+/**
+ * @brief Agree on what the phase was like on all nodes, once this node's workers are done.
+ *
+ * @param run Phase; its outcome is written.
+ * @param rc Below 0: the run ends in the middle, no barrier is entered, and what there is was
+ *        measured by this node alone.
+ * @return `rc`, or -ECANCELED.
+ */
+int phase_agree_end(struct phase_run *run, int rc);
+
+/**
+ * @brief Return how long a phase that goes by the clock is held for partners.
+ *
+ * @param run Phase.
+ * @return ns since its start.
+ */
+int64_t phase_hold_ns(const struct phase_run *run);
+
+/**
+ * @brief Return what is known of this node's clock in a phase: once it is over, better than before.
+ *
+ * @param run Phase.
+ * @return Shift and bound.
+ */
+struct phase_clock clock_of_phase(const struct phase_run *run);
 
 #endif
