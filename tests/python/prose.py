@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import messages
 from switchbench.cli.main import build_parser
+from switchbench.render.tables import EVERY
 
 WORDS = messages.ROOT / "tests/prose/words.tsv"
 DOC = messages.ROOT / "doc"
@@ -105,7 +106,10 @@ def helps() -> Iterator[Text]:
 
 
 def literals() -> Iterator[Text]:
-    """Strings of the sources, but for documentation of the code."""
+    """Strings of the sources, but for documentation of the code; what tables say of themselves."""
+    for spec in EVERY:
+        for words in (spec.title, spec.about, *(column.definition for column in spec.columns)):
+            yield from _parts("text", f"table {spec.name}", words)
     for path in sorted(messages.PACKAGE.rglob("*.py")):
         place = str(path.relative_to(messages.ROOT))
         tree = messages.parsed(path.read_text())

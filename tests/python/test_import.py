@@ -16,7 +16,7 @@ from foreign_data import bring_in
 from schemas import validate_summary
 from switchbench.cli.main import main
 from switchbench.records.directory import SUMMARY, load_summary, replace_json
-from switchbench.render.tables import network
+from switchbench.render.tables import TABLES
 
 
 def imported(tmp_path: Path, *names: str, ranks: int | None = None) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def test_table_and_report_show_what_was_imported(
     capsys.readouterr()
     assert main(["table", str(out)]) == 0
     assert "RandomlyOrderedRingBandwidth_GBytes" in capsys.readouterr().out
-    table = network.imported(load_summary(out))
+    table = TABLES["imported"](load_summary(out))
     assert table is not None
     assert table.rows == 31
     assert main(["report", str(out)]) == 0

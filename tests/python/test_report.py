@@ -32,7 +32,7 @@ from switchbench.render.first_screen import named
 from switchbench.render.printer import Column, make
 from switchbench.render.report import build
 from switchbench.render.report.chart import Figure
-from switchbench.render.tables import Heading, network
+from switchbench.render.tables import TABLES, Heading
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -181,7 +181,7 @@ def test_tiles_compare_like_with_like() -> None:
 
 
 def test_times_are_not_defined_as_rates(directory: Path) -> None:
-    made = network.latencies(_timed_summary())
+    made = TABLES["times"](_timed_summary())
     assert made is not None
     said = {column.title: column.definition for column in made.columns}
     assert said["min"] == "Minimum"

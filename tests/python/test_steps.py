@@ -25,7 +25,7 @@ from switchbench.plan.engine import PlanSize, plan_size
 from switchbench.records.document.schema import summary_schema
 from switchbench.records.latency import Histogram
 from switchbench.records.rows import NameIndex, PhaseKey
-from switchbench.render.tables import messages
+from switchbench.render.tables import TABLES
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side
 from test_messages import bucket
 
@@ -256,7 +256,7 @@ def test_kernels_and_their_ranking() -> None:
     (ranking,) = steps["rankings"]
     assert [path["path"] for path in ranking["paths"]] == ["verbs in lab", "tcp in lab"]
     assert [path["ratio_to_fastest"] for path in ranking["paths"]] == [1, 3]
-    tables = (messages.kernels(summary), messages.rankings(summary))
+    tables = (TABLES["kernels"](summary), TABLES["rankings"](summary))
     assert [table.rows for table in tables if table is not None] == [2, 2]
     assert all(c.definition for table in tables if table is not None for c in table.columns)
 

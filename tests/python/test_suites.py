@@ -36,8 +36,7 @@ from switchbench.render import first_screen
 from switchbench.render.report import build, times
 from switchbench.render.report.build import Sentences
 from switchbench.render.report.chart import unpacked
-from switchbench.render.tables import EVERY
-from switchbench.render.tables.judged import SUBTESTS, trials
+from switchbench.render.tables import EVERY, SUBTESTS, TABLES
 from switchbench.run.controller import DeviceReset
 from switchbench.search.loads import (
     NDR,
@@ -1334,7 +1333,7 @@ def test_ageing_is_no_capacity(planned: Planned) -> None:
         "Raise its ageing time or learning_fps."
     )
     # Each iteration, as 5.7.5 asks; a number that failed was tried again.
-    listed = list(trials.entries({"suite": suite_summary(run, course)}))
+    listed = list(TABLES["suite-trials"].entries({"suite": suite_summary(run, course)}))
     columns = ("number", "value", "learning_rate", "offered", "forwarded", "flooded")
     assert [tuple(one[key] for key in columns) for one in listed[-2:]] == [
         (len(listed) - 1, 525, pytest.approx(350), 525, 525, 0),

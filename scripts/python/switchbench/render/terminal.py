@@ -25,8 +25,15 @@ from ..records.latency import needed
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Column, Entry, Spec, count, heading, listed, make, note_lines, say, show, text
-from .tables import judged, messages, network
-from .tables.network import phase_name, plan_title
+from .tables import SUBTESTS, TABLES
+from .tables.rows import (
+    curve_points,
+    function_points,
+    of_phase,
+    phase_name,
+    plan_title,
+    transport_words,
+)
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
@@ -38,16 +45,16 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 def show_messages(found: Entry, console: Console) -> None:
     """Print what there is of the summary's `messages`."""
     for curve in found["curves"]:
-        points = list(messages.curve_points(curve))
-        title = f"{messages.curves.title}, {_path(curve)}: half the round trip"
-        show(messages.curves.on_terminal(points), console, title, notes=_lost_messages(points))
+        points = list(curve_points(curve))
+        title = f"{TABLES['messages'].title}, {_path(curve)}: half the round trip"
+        show(TABLES["messages"].on_terminal(points), console, title, notes=_lost_messages(points))
     at_end = any(curve["peak_at_end"] for curve in found["curves"])
     ends = ["a peak at the largest size may be higher beyond it"] if at_end else []
     for spec, notes in (
-        (messages.peaks, ends),
-        (messages.paths, ["alike: within 5 %"]),
-        (messages.times, []),
-        (messages.computing, []),
+        (TABLES["peaks"], ends),
+        (TABLES["paths"], ["alike: within 5 %"]),
+        (TABLES["single"], []),
+        (TABLES["computing"], []),
     ):
         rows = spec.entries({"messages": found})
         show(spec.on_terminal(rows), console, spec.title, notes=notes)
@@ -58,7 +65,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
     entries = summary.get("imported") or []
     shared = [entry for entry in entries if entry["comparable"]]
     if entries:
-        show(network.imported.on_terminal(entries if everything else shared), console)
+        show(TABLES["imported"].on_terminal(entries if everything else shared), console)
         rest = "" if everything else "; --all shows all"
         count = format.of(len(entries), "figure")
         say(console, f"{count}, {len(shared)} by a definition that others share{rest}")
@@ -108,9 +115,10 @@ class SummaryPrinter:
         self._ending(directory)
 
     def _show(
-        self, spec: Spec, rows: Iterable[Any] | None = None, title: str = "", **more: Any
+        self, of: Spec | str, rows: Iterable[Any] | None = None, title: str = "", **more: Any
     ) -> None:
         """Print a table of some of its rows; all of them unless said."""
+        spec = TABLES[of] if isinstance(of, str) else of
         chosen = spec.entries(self._summary) if rows is None else rows
         show(spec.on_terminal(chosen), self._console, title or spec.title, **more)
 
@@ -118,7 +126,7 @@ class SummaryPrinter:
 
     def _suite(self) -> None:
         """Print the tables of a document's suite, what they lack, and what searches found."""
-        for spec in judged.SUBTESTS:
+        for spec in SUBTESTS:
             # A row without values is among the notes, with the reason.
             self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
         for title, lines, style in suite_notes(self._summary):
@@ -126,7 +134,7 @@ class SummaryPrinter:
         declared = suite_of(self._summary)
         if declared is None or declared.is_free:  # its trials are shown with --all
             found = self._summary.get("searches") or []
-            self._show(network.searches, found)
+            self._show("searches", found)
             ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
             listed(self._console, "Searches without two bounds", ends, "yellow")
 
@@ -146,9 +154,7 @@ class SummaryPrinter:
             if hidden:
                 notes.append(f"{format.of(hidden, 'more phase')} of these patterns: --all")
             styles = ["bold" if row["of_plan"] else "" for row in rows]
-            self._show(
-                network.phases, rows, f"{title}, payload, one way", styles=styles, notes=notes
-            )
+            self._show("phases", rows, f"{title}, payload, one way", styles=styles, notes=notes)
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Yield a row for each plan; below those of several phases the worst of them."""
@@ -178,13 +184,13 @@ class SummaryPrinter:
     def _plans(self) -> None:
         """Print plans of several phases: how long, and the slowest flow of each phase."""
         rows = []
-        for plan in network.plans.entries(self._summary):
+        for plan in TABLES["plans"].entries(self._summary):
             if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
                 phases = [e for e in self._summary["trials"] if plan_key(e) == plan_key(plan)]
                 shares = [phase["throughput"]["min_percent_of_line"] for phase in phases]
                 spark = format.spark(shares, 100.0, self._console.options.ascii_only)
                 rows.append({**plan, "spark": spark})
-        self._show(network.plans, rows, "Pattern totals, payload, one way")
+        self._show("plans", rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
         """Print how clocks agree, and with --latency all times, and why some are not known."""
@@ -199,7 +205,7 @@ class SummaryPrinter:
             (title, row)
             for _, group in plans
             for title, phase in self._timed(list(group))
-            for row in network.of_phase(phase)
+            for row in of_phase(phase)
         ]
         heading(self._console, "Times in µs (doc/reference/latency.md)")
         if not rows:
@@ -207,7 +213,7 @@ class SummaryPrinter:
             return
         entries = [row for _, row in rows]
         show(
-            network.latencies.on_terminal(entries),
+            TABLES["times"].on_terminal(entries),
             self._console,
             groups=[title for title, _ in rows],
             notes=list(_reasons(entries)),
@@ -229,10 +235,10 @@ class SummaryPrinter:
         """Print functions and kernels of dependent steps."""
         functions = at(self._summary, "steps.functions") or []
         for entry in functions:
-            self._show(messages.functions, messages.function_points(entry), _path(entry))
+            self._show("steps", function_points(entry), _path(entry))
         if functions:
-            note_lines(self._console, messages.functions.about)
-        for spec in (messages.kernels, messages.rankings):
+            note_lines(self._console, TABLES["steps"].about)
+        for spec in (TABLES["kernels"], TABLES["rankings"]):
             self._show(spec, title=f"{spec.title}. {spec.about}".rstrip("."))
 
     def _transports(self) -> None:
@@ -240,33 +246,36 @@ class SummaryPrinter:
         compared = self._summary["comparisons"]
         for base, group in groupby(compared, key=lambda entry: entry["baseline"]):
             some = list(group)
-            shown = list(network.transports.entries({**self._summary, "comparisons": some}))
+            shown = list(TABLES["transports"].entries({**self._summary, "comparisons": some}))
             divided = any(one["ratio"]["throughput"] is not None for one in shown)
-            title = f"{network.transports.title}, payload, one way"
+            title = f"{TABLES['transports'].title}, payload, one way"
             title = f"{title}; ÷ is by {base}'s" if divided else title
             self._show(
-                network.transports, shown, title, notes=list(_about_transports(some, base, divided))
+                "transports",
+                shown,
+                title,
+                notes=list(_about_transports(some, base, divided)),
             )
 
     # --- ports, repeats, losses ----------------------------------------------------------------
 
     def _faults(self) -> None:
         """Print suspects with their evidence, their ports, and what would decide."""
-        found = list(judged.suspects.entries(self._summary))
+        found = list(TABLES["suspects"].entries(self._summary))
         if not found:
             return
         test = self._summary["location"]["next_test"]
         notes = [f"next test (switchbench locate): {test['why']}"] if test else []
-        self._show(judged.suspects, found, notes=notes)
+        self._show("suspects", found, notes=notes)
         bad = [port for port in self._summary["ports"] if port["suspect"]]
-        self._show(network.ports, bad, "Ports of suspects")
+        self._show("ports", bad, "Ports of suspects")
 
     def _repeats(self) -> None:
         """Print how sure the means are of what was repeated."""
-        rows = network.repeats.entries(self._summary)
+        rows = TABLES["repeats"].entries(self._summary)
         rows = [row for row in rows if row["statistics"]["measure"] == MEASURE]
         unsure = [row["statistics"]["verdict"] == "inconclusive" for row in rows]
-        self._show(network.repeats, rows, styles=["yellow" if one else "" for one in unsure])
+        self._show("repeats", rows, styles=["yellow" if one else "" for one in unsure])
 
     def _losses(self) -> None:
         """Print where frames were lost, of the phases that lost the most."""
@@ -277,17 +286,17 @@ class SummaryPrinter:
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
         unseen = any(entry["lost_frames"] is None for entry in shown)
         note = "by the ports' counters: what tcp and verbs lose they retransmit"
-        self._show(network.losses, shown, "Where frames were lost", notes=[note] if unseen else [])
+        self._show("losses", shown, "Where frames were lost", notes=[note] if unseen else [])
 
     def _verdict(self) -> None:
         """Print each clause and the worst value that was measured, then all of them together."""
-        clauses = list(judged.clauses.entries(self._summary))
+        clauses = list(TABLES["clauses"].entries(self._summary))
         styles = [VERDICT_STYLES[clause["verdict"]] for clause in clauses]
         said = []
         for clause in clauses:
             words = [clause[key] for key in ("clause", "source", "reason") if clause[key]]
             said += [f"{clause['id'] or clause['measure']}: {'; '.join(words)}"] if words else []
-        self._show(judged.clauses, clauses, "Verdict", styles=styles, notes=said)
+        self._show("clauses", clauses, "Verdict", styles=styles, notes=said)
         verdict = self._summary.get("verdict")
         if not verdict:
             return
@@ -386,7 +395,7 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
         bounds = [ratio[end] for ratio in ratios for end in ("throughput_min", "throughput_max")]
         if one["transport"] != base and None not in bounds:
             yield (
-                f"in turns: {network.transport_words(one)} ÷ {base} in a single turn "
+                f"in turns: {transport_words(one)} ÷ {base} in a single turn "
                 f"{min(bounds):.2f} to {max(bounds):.2f}"
             )
 

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a run: each declared once, for the terminal, the report and CSV files."""
+"""The tables of a run: each declared once in tables.toml, for terminal, report, CSV and JSON."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from ..printer import Spec
-from . import judged, messages, network
+from ...records.document.schema import at
+from ..printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Entry, Spec, measured
+from . import rows
 
 
 class Heading(StrEnum):
@@ -40,23 +46,61 @@ class Heading(StrEnum):
     MEANINGS = "What the numbers mean"
 
 
-# Where each stands in the report.
+_DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
+_SHARED = _DECLARED.pop("shared")
+_COLUMN = re.compile(r"(?:\*(\w+)|(.+?))(?: \(([^()]+)\))?(?:: (\S+))?((?: [\w.=]+)*)")
+
+
+def _percent(entry: Entry, key: str) -> float | None:
+    ratio = at(entry, key)
+    return None if ratio is None else 100.0 * ratio
+
+
+def _column(line: str) -> Column:
+    """Return the column that a line declares."""
+    written, _, about = line.partition("  ")
+    found = _COLUMN.fullmatch(written)
+    assert found is not None, line
+    measure, title, unit, key, words = found.groups()
+    options: dict[str, Any] = {"unit": unit} if unit else {}
+    options |= {"about": about} if about else {}
+    for word in words.split():
+        name, _, value = word.partition("=")
+        if name in SHOWN:
+            options["kind"] = name
+        elif name in (PAGE, TERMINAL, BOTH):
+            options["output"] = name
+        elif name == "x100":
+            options["value"] = partial(_percent, key=key)
+        elif name in ("value", "note"):
+            options[name] = getattr(rows, value)
+        else:  # a mark of itself
+            options[name] = int(value) if name == "drop" else value or True
+    return measured(measure, **options) if measure else Column(title, key, **options)
+
+
+def columns(text: str) -> list[Column]:
+    """Return the columns of a text, with the shared ones in place of their names."""
+    lines = re.sub(r"\n  +", " ", text.strip()).splitlines()
+    found = (columns(_SHARED[one[1:]]) if one[0] == "@" else [_column(one)] for one in lines)
+    return [column for some in found for column in some]
+
+
+def _spec(name: str, table: dict[str, str]) -> Spec:
+    source = table["rows"]
+    made: Any = getattr(rows, source[1:]) if source[0] == "=" else source
+    some = tuple(columns(table["columns"]))
+    return Spec(name, table["title"], table["about"], some, made, table.get("defined", ""))
+
+
+# All that is declared by name, and where each stands in the report.
+TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
+_OF_SUITES = (columns(_SHARED[name]) for name in ("suite_matrix", "suite_bursts", "suite"))
+SUBTESTS = tuple(rows.subtests(*_OF_SUITES))
 BY_SECTION: dict[str, tuple[Spec, ...]] = {
-    Heading.VERDICT: (judged.clauses, judged.failures),
-    Heading.SET_UP: (network.nodes, network.tuning),
-    Heading.FINDINGS: (judged.suspects, judged.findings, judged.superseded),
-    Heading.SUITE: judged.SUBTESTS,
-    Heading.RESULTS: (
-        network.searches, network.plans, network.phases, network.repeats, network.imported,
-    ),
-    Heading.COURSE: (network.intervals,),
-    Heading.MESSAGES: (messages.curves, messages.peaks, messages.paths, messages.times),
-    Heading.STEPS: (messages.functions, messages.kernels, messages.rankings),
-    Heading.LATENCY: (network.latencies,),
-    Heading.LOSS: (network.losses, network.order, network.switch_counters),
-    Heading.SKEW: (network.skew,),
-    Heading.CPU: (network.cpu, network.transports, messages.computing),
-    Heading.PORTS: (network.ports,),
-    Heading.TRIALS: (judged.trials,),
-}  # fmt: skip
+    heading: SUBTESTS
+    if heading is Heading.SUITE
+    else tuple(TABLES[name] for name, one in _DECLARED.items() if one["section"] == heading.name)
+    for heading in Heading
+}
 EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)

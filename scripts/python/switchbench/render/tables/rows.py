@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tables.toml names: rows that the summary does not have as they are, values of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...analysis.loss_location import NO_LOSS, in_network
+from ...base import format
+from ...base.format import pattern, size
+from ...base.measures import COUNT, PERCENT
+from ...records.document.schema import at
+from ...search.suites import SUITES
+from ...search.suites.declaration import Subtest, Suite
+from .. import first_screen
+from ..printer import Column, Entry, Spec, Summary
+
+__all__ = ["NO_LOSS", "in_network", "pattern", "size"]
+
+KINDS = {
+    "one_way": "one way",
+    "ipdv": "delay variation",
+    "round_trip": "round trip",
+    "pingpong": "ping-pong",
+}
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def plan_title(plan: Entry) -> str:
+    """`pairs neighbours, tcp, 64 KiB messages, 50 %`."""
+    load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
+    return f"{pattern(plan)}, {plan['transport']}, {size(plan)}{load}"
+
+
+def phase_name(entry: Entry) -> str:
+    """As the plan calls it; else its number."""
+    return str(entry["phase_name"] or entry["phase"])
+
+
+def limited(entry: Entry) -> str | None:
+    """`T` where the tester was the limit."""
+    return "T" if entry.get("tester_limited") else None
+
+
+def ppm(entry: Entry) -> float | None:
+    """Return the lost frames of a million."""
+    lost, offered = entry.get("lost_frames"), entry.get("offered_frames")
+    return None if lost is None or not offered else 1e6 * lost / offered
+
+
+def frames(entry: Entry) -> int | None:
+    """Return the frames of all flows by the second."""
+    per_s = first_screen.frames_per_s(entry)
+    return None if per_s is None else round(per_s)
+
+
+def per_gb(entry: Entry) -> float | None:
+    """Return a plan's CPU seconds by 10^9 bytes of payload."""
+    used, delivered = entry.get("cpu_s"), entry.get("delivered_bytes")
+    return used * 1e9 / delivered if used is not None and delivered else None
+
+
+def bound(row: Entry) -> float | None:
+    """Return by how much clocks may differ, where they may."""
+    return row["times"].get("bound") or None
+
+
+def first_port(entry: Entry) -> list[str]:
+    """Return the port whose frames were lost the most."""
+    return [port["port"] for port in (at(entry, "loss_location.ports") or ())[:1]]
+
+
+def slowest_count(port: Entry) -> int:
+    """Return in how many phases a port was the slowest."""
+    return len(port.get("slowest_phases") or [])
+
+
+def clause_name(entry: Entry) -> str | None:
+    """Return a clause's number, else its wording."""
+    name: str | None = entry["id"] or entry["clause"]
+    return name
+
+
+def sure(entry: Entry) -> float:
+    """Return the confidence in percent; nothing is certain."""
+    return float(100 * min(entry["confidence"], 0.999))
+
+
+def alike(entry: Entry) -> list[str]:
+    """Return the elements that the same flows pass."""
+    others = (one for one in entry["alike"] if one != entry["element"])
+    return [" ".join((one["name"], one["direction"])).rstrip() for one in others]
+
+
+def use(part: Entry) -> str:
+    """Return the faster path."""
+    return part["use"] or "either: alike"
+
+
+def transport_words(one: Entry) -> str:
+    """`tcp`; `verbs depth 16` where the sweep chose."""
+    options = (f"{k.partition('.')[2].replace('_', ' ')} {v}" for k, v in one["options"].items())
+    return " ".join([one["transport"], *options])
+
+
+def several(one: Entry) -> int | None:
+    """Return the number of repeats where there are several."""
+    return one["repeats"] if one["repeats"] > 1 else None
+
+
+def min_repeat(one: Entry) -> float | None:
+    """Return the slowest of several repeats."""
+    return one["throughput"]["min"] if several(one) else None
+
+
+def max_repeat(one: Entry) -> float | None:
+    """Return the fastest of several repeats."""
+    return one["throughput"]["max"] if several(one) else None
+
+
+def polling(one: Entry) -> str | None:
+    """Return whether workers poll."""
+    return "yes" if one["polling"] else None
+
+
+def repeat_count(entry: Entry) -> int:
+    """Return the number of repeats that a mean is of."""
+    return len(entry["statistics"]["values"])
+
+
+def program(entry: Entry) -> str:
+    """Return which program measured, and its version."""
+    return f"{entry['tool']} {entry['version']}" if entry["version"] else str(entry["tool"])
+
+
+def own_unit(entry: Entry) -> str:
+    """Return the unit of a program's figure, with the letter that people write."""
+    return str(entry["unit"]).replace("us", "µs")
+
+
+def our_unit(entry: Entry) -> str | None:
+    """Return the unit of the figure by a definition that programs share."""
+    return own_unit(entry["comparable"]) if entry["comparable"] else None
+
+
+def changed(slowdown_percent: float | None) -> str:
+    """Slower or faster, and by how much."""
+    if slowdown_percent is None:
+        return format.UNKNOWN
+    return f"{abs(slowdown_percent):.1f} % {'faster' if slowdown_percent < 0 else 'slower'}"
+
+
+def effect(entry: Entry) -> str:
+    """Return the same, unless the nodes differ so much among themselves that it may be nothing."""
+    slowdown, half_width = entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")
+    said = changed(slowdown)
+    if slowdown is None or half_width is None or abs(slowdown) > half_width:
+        return said
+    return f"{said}, within noise (± {half_width:.1f} %)"
+
+
+def slowest_node(entry: Entry) -> str:
+    """Return the node that messages slow down the most, and by how much."""
+    if entry["max_slowdown_percent"] is None:
+        return "no node is known"
+    return f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+Rows = Iterator[Entry]
+
+
+def _place(entry: Entry) -> tuple[int, str]:
+    return entry["trial"], entry["network"]
+
+
+def _limited(summary: Summary) -> set[tuple[int, str]]:
+    return {_place(e) for e in summary.get("trials") or [] if e["tester_limited"]}
+
+
+def plans(summary: Summary) -> Rows:
+    """Yield plans with the phase of their slowest flow, and whether the tester was the limit."""
+    keys = ("trial", "repeat", "network", "phase")
+    names = {tuple(e[k] for k in keys): phase_name(e) for e in summary.get("trials") or []}
+    for plan in summary.get("plans") or []:
+        worst = (plan["trial"], plan["repeat"], plan["network"], plan.get("worst_phase"))
+        in_phase = names.get(worst) if plan["phases"] > 1 else None
+        limits = _place(plan) in _limited(summary)
+        yield {**plan, "in_phase": in_phase, "tester_limited": limits}
+
+
+def repeated(summary: Summary) -> Rows:
+    """Yield the first plan of each setting that was repeated, with its statistics."""
+    plan_of = {_place(plan): plan for plan in summary.get("plans", [])}
+    for entry in summary.get("statistics", []):
+        plan = plan_of.get((entry["trials"][0], entry["network"]))
+        if plan is not None:
+            yield {**plan, "statistics": entry}
+
+
+def compared(summary: Summary) -> Rows:
+    """Yield transports side by side.
+
+    No ratio is made of what the tester limited, and none where nothing bypasses the kernel.
+    """
+    limits = _limited(summary)
+    for entry in summary.get("comparisons", []):
+        sides = [
+            one | {"tester_limited": any((t, entry["network"]) in limits for t in one["trials"])}
+            for one in entry["transports"]
+        ]
+        fast = any(first_screen.bypasses(one["transport"]) for one in sides)
+        base = any(s["tester_limited"] for s in sides if s["transport"] == entry["baseline"])
+        for one in sides:
+            kept = fast and not base and not one["tester_limited"]
+            ratio = one["ratio"] if kept else dict.fromkeys(one["ratio"])
+            yield {**entry, **one, "ratio": ratio, "baseline": entry["baseline"]}
+
+
+def disordered(summary: Summary) -> Rows:
+    """Yield the phases in which frames came behind later ones."""
+    return (e for e in summary.get("trials", []) if at(e, "reordering.extent_max"))
+
+
+def lowest_intervals(summary: Summary) -> Rows:
+    """Yield the flows that fell the furthest below their mean."""
+    for entry in summary.get("trials", ()):
+        for low in at(entry, "intervals.lowest") or ():
+            yield {**entry, "low": low, "slowest": low}
+
+
+def of_phase(entry: Entry) -> Rows:
+    """Yield a row for each kind of times that a phase has."""
+    for kind, times in (entry.get("latency") or {}).items():
+        if times:
+            yield {**entry, "kind": KINDS.get(kind, kind), "times": times}
+
+
+def timed(summary: Summary) -> Rows:
+    """Yield the times of all phases."""
+    return (row for entry in summary.get("trials", ()) for row in of_phase(entry))
+
+
+def nodes(summary: Summary) -> Rows:
+    """Yield nodes with their clocks."""
+    clocks = {clock["node"]: clock for clock in summary.get("clocks", [])}
+    for node in at(summary, "run.nodes") or []:
+        yield {**node, "how": clocks.get(node["node"], {})}
+
+
+def switch_counters(summary: Summary) -> Rows:
+    """Yield the counters of the switch that differ."""
+    for name, difference in (at(summary, "switch_counters.differences") or {}).items():
+        yield {"counter": name, "difference": difference}
+
+
+def failures(summary: Summary) -> Rows:
+    """Yield the values for which clauses do not hold."""
+    for clause in summary.get("expectations", []):
+        yield from ({**clause, **failure} for failure in clause.get("failures", []))
+
+
+def curve_points(curve: Entry) -> Rows:
+    """Yield a row for each size of a ping-pong."""
+    for point in curve["points"]:
+        yield {**curve, **point, "worst": point["slowest"]}
+
+
+def curves(summary: Summary) -> Rows:
+    """Yield the sizes of all ping-pongs."""
+    return (p for curve in at(summary, "messages.curves") or () for p in curve_points(curve))
+
+
+def paths(summary: Summary) -> Rows:
+    """Yield which path to use from which size on."""
+    for crossing in at(summary, "messages.crossovers") or ():
+        for part in crossing["ranges"]:
+            yield {**crossing, **part, "either": " or ".join(crossing["paths"])}
+
+
+def function_points(entry: Entry) -> Rows:
+    """Yield a row for each size of a function."""
+    return ({**entry, **point} for point in entry["points"])
+
+
+def functions(summary: Summary) -> Rows:
+    """Yield the sizes of all functions."""
+    return (p for entry in at(summary, "steps.functions") or () for p in function_points(entry))
+
+
+def rankings(summary: Summary) -> Rows:
+    """Yield the networks of each kernel, the fastest first."""
+    for ranking in at(summary, "steps.rankings") or ():
+        for place, path in enumerate(ranking["paths"], start=1):
+            yield {**ranking, **path, "place": place}
+
+
+# --- subtests of suites, made of their declarations -----------------------------------------------
+
+
+def suite_trials(summary: Summary) -> Rows:
+    """Yield each trial of a suite in the order of its search."""
+    for entry in (summary.get("suite") or {}).get("subtests", []):
+        for number, trial in enumerate(entry["trials"], 1):
+            yield {**entry, "number": number, **trial}
+
+
+def each_search(entry: Entry) -> str | None:
+    """Return the longest burst of each search, in order."""
+    return ", ".join(map(str, entry["iterations"])) or None
+
+
+def subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
+    """Return the table of a subtest: what it measures stands between the given columns."""
+
+    def rows(summary: Summary) -> Rows:
+        found = summary.get("suite") or {}
+        for entry in found["subtests"] if found.get("name") == suite.name else ():
+            if entry["subtest"] == test.name:
+                yield from ({**entry, "media": found["media"], **row} for row in entry["rows"])
+
+    values = [
+        Column(
+            value.title,
+            value.key,
+            value.format if value.format in (PERCENT, COUNT) else "number",
+            value.unit.replace("us", "µs"),
+            about=value.definition,
+            seldom=True,
+        )
+        for value in test.values
+    ]
+    return Spec(
+        f"{suite.name}-{test.name}",
+        f"{test.title} ({', '.join(filter(None, (suite.document, test.section)))})",
+        test.about,
+        (*before, *values, *after),
+        rows,
+    )
+
+
+def subtests(matrix: list[Column], bursts: list[Column], common: list[Column]) -> Iterator[Spec]:
+    """Yield the tables of all suites, in their order and that of their subtests."""
+    for suite in SUITES.values():
+        for test in (test for test in suite.subtests if test.values):
+            before = [common[0], *(matrix if test.variants else ())]
+            searches: Any = bursts if test.quantity == "burst" else ()
+            yield subtest(suite, test, before, [*searches, *common[1:]])
