@@ -49,7 +49,7 @@ struct control {
     struct sockaddr_in6
         *addresses; /* of each node, or IPv4's in the room of it; NULL: not joined */
     struct membership membership;
-    void *blobs; /* tsearch(3): entries by node and id */
+    void *blobs[2]; /* tsearch(3): entries by node and id, of the trial and of the phase */
     struct run_clock clock;
     struct control_clocks clocks; /* mode CLOCK_AUTO: not known yet */
     uint32_t pings;
@@ -290,7 +290,8 @@ static int compare(const void *a, const void *b)
 static struct blob_entry *find_blob(const struct control *control, uint32_t node, uint64_t id)
 {
     const struct blob_entry wanted = {.node = node, .id = id};
-    struct blob_entry *const *found = tfind(&wanted, &control->blobs, compare);
+    struct blob_entry *const *found =
+        tfind(&wanted, &control->blobs[(id & CONTROL_PHASE_BLOB) != 0], compare);
 
     return found != NULL ? *found : NULL;
 }
@@ -304,16 +305,18 @@ static struct blob_entry *add_blob(struct control *control, uint32_t node, uint6
         return NULL;
     entry->node = node;
     entry->id = id;
-    if (tsearch(entry, &control->blobs, compare) != NULL)
+    if (tsearch(entry, &control->blobs[(id & CONTROL_PHASE_BLOB) != 0], compare) != NULL)
         return entry;
     free(entry);
     return NULL;
 }
 
-void control_forget(struct control *control)
+void control_forget(struct control *control, bool all)
 {
-    tdestroy(control->blobs, free);
-    control->blobs = NULL;
+    for (int phase = !all; phase < 2; phase++) {
+        tdestroy(control->blobs[phase], free);
+        control->blobs[phase] = NULL;
+    }
 }
 
 int control_publish(struct control *control, uint64_t id, const struct blob *blob)
@@ -549,7 +552,7 @@ void control_close(struct control *control)
         linger(control);
     if (control->fd >= 0)
         close(control->fd);
-    control_forget(control);
+    control_forget(control, true);
     free(control->addresses);
     sodium_memzero(control, sizeof(*control)); /* keys */
     free(control);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #define CONTROL_KEY_BYTES 32
+#define CONTROL_PHASE_BLOB (UINT64_C(1) << 63) /**< in the id of a blob of one phase */
 
 struct control; /* opaque */
 
@@ -187,8 +188,9 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
  * @brief Forget what was published and fetched.
  *
  * @param control Endpoint.
+ * @param all All of it; false: what has CONTROL_PHASE_BLOB in its id.
  */
-void control_forget(struct control *control);
+void control_forget(struct control *control, bool all);
 
 /**
  * @brief Return whether all nodes are on one machine and more than its cores; known once a barrier

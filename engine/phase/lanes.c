@@ -332,7 +332,7 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
     return lane->fetched == lane->flow_count ? 0 : -EAGAIN;
 }
 
-/* How a blob is called between nodes. The highest bit keeps it apart from ports' addresses
+/* How a blob is called between nodes. It is kept apart from ports' addresses
  * (trial_blob_id), whose trial numbers do not reach that far. */
 static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *key)
 {
@@ -352,7 +352,7 @@ static uint64_t blob_id(const struct phase_lane *lane, const struct blob_key *ke
 
     crypto_generichash(hash, sizeof hash, (const uint8_t *)words, sizeof words, NULL, 0);
     memcpy(&id, hash, sizeof id);
-    return id | UINT64_C(1) << 63;
+    return id | CONTROL_PHASE_BLOB;
 }
 
 static int publish(void *context, const struct blob_key *key, const struct blob *blob)

@@ -220,8 +220,10 @@ int phase_agree_end(struct phase_run *run, int rc)
     /* What this start would have needed, for the start margin of the next. */
     if (run->entry_run_ns != 0 && awake_ns > 0)
         start_margin_note(&run->trial->start_margin, awake_ns + run->offset_ns - run->entry_run_ns);
-    if (rc == 0 && !run->by_clock)
+    if (rc == 0 && !run->by_clock) {
         rc = node_barrier(run->trial->node, &values);
+        control_forget(run->trial->node->control, false); /* all lanes were connected */
+    }
     if (rc < 0)
         elapsed_ns = clock_now() - phase->start_ns;
     else if (phase_is_timed(phase))

@@ -161,7 +161,8 @@ static int open_ports(struct trial *trial)
     rc = ports_use(node, trial->parts[0].transport);
     if (rc < 0)
         return rc;
-    control_forget(node->control); /* all are through the trial before, and need nothing of it */
+    control_forget(node->control,
+                   true); /* all are through the trial before, and need nothing of it */
     for (size_t i = 0; i < trial->own_count; i++) {
         const struct local_rank *own = &trial->own[i];
         struct node_port *port = &node->ports[own->port];

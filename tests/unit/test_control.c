@@ -253,7 +253,11 @@ static void fetches_what_others_publish(void **state)
         assert_int_equal(control_dropped(bed.nodes[i]), 0);
     }
     bed.loss = 0;
-    control_forget(bed.nodes[2]);
+    assert_int_equal(control_publish(bed.nodes[2], CONTROL_PHASE_BLOB | 7, &blob), 0);
+    control_forget(bed.nodes[2], false);
+    assert_int_equal(fetch(2, CONTROL_PHASE_BLOB | 7, clock_now()), -EAGAIN);
+    assert_int_equal(fetch(2, 7, clock_now()), 0);
+    control_forget(bed.nodes[2], true);
     assert_int_equal(fetch(2, 7, clock_now()), -EAGAIN);
     assert_int_equal(fetch(0, 7, clock_now()), 0); /* it has it */
     end();
