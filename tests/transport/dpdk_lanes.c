@@ -3,7 +3,6 @@
  * Lanes of dpdk in a time of our own: two ports of net_ring whose frames this test carries, looks
  * at, loses and forges. Rank 0 sends flows to the ranks from 1 on; rank 1 receives, or sends on.
  */
-#include "addresses.h"
 #include "dpdk_lane.h"
 #include "forged_cases.h"
 #include "ring_ports.h"

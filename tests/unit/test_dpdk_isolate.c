@@ -4,7 +4,7 @@
  * would reach a driver's rte_flow is caught on the way (ld --wrap) and written down: the order of
  * calls, and each rule byte by byte.
  */
-#include "port.h"
+#include "port_state.h"
 
 #include <rte_errno.h>
 #include <rte_ethdev.h>

@@ -2,7 +2,7 @@
  *
  * What queues and offloads a port gets of devices that this machine need not have.
  */
-#include "port_device.h"
+#include "port_state.h"
 
 #include <rte_ethdev.h>
 #include <stddef.h>

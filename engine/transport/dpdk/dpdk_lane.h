@@ -12,7 +12,7 @@
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "frame.h"
 #include "frame_lane.h"
-#include "port_queue.h"
+#include "port_state.h"
 
 /** Where one stream is received: how the last frame began that was verified in full. One of the
  * same length that begins so, too, is of that stream, and only signature and fill are left to
@@ -56,18 +56,41 @@ static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint3
     return (struct frame_end *)lane->frame.partners + place;
 }
 
-/* hot.c: hooks of frame_lane.h, and */
-frame_send dpdk_choose_send(const struct frame_lane *lane);
-const char *dpdk_send_name(const struct frame_lane *lane);
-frame_receive dpdk_choose_receive(const struct frame_lane *lane);
-bool dpdk_send_single(struct frame_lane *lane, const struct frame_single *single);
-bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
-uint16_t dpdk_source_of(const struct frame_lane *lane, const struct frame_seen *seen);
-int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
+/** @brief hot.c: the lane's hooks, with those of lane.c. */
+extern const struct frame_ops dpdk_ops;
+int dpdk_check_size(const struct frame_lane *lane, uint32_t size, struct err *err);
+int dpdk_resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
+                 struct err *err);
+void dpdk_write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
+                         const struct frame_size *size, struct frame_template *template);
+int64_t dpdk_announce_again(struct frame_lane *lane, int64_t now_ns);
+void dpdk_begin(struct frame_lane *lane, int64_t now_ns);
+/** @brief Find who sends a flow's frames and who gets them: this rank, and the partner at the
+ * flow's other end, by way of the gateway where it is not on the same link. */
+void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2]);
 /** @brief Write the phase's frame into the buffers of the queue's send pool, once templates are
  * built. */
 void dpdk_prefill(struct dpdk_lane *lane);
 /** @brief Free a forwarded frame. */
 void dpdk_release(void *frame);
+
+#define ADDRESSES_MAX (1 << 20)   /**< as many numbers as fit ... */
+#define ADDRESSES_RANKS_MAX 4096u /**< ... and as many ranks */
+#define ADDRESSES_PREFIX 0x0eu    /**< locally administered, of one station (IEEE 802) */
+
+/**
+ * @brief A destination, in the first six bytes of `to`, that stands for one of its port's
+ * addresses.
+ */
+static inline void address_write(uint8_t *to, uint8_t block, uint16_t rank, uint32_t number)
+{
+    uint64_t address = (uint64_t)ADDRESSES_PREFIX << 40 | (uint64_t)block << 32 |
+                       (uint64_t)(rank % ADDRESSES_RANKS_MAX) << 20 | number % ADDRESSES_MAX;
+
+    if (number == 0)
+        return;
+    address = htobe64(address << 16);
+    memcpy(to, &address, FRAME_MAC);
+}
 
 #endif

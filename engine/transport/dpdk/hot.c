@@ -6,10 +6,6 @@
  */
 #include "dpdk_lane.h"
 
-#include "addresses.h"
-#include "partner.h"
-
-#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
@@ -108,7 +104,7 @@ void dpdk_prefill(struct dpdk_lane *lane)
         rte_mempool_obj_iter(lane->queue->send_pool, fill_buffer, &lane->frame);
 }
 
-bool dpdk_send_single(struct frame_lane *base, const struct frame_single *single)
+static bool send_single(struct frame_lane *base, const struct frame_single *single)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(lane->queue->receive_pool);
@@ -120,7 +116,7 @@ bool dpdk_send_single(struct frame_lane *base, const struct frame_single *single
     struct frame_end ends[2];
 
     shape.tag = single->tag;
-    partner_ends(lane, single->place, ends);
+    dpdk_ends(lane, single->place, ends);
     if (frame != NULL)
         frame_write(frame, &shape, ends, single);
     if (frame == NULL || rte_eth_tx_burst(lane->port->id, lane->queue->pass, &buffer, 1) == 0) {
@@ -257,7 +253,7 @@ HOT_INLINE bool rx_classify(struct frame_lane *base, frame_t buffer, unsigned ki
     return true;
 }
 
-bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
+static bool is_sound_frame(const struct frame_lane *base, const struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     struct frame_expect expect;
@@ -267,14 +263,14 @@ bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
                     lane->shape.kind);
 }
 
-uint16_t dpdk_source_of(const struct frame_lane *base, const struct frame_seen *seen)
+static uint16_t source_of(const struct frame_lane *base, const struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
 
     return (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
 }
 
-int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
+static int64_t arrived(const struct frame_lane *base, const struct frame_seen *seen)
 {
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
@@ -348,12 +344,12 @@ static enum hot_send choose(const struct frame_lane *lane)
     return hot_is_short(lane) ? HOT_MANY : HOT_LONG;
 }
 
-frame_send dpdk_choose_send(const struct frame_lane *lane)
+static frame_send choose_send(const struct frame_lane *lane)
 {
     return lane->forwarder.queue != NULL ? hot_forward : sends[choose(lane)].send;
 }
 
-const char *dpdk_send_name(const struct frame_lane *lane)
+static const char *send_name(const struct frame_lane *lane)
 {
     return sends[choose(lane)].name;
 }
@@ -380,7 +376,7 @@ VARIANTS(forward_l2, HEADER_L2, HOT_FORWARD)
 VARIANTS(forward_ipv4, HEADER_IPV4_UDP, HOT_FORWARD)
 VARIANTS(forward_ipv6, HEADER_IPV6_UDP, HOT_FORWARD)
 
-frame_receive dpdk_choose_receive(const struct frame_lane *lane)
+static frame_receive choose_receive(const struct frame_lane *lane)
 {
     static const frame_receive variants[][HOT_RECEIVE_WAYS] = {
         [HEADER_L2] = {ROWS(receive_l2, 0), ROWS(forward_l2, HOT_FORWARD)},
@@ -392,3 +388,30 @@ frame_receive dpdk_choose_receive(const struct frame_lane *lane)
         return hot_receive_pingpong;
     return variants[((const struct dpdk_lane *)lane)->shape.kind][hot_receive_way(lane)];
 }
+
+static void wake_clear(struct frame_lane *lane)
+{
+    iface_wake_clear(&dpdk_lane_of(lane)->port->iface);
+}
+
+static bool flush(struct frame_lane *lane)
+{
+    return iface_push(&dpdk_lane_of(lane)->port->iface);
+}
+
+const struct frame_ops dpdk_ops = {
+    .check_size = dpdk_check_size,
+    .resolve = dpdk_resolve,
+    .write_template = dpdk_write_template,
+    .choose_send = choose_send,
+    .choose_receive = choose_receive,
+    .send_name = send_name,
+    .begin = dpdk_begin,
+    .send_single = send_single,
+    .is_sound = is_sound_frame,
+    .source_of = source_of,
+    .arrived = arrived,
+    .woken = wake_clear,
+    .housekeep = dpdk_announce_again,
+    .flush = flush,
+};

@@ -4,24 +4,206 @@
  *
  *     frame, arp_nd_responder                frames, ARP and neighbour discovery: pure functions
  *     eal, iface, isolate, port_device       DPDK, the kernel's interface, a device and its queues
- *     port, port_queue, partner, arrival     a port: facts, control frames, addresses, clock
- *     lane, addresses                        a phase: a lane of frames (traffic/frame_lane.h)
+ *     port, port_queue, arrival              a port: facts, control frames, clock
+ *     lane                                   a phase: a lane of frames (traffic/frame_lane.h)
  *     hot                                    its hot path
  */
 #include "dpdk_lane.h"
 
-#include "addresses.h"
 #include "eal.h"
-#include "partner.h"
-#include "port.h"
 
 #include <errno.h>
-#include <rte_ethdev.h>
 #include <stdlib.h>
 
+#define SETTLE_NS (200 * NS_PER_MS) /* a switch's processor may be behind */
+#define CATCH_UP_S 0.005            /* more at once would ask for more than the rate */
+#define ASK_NS (200 * NS_PER_MS)
+#define GATEWAY_NS (5 * NS_PER_S)
 #define EVERY_MAX                                                                                  \
     8u /* flows of which every frame is timed: of more the buckets are in no cache                 \
         */
+
+/* --- partners ----------------------------------------------------------------------------------*/
+
+int dpdk_resolve(struct frame_lane *base, uint32_t place, void *partner, uint64_t *line_bps,
+                 struct err *err)
+{
+    struct dpdk_lane *lane = dpdk_lane_of(base);
+    const struct lane_flow *flow = frame_flow(base, place);
+    uint32_t rank = frame_partner_rank(base, place);
+    const char *name = lane->port->conf->name;
+    enum header_kind kind = lane->shape.kind;
+    struct frame_end *end = partner;
+    struct port_blob peer = {.version = 0};
+    uint32_t frame_max;
+
+    if (flow->partner.size == sizeof peer)
+        memcpy(&peer, flow->partner.bytes, sizeof peer);
+    if (peer.version != 1)
+        return err_set(err, -EINVAL, "%s: rank %u has no address of a dpdk port", name, rank);
+    if ((kind == HEADER_IPV4_UDP && !peer.has_ipv4) || (kind == HEADER_IPV6_UDP && !peer.has_ipv6))
+        return err_set(err, -EINVAL, "%s: its partner, rank %u, has no address for %s frames", name,
+                       rank, frame_kind_name(kind));
+    end->rank = (uint16_t)rank;
+    memcpy(end->mac, peer.mac, sizeof end->mac);
+    memcpy(end->ipv4, peer.ipv4, sizeof end->ipv4);
+    memcpy(end->ipv6, peer.ipv6, sizeof end->ipv6);
+    memcpy(line_bps, peer.line_bps, sizeof *line_bps);
+    *line_bps = be64toh(*line_bps);
+    memcpy(&frame_max, peer.frame_max, sizeof frame_max);
+    frame_max = be32toh(frame_max) + (lane->shape.vlan ? FRAME_VLAN : 0);
+    for (uint32_t i = 0; i < base->size_count; i++)
+        if (base->sizes[i].frame_bytes > frame_max)
+            return err_set(err, -EINVAL,
+                           "%s: its partner, rank %u, takes frames of %u bytes at most, not %u",
+                           name, rank, frame_max - (lane->shape.vlan ? FRAME_VLAN : 0),
+                           base->sizes[i].frame_bytes);
+    return 0;
+}
+
+void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
+{
+    /* A worker that visits the port between phases may learn the gateway at this moment. */
+    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
+
+    ends[0].rank = (uint16_t)lane->frame.lane.request.rank;
+    memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
+    memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
+    memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
+    ends[1] = *dpdk_partner(lane, place);
+    if (!responder_on_link(responder, &ends[1]))
+        memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
+    port_responder_unlock(lane->port);
+}
+
+static void replace_by_all(enum frame_destination destination, struct frame_end *end)
+{
+    static const uint8_t macs[][FRAME_MAC] = {
+        [DESTINATION_BROADCAST] = FRAME_BROADCAST, [DESTINATION_MULTICAST] = FRAME_MULTICAST};
+
+    if (destination == DESTINATION_PORT)
+        return;
+    memcpy(end->mac, macs[destination], sizeof end->mac);
+    end->rank = FRAME_RANK_ALL;
+}
+
+/* Whether a partner is reached through the gateway: of what is sent, and of what is answered. The
+ * responder is locked. */
+static bool needs_gateway(const struct dpdk_lane *lane)
+{
+    const struct lane_request *request = &lane->frame.lane.request;
+    uint32_t count =
+        request->send_count + (lane->frame.prober.answers ? request->receive_count : 0);
+    uint32_t i = 0;
+
+    while (i < count && responder_on_link(&lane->port->responder, dpdk_partner(lane, i)))
+        i++;
+    return i < count;
+}
+
+static int find_gateway(struct dpdk_lane *lane, int64_t now_ns, struct err *err)
+{
+    struct transport_port *port = lane->port;
+    struct arp_nd_responder *responder = port_responder_lock(port);
+    bool found = responder->gateway_known || !needs_gateway(lane);
+    uint8_t frame[RESPONDER_FRAME_MAX];
+    uint32_t length = found ? 0 : responder_request(responder, frame);
+
+    port_responder_unlock(port);
+    if (found)
+        return 0;
+    if (now_ns - lane->connecting_ns > GATEWAY_NS)
+        return err_set(err, -EHOSTUNREACH, "%s: the gateway %s does not answer within 5 s",
+                       port->conf->name, port->conf->gateway);
+    if (now_ns - lane->asked_ns >= ASK_NS) {
+        queue_send(lane->queue, frame, length);
+        lane->asked_ns = now_ns;
+    }
+    return -EAGAIN;
+}
+
+/* --- several addresses, and frames to all ------------------------------------------------------*/
+
+static int refuse(const struct dpdk_lane *lane, struct err *err, const char *what)
+{
+    return err_set(err, -EINVAL, "%s: %s", lane->port->conf->name, what);
+}
+
+static int prepare_addresses(struct dpdk_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->frame.lane.request;
+    const struct dpdk_options *options = dpdk_options(request->phase);
+    struct transport_port *port = lane->port;
+    bool to_all = options->destination != DESTINATION_PORT;
+
+    if (options->addresses <= 1 && !to_all)
+        return 0;
+    if (port->conf->shared)
+        return refuse(lane, err, "it is shared: it has one address, and sends no frames to all");
+    if (options->addresses > 1 && request->ranks > ADDRESSES_RANKS_MAX)
+        return refuse(lane, err, "several addresses a port are for 4096 ranks at most");
+    if (to_all && (options->header != HEADER_L2 || options->addresses > 1))
+        return refuse(lane, err, "frames to all ports have header l2, and ports one address");
+    if (to_all && (port->queue_count > 1 || request->ranks >= FRAME_RANK_ALL))
+        return refuse(lane, err,
+                      "frames to all ports are sent by one queue, to 65534 others at most");
+    if (port->kernel)
+        return iface_promiscuous(&port->iface, err);
+    /* A device without these modes (null, ring) takes every frame anyway. */
+    (void)rte_eth_promiscuous_enable(port->id);
+    (void)rte_eth_allmulticast_enable(port->id);
+    return 0;
+}
+
+/* False: the device is full. */
+static bool send_learning(struct dpdk_lane *lane, uint32_t number, const uint8_t to[FRAME_MAC])
+{
+    const struct dpdk_options *options = dpdk_options(lane->frame.lane.request.phase);
+    uint8_t frame[RESPONDER_FRAME_MAX];
+    uint32_t length = responder_learning(port_responder_lock(lane->port), frame, to);
+
+    port_responder_unlock(lane->port);
+    address_write(frame + FRAME_MAC, options->address_block,
+                  (uint16_t)lane->frame.lane.request.rank, options->address_first + number);
+    return queue_send(lane->queue, frame, length);
+}
+
+static int learn_addresses(struct dpdk_lane *lane, int64_t now_ns)
+{
+    const struct phase *phase = lane->frame.lane.request.phase;
+    const struct dpdk_options *options = dpdk_options(phase);
+    struct learning *learning = &lane->learning;
+    struct frame_end ends[2];
+    uint32_t due, sent = 0;
+
+    if (options->addresses <= 1 || phase->traffic == TRAFFIC_PROBE)
+        return 0;
+    if (learning->until_ns == 0) {
+        pace_init(&learning->pace, options->learning_rate,
+                  1 + (uint32_t)(options->learning_rate * CATCH_UP_S), now_ns);
+        learning->until_ns =
+            now_ns + (int64_t)(options->addresses * 1e9 / options->learning_rate) + SETTLE_NS;
+        learning->next = lane->frame.lane.request.receive_count > 0 && lane->queue->number == 0
+                             ? 0
+                             : options->addresses;
+    }
+    due = learning->next < options->addresses
+              ? pace_allow(&learning->pace, now_ns, 1, options->addresses - learning->next)
+              : 0; /* a pace that has nothing left would give up what is due */
+    if (due > 0)
+        dpdk_ends(lane, lane->frame.lane.request.send_count, ends); /* the test port */
+    while (sent < due && send_learning(lane, learning->next, ends[1].mac)) {
+        learning->next++;
+        sent++;
+    }
+    pace_spend(&learning->pace, sent);
+    /* A sender that was late keeps to the rate, and ends later. */
+    if (learning->next < options->addresses && now_ns + SETTLE_NS > learning->until_ns)
+        learning->until_ns = now_ns + SETTLE_NS;
+    if (now_ns >= learning->until_ns)
+        return 0;
+    return sent < due ? -EAGAIN : -EINPROGRESS; /* a device that stays full is not waited for */
+}
 
 /* --- prepare -----------------------------------------------------------------------------------*/
 
@@ -74,7 +256,7 @@ static int check_padding(const struct transport_port *port, struct err *err)
                    port->conf->name, port->driver);
 }
 
-static int check_size(const struct frame_lane *base, uint32_t size, struct err *err)
+int dpdk_check_size(const struct frame_lane *base, uint32_t size, struct err *err)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const struct transport_port *port = lane->port;
@@ -93,24 +275,19 @@ static int check_size(const struct frame_lane *base, uint32_t size, struct err *
     return undersize ? check_padding(port, err) : 0;
 }
 
-static void write_template(const struct frame_lane *base, uint32_t place, uint16_t source,
-                           const struct frame_size *size, struct frame_template *template)
+void dpdk_write_template(const struct frame_lane *base, uint32_t place, uint16_t source,
+                         const struct frame_size *size, struct frame_template *template)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     struct frame_end ends[2];
 
-    partner_ends(lane, place, ends);
-    partner_all(dpdk_options(base->lane.request.phase)->destination, &ends[1]);
+    dpdk_ends(lane, place, ends);
+    replace_by_all(dpdk_options(base->lane.request.phase)->destination, &ends[1]);
     frame_template(template, &lane->shape, ends, source, size->frame_bytes);
 }
 
-static void wake_clear(struct frame_lane *lane)
-{
-    iface_wake_clear(&dpdk_lane_of(lane)->port->iface);
-}
-
 /* Queue 0 announces the port again and again; returns when. */
-static int64_t announce_again(struct frame_lane *base, int64_t now_ns)
+int64_t dpdk_announce_again(struct frame_lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     int64_t due_ns =
@@ -124,30 +301,6 @@ static int64_t announce_again(struct frame_lane *base, int64_t now_ns)
     return now_ns + PORT_ANNOUNCE_NS;
 }
 
-static bool flush(struct frame_lane *lane)
-{
-    return iface_push(&dpdk_lane_of(lane)->port->iface);
-}
-
-static void begin(struct frame_lane *base, int64_t now_ns);
-
-static const struct frame_ops ops = {
-    .begin = begin,
-    .check_size = check_size,
-    .resolve = partner_resolve,
-    .write_template = write_template,
-    .choose_send = dpdk_choose_send,
-    .choose_receive = dpdk_choose_receive,
-    .send_name = dpdk_send_name,
-    .send_single = dpdk_send_single,
-    .is_sound = dpdk_is_sound,
-    .source_of = dpdk_source_of,
-    .arrived = dpdk_arrived,
-    .woken = wake_clear,
-    .housekeep = announce_again,
-    .flush = flush,
-};
-
 static struct frame_conf frame_conf(const struct lane_request *request,
                                     const struct frame_shape *shape)
 {
@@ -156,7 +309,7 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     uint32_t most = port->frame_max + (shape->vlan ? FRAME_VLAN : 0);
 
     return (struct frame_conf){
-        .ops = &ops,
+        .ops = &dpdk_ops,
         .name = port->conf->name,
         .header = frame_kind_name(shape->kind),
         .partner_bytes = sizeof(struct frame_end),
@@ -207,7 +360,7 @@ static int make(struct dpdk_lane *lane, const struct frame_conf *conf, struct er
     const struct lane_request *request = &lane->frame.lane.request;
     int rc;
 
-    if ((rc = check_options(request, err)) != 0 || (rc = addresses_prepare(lane, err)) != 0 ||
+    if ((rc = check_options(request, err)) != 0 || (rc = prepare_addresses(lane, err)) != 0 ||
         (rc = frame_lane_make(&lane->frame, conf, err)) != 0)
         return rc;
     frame_check(&lane->check, &lane->shape);
@@ -296,9 +449,9 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
     if (!lane->announced)
         introduce(lane, now_ns);
     listen_between(queue, now_ns);
-    rc = partner_find_gateway(lane, now_ns, err);
+    rc = find_gateway(lane, now_ns, err);
     if (rc == 0)
-        rc = addresses_learn(lane, now_ns);
+        rc = learn_addresses(lane, now_ns);
     if (rc == 0 && queue->lane != lane)
         build(lane);
     pthread_mutex_unlock(&lane->port->lock);
@@ -307,7 +460,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- worker ------------------------------------------------------------------------------------*/
 
-static void begin(struct frame_lane *base, int64_t now_ns)
+void dpdk_begin(struct frame_lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
 

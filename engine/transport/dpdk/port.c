@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port.h"
+#include "port_state.h"
 
 #include "eal.h"
 #include "netns.h"
-#include "partner.h"
-#include "port_device.h"
 
 #include <errno.h>
 #include <rte_errno.h>
-#include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,7 +114,7 @@ void port_close(struct transport_port *port)
     free(port);
 }
 
-uint64_t port_link_bps(const struct transport_port *port)
+static uint64_t port_link_bps(const struct transport_port *port)
 {
     struct rte_eth_link link;
 
@@ -277,6 +274,24 @@ static void read_counters(struct transport_port *port, struct port_hardware *cou
         kernel_hardware(port, counters);
     else
         counters->dropped_send += (int64_t)stats.oerrors;
+}
+
+static void port_address(struct transport_port *port, struct blob *blob)
+{
+    const struct arp_nd_responder *responder = &port->responder;
+    uint32_t frame_max = htobe32(port->frame_max);
+    uint64_t line_bps =
+        htobe64(port->conf->line_rate_bps > 0 ? port->conf->line_rate_bps : port_link_bps(port));
+    struct port_blob own = {
+        .version = 1, .has_ipv4 = responder->has_ipv4, .has_ipv6 = responder->has_ipv6};
+
+    memcpy(own.mac, responder->mac, sizeof own.mac);
+    memcpy(own.ipv4, responder->ipv4, sizeof own.ipv4);
+    memcpy(own.ipv6, responder->ipv6, sizeof own.ipv6);
+    memcpy(own.frame_max, &frame_max, sizeof own.frame_max);
+    memcpy(own.line_bps, &line_bps, sizeof own.line_bps);
+    blob->size = sizeof own;
+    memcpy(blob->bytes, &own, sizeof own);
 }
 
 void port_facts(struct transport_port *port, struct port_facts *facts, bool counters)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port_device.h"
+#include "port_state.h"
 
 #include "eal.h"
 #include "frame_lane.h"
@@ -8,7 +8,6 @@
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
-#include <rte_ethdev.h>
 #include <stdio.h>
 #include <stdlib.h>
 

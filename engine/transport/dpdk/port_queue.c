@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "port_queue.h"
+#include "port_state.h"
 
-#include <rte_ethdev.h>
 #include <string.h>
 
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)

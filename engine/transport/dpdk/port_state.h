@@ -23,6 +23,7 @@
 #include "lock.h"
 #include "transport.h"
 
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <stdatomic.h>
 
@@ -77,6 +78,20 @@ struct transport_port {
     _Atomic int64_t announced_ns;
 };
 
+/** @brief What partners must know of a port. */
+struct port_blob {
+    uint8_t version;
+    uint8_t has_ipv4;
+    uint8_t has_ipv6;
+    uint8_t mac[FRAME_MAC];
+    uint8_t ipv4[4];
+    uint8_t ipv6[16];
+    uint8_t frame_max[4]; /* big-endian, and so is */
+    uint8_t line_bps[8];
+} __attribute__((packed));
+static_assert(sizeof(struct port_blob) == 41, "the layout of a port's address");
+static_assert(sizeof(struct port_blob) <= BLOB_BYTES_MAX, "it fits");
+
 /** @brief The responder is all queues': held for a few instructions. */
 static inline struct arp_nd_responder *port_responder_lock(struct transport_port *port)
 {
@@ -88,5 +103,86 @@ static inline void port_responder_unlock(struct transport_port *port)
 {
     pthread_mutex_unlock(&port->responder_lock);
 }
+
+/* --- port.c: as in the transport's table ---------------------------------------------------*/
+
+int port_open(struct transport_port **port, const struct port_conf *conf,
+              const struct transport_run *run, struct err *err);
+void port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
+void port_close(struct transport_port *port);
+
+/* --- port_device.c: how a device comes to be, its queues and their memory ------------------*/
+
+/**
+ * @brief In the port's namespace: drivers make their sockets there.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
+int port_device_open(struct transport_port *port, struct err *err);
+/** @brief Also of one that was opened in part. */
+void port_device_close(struct transport_port *port);
+
+/** @brief What a device gives: its send queues and the offloads of ours that it has. */
+struct queue_layout {
+    uint16_t queues;
+    uint16_t send_queues;
+    uint64_t send_offloads;
+    uint64_t spread_by; /**< RTE_ETH_RSS_ bits; 0: one queue, or the device spreads by itself */
+};
+
+/**
+ * @brief `conf`: queues, queues_at_most.
+ *
+ * -EINVAL with what is possible.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
+int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
+                  const struct rte_eth_dev_info *info, struct err *err);
+
+/**
+ * @brief The buffers for received frames of a PCI device's queue: as many as are held at the same
+ * time when the port forwards, in rings of so many descriptors, in the forwarder's queue, in a
+ * burst and in the caches of cores.
+ *
+ * With fewer the device runs out of them.
+ */
+uint32_t receive_pool_frames(uint16_t receives, uint16_t sends);
+
+/* --- port_queue.c: control frames (ARP, neighbour discovery, announcements) of a queue. Each
+ * needs the port's lock, or is the queue's own worker's. ---------------------------------------*/
+
+/**
+ * @brief Sends one frame of the responder's.
+ *
+ * False: there was no room, and it is dropped.
+ */
+bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length);
+/**
+ * @brief On queue 0.
+ *
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
+void queue_announce(struct port_queue *queue, int64_t now_ns);
+/** @brief Return whether a received frame is for the responder: then it is counted and answered. */
+bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf *frame);
+/**
+ * @brief Receives what waits, while no lane does: answers the network, counts the rest as foreign.
+ */
+#define QUEUE_IDLE_BURSTS 64u
+#define QUEUE_BURST 128u
+void queue_receive_idle(struct port_queue *queue);
+/**
+ * @brief Announces the port again where it is time to.
+ *
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ */
+void queue_announce_again(struct port_queue *queue, int64_t now_ns);
+
+/**
+ * @brief Announcements go out so often: below any switch's ageing time (300 s by default, 10 s at
+ * the least; IEEE 802.1Q 8.8.3).
+ */
+#define PORT_ANNOUNCE_NS 8000000000LL
 
 #endif
