@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control_check.h"
+#include "run.h"
 
 #include "address.h"
 #include "clock.h"

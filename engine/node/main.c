@@ -2,7 +2,6 @@
  *
  * switchbench-node: documents in, records out (doc/reference/node-protocol.md).
  */
-#include "control_check.h"
 #include "environment.h"
 #include "run.h"
 

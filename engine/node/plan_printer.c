@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan_printer.h"
+#include "run.h"
 
 #include "documents.h"
+#include "record_writer.h"
 #include "schedule.h"
 
 #include <endian.h>

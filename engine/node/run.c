@@ -5,7 +5,6 @@
 #include "log.h"
 #include "netns.h"
 #include "node.h"
-#include "plan_printer.h"
 #include "registry.h"
 #include "trial.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A run on this node: prepare, join, trials, leave; or a plan that is printed.
+ * @brief What the program does: a run on this node; a plan that is printed; the control network
+ * that is tried.
  */
 #ifndef ENGINE_RUN_H
 #define ENGINE_RUN_H
@@ -9,6 +10,10 @@
 #include "err.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+
+struct doc_plan;
+struct records;
 
 struct run_conf {
     const char *file;  /* of the documents; NULL: standard input */
@@ -18,10 +23,40 @@ struct run_conf {
 };
 
 /**
- * @brief Runs this node, from its documents to its last record.
- * @param err has the sentence where nothing else could tell it
- * @return the exit status
+ * @brief Run this node, from its documents to its last record.
+ *
+ * @param conf What the command line says.
+ * @param err Takes the sentence where nothing else could tell it.
+ * @return Exit status.
  */
 int run(const struct run_conf *conf, struct err *err);
+
+/**
+ * @brief Print a plan, its totals as a record or the flows of its phases as numbers, so that the
+ * command shows exactly what the nodes will run.
+ *
+ * @param records Writer of records.
+ * @param doc Document.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0, or a negative errno with the sentence.
+ */
+int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
+
+/**
+ * @brief Try which nodes are heard on a control address (`switchbench doctor`); returns once `in`
+ * has ended.
+ *
+ * On `in` come a token of 32 hexadecimal digits, each partner's address on a line of its own, and
+ * an empty line; then, on `out`, goes {"answered": [places of the partners that replied],
+ * "realtime_ns", "synchronized", "max_error_ns"}. Requests are answered until `in` ends, and only
+ * those with the token.
+ *
+ * @param address Address and port of this host.
+ * @param in Its end ends the check.
+ * @param out Takes a line per node that is heard.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EADDRNOTAVAIL and its like: the address can't be bound.
+ */
+int control_check(const char *address, FILE *in, FILE *out, struct err *err);
 
 #endif

@@ -159,9 +159,9 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
     report(run, lane, "flow", rows);
 }
 
-/* The times of a flow's side. */
+/* The times of a flow's side; they are zero again behind it. */
 static void report_times(const struct phase_run *run, const struct phase_lane *lane,
-                         const struct lane_flow *flow, const struct flow_reading *reading)
+                         const struct lane_flow *flow, bool source, struct flow_reading *reading)
 {
     static const char *const names[LATENCY_KINDS] = {
         [LATENCY_ONE_WAY] = "one_way",
@@ -175,48 +175,48 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
     int64_t bound_ns = ours_ns < 0 || theirs_ns < 0 ? -1 : ours_ns + theirs_ns;
 
     for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++) {
-        const struct latency *sum = &reading->latency[kind];
+        bool of_source = kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG;
+        struct latency *sum = &reading->latency[kind];
         const struct histogram *times = &sum->histogram;
 
         if (!reading->measured[kind])
             continue;
-        const struct record_row rows[] = {
-            {"src", rank_text(lane, flow->src)},
-            {"dst", rank_text(lane, flow->dst)},
-            {"kind", json_string(names[kind])},
-            {"unit", json_string("ns")},
-            {"count", record_u64(times->count)},
-            {"sum_ns", record_u64(times->sum_ns)},
-            {"min_ns", counted(times->count > 0, times->min_ns)},
-            {"max_ns", counted(times->count > 0, times->max_ns)},
-            {"overflow", record_u64(times->beyond)},
-            {"lost", sum->sent > 0 ? since(times->count, sum->sent) : json_null()},
-            {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
-            {"buckets", buckets(times)},
-            {NULL, NULL},
-        };
+        if (of_source == source) {
+            const struct record_row rows[] = {
+                {"src", rank_text(lane, flow->src)},
+                {"dst", rank_text(lane, flow->dst)},
+                {"kind", json_string(names[kind])},
+                {"unit", json_string("ns")},
+                {"count", record_u64(times->count)},
+                {"sum_ns", record_u64(times->sum_ns)},
+                {"min_ns", counted(times->count > 0, times->min_ns)},
+                {"max_ns", counted(times->count > 0, times->max_ns)},
+                {"overflow", record_u64(times->beyond)},
+                {"lost", sum->sent > 0 ? since(times->count, sum->sent) : json_null()},
+                {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
+                {"buckets", buckets(times)},
+                {NULL, NULL},
+            };
 
-        report(run, lane, "histogram", rows);
+            report(run, lane, "histogram", rows);
+        }
+        reading->measured[kind] = false;
+        *sum = (struct latency){0};
     }
 }
 
 /* One side of a flow: what was counted, and what all queues of the port measured; the first gives
- * the metrics. `reading` is zero, and is again behind it. */
+ * the metrics. */
 static void report_side(const struct phase_run *run, const struct phase_lane *lane,
-                        const struct lane_flow *flow, bool source, struct flow_reading *reading)
+                        const struct lane_flow *flow, bool source)
 {
+    static struct flow_reading reading; /* the main thread's */
+
+    reading.metric_count = 0;
     for (uint32_t q = lane->queue_count; q-- > 0;)
-        lane->transport->read_flow(lane->queues[q].lane, flow, reading);
-    report_flow(run, lane, flow, source, reading);
-    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
-        if ((kind == LATENCY_ROUND_TRIP || kind == LATENCY_PINGPONG) != source)
-            reading->measured[kind] = false;
-    report_times(run, lane, flow, reading);
-    for (enum latency_kind kind = 0; kind < LATENCY_KINDS; kind++)
-        if (reading->latency[kind].sent + reading->latency[kind].histogram.count > 0)
-            reading->latency[kind] = (struct latency){0};
-    memset(reading->measured, 0, sizeof reading->measured);
-    reading->metric_count = 0;
+        lane->transport->read_flow(lane->queues[q].lane, flow, &reading);
+    report_flow(run, lane, flow, source, &reading);
+    report_times(run, lane, flow, source, &reading);
 }
 
 static void report_order(const struct phase_run *run, const struct phase_lane *lane,
@@ -674,12 +674,10 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
 {
-    static struct flow_reading reading; /* the main thread's */
-
     for (uint32_t i = 0; i < lane->send_count; i++)
-        report_side(run, lane, &lane->sends[i], true, &reading);
+        report_side(run, lane, &lane->sends[i], true);
     for (uint32_t i = 0; i < lane->receive_count; i++) {
-        report_side(run, lane, &lane->receives[i], false, &reading);
+        report_side(run, lane, &lane->receives[i], false);
         /* 0: in order, or a transport that does not look. */
         if (lane->receives[i].side->reordering.extent_max > 0)
             report_order(run, lane, &lane->receives[i]);
