@@ -19,16 +19,6 @@ struct mapping_block {
     max_align_t bytes[];
 };
 
-void *mapping_alloc(struct mapping_memory *memory, size_t size)
-{
-    struct mapping_block *block = calloc(1, sizeof *block + size);
-
-    if (block == NULL)
-        return NULL;
-    SLIST_INSERT_HEAD(memory, block, next);
-    return block->bytes;
-}
-
 void mapping_free(struct mapping_memory *memory)
 {
     while (!SLIST_EMPTY(memory)) {
@@ -63,14 +53,17 @@ static int refuse(const struct reader *reader, yaml_mark_t mark, const char *for
                    reader->path[0] != '\0' ? reader->path : "a document", what);
 }
 
-/* Memory for what `into` points to from now on. */
+/* Memory of zeros for what `into` points to from now on. */
 static void *point_to(struct reader *reader, uint8_t *into, size_t size)
 {
-    void *memory = mapping_alloc(reader->memory, size);
+    struct mapping_block *block = calloc(1, sizeof *block + size);
+    void *memory = block != NULL ? block->bytes : NULL;
 
-    memcpy(into, &memory, sizeof memory);
-    if (memory == NULL)
+    if (block != NULL)
+        SLIST_INSERT_HEAD(reader->memory, block, next);
+    else
         err_set(reader->err, -ENOMEM, "out of memory");
+    memcpy(into, &memory, sizeof memory);
     return memory;
 }
 

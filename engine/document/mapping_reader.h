@@ -16,11 +16,7 @@
 struct mapping_block;
 SLIST_HEAD(mapping_memory, mapping_block);
 
-/**
- * @brief Allocates bytes of zeros that live as long as the others.
- * @return NULL when memory is short
- */
-void *mapping_alloc(struct mapping_memory *memory, size_t size);
+/** @brief Free what was allocated. */
 void mapping_free(struct mapping_memory *memory);
 
 /* The text of one document, and where it begins in its stream. */
