@@ -13,30 +13,10 @@ static double bits_each(const struct load_line *line)
     return (line->mean_size + (line->frames ? FRAME_OVERHEAD_L1 : 0)) * 8.0;
 }
 
-/* A shared port's other users must get through, the controller's connection among them. */
-static int leave_the_rest(const struct load *load, const struct load_line *line, struct err *err)
-{
-    double most_bps = (double)line->rate_bps * LOAD_SHARED_PERCENT / 100;
-    double asked_bps = load->rate_fps > 0 ? load->rate_fps * bits_each(line) : load->rate_bps;
-
-    if (line->rate_bps == 0)
-        return err_set(err, -EINVAL,
-                       "port %s is shared, and its line rate is not known: set line_rate, so that "
-                       "%d %% of it can be kept to",
-                       line->port, LOAD_SHARED_PERCENT);
-    if (load->unlimited || asked_bps > most_bps)
-        return err_set(err, -EINVAL,
-                       "port %s is shared: a load of at most %d %% of its line rate is for it",
-                       line->port, LOAD_SHARED_PERCENT);
-    return 0;
-}
-
 int load_resolve(struct load *load, const struct doc_load *ask, const struct load_line *line,
                  struct err *err)
 {
-    double line_bps = (double)line->rate_bps;
-    double asked_bps;
-    int rc;
+    double line_bps = (double)line->rate_bps, asked_bps;
 
     *load = (struct load){
         .rate_bps = (ask->percent > 0 ? line_bps * ask->percent / 100 : ask->bps) * line->part,
@@ -44,15 +24,23 @@ int load_resolve(struct load *load, const struct doc_load *ask, const struct loa
         .unlimited = !line->frames && ask->percent * line->part >= 100,
         .part = line->part,
     };
+    asked_bps = load->rate_fps > 0 ? load->rate_fps * bits_each(line) : load->rate_bps;
     if (ask->percent > 0 && line->rate_bps == 0 && !load->unlimited)
         return err_set(err, -EINVAL,
                        "port %s: a load in percent needs a line rate, which its driver does not "
                        "know: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
                        "load in bit/s or frames/s",
                        line->port);
-    if (line->shared && (rc = leave_the_rest(load, line, err)) < 0)
-        return rc;
-    asked_bps = load->rate_fps > 0 ? load->rate_fps * bits_each(line) : load->rate_bps;
+    /* A shared port's other users must get through, the controller's connection among them. */
+    if (line->shared && line->rate_bps == 0)
+        return err_set(err, -EINVAL,
+                       "port %s is shared, and its line rate is not known: set line_rate, so that "
+                       "%d %% of it can be kept to",
+                       line->port, LOAD_SHARED_PERCENT);
+    if (line->shared && (load->unlimited || asked_bps > line_bps * LOAD_SHARED_PERCENT / 100))
+        return err_set(err, -EINVAL,
+                       "port %s is shared: a load of at most %d %% of its line rate is for it",
+                       line->port, LOAD_SHARED_PERCENT);
     if (line->rate_bps > 0 && asked_bps > line_bps)
         return err_set(err, -EINVAL,
                        "port %s: a load of %.6g Mbit/s is above its line rate of %.6g Mbit/s",

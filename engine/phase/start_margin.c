@@ -23,11 +23,14 @@ void start_margin_note(struct start_margin *margin, int64_t needed_ns)
     margin->needed_ns[margin->noted++ % MARGIN_MEMORY] = needed_ns;
 }
 
-/* The notes in order, shortest first; returns how many. */
-static uint32_t sort_notes(const struct start_margin *margin, int64_t sorted_ns[MARGIN_MEMORY])
+int64_t start_margin_next(const struct start_margin *margin, bool hastes)
 {
     uint32_t count = margin->noted < MARGIN_MEMORY ? margin->noted : MARGIN_MEMORY;
+    int64_t sorted_ns[MARGIN_MEMORY]; /* the notes, shortest first */
+    int64_t longest_ns, wanted_ns, most_ns;
 
+    if (count == 0)
+        return margin->first_ns;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i;
 
@@ -35,28 +38,14 @@ static uint32_t sort_notes(const struct start_margin *margin, int64_t sorted_ns[
             sorted_ns[at] = sorted_ns[at - 1];
         sorted_ns[at] = margin->needed_ns[i];
     }
-    return count;
-}
-
-static int64_t careful_ns(const int64_t sorted_ns[MARGIN_MEMORY], uint32_t count)
-{
-    int64_t longest_ns = sorted_ns[count - (count >= OUTLIER_NOTES ? 2 : 1)];
-    int64_t most_ns = longest_ns + longest_ns / HASTE_SHARE;
-
+    if (hastes) {
+        wanted_ns = sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE;
+        return wanted_ns > HASTE_FLOOR_NS ? wanted_ns : HASTE_FLOOR_NS;
+    }
+    longest_ns = sorted_ns[count - (count >= OUTLIER_NOTES ? 2 : 1)];
+    most_ns = longest_ns + longest_ns / HASTE_SHARE;
     most_ns = most_ns > CAREFUL_MOST_NS ? most_ns : CAREFUL_MOST_NS;
-    return CAREFUL_TIMES * longest_ns < most_ns ? CAREFUL_TIMES * longest_ns : most_ns;
-}
-
-int64_t start_margin_next(const struct start_margin *margin, bool hastes)
-{
-    int64_t sorted_ns[MARGIN_MEMORY];
-    uint32_t count = sort_notes(margin, sorted_ns);
-    int64_t floor_ns = hastes ? HASTE_FLOOR_NS : margin->first_ns / CAREFUL_SHARE;
-    int64_t wanted_ns;
-
-    if (count == 0)
-        return margin->first_ns;
-    wanted_ns = hastes ? sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE
-                       : careful_ns(sorted_ns, count);
-    return wanted_ns > floor_ns ? wanted_ns : floor_ns;
+    wanted_ns = CAREFUL_TIMES * longest_ns < most_ns ? CAREFUL_TIMES * longest_ns : most_ns;
+    return wanted_ns > margin->first_ns / CAREFUL_SHARE ? wanted_ns
+                                                        : margin->first_ns / CAREFUL_SHARE;
 }
