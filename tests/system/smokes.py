@@ -16,7 +16,7 @@ SMOKES = {
     "test_lab.py::test_what_a_killed_run_left_is_cleaned_by_the_next": "after a killed run",
     "test_lab_rootless.py::test_a_session_carries_traffic_and_leaves_nothing": "without root",
     "test_ovs.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "Open vSwitch",
-    "test_model.py::test_a_planted_fault_is_found_frame_by_frame[drop]": "the modelled switch",
+    "test_detection.py::test_a_fault_is_named[drop-2000]": "the modelled switch",
     # What is measured.
     "test_show.py::test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees[one-switch]": (
         "dpdk, and the kernel's own counters"

@@ -67,8 +67,6 @@ SUSPECTED = {
     "wrong-port": "wrong-port",
     "flood": "flooding",
 }
-# test_model.py plants these, too, and compares them frame by frame.
-TOLD_BY_MODEL = ("duplicate", "reorder", "corrupt")
 MORE: dict[str, Record] = {"reorder": {"displacement": 3}}
 
 
@@ -258,10 +256,7 @@ def undisturbed(directory: Path, configuration: Record) -> runs.Result:
 
 
 @pytest.mark.parametrize(("one_in", "window"), RATES)
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(k, marks=[pytest.mark.slow] if k in TOLD_BY_MODEL else []) for k in PLANTED],
-)
+@pytest.mark.parametrize("kind", PLANTED)
 def test_a_fault_is_named(tmp_path: Path, kind: str, one_in: int, window: str) -> None:
     fault = {"kind": kind, "one_in": one_in, "measured": True, **MORE.get(kind, {})}
     named, count = PLANTED[kind]

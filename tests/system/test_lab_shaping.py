@@ -162,27 +162,3 @@ def test_a_trunk_is_shared(pairs: int, share: float) -> None:
             truth.nodes[node.name].frames_to_node for node in right
         )
         assert truth.trunks["right", "left"].frames == 0
-
-
-def test_an_uplink_of_the_tree_is_one_nodes_rate() -> None:
-    with session(load("tree"), f"{PREFIX}-tree") as lab:
-        sources, destinations = lab.nodes[0:4], lab.nodes[12:16]
-        learn([*sources, *destinations])
-        running = [Sender(a, b, 1514, 5e6) for a, b in zip(sources, destinations, strict=True)]
-        with sending(running):
-            time.sleep(0.5)
-            names = [node.name for node in destinations]
-            total_bps = steady_bps(lab, names, 10e6)
-        assert total_bps == pytest.approx(10e6, rel=0.01)
-
-
-def test_one_slow_node_is_as_slow_as_its_override_says() -> None:
-    changes = {"nodes": 2, "rate": "100M", "overrides": {"node2": {"rate": "50M"}}}
-    with session(load("one-switch", changes), f"{PREFIX}-slow") as lab:
-        source, destination = lab.nodes
-        learn(list(lab.nodes))
-        assert (source.line_rate_bps, destination.line_rate_bps) == (100_000_000, 50_000_000)
-        with sending([Sender(source, destination, 1514, 80e6)]):
-            time.sleep(0.5)
-            rate_bps = steady_bps(lab, [destination.name], 50e6)
-        assert rate_bps == pytest.approx(50e6, rel=0.01)

@@ -34,24 +34,6 @@ SHORT = {"profile": "quick", "warmup": "200ms", "window": "1s", "latency": {"pro
 CHAIN = {"pattern": "pairs", "partners": "neighbours"}
 END_S = 0.1 + 0.2  # what is promised, and what a busy machine may take to tell
 
-# What a fault does, by the summary's measure and the switch's count.
-KINDS = {
-    "drop": ("lost_frames", lambda counts: counts["dropped"]["fault"]),
-    "duplicate": ("duplicated_frames", lambda counts: counts["duplicated"]),
-    "reorder": ("reordered_frames", lambda counts: counts["reordered"]),
-    "corrupt": ("corrupted_frames", lambda counts: counts["corrupted"]),
-    "wrong-port": ("misdelivered_frames", lambda counts: counts["misdelivered"]),
-}
-# ... and what the flow's two ends have seen of it.
-FOUND = {
-    "drop": lambda flow: flow.source["frames"] - flow.destination["frames"],
-    "duplicate": lambda flow: flow.destination["duplicated"],
-    "reorder": lambda flow: flow.destination["reordered"],
-    "corrupt": lambda flow: flow.destination["corrupted"],
-    "wrong-port": lambda flow: flow.source["frames"] - flow.destination["frames"],
-}
-MORE: dict[str, Record] = {"reorder": {"displacement": 3}, "corrupt": {"first_byte": 22}}
-
 
 def site(name: str = "model-good", **model: Any) -> Record:
     """A modelled lab of four nodes under a name of this run of the tests."""
@@ -71,14 +53,6 @@ def loaded(records: list[Record]) -> list[Record]:
         for record in records
         if record["type"] == "flow" and record["tag"] is not None and record["received"] > PROBES
     ]
-
-
-def assert_adds_up(records: list[Record]) -> None:
-    """Every frame that came in is accounted for."""
-    for record in records:
-        if record["type"] == "flow":
-            gone = record["delivered"] + record["astray"] + sum(record["dropped"].values())
-            assert record["received"] + record["copies"] == gone, record
 
 
 def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> None:
@@ -102,53 +76,20 @@ def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> Non
     assert second["lost_frames"] == third["lost_frames"] == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_planted_fault_is_found_frame_by_frame(tmp_path: Path, kind: str) -> None:
-    fault = {"kind": kind, "one_in": 200, "measured": True, **MORE.get(kind, {})}
-    configuration = SHORT | {
-        "site": site(seed=11, faults=[fault]),
-        "transport": "dpdk",
-        "tests": [CHAIN],
-    }
-    result = runs.run(tmp_path, configuration)
-    records = truth(result)
-    assert_adds_up(records)
-    measure, count = KINDS[kind]
-    (trial,) = result.trials(transport="dpdk")
-    planted = sum(count(flow) for flow in loaded(records))
-    assert planted > 50
-    assert trial[measure] == planted, (result.output, result.errors)
-    flows = {
-        (flow.source["src"].split(":")[0], flow.source["dst"].split(":")[0]): flow
-        for flow in result.flows(trial)
-    }
-    for record in loaded(records):
-        flow = flows[record["in"], record["out"]]
-        assert record["received"] == flow.source["frames"]
-        assert FOUND[kind](flow) == count(record), flow.name
-
-
-def test_without_a_fault_nothing_is_found(tmp_path: Path) -> None:
-    configuration = SHORT | {
-        "site": site(),
-        "transports": ["dpdk", "tcp"],
-        "tests": [CHAIN],
-    }
-    result = runs.run(tmp_path, configuration)
+def test_kernels_reach_each_other_over_the_switch(tmp_path: Path) -> None:
+    """By the interface that a port has beside its memif; no frame is unaccounted for."""
+    conf = SHORT | {"site": site(), "transport": "tcp", "tests": [CHAIN]}
+    result = runs.run(tmp_path, conf)
     assert result.status == 0, result.output + result.errors
-    records = truth(result)
-    assert_adds_up(records)
-    (dpdk,) = result.trials(transport="dpdk")
-    for measure, _ in KINDS.values():
-        assert dpdk[measure] == 0, measure
-    (total,) = (record for record in records if record["type"] == "total")
-    for name in ("queue", "input", "fault", "dead", "size", "memory"):
-        assert name == "queue" or total["dropped"][name] == 0
     (tcp,) = result.trials(transport="tcp")
     assert tcp["throughput"]["percent_of_line"] > 70
-    for port in (record for record in records if record["type"] == "port"):
-        assert port["received"] > 1000
-        assert port["pause_sent"] == 0
+    for record in truth(result):
+        if record["type"] == "flow":
+            gone = record["delivered"] + record["astray"] + sum(record["dropped"].values())
+            assert record["received"] + record["copies"] == gone, record
+        if record["type"] == "port":
+            assert record["received"] > 1000
+            assert record["pause_sent"] == 0
 
 
 def test_modules_are_joined_by_their_trunk(tmp_path: Path) -> None:
@@ -261,22 +202,6 @@ def _gone_after(name: str) -> Iterator[None]:
     finally:
         if name in lab.state.labs():
             lab.down(name)
-
-
-def test_a_lab_of_a_test_that_fails_is_removed(tmp_path: Path) -> None:
-    name = f"{labkit.PREFIX}-failing"
-    topology = tmp_path / f"{name}.yaml"
-    good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
-    topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
-
-    def fail() -> None:
-        with _gone_after(name):
-            lab.up(lab.load(topology))
-            raise AssertionError("as a test's own")
-
-    with pytest.raises(AssertionError):
-        fail()
-    assert labkit.leftovers() == []
 
 
 def _switch_of(name: str) -> int:
