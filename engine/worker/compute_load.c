@@ -26,39 +26,28 @@ struct compute {
     struct compute_conf conf;
     atomic_bool stop;
     unsigned running;
-    struct computing_thread *threads;
+    struct computing_thread threads[];
 };
-
-static void compute_piece(double *x)
-{
-    for (unsigned step = 0; step < STEPS; step++)
-        for (unsigned i = 0; i < POINTS; i++)
-            x[i] = GROWTH * x[i] * (1 - x[i]);
-}
-
-static struct compute_part *part_of(struct computing_thread *thread, int64_t begun_ns,
-                                    int64_t ended_ns)
-{
-    int64_t messages_ns = thread->compute->conf.messages_ns;
-
-    if (ended_ns <= messages_ns)
-        return &thread->alone;
-    return begun_ns >= messages_ns ? &thread->beside : NULL;
-}
 
 static void *work(void *context)
 {
     struct computing_thread *thread = context;
     const struct compute_conf *conf = &thread->compute->conf;
+    double *x = thread->x;
 
     clock_sleep_until(conf->start_ns);
     while (!atomic_load(&thread->compute->stop)) {
         int64_t begun_ns = clock_now(), ended_ns;
-        struct compute_part *part;
+        struct compute_part *part = NULL; /* none of a piece that lies across */
 
-        compute_piece(thread->x);
+        for (unsigned step = 0; step < STEPS; step++)
+            for (unsigned i = 0; i < POINTS; i++)
+                x[i] = GROWTH * x[i] * (1 - x[i]);
         ended_ns = clock_now();
-        part = part_of(thread, begun_ns, ended_ns);
+        if (ended_ns <= conf->messages_ns)
+            part = &thread->alone;
+        else if (begun_ns >= conf->messages_ns)
+            part = &thread->beside;
         if (part != NULL) {
             part->operations += (uint64_t)STEPS * POINTS * OPERATIONS_A_STEP;
             histogram_add(&part->pieces, (uint64_t)(ended_ns - begun_ns));
@@ -72,32 +61,26 @@ static void *work(void *context)
 
 int compute_start(struct compute **compute, const struct compute_conf *conf)
 {
-    struct compute *c = calloc(1, sizeof *c);
+    struct compute *c = calloc(1, sizeof *c + conf->threads * sizeof *c->threads);
+    int rc = 0;
 
     if (c == NULL)
         return -ENOMEM;
     c->conf = *conf;
-    c->threads = calloc(conf->threads, sizeof *c->threads);
-    if (c->threads == NULL) {
-        free(c);
-        return -ENOMEM;
-    }
-    for (unsigned i = 0; i < conf->threads; i++) {
+    for (unsigned i = 0; i < conf->threads && rc == 0; i++) {
         struct computing_thread *thread = &c->threads[i];
-        int rc;
 
         thread->compute = c;
         for (unsigned p = 0; p < POINTS; p++)
             thread->x[p] = 0.1 + 0.05 * p;
         rc = pthread_create(&thread->thread, NULL, work, thread);
-        if (rc != 0) {
-            compute_free(c);
-            return -rc;
-        }
-        c->running++;
+        c->running += rc == 0;
     }
-    *compute = c;
-    return 0;
+    if (rc == 0)
+        *compute = c;
+    else
+        compute_free(c);
+    return -rc;
 }
 
 void compute_stop(struct compute *compute)
@@ -125,6 +108,5 @@ void compute_free(struct compute *compute)
     if (compute == NULL)
         return;
     compute_stop(compute);
-    free(compute->threads);
     free(compute);
 }
