@@ -311,7 +311,7 @@ def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ("}}\n  ports", "}, udp_port: 0}\n  ports", "control.udp_port: 0 leaves the port open"),
-        ("a: 192.0.2.1", "a: no-such-host.invalid", "no-such-host.invalid of a can't be resolved"),
+        ("a: 192.0.2.1", "a: no-such-host.invalid", "cannot resolve no-such-host.invalid of a"),
     ],
 )
 def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:

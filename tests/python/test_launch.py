@@ -347,7 +347,7 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("errors", "sentence"),
     [
-        (["ssh: Could not resolve hostname n: Name or service not known"], "its name is not known"),
+        (["ssh: Could not resolve hostname n: Name or service not known"], "cannot resolve its name"),
         (["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."],
          "its host key is not the one that is known (WARNING: REMOTE HOST"),
         (["No ED25519 host key is known for n and you have requested strict checking.",
@@ -597,7 +597,7 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     assert found["e0 driver"] == alike.HostComparison("e0 driver", "-", {})
     heard = found["control port"]
     assert heard.differ["node1"] == heard.differ["node2"] == "no control port here"
-    assert heard.differ["node4"].startswith("control.address: node4 of node4 can't be resolved")
+    assert heard.differ["node4"].startswith("control.address: cannot resolve node4 of node4")
     differ = [row.name for row in rows if row.differ]
     assert differ in (["e0 mtu", "control port"], ["e0 speed", "e0 mtu", "control port"])
     assert list(silent) == ["node3"]
@@ -689,10 +689,10 @@ def test_hosts_that_are_alike_and_unfit(
 
 
 def test_hosts_with_one_reason_take_one_line() -> None:
-    silent = {f"node{i}": f"its name is not known (can't resolve node{i})" for i in range(1, 129)}
+    silent = {f"node{i}": f"cannot resolve its name (no such name node{i})" for i in range(1, 129)}
     lines = list(alike.by_reason(silent | {"other": "it did not answer"}))
     assert lines == [
-        "node[1-128]: its name is not known (can't resolve HOST)",
+        "node[1-128]: cannot resolve its name (no such name HOST)",
         "other: it did not answer",
     ]
 

@@ -58,8 +58,8 @@ def test_it_is_kept_as_it_stands(tmp_path: Path) -> None:
 def test_less_than_the_profile_is_said(tmp_path: Path) -> None:
     run = compile_run(read_text(tmp_path, text()))
     assert run.reservations == (
-        "test 0 (pairs, dpdk) was less than profile acceptance asks: window 2s and not "
-        "1min, at least 1 and not 5 repeats, without frames of 128, 256, 512, 1024, 1280 bytes",
+        "test 0 (pairs, dpdk) was less than profile acceptance asks: window 2s (profile: "
+        "1min), repeats 1 (profile: 5), without frames of 128, 256, 512, 1024, 1280 bytes",
     )
     whole = compile_run(read_text(tmp_path, text(tests=[{"pattern": "aapc"}])))
     assert whole.reservations == ()

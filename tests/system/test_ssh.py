@@ -193,7 +193,7 @@ def test_an_address_that_nobody_has(hosts: sshkit.Hosts, tmp_path: Path) -> None
 
 def test_a_name_that_nobody_knows(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     config = hosts.rewrite(tmp_path, "Host node5\n  HostName node5.invalid")
-    refused(hosts, tmp_path, config, "node5: its name is not known (Could not resolve hostname")
+    refused(hosts, tmp_path, config, "node5: cannot resolve its name (Could not resolve hostname")
 
 
 def test_a_password_is_never_asked_for(hosts: sshkit.Hosts, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
 def test_time_limit_ends_a_search_with_what_it_has(tmp_path: Path) -> None:
     done = runs.run(tmp_path, SUITE | {"site": site(), "time_limit": "20s"})
     assert done.status == 2
-    assert "The goals cannot be met in time_limit, 20 s: pairs 1518 B at least" in done.errors
+    assert "(pairs 1518 B at least" in done.errors
 
 
 @pytest.mark.slow

@@ -438,8 +438,7 @@ def clause_entry(
 # --- the verdict of a whole run ------------------------------------------------------------------
 
 SCOPE = (
-    "The verdict is about these clauses and what was measured in this run, nothing else. A clause "
-    "may cite a standard, and a suite may follow one; conformance to a standard is not claimed."
+    "Covers these clauses and this run only; not a conformance certificate."
 )
 
 

@@ -34,8 +34,8 @@ def plan_command(args: argparse.Namespace) -> int:
     run = load_runnable(args)
     if run.searches:
         if args.job is not None:
-            raise ConfigurationError("--job: a suite's trials are chosen while it runs")
-        chosen = "its trials are chosen while it runs, from these at the max load down"
+            raise ConfigurationError("--job: a suite is adaptive: its loads follow from what was measured")
+        chosen = "adaptive: starts at 100 % and searches down"
         print(f"suite {run.suite}: {chosen}", file=sys.stderr)
         times = zip(run.searches, run.estimates_s, strict=True)
         trials = tuple(replace(trial, expected_s=took_s) for trial, took_s in times)

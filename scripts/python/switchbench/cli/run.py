@@ -469,7 +469,7 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
         raise ConfigurationError("--fit is for a lab of namespaces whose ports all have one rate")
     [line_bps] = rates
     if not quiet:
-        print("measuring what this machine carries", file=sys.stderr)
+        print("calibrating: some seconds of traffic", file=sys.stderr)
     ports = len(run.site.ports)
     found = choose(line_bps, ports, offered_by_step(_try_loads(run, line_bps)))
     if not quiet:

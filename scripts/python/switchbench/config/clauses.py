@@ -290,9 +290,9 @@ def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
         for key, (found_ns, usual_ns) in times.items():
             if found_ns is not None and usual_ns is not None and found_ns < usual_ns:
                 texts = (quantities.DURATION.text(ns) for ns in (found_ns, usual_ns))
-                yield f"{key} {' and not '.join(texts)}"
+                yield "{} {} (profile: {})".format(key, *texts)
     if values.repeat.least < usual.repeat.least:
-        yield f"at least {values.repeat.least} and not {usual.repeat.least} repeats"
+        yield f"repeats {values.repeat.least} (profile: {usual.repeat.least})"
     if transports.of(test.transport).frames and values.frame_sizes is not None:
         header = rules.frame_header(values)
         whole = rules.frame_sizes(PROFILE, header, test.frame_max)

@@ -320,10 +320,7 @@ class Strict(BaseModel):
         return self.model_dump(exclude_none=True, warnings=False)
 
 
-SINGULAR = (
-    "found a list, but a singular key takes one value (an axis has a plural key, anything else is "
-    "swept under `sweep`)"
-)
+SINGULAR = "takes one value"
 
 
 @dataclass(frozen=True, eq=False)

@@ -591,14 +591,27 @@ class InvalidDocument(ConfigurationError):
         self.paths = paths
 
 
+def _one_value(model: type[BaseModel], path: KeyPath, found: list[Any]) -> str:
+    """Return what to write instead of a list of values at a key that takes one."""
+    key, several = path[-1], ", ".join(map(str, found))
+    if f"{key}s" in _model_at(model, path[:-1]).model_fields:
+        return f"{SINGULAR}: write `{key}s: [{several}]`"
+    if path[0] != "tests":
+        return SINGULAR
+    swept = ".".join(map(str, path[2:]))
+    return f"{SINGULAR}: write `sweep: {{{swept}: [{several}]}}`"
+
+
 def _sentence(model: type[BaseModel], error: Any) -> str:
     found, context = error["input"], error.get("ctx", {})
     kind = error["type"]
     if kind == "extra_forbidden":
         keys = list(_model_at(model, error["loc"][:-1]).model_fields)
         return unknown_key(error["loc"][-1], keys, said=True)
-    if isinstance(found, list) and kind in _WANTED | {"literal_error": ""}:
-        return SINGULAR
+    if isinstance(found, list) and (
+        kind in _WANTED | {"literal_error": ""} or str(context.get("error")) == SINGULAR
+    ):
+        return _one_value(model, error["loc"], found)
     if kind == "literal_error":
         words = context["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return invalid(found, words)

@@ -660,8 +660,8 @@ def _workers() -> Iterator[HostCheck]:
         detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"
         yield HostCheck("machine", "workers", OK, detail)
     else:
-        remedy = "three cores to poll one queue: one for it, one for the rest, one to spare"
-        detail = "auto lets one worker a process sleep between frames"
+        remedy = "busy polling needs at least 3 cores"
+        detail = "too few cores to poll: sends will be less precise"
         yield HostCheck("machine", "workers", NOTE, detail, remedy)
 
 

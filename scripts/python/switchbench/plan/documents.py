@@ -459,8 +459,8 @@ def numeric_address(node: str, address: str) -> str:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
     except OSError as error:
         raise ConfigurationError(
-            f"control.address: {host} of {node} can't be resolved here ({error.strerror}): give "
-            "the address itself (`control.addresses`), or a name that is known here"
+            f"control.address: cannot resolve {host} of {node} ({error.strerror}): set "
+            f"control.addresses.{node}"
         ) from None
     numeric = str(found[4][0])
     return f"[{numeric}]:{port}" if ":" in numeric else f"{numeric}:{port}"

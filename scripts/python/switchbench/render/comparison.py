@@ -78,8 +78,8 @@ def _question(comparison: Comparison) -> Spec:
     )
     return Spec(
         "question",
-        "What differs, and is the question",
-        "What differs between the results and is what they are compared for.",
+        "Compared setting",
+        "The setting that the results are compared for.",
         columns,
         comparison.question,
     )

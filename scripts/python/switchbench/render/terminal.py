@@ -37,7 +37,7 @@ from .tables.rows import (
 
 WORST_PHASES = 5  # of a plan, without --all
 MOST_FINDINGS = 10
-T_MEANS = "T: tester-limited, no figure of the network, and in no mean of its pattern"
+T_MEANS = "T: tester-limited; excluded from means"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
 VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
@@ -285,7 +285,7 @@ class SummaryPrinter:
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
         unseen = any(entry["lost_frames"] is None for entry in shown)
-        note = "by the ports' counters: what tcp and verbs lose they retransmit"
+        note = "port counters; TCP and RDMA retransmit these"
         self._show("losses", shown, "Where frames were lost", notes=[note] if unseen else [])
 
     def _verdict(self) -> None:

@@ -358,9 +358,8 @@ class CannotBeMet:
         each = ", ".join(f"{name} at least {took:.0f} s" for name, took in self.estimates_s.items())
         whole_s = sum(self.estimates_s.values())
         return (
-            f"The goals cannot be met in time_limit, {self.time_limit_s:g} s: {each}, together "
-            f"{whole_s:.0f} s. Raise time_limit, or ask for shorter trials, fewer sizes or a "
-            "larger width."
+            f"needs {whole_s:.0f} s ({each}), limit {self.time_limit_s:g} s: raise time_limit, or "
+            "choose shorter trials, fewer sizes or a larger width"
         )
 
 

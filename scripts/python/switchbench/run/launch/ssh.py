@@ -173,7 +173,7 @@ _NEW_KEY = (
     "hosts' keys into known_hosts"
 )
 _NO_HOST = (
-    "its name is not known ({}): the site's `hosts` are names for ssh, see `Host` of ssh_config"
+    "cannot resolve its name ({}): use DNS, an IP address or an ssh alias (`Host` of ssh_config)"
 )
 _NO_ANSWER = "it can't be reached ({}): is it up, and its sshd?"
 _ENDED = "the ssh connection ended ({})"

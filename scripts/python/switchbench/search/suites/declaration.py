@@ -276,7 +276,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Suite:
-    """All tests of a document, in the order in which they are run."""
+    """A standard test suite: its tests in the order in which they run."""
 
     name: str
     document: str
