@@ -347,7 +347,7 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("errors", "sentence"),
     [
-        (["ssh: Could not resolve hostname n: Name or service not known"], "cannot resolve its name"),
+        (["ssh: Could not resolve hostname n: Name or service unknown"], "cannot resolve its name"),
         (["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "Host key verification failed."],
          "its host key is not the one that is known (WARNING: REMOTE HOST"),
         (["No ED25519 host key is known for n and you have requested strict checking.",

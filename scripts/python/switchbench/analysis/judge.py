@@ -437,9 +437,7 @@ def clause_entry(
 
 # --- the verdict of a whole run ------------------------------------------------------------------
 
-SCOPE = (
-    "Covers these clauses and this run only; not a conformance certificate."
-)
+SCOPE = "Covers these clauses and this run only; not a conformance certificate."
 
 
 def overall(

@@ -34,7 +34,9 @@ def plan_command(args: argparse.Namespace) -> int:
     run = load_runnable(args)
     if run.searches:
         if args.job is not None:
-            raise ConfigurationError("--job: a suite is adaptive: its loads follow from what was measured")
+            raise ConfigurationError(
+                "--job: a suite is adaptive: its loads follow from what was measured"
+            )
         chosen = "adaptive: starts at 100 % and searches down"
         print(f"suite {run.suite}: {chosen}", file=sys.stderr)
         times = zip(run.searches, run.estimates_s, strict=True)

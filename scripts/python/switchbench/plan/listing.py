@@ -105,8 +105,8 @@ def listing(
         said.append("hops, (n), of a flow lead over links or switches from node to node")
     if any(trial.traffic == SCHEDULE for trial in run.trials):
         said.append(
-            "for collectives, all communicating pairs are listed: messages, and the barrier between "
-            "batches"
+            "for collectives, all communicating pairs are listed: messages, and the barrier "
+            "between batches"
         )
     number = {trial.id: i for i, trials in enumerate(plans) for trial in trials}
     return {
