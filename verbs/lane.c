@@ -300,28 +300,20 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
     return wanted > VERBS_RING_MIN ? (uint32_t)wanted : VERBS_RING_MIN;
 }
 
-/* The ring of a stream of the load. */
-static void load_ring(const struct verbs_lane *lane, uint32_t *slots, uint32_t *stride)
+/* Chooses the ring of a stream of the load. Each so many-th message is signalled: four times in
+ * what can be in flight, which is less than the depth where the ring has fewer places. */
+static void choose_ring(struct verbs_lane *lane)
 {
-    uint32_t wanted = lane->options.depth * SLOTS_BY_DEPTH;
+    struct verbs_options *o = &lane->options;
+    uint32_t wanted = o->depth * SLOTS_BY_DEPTH, quarter;
 
     if (lane->base.pingpong != NULL)
         wanted = PINGPONG_SLOTS;
     else if (lane->base.schedules)
         wanted = SCHEDULE_SLOTS;
-    *stride = stride_of(lane, largest(lane));
-    *slots = slots_of(lane, wanted, *stride);
-}
-
-/* Each so many-th message is signalled: four times in what can be in flight, which is less than the
- * depth where the ring has fewer places. */
-static void choose_signals(struct verbs_lane *lane)
-{
-    struct verbs_options *o = &lane->options;
-    uint32_t slots, stride, quarter;
-
-    load_ring(lane, &slots, &stride);
-    quarter = (slots < o->depth ? slots : o->depth) / 4;
+    lane->stride = stride_of(lane, largest(lane));
+    lane->slots = slots_of(lane, wanted, lane->stride);
+    quarter = (lane->slots < o->depth ? lane->slots : o->depth) / 4;
     if (o->signal_every == 0)
         o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
     if (o->signal_every == 0)
@@ -332,49 +324,49 @@ static void choose_signals(struct verbs_lane *lane)
 
 /* Latency probes go by the service of the load, so that the network treats them alike; and by an
  * operation that has a destination that can answer. */
-static struct qp_config config_of(const struct verbs_lane *lane, struct verbs_end *end,
-                                  enum qp_role role, bool forwards)
+static void make_end(struct verbs_lane *lane, struct verbs_end *end, enum qp_role role,
+                     struct lane_flow *flow, const struct message_script *script,
+                     enum message_use use)
 {
     const struct verbs_options *o = &lane->options;
     const struct transport_port *port = lane->port;
-    struct qp_config config = {
+    struct qp_config *config = &end->config;
+
+    end->lane = lane;
+    end->flow = flow;
+    end->script = script;
+    end->at_source = (role == QP_SENDER) == (use != MESSAGE_ANSWER);
+    end->answered = use != MESSAGE_LOAD;
+    *config = (struct qp_config){
         .options = *o,
         .gid = o->gid_index == VERBS_AUTOMATIC ? port->gid : verbs_port_gid(port, o->gid_index),
         .role = role,
-        .stream = end->script->stream,
+        .stream = script->stream,
         .mtu = lane->mtu,
-        .forwards = role == QP_SENDER && forwards,
+        .slots = lane->slots,
+        .stride = lane->stride,
+        .forwards = role == QP_SENDER && lane->base.forwards,
     };
-
-    verbs_address_read(&config.partner, &end->flow->partner);
-    load_ring(lane, &config.slots, &config.stride);
-    if (lane->base.probe_fps > 0 && end->script->stream >= lane->base.streams) {
-        config.options.operation = o->service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
-        config.options.queue_pairs = 1;
-        config.options.depth = VERBS_PROBES_OUT;
-        config.options.signal_every = 1;
-        config.options.inline_bytes = VERBS_AUTOMATIC;
-        config.stride = stride_of(lane, MESSAGE_PROBE_BYTES);
-        config.slots = slots_of(lane, VERBS_PROBES_OUT + 1, config.stride);
+    verbs_address_read(&config->partner, &flow->partner);
+    if (lane->base.probe_fps > 0 && script->stream >= lane->base.streams) {
+        config->options.operation = o->service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
+        config->options.queue_pairs = 1;
+        config->options.depth = VERBS_PROBES_OUT;
+        config->options.signal_every = 1;
+        config->options.inline_bytes = VERBS_AUTOMATIC;
+        config->stride = stride_of(lane, MESSAGE_PROBE_BYTES);
+        config->slots = slots_of(lane, VERBS_PROBES_OUT + 1, config->stride);
     }
-    end->stride = config.stride;
+    end->stride = config->stride;
     if (role == QP_SENDER) {
-        config.slots = o->service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
-        config.stride = o->service == VERBS_UD ? VERBS_CREDIT_STRIDE : config.stride;
+        config->slots = o->service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
+        config->stride = o->service == VERBS_UD ? VERBS_CREDIT_STRIDE : config->stride;
     }
-    return config;
 }
 
 static int make_out(struct verbs_lane *lane, struct verbs_out *out)
 {
-    out->end = (struct verbs_end){
-        .lane = lane,
-        .flow = out->base.flow,
-        .script = &out->base.script,
-        .at_source = out->base.use != MESSAGE_ANSWER,
-        .answered = out->base.use != MESSAGE_LOAD,
-    };
-    out->end.config = config_of(lane, &out->end, QP_SENDER, lane->base.forwards);
+    make_end(lane, &out->end, QP_SENDER, out->base.flow, &out->base.script, out->base.use);
     out->span = out->end.config.options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     return out->bytes_after != NULL ? 0 : -ENOMEM;
@@ -382,14 +374,7 @@ static int make_out(struct verbs_lane *lane, struct verbs_out *out)
 
 static int make_in(struct verbs_lane *lane, struct verbs_in *in)
 {
-    in->end = (struct verbs_end){
-        .lane = lane,
-        .flow = in->base.flow,
-        .script = &in->base.sink.script,
-        .at_source = in->base.use == MESSAGE_ANSWER,
-        .answered = in->base.use != MESSAGE_LOAD,
-    };
-    in->end.config = config_of(lane, &in->end, QP_RECEIVER, false);
+    make_end(lane, &in->end, QP_RECEIVER, in->base.flow, &in->base.sink.script, in->base.use);
     if (!lane->base.schedules)
         return 0;
     in->lengths = calloc(in->end.config.slots, sizeof *in->lengths);
@@ -404,7 +389,7 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
 
     lane->outs = lane->base.outs;
     lane->ins = lane->base.ins;
-    choose_signals(lane);
+    choose_ring(lane);
     for (unsigned i = 0; i < lane->base.in_count && rc == 0; i++)
         rc = make_in(lane, &lane->ins[i]);
     for (unsigned i = 0; i < lane->base.out_count && rc == 0; i++)

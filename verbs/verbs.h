@@ -343,7 +343,8 @@ struct verbs_lane {
     struct verbs_options options; /**< effective: nothing is automatic but where said */
     struct verbs_out *outs;       /**< the base's */
     struct verbs_in *ins;
-    uint16_t mtu; /**< path MTU, max */
+    uint16_t mtu;           /**< path MTU, max */
+    uint32_t slots, stride; /**< of the ring of a stream of the load */
     bool events;
     bool armed;             /**< a completion makes the port's channel readable */
     struct ibv_mr *memory;  /**< of a schedule's rank */
