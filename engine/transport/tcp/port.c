@@ -23,6 +23,7 @@
 #define PROVEN_MAX 16384 /* for lanes to come */
 /* As long as a partner waits for the connection itself. */
 #define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
+#define SILENT_NS NS_PER_S /* who says nothing for so long counts as rejected */
 /* So many connections are rejected in a turn; then the listener rests until the next one: 4,000 a
  * second cost a few percent of a core. */
 #define TURN_NS (16 * NS_PER_MS)
@@ -72,12 +73,24 @@ static void reject(struct transport_port *port, struct tcp_arrival *arrival, con
 
 uint64_t tcp_port_rejected(struct transport_port *port, char last[TCP_REJECTED_TEXT])
 {
+    const struct sockaddr_storage *from = &port->rejected.from;
+    const char *why = port->rejected.why;
+    uint64_t count = port->rejected.count;
+    int64_t silent_ns = clock_now() - SILENT_NS;
+    const struct tcp_arrival *arrival;
     char text[IP_ADDRESS_TEXT];
 
-    if (port->rejected.count > 0)
-        snprintf(last, TCP_REJECTED_TEXT, "%s: %s", ip_address_text(&port->rejected.from, text),
-                 port->rejected.why);
-    return port->rejected.count;
+    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
+    {
+        if (arrival->came_ns > silent_ns)
+            break;
+        count++;
+        from = &arrival->from;
+        why = "it keeps silent";
+    }
+    if (count > 0)
+        snprintf(last, TCP_REJECTED_TEXT, "%s: %s", ip_address_text(from, text), why);
+    return count;
 }
 
 /* --- accepting --- */
