@@ -133,7 +133,7 @@ def observed(values: Floats) -> list[float | None]:
 
 
 def packets_of(
-    verbs: Mapping[str, Any],
+    verbs: Mapping[str, object],
     opened: Mapping[tuple[str, str], Record],
     transport: str,
     flows: PhaseFlows,
@@ -161,7 +161,7 @@ class PacketShape(NamedTuple):
     message_bytes: int
 
 
-def packet_shape(verbs: Mapping[str, Any], opened: Record, mtu: float | None) -> PacketShape:
+def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> PacketShape:
     """Of one flow: path MTU, layer-1 bytes of each packet beside its payload, and of a message."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET

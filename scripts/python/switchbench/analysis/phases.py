@@ -241,7 +241,7 @@ def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
     return m.mean(100.0 * bps / line for line in lines.values() if bps is not None and line)
 
 
-def _timing(nodes: Rows) -> dict[str, Any]:
+def _timing(nodes: Rows) -> dict[str, object]:
     """Return how long a phase took and how far its ranks were apart."""
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))

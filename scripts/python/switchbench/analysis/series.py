@@ -43,7 +43,8 @@ from ..records.document.series import (
 from ..records.document.trials import filled
 from ..records.latency import Histogram, merged
 from ..records.record_forms import Record
-from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Row, Times
+from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Times
+from ..records.schema import Row
 from ..records.store import TableFile
 from . import measures as m
 from .statistics import interval

@@ -169,7 +169,7 @@ def _held_at_min(result: Any) -> Any:
     """Return a search's result as if the min of its range, which failed, had held."""
     if not isinstance(result.outcome, LossAtMin):
         return result
-    held: dict[str, Any]
+    held: dict[str, object]
     if isinstance(result, GoalResult):
         held = {"relevant_lower_bound": result.relevant_upper_bound}
     elif isinstance(result, CountResult):

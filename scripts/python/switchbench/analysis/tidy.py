@@ -171,7 +171,7 @@ def _times(times: pa.Table, kind: str) -> pa.Table:
     return _keyed(mine, columns)
 
 
-def _keyed(mine: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+def _keyed(mine: pa.Table, columns: Mapping[str, object]) -> pa.Table:
     return pa.table({key: mine[key] for key in _FLOW} | dict(columns))
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from ..base.model import Run, Trial
 from .latency import Histogram
 from .record_forms import DamagedRecord, Record
-from .rows import EXECUTION, PhaseRows, Row, Rows
-from .schema import BY_PHASE, columns_of, flow_side
+from .rows import EXECUTION, PhaseRows, Rows
+from .schema import BY_PHASE, Row, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check
 

@@ -20,6 +20,7 @@ import numpy as np
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
 from .document.trials import Figures, Latency, TimesEntry, WorstFlow, filled
 from .record_forms import Record
+from .schema import Row
 
 NS_PER_US = 1000.0
 
@@ -72,7 +73,7 @@ class Histogram:
     cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], buckets: dict[int, int]) -> Histogram:
+    def of(cls, row: Row, buckets: dict[int, int]) -> Histogram:
         """Return the times of a record or a row, whose buckets are these."""
         return cls(
             buckets=buckets,
@@ -87,7 +88,7 @@ class Histogram:
         )
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> Histogram:
+    def of_row(cls, row: Row) -> Histogram:
         """Return the times of a row of `histograms`."""
         numbers = (row[name].tolist() for name in ("bucket", "bucket_count"))
         return cls.of(row, dict(zip(*numbers, strict=True)))
@@ -100,7 +101,7 @@ class Histogram:
             buckets[int(bucket)] += int(number)
         self.merge(Histogram.of(record, buckets))
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return the columns of a row of `histograms` that say these times."""
         ordered = sorted(self.buckets)
         names = ("count", "sum_ns", "min_ns", "max_ns", "overflow", "lost", "bound_ns")

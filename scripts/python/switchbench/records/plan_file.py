@@ -9,7 +9,6 @@ its topology files; what was compiled once is kept instead. A port stands in the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -17,6 +16,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Part, Port, Run
 from .directory import PLAN, refuse_other_form, replace_bytes
+from .record_forms import Record
 
 SCHEMA = "switchbench-plan/3"
 
@@ -24,7 +24,7 @@ _RUN = TypeAdapter(Run)
 _PART = TypeAdapter(Part)
 _PORTS = TypeAdapter(dict[str, Port])
 
-Entry = dict[str, Any]
+Entry = Record
 
 
 def write_plan(directory: Path, run: Run) -> None:

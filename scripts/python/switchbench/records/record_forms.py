@@ -61,7 +61,7 @@ _Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
 _Rate = Annotated[tuple[Name, Figure | None, Figure | None, Figure | None], Field(strict=False)]
 
 
-def _form(must: Mapping[str, Any], **may: str | Iterable[str]) -> Any:
+def _form(must: Mapping[str, object], **may: str | Iterable[str]) -> Any:
     """Return the form of a record: keys that it must have, and by kind those that it may have.
 
     What it may have, it may have as null.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .latency import Histogram
 from .record_forms import Record
-from .schema import ResultColumn, columns_of
+from .schema import ResultColumn, Row, columns_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -27,7 +27,6 @@ Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
 
-Row = dict[str, Any]  # of a table: what is not null, by column
 
 EXECUTION = "execution"  # the kind of times of a rank's repetitions
 
@@ -337,7 +336,7 @@ class PhaseRecords:
 
 def by_network(phase: PhaseRows, beside: Iterable[Record] = ()) -> dict[str, PhaseRecords]:
     """Return a phase's rows by network; `beside`: its events."""
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, Row] = {}
     for table, name in (("flows", "flow_rows"), ("ports", "ports"), ("intervals", "spans")):
         for network, rows in phase.rows(table).by_network():
             parts.setdefault(network, {})[name] = rows

@@ -20,6 +20,8 @@ MOST: Final = (1 << 63) - 1
 GREATEST: Final = 1e15  # of figures: products of a few of them stay finite
 LONGEST_TEXT: Final = 1 << 16
 
+Row = dict[str, Any]  # of a table: what is not null, by column
+
 _NEVER = "never"
 _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
 

@@ -29,7 +29,7 @@ from .directory import LineFile
 from .latency import BUCKETS
 from .plan_file import write_plan
 from .record_forms import DamagedRecord, Record
-from .rows import PhaseRows, Row, Rows
+from .rows import PhaseRows, Rows
 from .schema import (
     BY_PHASE,
     FORM,
@@ -38,6 +38,7 @@ from .schema import (
     MOMENT,
     TABLES,
     ResultColumn,
+    Row,
     arrow_schema,
     columns_of,
 )
@@ -218,7 +219,7 @@ def _samples(record: Record) -> Any:
     if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
         raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
     found = np.frombuffer(data, dtype=_SAMPLE)
-    columns: dict[str, Any] = {
+    columns: Row = {
         "trial": record["trial"],
         "repeat": record.get("repeat") or 0,
         "network": record["network"],

@@ -31,6 +31,7 @@ KEPT_CLEAN = 8  # phases without loss that a run that goes on keeps
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _SPARSE = ("duplicated", "reordered", "corrupted", "retransmitted")
+Columns = dict[str, Any]  # arrays; None: no flow has any
 _COLUMNS = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES, *_SPARSE)
 
 
@@ -50,7 +51,7 @@ class _Phase:
     """Rows of one phase."""
 
     facts: PhaseFacts
-    columns: dict[str, Any]
+    columns: Columns
     misdelivered: list[tuple[int, int, int, int]] = field(default_factory=list)
     intervals: tuple[Ints, Floats, Floats, Floats] | None = None  # row within the phase, ...
 
@@ -80,7 +81,7 @@ class ObservationTable:
         self.lines |= result.lines
         transport = transports.of(result.entry["transport"])
         src, dst = (self._numbers(flows.ends(end)) for end in ("src", "dst"))
-        columns: dict[str, Any] = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
+        columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
         if trial.again is None:
             self._pairs[_flows_key(trial)].update(flows.pairs)
         columns |= self._counts(result) if transport.frames else _no_counts(len(flows))
@@ -165,7 +166,7 @@ class ObservationTable:
             frozenset(limited),
         )
 
-    def _counts(self, result: m.PhaseResult) -> dict[str, Any]:
+    def _counts(self, result: m.PhaseResult) -> Columns:
         """Return frames of each flow; NaN where its two ends contradict each other."""
         flows = result.flows
         lost, losses = without_hosts(result)
@@ -174,7 +175,7 @@ class ObservationTable:
         wrong = np.isnan(lost) | (m.surplus_frames(flows) > 0) | ~flows.whole
         for column in (sent, delivered, lost):
             column[wrong] = np.nan
-        found: dict[str, Any] = {"sent": sent, "delivered": delivered, "lost": lost}
+        found: Columns = {"sent": sent, "delivered": delivered, "lost": lost}
         for name in ("duplicated", "reordered", "corrupted"):
             said = m.or_zero(flows[name])
             found[name] = said if said.any() else None
@@ -300,7 +301,7 @@ def _flows_key(trial: Trial) -> str:
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
 
 
-def _no_counts(rows: int) -> dict[str, Any]:
+def _no_counts(rows: int) -> Columns:
     none = np.full(rows, np.nan)
     return {**dict.fromkeys(_SPARSE), "sent": none, "delivered": none, "lost": none}
 

@@ -25,7 +25,7 @@ from typing_extensions import get_original_bases, get_type_hints, is_typeddict
 from ...base.errors import ConfigurationError
 from ...base.measures import MEASURES
 from .summary import SummaryDocument
-from .trials import PhaseEntry, PlanEntry
+from .trials import Free, PhaseEntry, PlanEntry
 
 WORDS = "definitions.json"
 
@@ -71,7 +71,7 @@ def checked(summary: Mapping[str, Any], file: Path) -> SummaryDocument:
 
 
 @cache
-def summary_schema() -> dict[str, Any]:
+def summary_schema() -> Free:
     """Return the JSON Schema (draft 2020-12) of the summary."""
     form = adapter().json_schema(schema_generator=_Form)
     for kind, words in _words_of(SummaryDocument).items():
@@ -170,9 +170,7 @@ def _from_schema() -> dict[str, str]:
     return found
 
 
-def _described(
-    part: Mapping[str, Any], whole: Mapping[str, Any], before: str
-) -> Iterator[tuple[str, str]]:
+def _described(part: Free, whole: Free, before: str) -> Iterator[tuple[str, str]]:
     for name, value in part.get("properties", {}).items():
         key = before + name
         if value.get("description"):
