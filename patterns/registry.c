@@ -46,9 +46,9 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     return result < 0 ? result : index;
 }
 
-/* What a schedule by nature is told by, and what functions of MPI have in common. */
-static int choose_teller(struct pattern_plan *plan, const struct pattern_request *request,
-                         struct pattern_why *why)
+/* What a schedule by nature is emitted by, and what functions of MPI have in common. */
+static int choose_emitter(struct pattern_plan *plan, const struct pattern_request *request,
+                          struct pattern_why *why)
 {
     const char *const *algorithms = plan->kind->algorithms;
     int index = algorithms[0] != NULL
@@ -63,7 +63,7 @@ static int choose_teller(struct pattern_plan *plan, const struct pattern_request
     if (request->skew > 100)
         return pattern_refuse(why, "%s: skew %u is more than 100 percent", plan->name,
                               request->skew);
-    plan->tell = plan->kind->tell[index];
+    plan->emit = plan->kind->emit[index];
     if (algorithms[0] != NULL)
         snprintf(plan->label, sizeof(plan->label), "%s %s", plan->name, algorithms[index]);
     return 0;
@@ -88,17 +88,17 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
     made->phases = 1;
     made->asked = *request;
     made->bytes = request->bytes;
-    result = choose_teller(made, request, &reason);
+    result = choose_emitter(made, request, &reason);
     if (result == 0 && made->kind->make != NULL)
         result = made->kind->make(made, request, &reason);
     if (result < 0)
         goto cleanup;
-    if (request->local && made->tell == NULL) {
-        made->tell = pattern_tell_local;
+    if (request->local && made->emit == NULL) {
+        made->emit = pattern_emit_local;
         made->local_phases = made->phases;
         made->phases = 1;
     }
-    if (made->tell != NULL && request->round_trip) {
+    if (made->emit != NULL && request->round_trip) {
         result = pattern_refuse(&reason,
                                 "%s: round_trip is for messages that come back by themselves, not "
                                 "for the steps of a schedule",
@@ -199,7 +199,7 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
     };
 
     assert(phase < plan->phases && rank < plan->n);
-    if (plan->tell != NULL)
+    if (plan->emit != NULL)
         steps_flows(plan, &writer.list);
     else
         plan->kind->flows(plan, &writer.list);

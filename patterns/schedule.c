@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Makes ops of the steps that a pattern tells, and fills and verifies memory by what it says that
+ * Makes ops of the steps that a pattern emits, and fills and verifies memory by what it says that
  * is there.
  */
 #include "schedule.h"
@@ -19,12 +19,12 @@
 
 bool pattern_is_scheduled(const struct pattern_plan *plan)
 {
-    return plan->tell != NULL;
+    return plan->emit != NULL;
 }
 
 bool pattern_verifies(const struct pattern_plan *plan)
 {
-    return plan->tell != NULL && plan->iterations == 0;
+    return plan->emit != NULL && plan->iterations == 0;
 }
 
 uint32_t pattern_iterations(const struct pattern_plan *plan)
@@ -100,10 +100,10 @@ static struct writer write_schedule(const struct pattern_plan *plan, uint32_t ph
 {
     struct writer writer = {.steps = steps_of(plan, phase, rank), .stores = stores};
 
-    assert(plan->tell != NULL && phase < plan->phases && rank < plan->n);
+    assert(plan->emit != NULL && phase < plan->phases && rank < plan->n);
     writer.steps.op = write_op;
     writer.steps.holds = include_content;
-    plan->tell(plan, &writer.steps);
+    plan->emit(plan, &writer.steps);
     return writer;
 }
 
@@ -268,7 +268,7 @@ static bool keep(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
     keeper->size = schedule->memory;
     keeper->right = true;
     if (schedule->memory > 0)
-        plan->tell(plan, &keeper->steps);
+        plan->emit(plan, &keeper->steps);
     return keeper->right;
 }
 

@@ -13,7 +13,7 @@ static void hold_parts(struct steps *steps, const struct partition *parts)
                       partition_piece(parts, source));
 }
 
-static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
+static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
 {
     struct partition parts =
         partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew);
@@ -23,7 +23,7 @@ static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
 }
 
 /* Before: an even rank's part to the odd one beside it; after: all parts back. */
-static void tell_doubling(const struct pattern_plan *plan, struct steps *steps)
+static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
     uint32_t rank = steps->rank;
@@ -51,7 +51,7 @@ static void tell_doubling(const struct pattern_plan *plan, struct steps *steps)
 /* Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in
  * Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997. The rank collects its own part and
  * those of the ranks after it in this order, doubling their number; then it turns them. */
-static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
+static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t n = plan->n, rank = steps->rank, end = n - rank;
     struct partition turned = partition_each((struct piece){0, plan->bytes}, n, 0);
@@ -79,11 +79,11 @@ static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
 const struct pattern_kind kind_allgather = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"ring", "recursive-doubling", "bruck"},
-    .tell = {tell_ring, tell_doubling, tell_bruck},
+    .emit = {emit_ring, emit_doubling, emit_bruck},
 };
 
 const struct pattern_kind kind_allgatherv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
     .algorithms = {"ring"},
-    .tell = {tell_ring},
+    .emit = {emit_ring},
 };

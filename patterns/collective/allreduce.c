@@ -23,7 +23,7 @@ static void hold_sum(struct steps *steps, const struct sum *sum, struct piece pi
                                  .floats = true});
 }
 
-static void tell_doubling(const struct pattern_plan *plan, struct steps *steps)
+static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
 
@@ -50,7 +50,7 @@ static void add_ring(struct steps *steps, struct sum sum, const struct partition
     }
 }
 
-static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
+static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct partition parts =
@@ -63,7 +63,7 @@ static void tell_ring(const struct pattern_plan *plan, struct steps *steps)
 }
 
 /* Recursive halving, then recursive doubling (Thakur 2005, allreduce). */
-static void tell_rabenseifner(const struct pattern_plan *plan, struct steps *steps)
+static void emit_rabenseifner(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct piece whole = {0, plan->bytes};
@@ -83,13 +83,13 @@ static void tell_rabenseifner(const struct pattern_plan *plan, struct steps *ste
 const struct pattern_kind kind_allreduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"recursive-doubling", "ring", "rabenseifner"},
-    .tell = {tell_doubling, tell_ring, tell_rabenseifner},
+    .emit = {emit_doubling, emit_ring, emit_rabenseifner},
     .floats = true,
 };
 
 /* --- each rank a part of the sum ------------------------------------------------------------ */
 
-static void tell_halving(const struct pattern_plan *plan, struct steps *steps)
+static void emit_halving(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
     struct piece whole = {0, plan->bytes};
@@ -107,7 +107,7 @@ static void tell_halving(const struct pattern_plan *plan, struct steps *steps)
 
 /* In each step another rank's part goes straight to it (Thakur 2005, reduce-scatter). The memory
  * holds no other part of the sum than the rank's own. */
-static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
+static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum whole = begin(plan, steps);
     uint32_t n = plan->n, rank = steps->rank;
@@ -132,6 +132,6 @@ static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
 const struct pattern_kind kind_reduce_scatter = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"recursive-halving", "pairwise"},
-    .tell = {tell_halving, tell_pairwise},
+    .emit = {emit_halving, emit_pairwise},
     .floats = true,
 };

@@ -32,7 +32,7 @@ static void hold_parts(struct steps *steps, const struct swap *swap)
     }
 }
 
-static void tell_linear(const struct pattern_plan *plan, struct steps *steps)
+static void emit_linear(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
 
@@ -40,7 +40,7 @@ static void tell_linear(const struct pattern_plan *plan, struct steps *steps)
     swap_linear(steps, &swap);
 }
 
-static void tell_pairwise(const struct pattern_plan *plan, struct steps *steps)
+static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
 
@@ -81,7 +81,7 @@ static uint32_t with_bit(uint32_t n, uint32_t bit)
 
 /* Bruck 1997: turned so that part i is for the rank i ahead, those with bit k of i go 2^k ahead in
  * round k. What is packed and unpacked lies where the result will be: at most n / 2 parts each. */
-static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
+static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = swap_of(plan);
     uint32_t n = plan->n, rank = steps->rank;
@@ -108,11 +108,11 @@ static void tell_bruck(const struct pattern_plan *plan, struct steps *steps)
 const struct pattern_kind kind_alltoall = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"linear", "pairwise", "bruck"},
-    .tell = {tell_linear, tell_pairwise, tell_bruck},
+    .emit = {emit_linear, emit_pairwise, emit_bruck},
 };
 
 const struct pattern_kind kind_alltoallv = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM | PATTERN_PARAM_SKEW,
     .algorithms = {"linear", "pairwise"},
-    .tell = {tell_linear, tell_pairwise},
+    .emit = {emit_linear, emit_pairwise},
 };

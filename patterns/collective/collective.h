@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What collective functions and application kernels are made of. Each block tells its steps of one
+ * What collective functions and application kernels are made of. Each block emits its steps of one
  * rank of a group (schedule_builder.h) and ends its last step. Sources are named at the algorithms
  * and in doc/reference/patterns.md; those with most of them: Thakur, Rabenseifner, Gropp,
  * Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005 ("Thakur 2005"

@@ -56,7 +56,7 @@ static int name_two(const struct pattern_plan *plan, uint32_t phase, char *name,
     return snprintf(name, size, "%s %u %u", plan->name, two.first, two.second);
 }
 
-static void tell_pingpong(const struct pattern_plan *plan, struct steps *steps)
+static void emit_pingpong(const struct pattern_plan *plan, struct steps *steps)
 {
     struct two two = two_of(plan, steps->phase);
     bool first = steps->rank == two.first;
@@ -77,7 +77,7 @@ static void tell_pingpong(const struct pattern_plan *plan, struct steps *steps)
     steps_hold_of(steps, STEPS_RESULT, two.first, pong);
 }
 
-static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
+static void emit_pingping(const struct pattern_plan *plan, struct steps *steps)
 {
     struct two two = two_of(plan, steps->phase);
     uint32_t other = steps->rank == two.first ? two.second : two.first;
@@ -88,7 +88,7 @@ static void tell_pingping(const struct pattern_plan *plan, struct steps *steps)
 }
 
 /* A periodic chain: to the right, from the left; in an exchange also back. */
-static void tell_sendrecv(const struct pattern_plan *plan, struct steps *steps)
+static void emit_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;
     uint32_t left = (steps->rank + plan->n - 1) % plan->n;
@@ -99,15 +99,15 @@ static void tell_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 }
 
 const struct pattern_kind kind_pingpong = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                           .tell = {tell_pingpong},
+                                           .emit = {emit_pingpong},
                                            .make = make_two,
                                            .phase_name = name_two};
 
 const struct pattern_kind kind_pingping = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_COUNT,
-                                           .tell = {tell_pingping},
+                                           .emit = {emit_pingping},
                                            .make = make_two,
                                            .phase_name = name_two};
 
-const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_sendrecv}};
+const struct pattern_kind kind_sendrecv = {.knows = PATTERN_PARAM_BYTES, .emit = {emit_sendrecv}};
 
-const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES, .tell = {tell_sendrecv}};
+const struct pattern_kind kind_exchange = {.knows = PATTERN_PARAM_BYTES, .emit = {emit_sendrecv}};

@@ -20,14 +20,14 @@ static void hold_message(const struct pattern_plan *plan, struct steps *steps)
                   (struct piece){0, plan->bytes});
 }
 
-static void tell_binomial(const struct pattern_plan *plan, struct steps *steps)
+static void emit_binomial(const struct pattern_plan *plan, struct steps *steps)
 {
     hold_message(plan, steps);
     tree_down(steps, NULL, (struct piece){0, plan->bytes});
 }
 
 /* Van de Geijn's: scatter down the tree, then gather around a ring (Thakur 2005, broadcast). */
-static void tell_scatter_allgather(const struct pattern_plan *plan, struct steps *steps)
+static void emit_scatter_allgather(const struct pattern_plan *plan, struct steps *steps)
 {
     struct partition parts = partition_split((struct piece){0, plan->bytes}, plan->n, 1);
 
@@ -37,7 +37,7 @@ static void tell_scatter_allgather(const struct pattern_plan *plan, struct steps
 }
 
 /* Along a chain of ranks, piece by piece: one comes in while the one before goes on. */
-static void tell_pipeline(const struct pattern_plan *plan, struct steps *steps)
+static void emit_pipeline(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t rank = steps->rank;
     uint64_t bytes = plan->bytes;
@@ -58,10 +58,10 @@ static void tell_pipeline(const struct pattern_plan *plan, struct steps *steps)
 const struct pattern_kind kind_bcast = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"binomial", "scatter-allgather", "pipeline"},
-    .tell = {tell_binomial, tell_scatter_allgather, tell_pipeline},
+    .emit = {emit_binomial, emit_scatter_allgather, emit_pipeline},
 };
 
-static void tell_reduce(const struct pattern_plan *plan, struct steps *steps)
+static void emit_reduce(const struct pattern_plan *plan, struct steps *steps)
 {
     uint64_t bytes = plan->bytes;
     struct sum sum = {.input = 0, .result = bytes, .spare = 2 * bytes};
@@ -78,12 +78,12 @@ static void tell_reduce(const struct pattern_plan *plan, struct steps *steps)
 const struct pattern_kind kind_reduce = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"binomial"},
-    .tell = {tell_reduce},
+    .emit = {emit_reduce},
     .floats = true,
 };
 
 /* Hensgen, Finkel, Manber 1988. */
-static void tell_dissemination(const struct pattern_plan *plan, struct steps *steps)
+static void emit_dissemination(const struct pattern_plan *plan, struct steps *steps)
 {
     struct piece nothing = {0, 0};
 
@@ -96,5 +96,5 @@ static void tell_dissemination(const struct pattern_plan *plan, struct steps *st
 const struct pattern_kind kind_barrier = {
     .knows = PATTERN_PARAM_ALGORITHM,
     .algorithms = {"dissemination"},
-    .tell = {tell_dissemination},
+    .emit = {emit_dissemination},
 };

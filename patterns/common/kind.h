@@ -48,7 +48,7 @@ struct kernel {
     uint64_t (*most)(const struct kernel_problem *problem); /* ranks; NULL: no matter */
 };
 
-typedef void pattern_teller(const struct pattern_plan *plan, struct steps *steps);
+typedef void pattern_emitter(const struct pattern_plan *plan, struct steps *steps);
 
 struct pattern_plan {
     const struct pattern_kind *kind;
@@ -60,7 +60,7 @@ struct pattern_plan {
     unsigned choice;              /* of a word, by the kind */
     void *state;                  /* the kind's own: one block that free() ends, or NULL */
     /* Tells the schedule of steps->rank in steps->phase (schedule_builder.h); NULL: none. */
-    pattern_teller *tell;
+    pattern_emitter *emit;
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
     /* Of an application kernel: */
@@ -75,8 +75,8 @@ struct pattern_kind {
     bool in_turn;         /* as pattern_in_turn */
     bool floats;          /* it reduces: bytes is a multiple of 4 */
     struct kernel kernel; /* of the NAS benchmarks */
-    /* What is a schedule by nature: how it is told, by algorithm, the default first. */
-    pattern_teller *tell[ALGORITHMS_MAX];
+    /* A schedule by nature: how it is emitted, by algorithm, the default first. */
+    pattern_emitter *emit[ALGORITHMS_MAX];
     const char *algorithms[ALGORITHMS_MAX + 1]; /* none: there is one way */
     /* Checks the request and sets what the plan has beyond it; NULL: nothing is left to do. n is
      * valid and no unknown parameter is set. Returns 0, pattern_refuse() or -ENOMEM. */
@@ -86,7 +86,7 @@ struct pattern_kind {
      * have moved. */
     int (*phase_name)(const struct pattern_plan *plan, uint32_t phase, char *name, size_t size);
     /* Adds the flows that list->rank has on list->side in list->phase. NULL: all plans of this kind
-     * are schedules, which tell them. */
+     * are schedules, which emit them. */
     void (*flows)(const struct pattern_plan *plan, struct pattern_flow_list *list);
 };
 
@@ -147,7 +147,7 @@ static inline uint32_t pattern_turned_back(const struct pattern_plan *plan, uint
     return rank >= phase ? rank - phase : rank + plan->n - phase;
 }
 
-/* As plan->tell, of an ordinary pattern whose phases are the steps of one. */
-void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps);
+/* As plan->emit, of an ordinary pattern whose phases are the steps of one. */
+void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps);
 
 #endif

@@ -7,91 +7,73 @@
 #include "kind.h"
 #include "schedule_builder.h"
 
-/* Tells the flows of one rank in a phase on one side. */
-struct teller {
+/* Emits the flows of one rank in a phase on one side. */
+struct emitter {
     struct pattern_flow_list list; /* first: what takes the flows is given it */
     const struct pattern_plan *plan;
     struct steps *steps;
-    enum pattern_role role; /* of the sends that are told now */
-    bool forwards;          /* a send of the other role was passed over */
+    enum pattern_role role; /* of the sends that are emitted now */
     uint64_t received;
 };
 
-static struct piece place(const struct teller *teller, uint64_t number)
+static struct piece place(const struct emitter *emitter, uint64_t number)
 {
-    return (struct piece){number * teller->plan->bytes, teller->plan->bytes};
+    return (struct piece){number * emitter->plan->bytes, emitter->plan->bytes};
 }
 
 /* What is forwarded lies where the first message arrives. */
-static void tell_send(struct pattern_flow_list *list, const struct pattern_flow *flow)
+static void emit_send(struct pattern_flow_list *list, const struct pattern_flow *flow)
 {
-    struct teller *teller = (struct teller *)list;
+    struct emitter *emitter = (struct emitter *)list;
 
-    if (flow->role == teller->role)
-        steps_send(teller->steps, flow->dst, place(teller, flow->role == PATTERN_FORWARD));
-    else
-        teller->forwards = true;
+    if (flow->role == emitter->role)
+        steps_send(emitter->steps, flow->dst, place(emitter, flow->role == PATTERN_FORWARD));
 }
 
-static void tell_receive(struct pattern_flow_list *list, const struct pattern_flow *flow)
+static void emit_receive(struct pattern_flow_list *list, const struct pattern_flow *flow)
 {
-    struct teller *teller = (struct teller *)list;
+    struct emitter *emitter = (struct emitter *)list;
 
-    steps_receive(teller->steps, flow->src, place(teller, ++teller->received));
-}
-
-static void count_received(struct pattern_flow_list *list, const struct pattern_flow *flow)
-{
-    (void)flow;
-    ((struct teller *)list)->received++;
+    steps_receive(emitter->steps, flow->src, place(emitter, ++emitter->received));
 }
 
 /* What is forwarded was made by the chain's head. */
 static void hold_received(struct pattern_flow_list *list, const struct pattern_flow *flow)
 {
-    struct teller *teller = (struct teller *)list;
+    struct emitter *emitter = (struct emitter *)list;
 
-    steps_hold_of(teller->steps, STEPS_RESULT, flow->role == PATTERN_FORWARD ? 0 : flow->src,
-                  place(teller, ++teller->received));
+    steps_hold_of(emitter->steps, STEPS_RESULT, flow->role == PATTERN_FORWARD ? 0 : flow->src,
+                  place(emitter, ++emitter->received));
 }
 
-static void visit(struct teller *teller, uint32_t phase,
+static void visit(struct emitter *emitter, uint32_t phase,
                   void (*take)(struct pattern_flow_list *list, const struct pattern_flow *flow))
 {
-    teller->list.take = take;
-    teller->list.phase = phase;
-    teller->list.side = take == tell_send ? PATTERN_SENDS : PATTERN_RECEIVES;
-    teller->received = 0;
-    teller->plan->kind->flows(teller->plan, &teller->list);
+    emitter->list.take = take;
+    emitter->list.phase = phase;
+    emitter->list.side = take == emit_send ? PATTERN_SENDS : PATTERN_RECEIVES;
+    emitter->received = 0;
+    emitter->plan->kind->flows(emitter->plan, &emitter->list);
 }
 
-static void tell_phase(struct teller *teller, uint32_t phase)
+/* What a rank forwards goes in a step behind the one in which it arrives. */
+void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps)
 {
-    teller->role = PATTERN_GENERATE;
-    teller->forwards = false;
-    visit(teller, phase, tell_send);
-    visit(teller, phase, tell_receive);
-    steps_next(teller->steps);
-    if (!teller->forwards)
-        return;
-    teller->role = PATTERN_FORWARD;
-    visit(teller, phase, tell_send);
-    steps_next(teller->steps);
-}
+    struct emitter emitter = {.list = {.rank = steps->rank}, .plan = plan, .steps = steps};
+    uint32_t last = plan->local_phases;
 
-void pattern_tell_local(const struct pattern_plan *plan, struct steps *steps)
-{
-    struct teller teller = {.list = {.rank = steps->rank}, .plan = plan, .steps = steps};
-
-    steps_hold_of(steps, STEPS_INPUT, steps->rank, place(&teller, 0));
-    for (uint32_t phase = 0; phase < plan->local_phases; phase++)
-        tell_phase(&teller, phase);
-    /* The last phase in which the rank receives leaves its messages there. */
-    for (uint32_t phase = plan->local_phases; phase-- > 0 && steps->holds != NULL;) {
-        visit(&teller, phase, count_received);
-        if (teller.received == 0)
-            continue;
-        visit(&teller, phase, hold_received);
-        break;
+    steps_hold_of(steps, STEPS_INPUT, steps->rank, place(&emitter, 0));
+    for (uint32_t phase = 0; phase < plan->local_phases; phase++) {
+        emitter.role = PATTERN_GENERATE;
+        visit(&emitter, phase, emit_send);
+        visit(&emitter, phase, emit_receive);
+        last = emitter.received > 0 ? phase : last;
+        steps_next(steps);
+        emitter.role = PATTERN_FORWARD;
+        visit(&emitter, phase, emit_send);
+        steps_next(steps);
     }
+    /* The last phase in which the rank receives leaves its messages there. */
+    if (last < plan->local_phases)
+        visit(&emitter, last, hold_received);
 }

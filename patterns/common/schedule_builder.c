@@ -131,7 +131,7 @@ void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list
         .list = list,
     };
 
-    plan->tell(plan, &partners.steps);
+    plan->emit(plan, &partners.steps);
     for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
         meet(&partners, list->side == PATTERN_SENDS
                             ? schedule_barrier_to(list->rank, round, plan->n)

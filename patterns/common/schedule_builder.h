@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How a pattern says its schedule. It tells a rank's steps from first to last, and what the rank's
- * memory holds before and after; who listens makes ops of it, only collects partners, or fills and
+ * How a pattern says its schedule. It emits a rank's steps from first to last, and what the rank's
+ * memory holds before and after; a listener makes ops of it, only collects partners, or fills and
  * verifies memory. Only the files of this folder and below include this.
  */
 #ifndef PATTERNS_SCHEDULE_BUILDER_H
@@ -41,7 +41,7 @@ struct steps {
     uint32_t rank; /* in the group */
     uint32_t phase;
     struct group group;
-    uint32_t step;  /* the number of the step that is told */
+    uint32_t step;  /* the number of the present step */
     bool step_used; /* it has an op */
     /* The listeners; NULL: does not care. */
     void (*op)(struct steps *steps, const struct schedule_op *op);
@@ -54,7 +54,7 @@ void steps_receive(struct steps *steps, uint32_t from, struct piece piece);
 void steps_reduce(struct steps *steps, struct piece piece, uint64_t from);
 void steps_copy(struct steps *steps, struct piece piece, uint64_t from);
 void steps_work(struct steps *steps, uint64_t operations);
-/* What is told from here on waits for what was told before. */
+/* What is emitted from here on waits for what was emitted before. */
 void steps_next(struct steps *steps);
 /* Goes on with the group of the `count` ranks first, first + stride ...; all ranks: 0, 1, n. */
 void steps_enter(struct steps *steps, uint32_t first, uint32_t stride, uint32_t count);

@@ -132,7 +132,7 @@ static void sweep(struct steps *steps, const struct adi *adi, unsigned direction
     }
 }
 
-static void tell(const struct pattern_plan *plan, struct steps *steps)
+static void emit(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct sweep_size *size = plan->kind == &kind_nas_bt ? &bt_size : &sp_size;
     struct adi adi = adi_of(plan, steps->rank, size);
@@ -148,7 +148,7 @@ static void tell(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_bt = {
     KERNEL,
-    .tell = {tell},
+    .emit = {emit},
     .kernel.problems =
         {{{12}, 60}, {{24}, 200}, {{64}, 200}, {{102}, 200}, {{162}, 200}, {{408}, 250}},
     .kernel.least = LEAST,
@@ -157,7 +157,7 @@ const struct pattern_kind kind_nas_bt = {
 
 const struct pattern_kind kind_nas_sp = {
     KERNEL,
-    .tell = {tell},
+    .emit = {emit},
     .kernel.problems =
         {{{12}, 100}, {{36}, 400}, {{64}, 400}, {{102}, 400}, {{162}, 400}, {{408}, 500}},
     .kernel.least = LEAST,

@@ -96,7 +96,7 @@ static void multiply(const struct pattern_plan *plan, struct steps *steps, const
     steps_next(steps);
 }
 
-static void tell(const struct pattern_plan *plan, struct steps *steps)
+static void emit(const struct pattern_plan *plan, struct steps *steps)
 {
     struct cg cg = cg_of(plan, steps->rank);
 
@@ -113,7 +113,7 @@ static void tell(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_cg = {
     KERNEL,
-    .tell = {tell},
+    .emit = {emit},
     .kernel.problems = {{{1400, 7}, 15},
                         {{7000, 8}, 15},
                         {{14000, 11}, 15},

@@ -88,7 +88,7 @@ static void swap_rows(struct steps *steps, struct piece rows)
     roll(steps, &parts);
 }
 
-static void tell_hpl(const struct pattern_plan *plan, struct steps *steps)
+static void emit_hpl(const struct pattern_plan *plan, struct steps *steps)
 {
     struct hpl hpl = hpl_of(plan);
     uint32_t row = steps->rank / hpl.columns, column = steps->rank % hpl.columns;
@@ -128,7 +128,7 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
 }
 
 const struct pattern_kind kind_hpl = {
-    .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .tell = {tell_hpl}, .make = make_hpl};
+    .knows = PATTERN_PARAM_MATRIX | PATTERN_PARAM_BLOCK, .emit = {emit_hpl}, .make = make_hpl};
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
 
@@ -146,7 +146,7 @@ static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t ra
 
 /* With each box beside it a rank exchanges what passes the face between them; at the edge of the
  * space there is none. */
-static void tell_halo(const struct pattern_plan *plan, struct steps *steps)
+static void emit_halo(const struct pattern_plan *plan, struct steps *steps)
 {
     struct kernel_grid grid = cut_space(plan, steps->rank);
     uint32_t slot = 0;
@@ -176,5 +176,5 @@ static int make_halo(struct pattern_plan *plan, const struct pattern_request *re
 }
 
 const struct pattern_kind kind_halo = {.knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_DIMENSIONS,
-                                       .tell = {tell_halo},
+                                       .emit = {emit_halo},
                                        .make = make_halo};

@@ -89,7 +89,7 @@ static void exchange_layers(struct steps *steps, const struct lu *lu)
     }
 }
 
-static void tell(const struct pattern_plan *plan, struct steps *steps)
+static void emit(const struct pattern_plan *plan, struct steps *steps)
 {
     struct lu lu = lu_of(plan, steps->rank);
 
@@ -100,7 +100,7 @@ static void tell(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_lu = {
     KERNEL,
-    .tell = {tell},
+    .emit = {emit},
     .kernel.problems =
         {{{12}, 50}, {{33}, 300}, {{64}, 250}, {{102}, 250}, {{162}, 250}, {{408}, 300}},
     .kernel.least = 3,

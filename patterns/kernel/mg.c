@@ -119,7 +119,7 @@ static void take_in(struct steps *steps, const struct kernel_grid *grid, unsigne
             hand_on(steps, &level, d, below.points[d] > 0);
 }
 
-static void tell(const struct pattern_plan *plan, struct steps *steps)
+static void emit(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t side = plan->problem->size[0];
     unsigned finest = kernel_log2(side);
@@ -146,7 +146,7 @@ static uint64_t most(const struct kernel_problem *problem)
 
 const struct pattern_kind kind_nas_mg = {
     KERNEL,
-    .tell = {tell},
+    .emit = {emit},
     .kernel.problems = {{{32}, 4}, {{128}, 4}, {{256}, 4}, {{256}, 20}, {{512}, 20}, {{1024}, 50}},
     .kernel.most = most,
 };

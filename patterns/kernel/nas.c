@@ -22,7 +22,7 @@ static uint64_t ep_most(const struct kernel_problem *problem)
     return UINT64_C(1) << (problem->size[0] - EP_BATCH);
 }
 
-static void tell_ep(const struct pattern_plan *plan, struct steps *steps)
+static void emit_ep(const struct pattern_plan *plan, struct steps *steps)
 {
     static const uint64_t sums[] = {KERNEL_DOUBLE, KERNEL_DOUBLE, EP_COUNTS * KERNEL_DOUBLE};
     uint32_t batches = (uint32_t)ep_most(plan->problem);
@@ -39,7 +39,7 @@ static void tell_ep(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_ep = {
     KERNEL,
-    .tell = {tell_ep},
+    .emit = {emit_ep},
     .kernel.ranks = RANKS_ANY,
     .kernel.problems = {{{24}, 1}, {{25}, 1}, {{28}, 1}, {{30}, 1}, {{32}, 1}, {{36}, 1}},
     .kernel.most = ep_most,
@@ -64,9 +64,9 @@ static uint64_t is_most(const struct kernel_problem *problem)
     return problem->size[0] <= 16 ? 128 : 1024;
 }
 
-/* The sizes of all buckets, then who gets how many keys, then the keys; buckets are given out so
- * that each rank gets as many keys as another. */
-static void tell_is(const struct pattern_plan *plan, struct steps *steps)
+/* The sizes of all buckets, then how many keys each rank gets, then the keys; buckets are dealt out
+ * so that each rank gets as many keys as another. */
+static void emit_is(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
     uint64_t keys = UINT64_C(1) << problem->size[0];
@@ -93,7 +93,7 @@ static void tell_is(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_is = {
     KERNEL,
-    .tell = {tell_is},
+    .emit = {emit_is},
     .kernel.problems = {{{16}, 10}, {{20}, 10}, {{23}, 10}, {{25}, 10}, {{27}, 10}, {{31}, 10}},
     .kernel.most = is_most,
 };
@@ -129,7 +129,7 @@ static void transpose(struct steps *steps, uint64_t own_bytes)
 /* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, nz rows
  * of ranks share the planes: x and z change places in a row of ranks, then x and y in a column (NPB
  * 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
-static void tell_ft(const struct pattern_plan *plan, struct steps *steps)
+static void emit_ft(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
     double points = ft_points(problem);
@@ -152,7 +152,7 @@ static void tell_ft(const struct pattern_plan *plan, struct steps *steps)
 
 const struct pattern_kind kind_nas_ft = {
     KERNEL,
-    .tell = {tell_ft},
+    .emit = {emit_ft},
     .kernel.problems = {{{64, 64, 64}, 6},
                         {{128, 128, 32}, 6},
                         {{256, 256, 128}, 6},

@@ -333,7 +333,7 @@ void crossbar_act(struct model *model);
 void pause_stored(struct model *model, unsigned port);
 void pause_act(struct model *model);
 /* Takes frames to the addresses that no bridge forwards (IEEE 802.1Q 8.6.3). True: it was one. */
-bool pause_hear(struct model *model, struct model_frame *frame);
+bool consume_control(struct model *model, struct model_frame *frame);
 
 /* --- faults.c --- */
 

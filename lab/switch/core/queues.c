@@ -274,7 +274,7 @@ void pause_act(struct model *model)
     plan_renewal(model);
 }
 
-bool pause_hear(struct model *model, struct model_frame *frame)
+bool consume_control(struct model *model, struct model_frame *frame)
 {
     struct model_port_truth *truth = &model->truth[frame->in];
     const uint8_t *data = frame->data;

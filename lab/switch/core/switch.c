@@ -206,7 +206,7 @@ static void input_act(struct model *model, unsigned port)
         model->host->release(model->host->context, frame);
         return;
     }
-    if (pause_hear(model, frame))
+    if (consume_control(model, frame))
         return;
     fabric_note(model, port, wire_bytes(frame));
     route(model, frame);
