@@ -46,7 +46,7 @@ class RateStep(TopologyKeys):
 
 
 def _steps(value: object) -> object:
-    """Return a capacity is a rate, or a list of steps."""
+    """Return the steps of a capacity, which may be one rate."""
     return value if isinstance(value, list) else [{"rate": value}]
 
 

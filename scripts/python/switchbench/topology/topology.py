@@ -363,7 +363,7 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
     if fault.module is not None and fault.module not in topology.modules:
         return [f"{where}.module: there is no module {fault.module!r}"]
     if len({modules[name] for name in fault.places}) > 1:
-        return [f"{where}: its ports are of several modules; say its flow by `destination`"]
+        return [f"{where}: its ports are of several modules; a fault is planted in one"]
     if fault.kind in ("dead", "slow") and fault.port is None:
         return [f"{where}.port: is missing: which node's port is {fault.kind}"]
     if fault.kind == "slow" and fault.rate is None:
