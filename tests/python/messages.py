@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "scripts/python/switchbench"
@@ -123,6 +125,15 @@ def c_text(literals: str) -> str:
     return _CONVERSION.sub(lambda one: "%" if one[0] == "%%" else VARIES, text)
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a file of data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
 @functools.cache
 def literals() -> str:
     """All texts of the sources, each in one piece as it is written, in one long text."""
@@ -131,6 +142,9 @@ def literals() -> str:
         for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
                 found.append(squeezed(template(node)))
+    for path in sorted(PACKAGE.rglob("*.toml")):  # sentences, in which {} and {name} vary
+        known = tomllib.loads(path.read_text())
+        found += [squeezed(re.sub(r"\{\w*\}", VARIES, text)) for text in _texts(known)]
     for folder in C_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.c")):
             joined = re.finditer(r'(?:"(?:[^"\\]|\\.)*"\s*(?:PRI\w+\s*)?)+', path.read_text())

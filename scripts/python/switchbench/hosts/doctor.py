@@ -13,6 +13,7 @@ import re
 import resource
 import socket
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -59,6 +60,9 @@ _LINK_LOCAL = "fe80:"
 _NO_GID = re.compile(r"[0:]*")
 
 
+_CHECKS = Path(__file__).with_name("rdma.toml")
+
+
 @dataclass(frozen=True)
 class Item:
     """One line of the check list."""
@@ -68,68 +72,7 @@ class Item:
     remedy: str
 
 
-CHECK_LIST = {
-    "device": Item(
-        "RDMA device",
-        "without one there is no verbs",
-        "the device's kernel driver (`rdma link` lists devices); any Ethernet interface does it in "
-        "software: `modprobe rdma_rxe`, `rdma link add rxe0 type rxe netdev IFACE`",
-    ),
-    "access": Item(
-        "access to uverbs",
-        "queue pairs are made through /dev/infiniband/uverbs*",
-        "`modprobe ib_uverbs`; rdma-core's udev rules give every user access, else run as root",
-    ),
-    "provider": Item(
-        "provider library",
-        "libibverbs speaks to each kind of device through a library of its own",
-        "`apt install ibverbs-providers` (or the vendor's), of the same release as libibverbs1",
-    ),
-    "memlock": Item(
-        "locked memory",
-        "registered memory stays in RAM, and a user may lock only so much",
-        "`* - memlock unlimited` in /etc/security/limits.d/rdma.conf and a new login (systemd: "
-        "LimitMEMLOCK=infinity; Slurm: PropagateResourceLimitsExcept=MEMLOCK)",
-    ),
-    "port": Item(
-        "port state",
-        "only an active port sends",
-        "RoCE: `ip link set IFACE up`; InfiniBand: the cable, and a subnet manager "
-        "(opensm, or the switch's) that has given the port its LID",
-    ),
-    "gid": Item(
-        "GID",
-        "a RoCE packet carries GIDs as IP addresses; version 2 is UDP and can be routed, version 1 "
-        "can't",
-        "an IP address on the interface (`ip addr add`); the kernel makes the GIDs of it. Both "
-        "ends need the same version and family: `verbs: {gid_index: N}` where automatic is wrong",
-    ),
-    "mtu": Item(
-        "path MTU",
-        "small packets cost the device and the line: 1024 of RoCE has 7.4 % headers, 4096 has 2 %",
-        "`ip link set IFACE mtu 9000` on all hosts, and as much on all switch ports; InfiniBand: "
-        "the subnet manager's partition has the MTU",
-    ),
-    "pfc": Item(
-        "priority flow control",
-        "RoCE expects a network that loses next to nothing; a lost packet stops a queue pair for a "
-        "timeout, or repeats all that came after it",
-        "one priority lossless on hosts and switches (`dcb pfc set dev IFACE prio-pfc all:off "
-        "3:on`, or the vendor's mlnx_qos), and `verbs: {traffic_class: N}` with its DSCP",
-    ),
-    "ecn": Item(
-        "congestion notification",
-        "without ECN and DCQCN congestion spreads by pause frames to flows that do not cause it",
-        "ECN marking on the switches' lossless queue, DCQCN on the devices "
-        "(/sys/class/net/IFACE/ecn); `verbs: {traffic_class: N}` with the lowest bits 10 where the "
-        "device does not set them itself",
-    ),
-    "iwarp": Item(
-        "iWARP",
-        "its connections are TCP's, which only rdma_cm can make: verbs is not implemented over it",
-        "`transport: tcp`",
-    ),
-}
+CHECK_LIST = {key: Item(**item) for key, item in tomllib.loads(_CHECKS.read_text("utf-8")).items()}
 
 
 # --- what is looked at ---------------------------------------------------------------------------

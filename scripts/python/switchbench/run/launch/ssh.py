@@ -12,9 +12,11 @@ import platform
 import re
 import shlex
 import shutil
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -160,73 +162,12 @@ def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:
 
 # --- what failures mean --------------------------------------------------------------------------
 
-_NO_KEY = (
-    "ssh asks for a password, or for a key that it can't use unasked ({}): nothing is asked here; "
-    "give it a key (ssh-agent, `IdentityFile`), and try `ssh -o BatchMode=yes {host} true`"
-)
-_OTHER_KEY = (
-    "its host key is not the one that is known ({}): find out whether it is that host; if so, "
-    "`ssh-keygen -R {host}` and note the new key"
-)
-_NEW_KEY = (
-    "its host key is not known here ({}): compare and accept it once by `ssh {host}`, or put the "
-    "hosts' keys into known_hosts"
-)
-_NO_HOST = (
-    "cannot resolve its name ({}): use DNS, an IP address or an ssh alias (`Host` of ssh_config)"
-)
-_NO_ANSWER = "it can't be reached ({}): is it up, and its sshd?"
-_ENDED = "the ssh connection ended ({})"
 
-# In the order in which they are looked for: what ssh writes, and the sentence.
-_FAILURES = tuple(
-    (re.compile(pattern), sentence)
-    for pattern, sentence in (
-        (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _OTHER_KEY),
-        (r"Host key verification failed|No .* host key is known", _NEW_KEY),
-        (r"Permission denied|Too many authentication failures", _NO_KEY),
-        (r"Could not resolve hostname", _NO_HOST),
-        (
-            r"Connection timed out|Connection refused|No route to host|Network is unreachable"
-            r"|Operation timed out|timed out during banner exchange|stdio forwarding failed",
-            _NO_ANSWER,
-        ),
-        (
-            r"Timeout, server|Connection to .* closed|Connection (closed|reset) by"
-            r"|client_loop|kex_exchange_identification|Read from remote host|Broken pipe",
-            _ENDED,
-        ),
-    )
-)
-
-
-_NO_ENGINE = (
-    "there is no {engine} ({last}): bring it there by `switchbench push`, or say where it is: "
-    "`engine: PATH` below `ssh` or `slurm`"
-)
-_NO_PYTHON = "there is no {engine} ({last}): install it there"
-_NO_PROGRAM = "{engine} can't be executed there ({last})"
-_NO_LIBRARY = (
-    "{engine} lacks a library there ({last}): doc/developer/dependencies.md lists packages"
-)
-_NO_SUDO = "there is no sudo ({last}): install it there, or log in as root"
-_SUDO_REFUSES = "sudo needs a password ({last}): allow NOPASSWD, or log in as root"
-
-# In the order in which they are looked for: the status, the last line, and the sentence. 126 and
-# 127 are a shell's own; sudo says 1 of whatever it refuses or can't start.
-_REFUSALS = tuple(
-    (status, re.compile(pattern), sentence)
-    for status, pattern, sentence in (
-        (127, r"python3", _NO_PYTHON),
-        (127, r"error while loading shared libraries", _NO_LIBRARY),
-        (127, r"\bsudo: (command )?not found|command not found: sudo$", _NO_SUDO),
-        (127, r"", _NO_ENGINE),
-        (126, r"", _NO_PROGRAM),
-        (1, r"^sudo: .*not found", _NO_ENGINE),
-        (1, r"^sudo: unable to execute", _NO_PROGRAM),
-        (1, r"^sudo: |^Sorry, user |is not in the sudoers file", _SUDO_REFUSES),
-    )
-)
+@cache
+def _meanings(kind: str) -> Sequence[tuple[int, re.Pattern[str], str]]:
+    """Return the status, the pattern and the sentence of what ssh (`ssh`) or a `host` says."""
+    known = tomllib.loads(Path(__file__).with_name("failures.toml").read_text("utf-8"))[kind]
+    return [(one.get("status", FAILED), re.compile(one["pattern"]), one["says"]) for one in known]
 
 
 def failure(host: str, errors: Sequence[str]) -> str | None:
@@ -235,7 +176,7 @@ def failure(host: str, errors: Sequence[str]) -> str | None:
     The engine's own lines, which come the same way, are not ssh's words.
     """
     own = [line for line in errors if not line.startswith(ENGINE)]
-    for pattern, sentence in _FAILURES:
+    for _, pattern, sentence in _meanings("ssh"):
         for line in own:
             if pattern.search(line):
                 return sentence.format(line.strip().strip("@ ").removeprefix("ssh: "), host=host)
@@ -252,7 +193,7 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
     last = answer.errors[-1].strip() if answer.errors else ""
     if answer.status == FAILED:
         return failure(host, answer.errors) or f"ssh failed ({last or 'without a word'})"
-    for status, pattern, sentence in _REFUSALS:
+    for status, pattern, sentence in _meanings("host"):
         if answer.status == status and pattern.search(last):
             return sentence.format(engine=engine, last=last)
     return None
