@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import messages
 from switchbench.cli.main import build_parser
+from switchbench.render.report.chart import SPECS
 from switchbench.render.tables import EVERY
 
 WORDS = messages.ROOT / "tests/prose/words.tsv"
@@ -110,6 +111,8 @@ def literals() -> Iterator[Text]:
     for spec in EVERY:
         for words in (spec.title, spec.about, *(column.definition for column in spec.columns)):
             yield from _parts("text", f"table {spec.name}", words)
+    for figure in SPECS.values():
+        yield from _parts("text", f"figure {figure.name}", f"{figure.title}\n\n{figure.definition}")
     for path in sorted(messages.PACKAGE.rglob("*.py")):
         place = str(path.relative_to(messages.ROOT))
         tree = messages.parsed(path.read_text())

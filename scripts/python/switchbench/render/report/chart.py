@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import base64
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...base import format
+from ..tables import Heading
 
 Plotly = dict[str, Any]
 """JSON as Plotly takes it: made here and in chart.py; figures say what is theirs alone."""
@@ -358,6 +361,18 @@ def _values(values: Any) -> Any:
     if isinstance(some, list) and any(isinstance(value, str) for value in some):
         return some
     return packed(gaps(some) if isinstance(some, list) else some)
+
+
+def _spec(name: str, declared: dict[str, Any]) -> ChartSpec:
+    axes = {axis: ChartAxis(**declared.pop(axis)) for axis in "xy"}
+    section = Heading[declared.pop("section")]
+    return ChartSpec(**({"name": name, "section": section} | axes | declared))
+
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
+WORDS = _DECLARED.pop("words")
+"""Definitions of maps, and of kinds of times their name and what each is."""
+SPECS = {name: _spec(name, declared) for name, declared in _DECLARED.items()}
 
 
 def between(low: Any, middle: Any, high: Any) -> Plotly:

@@ -25,8 +25,8 @@ from ...records.document.trials import PhaseEntry, PlanEntry
 from ..tables import Heading
 from .chart import (
     PALETTE,
-    ChartAxis,
-    ChartSpec,
+    SPECS,
+    WORDS,
     Columns,
     Figure,
     Panel,
@@ -157,30 +157,6 @@ def _known(measured: Measured) -> list[PlanEntry]:
 
 # --- by number of nodes, and pairs ----------------------------------------------------------------
 
-_NODES = ChartSpec(
-    "nodes", "throughput by number of nodes",
-    "Payload that receivers verified in the window, one way, per flow: the mean over all flows of "
-    "a plan (and over repeats); bars reach from the slowest to the fastest flow. "
-    "Percent of line is layer 1, the mean over receiving ports. A switch that scales keeps its "
-    "line level; where it falls, the switch met a limit (Rauch 2005, Figure 1).",
-    Heading.NODES, "line", ChartAxis("Nodes", "ranks"),
-    ChartAxis("Payload per flow, {unit}", "mean"),
-    "{ranks:d} nodes: mean {mean} {unit} per flow<br>slowest {min}, fastest {max} {unit}<br>"
-    "all flows together {total} {unit}<br>{share:.2f} % of line",
-    spread=("min", "max"),
-)  # fmt: skip
-_PAIRS = ChartSpec(
-    "pairs", "pairs, each way",
-    "Payload that receivers verified in the window, each way: the mean over all flows of the pairs "
-    "(and over repeats); bars reach from the slowest to the fastest flow. Percent of line is layer "
-    "1, the mean over receiving ports. Both directions of a pair run at the same time "
-    "(Rauch 2005, Table 1).",
-    Heading.PAIRS, "points", ChartAxis("Payload per flow, {unit}", "mean"),
-    ChartAxis(column="of", kind="names"),
-    "mean {mean} {unit} each way<br>slowest {min}, fastest {max} {unit}<br>{share:.2f} % of line",
-    spread=("min", "max"), values="top center",
-)  # fmt: skip
-
 
 def nodes(measured: Measured) -> Iterator[Figure]:
     """Yield how the switch scales (Rauch 2005, Figure 1), of patterns that ran with several."""
@@ -197,7 +173,9 @@ def nodes(measured: Measured) -> Iterator[Figure]:
             counts = sorted({plan["ranks"] for one in series for plan in one.entries})
             axis = titled("Nodes", tickvals=counts, rangemode="tozero")
             layout = {"xaxis": axis}
-            yield _NODES.draw(Panel(found.common, curves, f"-{pattern}", unit.name, layout=layout))
+            yield SPECS["nodes"].draw(
+                Panel(found.common, curves, f"-{pattern}", unit.name, layout=layout)
+            )
 
 
 def pairs(measured: Measured) -> Iterator[Figure]:
@@ -214,7 +192,9 @@ def pairs(measured: Measured) -> Iterator[Figure]:
         curves.append(Trace(transport, {"of": [one.label for one in mine]} | shown))
     labels = {"yaxis": named_rows([one.label for one in named])}
     height = 130 + 30 * len(found.series)
-    yield _PAIRS.draw(Panel(found.common, curves, unit=unit.name, height=height, layout=labels))
+    yield SPECS["pairs"].draw(
+        Panel(found.common, curves, unit=unit.name, height=height, layout=labels)
+    )
 
 
 def by_transport(series: Iterable[Series[PlanEntry]]) -> dict[str, list[Series[PlanEntry]]]:
@@ -227,43 +207,11 @@ def by_transport(series: Iterable[Series[PlanEntry]]) -> dict[str, list[Series[P
 
 # --- plans of several phases ----------------------------------------------------------------------
 
-_WHOLE = (
-    "Time: of all phases, from the first barrier to the last, probes, warm-up and drain "
-    "included, in seconds; of a transfer it is what the exchange took. Throughput: payload that "
-    "receivers verified in the windows, one way, per flow, the mean of the phases' means. Bars at "
-    "their ends reach over repeats. (Rauch 2005, Figure 2)"
-)
-_PHASES = ChartSpec(
-    "phases", "min, mean and max by phase",
-    "Payload that receivers verified in the phase's window, one way: of the slowest flow (min), "
-    "the mean over flows, and of the fastest (max); over repeats the lowest min and the highest "
-    "max. In a shift the phase's number is the distance between source and destination. "
-    "(Rauch 2005, Figure 3)",
-    Heading.ALL_TO_ALL, "line", ChartAxis("Phase", "phase", "phases"),
-    ChartAxis("Payload per flow, {unit}", "rate"), "{rate} {unit}", legend=True,
-    layout={"hovermode": "x unified"},
-)  # fmt: skip
 _OVERLAID_PHASES = 4  # series in one figure by phase: more hide each other
 _OVERLAID_LOSSES = 6
 _BAR = 34  # pixels: two lines of a name
 _LETTERS = 24  # of a line
 _VALUE = 1.22  # of the longest bar: where the axis ends
-
-
-def _totals(name: str, title: str, axis: str, words: str) -> ChartSpec:
-    return ChartSpec(
-        name, title, _WHOLE, Heading.ALL_TO_ALL, "bars",
-        ChartAxis(axis, "mean"), ChartAxis(column="of", kind="names"),
-        f"{{of}}<br>{words}<extra>{{label}}</extra>",
-        spread=("low", "high"), values="outside",
-        layout={"barmode": "overlay", "bargap": 0.35},
-    )  # fmt: skip
-
-
-_RATE = _totals(
-    "plans", "pattern totals: throughput", "Payload per flow, {unit}", "mean {mean} {unit} per flow"
-)
-_TIME = _totals("plan-times", "pattern totals: time", "Time of the plan, s", "{mean} s")
 
 
 def plans(measured: Measured) -> Iterator[Figure]:
@@ -280,8 +228,8 @@ def plans(measured: Measured) -> Iterator[Figure]:
         for one, label in zip(found.series, labels, strict=True)
     ]
     unit = unit_for(plan["throughput"]["mean"] for plan in several)
-    yield _whole(_RATE, found.common, named, lambda plan: plan["throughput"]["mean"], unit)
-    yield _whole(_TIME, found.common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
+    yield _whole("plans", found.common, named, lambda plan: plan["throughput"]["mean"], unit)
+    yield _whole("plan-times", found.common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
     number = 0
     for some in by(several, _matrix).values():  # the same pattern over the same nodes is overlaid
         overlaid = group(some)
@@ -291,7 +239,7 @@ def plans(measured: Measured) -> Iterator[Figure]:
 
 
 def _whole(
-    spec: ChartSpec, common: str, series: Sequence[Series[PlanEntry]],
+    name: str, common: str, series: Sequence[Series[PlanEntry]],
     value: Callable[[PlanEntry], float | None], unit: Unit,
 ) -> Figure:  # fmt: skip
     traces = []
@@ -303,6 +251,7 @@ def _whole(
         traces.append(Trace(transport, columns, more={"cliponaxis": False}))
     ends = [end for trace in traces for end in trace.columns["mean"].tolist() if end == end]
     # An axis with room for the value behind the longest bar, and all names in their order.
+    spec = SPECS[name]
     title = spec.x.title.replace("{unit}", unit.name)
     room = [0, _VALUE * max(ends, default=0.0) or 1.0]
     layout = {
@@ -331,7 +280,7 @@ def _by_phase(
         for place, (one, some) in enumerate(zip(series, phases, strict=True))
         for trace in _band(place, one.label, some, unit)
     ]
-    return _PHASES.draw(Panel(common, traces, f"-{number}", unit.name))
+    return SPECS["phases"].draw(Panel(common, traces, f"-{number}", unit.name))
 
 
 def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
@@ -354,16 +303,6 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
             f"{label}, {key}" if label else key, shown | {"rate": shown[key]}, style=number,
             hover="{rate} {unit}" + hover, more=style | {"legendgroup": label},
         )  # fmt: skip
-
-
-_LOSS = ChartSpec(
-    "worst-loss-percent", "loss by phase",
-    "Frames of a phase that were offered and did not arrive, after the drain, in percent of those "
-    "offered: of all flows and of the worst flow (thin line, open marker); of repeats the "
-    "max.",
-    Heading.LOSS, "line", ChartAxis("Phase", "phase", "phases"),
-    ChartAxis("Lost frames, %", "value", "counts"), "phase {phase:d} ({name}): {value} %",
-)  # fmt: skip
 
 
 def losses(measured: Measured) -> Iterator[Figure]:
@@ -391,19 +330,11 @@ def losses(measured: Measured) -> Iterator[Figure]:
                 label = ", ".join(filter(None, (one.label, name))) or "all flows"
                 shown = columns | {"value": values}
                 traces.append(Trace(label, shown, style=place, thin=bool(name)))
-        yield _LOSS.draw(Panel(found.common, traces, number))
+        yield SPECS["loss"].draw(Panel(found.common, traces, number))
 
 
 # --- source against destination -------------------------------------------------------------------
 
-_RATE_IS = (
-    "Payload that the destination verified in the window, one way, of the flow from the row's port "
-    "to the column's, the mean over its phases and repeats. Empty: no such flow was measured. "
-)
-_LOSS_IS = (
-    "Frames of the flow from the row's port to the column's that were offered and did not arrive, "
-    "in percent of those offered, over the whole trial and all phases and repeats. "
-)
 _CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
 _MAPS = 24  # settings shown: the most uneven
 _MANY = 1.0  # a plan with more than so many pairs a rank has something to show
@@ -429,12 +360,18 @@ def maps(measured: Measured) -> Iterator[Figure]:
         unit = unit_for([float(np.nanmax(folded))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
-        yield axis.draw(name, title, _RATE_IS, folded * unit.scale, "Payload", unit.name)
+        yield axis.draw(name, title, WORDS["map"], folded * unit.scale, "Payload", unit.name)
         if lost:
             title = sentence("loss by source and destination", common)
             folded = axis.folded(loss, np.fmax)
             yield axis.draw(
-                f"{name}-loss", title, _LOSS_IS, folded, "Lost frames", "%", reversescale=True
+                f"{name}-loss",
+                title,
+                WORDS["loss_map"],
+                folded,
+                "Lost frames",
+                "%",
+                reversescale=True,
             )
 
 
@@ -557,13 +494,6 @@ class _Axis:
 
 # --- over time ------------------------------------------------------------------------------------
 
-_COURSE = ChartSpec(
-    "course", "throughput over time",
-    "Payload that a flow's destination verified from one interval result to the next, by the real "
-    "length of that span, one way. Of repeats the one in which a flow fell the furthest. ",
-    Heading.COURSE, "line", ChartAxis("Time in the window, s", "at"),
-    ChartAxis("Payload, {unit}", "rate"), "{rate} {unit} until {at:.3f} s", legend=True,
-)  # fmt: skip
 _SETTINGS = 6  # shown: those that fell the furthest
 _LINES = 10  # flows as lines: more can't be told apart
 _COLUMNS = 400  # of a map
@@ -600,7 +530,7 @@ def _fall(measured: Measured, plan: PlanEntry) -> float:
 
 def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
     """Of few flows lines, of many a map: a row a flow, or a receiving port of several phases."""
-    size, one_phase = len(measured.ports), plan["phases"] == 1
+    spec, size, one_phase = SPECS["course"], len(measured.ports), plan["phases"] == 1
     flows = spans.src.astype(np.int64) * size + spans.dst
     unit = unit_for([float(spans.mbps.max())])
     common = group([plan]).common
@@ -617,7 +547,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
             name = f"{measured.names[flow // size]} → {measured.names[flow % size]}"
             traces.append(Trace(name, columns, shape="vh"))
         words += "One line a flow; time is counted from the opening of the window."
-        return _COURSE.draw(Panel(common, traces, f"-{number}", unit.name, words))
+        return spec.draw(Panel(common, traces, f"-{number}", unit.name, words))
     codes, at, mbps = _cells(spans, flows if one_phase else spans.dst.astype(np.int64), one_phase)
     names = [measured.names[code % size] for code in codes]
     if one_phase:
@@ -644,7 +574,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
         "yaxis": named_rows(names) | {"showgrid": False},
     }
     return Figure(
-        f"course-{number}", sentence(_COURSE.title, common), _COURSE.definition + words,
+        f"course-{number}", sentence(spec.title, common), spec.definition + words,
         [trace], axes, Heading.COURSE, 480,
     )  # fmt: skip
 

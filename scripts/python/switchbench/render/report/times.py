@@ -32,14 +32,14 @@ from ...records.plan_file import read_plan
 from ...records.store import TableFile
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
-from ..tables import Heading
 from .chart import (
     DASHES,
     LEGEND,
     MARKERS,
     PALETTE,
+    SPECS,
+    WORDS,
     ChartAxis,
-    ChartSpec,
     Columns,
     Figure,
     Panel,
@@ -54,28 +54,6 @@ Floats = NDArray[np.float64]
 
 # --- by percentile --------------------------------------------------------------------------------
 
-_KINDS = {
-    "one_way": (
-        "one-way delay",
-        "Time from a frame's stamp at its sender to its arrival at its receiver, the clocks put "
-        "right, in microseconds.",
-    ),
-    "ipdv": (
-        "delay variation",
-        "How much the one-way delays of two frames differ that follow each other in a stream "
-        "(RFC 3393), in microseconds; needs no common clock.",
-    ),
-    "round_trip": (
-        "round trip of probes",
-        "Round trip of a probe, beside the load, in microseconds, by one clock.",
-    ),
-    "pingpong": ("round trip of messages", "Round trip of a message, in microseconds."),
-}
-_TAIL_IS = (
-    " Of all flows, phases and repeats of a setting together; from the nodes' histograms, whose "
-    "buckets are within 0.8 %. The curve says which time is not exceeded by 90 %, 99 %, 99.9 % of "
-    "all; it ends where one single time lies beyond."
-)
 _FEWEST = 20  # times of which a distribution says something
 _CURVE = 400  # points of a curve
 _OVERLAID = 8  # curves in a figure
@@ -86,11 +64,11 @@ _NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 def percentiles(measured: Measured) -> Iterator[Figure]:
     """Yield how the times of each kind are distributed."""
     for kind in LATENCY_KINDS:
-        title, what = _KINDS[kind]
-        tail = ChartSpec(
-            f"percentiles-{kind.replace('_', '-')}", f"{title}, by percentile", what + _TAIL_IS,
-            Heading.LATENCY, "line", ChartAxis("Percentile", "beyond", "linear"),
-            ChartAxis("Time, µs", "time", "log"), "{within:,.6~r} % within {time} µs",
+        title, what = WORDS["kinds"][kind]
+        shared = SPECS["percentiles"]
+        tail = replace(
+            shared, name=f"percentiles-{kind.replace('_', '-')}",
+            title=f"{title}, {shared.title}", definition=what + shared.definition,
         )  # fmt: skip
         common, words, every = _curves(measured, kind)
         for key, curves in in_parts(every, _OVERLAID):
@@ -195,34 +173,6 @@ def _kept(share: Floats) -> NDArray[np.int64]:
 
 # --- by message size ------------------------------------------------------------------------------
 
-_SIZE = ChartAxis("Message size", "size", "sizes")
-_BANDWIDTH = ChartSpec(
-    "bandwidth", "bandwidth by message size",
-    "Message size by half the mean round trip: payload, one way, one message at a time per flow. "
-    "Both axes are logarithmic. (Sokolowski and Grosu 2004, Figure 9)",
-    Heading.MESSAGES, "line", _SIZE, ChartAxis("Payload, {unit}", "bandwidth", "log"),
-    "{words}: {bandwidth} {unit}", legend=True,
-)  # fmt: skip
-_LATENCY = ChartSpec(
-    "latency-by-size", "latency by message size",
-    "Half the time of a round trip of one message, in microseconds: the mean over all flows and "
-    "repeats; the cursor shows median, 99 % and extremes. Both axes are logarithmic. "
-    "(Sokolowski and Grosu 2004, Figure 10)",
-    Heading.MESSAGES, "line", _SIZE, ChartAxis("Half the round trip, µs", "mean", "log"),
-    "{words}: mean {mean} µs<br>median {p50}, 99 % {p99} µs<br>min {min}, max {max} µs",
-    legend=True,
-)  # fmt: skip
-_STEPS = ChartSpec(
-    "steps", "time by message size",
-    "Time of one repetition: the mean over ranks and repeats, each rank's own from a barrier until "
-    "its last step is complete. The cursor shows IMB's t_min and t_max over ranks (of PingPong IMB "
-    "halves them), median and 99 % of single repetitions. Messages of 0 bytes are in the table "
-    "alone. Both axes are logarithmic. (Saini et al. 2005, Figures 7 to 15)",
-    Heading.STEPS, "line", _SIZE, ChartAxis("Repetition, µs", "mean", "log"),
-    "{words}: mean {mean} µs<br>over ranks {t_min} to {t_max} µs<br>median {p50}, 99 % {p99} µs",
-    height=460, legend=True,
-)  # fmt: skip
-
 
 def messages(measured: Measured) -> Iterator[Figure]:
     """Yield bandwidth and latency of each pattern whose messages had more than one size."""
@@ -230,8 +180,8 @@ def messages(measured: Measured) -> Iterator[Figure]:
     for number, (pattern, some) in enumerate(by(curves, format.pattern).items(), start=1):
         unit = unit_for(curve["peak_mbps"] for curve in some)
         panel = Panel(pattern, list(_styled(some, unit.scale)), f"-{number}", unit.name)
-        yield _BANDWIDTH.draw(panel)
-        yield _LATENCY.draw(panel)
+        yield SPECS["bandwidth"].draw(panel)
+        yield SPECS["latency-by-size"].draw(panel)
 
 
 def _path(entry: Entry) -> str:
@@ -290,21 +240,13 @@ def steps(measured: Measured) -> Iterator[Figure]:
             ))
             for curve in some
         ]  # fmt: skip
-        yield _STEPS.draw(Panel(path, traces, f"-{number}"))
+        yield SPECS["steps"].draw(Panel(path, traces, f"-{number}"))
 
 
 # --- single times (Salmon, Stein and Sterling 1998, Figures 3 to 6) -------------------------------
 # A run may keep millions of times. Drawn are a few of each small field of the figure, so that a
 # lone one is drawn, too: what people look for in these figures are the branches and the outliers.
 
-_SCATTER = ChartSpec(
-    "scatter", "time by message size",
-    "Each point is one message: half its round trip, in microseconds, against its "
-    "size. Both axes are logarithmic. (Salmon, Stein and Sterling 1998, Figures 3 to 6) ",
-    Heading.MESSAGES, "points", _SIZE, ChartAxis("Half the round trip, µs", "time", "log"),
-    "{size:,} B: {time} µs", height=520, legend=True,
-    layout={"legend": LEGEND | {"itemsizing": "constant"}, "hovermode": "closest"},
-)  # fmt: skip
 _DOTS = 6000  # drawn in a figure
 _FIELDS = (160, 120)  # of the figure, by size and time
 
@@ -316,6 +258,7 @@ def scatter(measured: Measured) -> Iterator[Figure]:
     table = TableFile(measured.directory, "samples", columns).whole() if entries else None
     if table is None or not table.num_rows:
         return
+    large = {"legend": LEGEND | {"itemsizing": "constant"}}
     kinds = by(
         entries, lambda e: repr((_asked(e, "partners"), e["pattern"], e["ranks"], e["network"]))
     )
@@ -347,7 +290,7 @@ def scatter(measured: Measured) -> Iterator[Figure]:
         kind = _asked(some[0], "partners")
         common = f"{kind} partners" if kind else ""
         common = ", ".join(filter(None, (common, format.of(some[0]["ranks"], "node"))))
-        yield _SCATTER.draw(Panel(common, traces, f"-{number}", words=said))
+        yield SPECS["scatter"].draw(Panel(common, traces, f"-{number}", words=said, layout=large))
 
 
 def _asked(entry: Entry, key: str) -> Any:
@@ -394,22 +337,7 @@ def _field(values: Floats, axis: int) -> NDArray[np.int64]:
 
 _SMOOTH = 200  # points
 _ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]  # frames/s
-_SPAN = {"range": [0, 100], "rangemode": "normal"}
-_RATES = ChartSpec(
-    "suite", "frame rate over frame size",
-    "Rate of a port by frame size: what was measured, and the theoretical max of the medium, line "
-    "rate / (8 x (size + 20)).",
-    Heading.SUITE, "line", ChartAxis("Frame size, bytes", "size", "log"),
-    ChartAxis("Frames/s", "rate", "log", {"tickvals": _ROUND}), "{size:d} B: {rate} frames/s",
-)  # fmt: skip
 _OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")  # rates between two round ones have no tick
-_LOSSES = ChartSpec(
-    "suite", "frame loss rate over load",
-    "Lost frames of 100 offered ones by intended load, which is in percent of the theoretical rate "
-    "of the size.",
-    Heading.SUITE, "line", ChartAxis("Load, % of line rate", "load", "linear", _SPAN),
-    ChartAxis("Lost frames, %", "loss", "linear", _SPAN), "{load} %: {loss} % lost",
-)  # fmt: skip
 
 
 def suites(measured: Measured) -> Iterator[Figure]:
@@ -425,9 +353,11 @@ def suites(measured: Measured) -> Iterator[Figure]:
         if "theoretical_max" in keys and entries:
             sizes = sorted({entry["size"] for entry in entries})
             title = f"{subtest.title} over frame size"
+            spec = SPECS["suite-rates"]
+            round_ones = replace(spec.y, more={"tickvals": _ROUND})
             rates = replace(
-                _RATES, name=name, title=title, x=replace(_RATES.x, more={"tickvals": sizes}),
-                y=_OF_ONE_SIZE if len(sizes) == 1 else _RATES.y,
+                spec, name=name, title=title, x=replace(spec.x, more={"tickvals": sizes}),
+                y=_OF_ONE_SIZE if len(sizes) == 1 else round_ones,
             )  # fmt: skip
             traces = [Trace("theoretical max", _theoretical(entries))]
             ordered = sorted(entries, key=lambda entry: str(entry["variant"]))
@@ -439,7 +369,7 @@ def suites(measured: Measured) -> Iterator[Figure]:
             ]
             yield rates.draw(Panel(where, traces))
         elif {"load_percent", "loss"} <= keys and entries:
-            losses = replace(_LOSSES, name=name, title=f"{subtest.title} over load")
+            losses = replace(SPECS["suite-losses"], name=name, title=f"{subtest.title} over load")
             yield losses.draw(Panel(where, list(map(_loss_trace, entries))))
 
 
@@ -475,17 +405,6 @@ def _loss_trace(entry: Entry) -> Trace:
 
 # --- predicted and measured -----------------------------------------------------------------------
 
-_PREDICTED = ChartSpec(
-    "predicted-", "rates predicted and measured",
-    "Each point is one flow in one phase: the layer-1 rate that a model predicts, and the one that "
-    "its destination saw (the median of its repeats). In the band the error of the time, "
-    "measured / predicted - 1, is at most 10 %, the margin of Zhu et al. 2012. The legend says how "
-    "many flows are in it; a click there shows the other models. ",
-    Heading.PREDICTED, "points", ChartAxis("Predicted, {unit}", "predicted"),
-    ChartAxis("Measured, {unit}", "measured"),
-    "predicted {predicted}, measured {measured} {unit}", height=560, legend=True,
-    layout={"hovermode": "closest"},
-)  # fmt: skip
 _AGREES = 0.9  # share of flows within the margin of the best model
 _DRAWN = 4_000  # points of a model
 _MOST_FLOWS = 400_000  # of a run: some seconds
@@ -548,7 +467,7 @@ def _predicted(transport: str, found: Sequence[PredictedTrial]) -> Figure:
         traces.append(Trace(f"{model}: {close[model]:.1%}", columns, more=more))
     few = f"Drawn are {chosen.size:,} of {measured.size:,} flows."
     words = few if chosen.size < measured.size else ""
-    drawn = _PREDICTED.draw(Panel(transport, traces, transport, unit.name, words))
+    drawn = SPECS["predicted"].draw(Panel(transport, traces, transport, unit.name, words))
     return replace(drawn, disagrees=close[ranked[0]] < _AGREES)
 
 
