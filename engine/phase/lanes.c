@@ -551,15 +551,6 @@ int lanes_prepare(struct phase_run *run)
     return rc;
 }
 
-const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane)
-{
-    for (size_t i = 0; i < run->lane_count; i++)
-        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
-            if (run->lanes[i].queues[q].lane == lane)
-                return &run->lanes[i];
-    return NULL;
-}
-
 /* The first start, the last stop and arrival, and the first fault of all queues become queue 0's.
  */
 void lanes_gather(struct phase_run *run)

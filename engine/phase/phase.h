@@ -218,15 +218,6 @@ void lanes_release(struct phase_run *run);
  */
 void lanes_gather(struct phase_run *run);
 /**
- * @brief Return the phase's lane to which a transport's lane belongs.
- *
- * @param run Phase.
- * @param lane Lane.
- * @return Lane of the phase.
- */
-const struct phase_lane *lanes_owner(const struct phase_run *run, const struct lane *lane);
-
-/**
  * @brief Return the name between nodes of a rank's published address.
  *
  * @param trial Trial.

@@ -309,11 +309,11 @@ static void start(struct phase_run *run)
 
 /* --- a phase: run and drain --- */
 
-/* Whose frames most of a lane's misdelivered ones are: the port that the switch lost track of. */
-static const char *most_flooded(const struct phase_lane *owner, const struct lane *lane)
+/* Whose frames most of a port's misdelivered ones are: the port that the switch lost track of. */
+static const char *most_flooded(const struct phase_lane *lane, const struct port_count *count)
 {
-    const struct misdelivered_flow *flows = lane->request.count->misdelivered_flows.flows;
-    const struct trial_part *part = owner->own->part;
+    const struct misdelivered_flow *flows = count->misdelivered_flows.flows;
+    const struct trial_part *part = lane->own->part;
     const char *name = "ports unknown";
     uint64_t most = 0;
 
@@ -336,23 +336,23 @@ static int check_floods(const struct phase_run *run)
 {
     struct node *node = run->trial->node;
 
-    for (size_t w = 0; w < node->worker_count; w++) {
-        const struct worker_task *task = &run->tasks[w];
-        const struct worker_lane *flooded;
-        const struct phase_lane *owner;
+    for (size_t i = 0; i < run->lane_count; i++)
+        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
+            const struct phase_lane *lane = &run->lanes[i];
+            size_t w = node_worker_of(node, lane->port, q);
+            const struct worker_task *task = &run->tasks[w];
 
-        if (task->count == 0 || !worker_done(node->workers[w]) || task->end != TASK_FLOODED)
-            continue;
-        flooded = &task->lanes[task->flooded];
-        owner = lanes_owner(run, flooded->lane);
-        return err_set(
-            &node->err, -ECONNABORTED,
-            "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
-            "(has it lost its link?), and flood_limit is %llu",
-            run->trial->doc->id, owner->port->conf.name,
-            (unsigned long long)atomic_load(flooded->foreign), most_flooded(owner, flooded->lane),
-            (unsigned long long)task->flood_limit);
-    }
+            if (!worker_done(node->workers[w]) || task->end != TASK_FLOODED ||
+                task->lanes[task->flooded].lane != lane->queues[q].lane)
+                continue;
+            return err_set(
+                &node->err, -ECONNABORTED,
+                "trial %u: the switch floods: port %s got %llu frames for other ports, most for %s "
+                "(has it lost its link?), and flood_limit is %llu",
+                run->trial->doc->id, lane->port->conf.name,
+                (unsigned long long)atomic_load(&lane->foreign),
+                most_flooded(lane, &lane->queues[q].count), (unsigned long long)task->flood_limit);
+        }
     return 0;
 }
 
@@ -398,17 +398,15 @@ static int await_workers(struct phase_run *run)
 /* Steps that nobody ended: a partner is there, but sends nothing. */
 static void check_schedules(const struct phase_run *run)
 {
-    for (size_t w = 0; w < run->trial->node->worker_count; w++) {
-        const struct worker_task *task = &run->tasks[w];
+    for (size_t i = 0; i < run->lane_count; i++) {
+        const struct phase_lane *lane = &run->lanes[i];
+        const struct worker_task *task =
+            &run->tasks[node_worker_of(run->trial->node, lane->port, 0)];
 
-        for (size_t i = 0; i < task->count && task->end == TASK_LIMIT; i++) {
-            const struct phase_lane *lane = lanes_owner(run, task->lanes[i].lane);
-
-            if (lane->executor != NULL && !lane->executor->ended)
-                err_set(&lane->lane->error, -ETIMEDOUT,
-                        "rank %u waited for the messages of its step, and none came for %lld s",
-                        lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
-        }
+        if (lane->executor != NULL && !lane->executor->ended && task->end == TASK_LIMIT)
+            err_set(&lane->lane->error, -ETIMEDOUT,
+                    "rank %u waited for the messages of its step, and none came for %lld s",
+                    lane->own->rank, (long long)(task->drain_max_ns / NS_PER_S));
     }
 }
 
