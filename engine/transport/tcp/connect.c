@@ -299,17 +299,28 @@ static int ready_in(struct tcp_lane *lane, struct tcp_in *in)
                  lane->base.out_count + (unsigned)(in - lane->ins), in->base.sink.script.stream);
 }
 
-/* The same connection's other direction has a descriptor of its own, so that each can be watched,
- * and closed, by itself. */
-static int share(int fd, int *other)
+/* A connection is proven. Its other direction, if it has one, has a descriptor of its own, so that
+ * each can be watched, and closed, by itself. Either end may be NULL. */
+static int ready(struct tcp_lane *lane, struct tcp_out *out, struct tcp_in *in)
 {
-    *other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return *other < 0 ? -errno : 0;
+    int rc = 0;
+
+    if (out != NULL && in != NULL) {
+        int fd = out->fd >= 0 ? out->fd : in->fd;
+        int *other = out->fd >= 0 ? &in->fd : &out->fd;
+
+        *other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        rc = *other < 0 ? -errno : 0;
+    }
+    if (rc == 0 && out != NULL)
+        rc = ready_out(lane, out);
+    if (rc == 0 && in != NULL)
+        rc = ready_in(lane, in);
+    return rc;
 }
 
 static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
 {
-    struct tcp_in *back = tcp_back(out);
     int rc = read_answer(lane, out, &out->proof, sizeof out->proof, err);
 
     if (rc <= 0)
@@ -317,9 +328,7 @@ static int check_proof(struct tcp_lane *lane, struct tcp_out *out, struct err *e
     if (!tcp_proof_valid(&out->proof, &out->claim, &out->challenge, lane->port->key))
         return refuse(lane, out, -EPROTO, "the partner does not hold this run's key", err);
     epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, out->fd, NULL);
-    rc = ready_out(lane, out);
-    if (rc == 0 && back != NULL && (rc = share(out->fd, &back->fd)) == 0)
-        rc = ready_in(lane, back);
+    rc = ready(lane, out, tcp_back(out));
     return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : 0;
 }
 
@@ -424,9 +433,7 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, const struct tcp_arr
     tcp_proof_make(&proof, &arrival->claim, &arrival->challenge, lane->port->key);
     /* A partner that has gone shows itself again in poll. */
     (void)!send(in->fd, &proof, sizeof proof, MSG_NOSIGNAL);
-    rc = ready_in(lane, in);
-    if (rc == 0 && way != NULL && (rc = share(in->fd, &way->fd)) == 0)
-        rc = ready_out(lane, way);
+    rc = ready(lane, way, in);
     if (rc == 0)
         return 0;
     return err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label, strerror(-rc));
