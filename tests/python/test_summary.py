@@ -14,23 +14,27 @@ a thousand frames from one to the other, and what the summary says then:
     phases:  keys of the phases' records by number
     site, trial: what is not as in synthetic.py
     trials, plans, ports, summary: values by place, in the first entry or in that of a number
+    printed: part of what the terminal shows, its spaces single
     limited: the ports that the tester limited, with its reasons
     clauses: [measure, require, over, verdict, value], more as in the summary behind them
 """
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
 from recorded import Feed, fed
 from schemas import validate_summary
 from switchbench.base.model import Load, Part, Run, Schedule, Site
 from switchbench.records.record_forms import DamagedRecord
+from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
     frame_side,
@@ -94,7 +98,8 @@ def clocks_of(case: Json) -> list[Json]:
     place = {"trial": 0, "repeat": 0, "phase": 0}
     records: list[Json] = []
     for number, (node, (shift, bound, *unknown)) in enumerate(case["clocks"].items()):
-        own = case["ready"] | {"clock_id": case["ready"]["clock_id"][number]}
+        said = case["ready"].items()
+        own = {key: one[number] if isinstance(one, list) else one for key, one in said}
         records.append({"type": "ready", "node": node} | own)
         known = {"offset_ns": 5_000_000_000 + shift, "shift_ns": shift, "bound_ns": bound}
         lacking = [*unknown, *(known if bound is None else ())]
@@ -199,6 +204,10 @@ def test_case(case: Json) -> None:
         if part in case:
             check(result[part][0], case[part])
     check(result, case.get("summary", {}))
+    if "printed" in case:
+        console = Console(file=io.StringIO(), width=400, color_system=None)
+        SummaryPrinter(result, console, every_time=True).print("results")
+        assert case["printed"] in " ".join(console.file.getvalue().split()) + " "
     if "limited" in case:
         limits = result["trials"][0]["tester_limited"]
         asked = [[one] if isinstance(one, str) else one for one in case["limited"]]
