@@ -594,7 +594,8 @@ class InvalidDocument(ConfigurationError):
 def _one_value(model: type[BaseModel], path: KeyPath, found: list[Any]) -> str:
     """Return what to write instead of a list of values at a key that takes one."""
     key, several = path[-1], ", ".join(map(str, found))
-    if f"{key}s" in _model_at(model, path[:-1]).model_fields:
+    # A mapping of the user's own keys (ssh.options) has no model.
+    if f"{key}s" in getattr(_model_at(model, path[:-1]), "model_fields", ()):
         return f"{SINGULAR}: write `{key}s: [{several}]`"
     if path[0] != "tests":
         return SINGULAR
