@@ -12,12 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..base.source import count, number
 from ..records.document.summary import ComparableEntry
 from .reading import (
-    CHECK,
     GPU,
     HOST,
     MEGA,
-    OTHER,
-    SIZE,
+    PROGRAMS,
     Form,
     ImportedFigure,
     Kind,
@@ -33,6 +31,10 @@ from .reading import (
     warnings,
 )
 
+_IMB, _OSU, _NCCL = map(Form, ("imb", "osu", "nccl"))
+_UNITS, _SHARED = PROGRAMS["hpcc"].values()
+_PAIR, _OSU_NAMES = PROGRAMS["osu"].values()
+
 # --- HPCC: the lines NAME=VALUE of the summary section of hpccoutf.txt ----------------------------
 # What each name is: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005;
 # prefixes: `Star` on all processes at once, of one of them; `Single` on one alone; `MPI` together.
@@ -40,27 +42,9 @@ from .reading import (
 _BANNER = "HPC Challenge Benchmark version"
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _NAME = re.compile(r"[A-Za-z]\w{0,100}")
-_UNITS = {
-    "usec": "us", "GBytes": "GB/s", "Gflops": "GFlop/s", "Tflops": "TFlop/s", "GUPs": "GUpdate/s",
-    "GBs": "GB/s", "Copy": "GB/s", "Scale": "GB/s", "Add": "GB/s", "Triad": "GB/s",
-}  # fmt: skip
 _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions"
 # The measure that others share, and the factor to its unit; of `Star` one process times their
 # number. A ring's bandwidth counts both of a process's flows: half of it is one flow's.
-_SHARED = {
-    "StarDGEMM_Gflops": ("dgemm", 1e9),
-    "StarSTREAM_Copy": ("stream_copy", 1e9),
-    "HPL_Tflops": ("hpl", 1e12),
-    "PTRANS_GBs": ("ptrans", 1e9),
-    "MPIRandomAccess_GUPs": ("random_access", 1e9),
-    "MPIFFT_Gflops": ("fft", 1e9),
-    "AvgPingPongLatency_usec": ("pingpong_time", 1.0),
-    "AvgPingPongBandwidth_GBytes": ("pingpong_rate", 8e3),
-    "NaturallyOrderedRingLatency_usec": ("ring_time", 1.0),
-    "NaturallyOrderedRingBandwidth_GBytes": ("ring_rate", 4e3),
-    "RandomlyOrderedRingLatency_usec": ("random_ring_time", 1.0),
-    "RandomlyOrderedRingBandwidth_GBytes": ("random_ring_rate", 4e3),
-}
 
 
 def _read_hpcc(source: Source) -> Read:
@@ -140,7 +124,15 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
             factor *= ranks if name.startswith("Star") else 1
             ours = comparable(measure, 2 if pingpong else ranks, size, value * factor)
         yield ImportedFigure(
-            "hpcc", version, benchmark, ranks, size, name, value, _UNITS[unit], ours
+            "hpcc",
+            version,
+            benchmark,
+            ranks,
+            size,
+            name,
+            value,
+            _UNITS[unit],
+            ours,
         )
 
 
@@ -157,33 +149,10 @@ _IMB_VERSION = re.compile(
     r"(?: Update (\d{1,9}))?, *([\w-]{1,40}) part"
 )
 _IMB_RATE = "Mbytes/sec"
-_IMB = Form(
-    "IMB",
-    title=re.compile(r"^\s*# Benchmarking (\S{1,100})"),
-    header=re.compile(rf"\[[a-zA-Z]sec\]|\[usec\]|{_IMB_RATE}"),
-    columns=(
-        PrintedColumn("#?bytes", role=SIZE),
-        PrintedColumn("#?repetitions", role=OTHER),
-        PrintedColumn(r"t(?:_\w+)?\[usec\]", "us"),
-        PrintedColumn(_IMB_RATE, "MB/s"),
-        PrintedColumn("Msg/sec", "1/s"),
-        PrintedColumn(r"overlap\[%\]", "%"),
-        PrintedColumn("defects", role=CHECK),
-    ),
-    row=re.compile(r"\s*\d+\s+\d"),  # of a size that IMB left out it says so in words
-)
 _PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
 _GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
 _IMB_END = "# All processes entering MPI_Finalize"
 # Measure and how often IMB counts a flow's message.
-_RATES = {
-    "pingpong": ("pingpong_rate", 1),
-    "pingping": ("both_ways_rate", 1),
-    "sendrecv": ("sendrecv_rate", 2),
-    "exchange": ("ring_rate", 4),
-    "uniband": ("one_way_rate", 1),
-    "biband": ("both_ways_rate", 2),
-}
 OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
 
 
@@ -191,9 +160,9 @@ def rate_in_ours(
     function: str, ranks: int, size: int, bytes_per_s: float
 ) -> ComparableEntry | None:
     """Return a function's bandwidth by IMB's count; None where nothing of ours is like it."""
-    if function not in _RATES or bytes_per_s <= 0:
+    if function not in PROGRAMS["imb"]["rates"] or bytes_per_s <= 0:
         return None
-    measure, times = _RATES[function]
+    measure, times = PROGRAMS["imb"]["rates"][function]
     return comparable(measure, ranks, size, bytes_per_s * 8 / MEGA / times)
 
 
@@ -255,7 +224,7 @@ def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
     for size, row, table in sorted(rows, key=lambda one: -one[0]):
         rate = row.values.get(_IMB_RATE)
         time_us = row.values.get("t[usec]") or row.values.get("t_max[usec]")
-        _, times = _RATES.get(table.title[1].lower(), ("", 0))
+        _, times = PROGRAMS["imb"]["rates"].get(table.title[1].lower(), ("", 0))
         messages = row.values.get("Msg/sec") or (times * 1e6 / time_us if time_us else 0.0)
         for mega in (_MEBI, MEGA) if rate else ():
             if abs(size * messages / ((rate or 0.0) * mega) - 1) < _SURE:
@@ -272,39 +241,10 @@ def _knows_imb(text: str) -> bool:
 # The tests of collectives do not say on how many processes they ran.
 
 # `MPI` is the library; `MPI_Put` is the operation.
-_OSU = Form(
-    "OSU",
-    title=re.compile(
-        r"^#\s*OSU (?:(?:MPI|(NCCL)|UPC\+*|OpenSHMEM)(-[A-Z]+(?: MANAGED)?)? )?"
-        r"(\S.{0,100}?) (?:Test|Benchmark) v(\d[\w.]{0,20})"
-    ),
-    header=re.compile(r"^#\s+(?:Size\s|[^=]*\((?:\ws|.B/s)\))"),
-    columns=(
-        PrintedColumn("Size", role=SIZE),
-        PrintedColumn(r"(?:(?:Avg|Min|Max) )?Latency ?\(us\)|P\d+ Tail Lat\(us\)", "us"),
-        PrintedColumn(r"(?:Bi-)?Bandwidth ?\(MB/s\)|P\d+ Tail BW\(MB/s\)|MB/s", "MB/s"),
-        PrintedColumn("Messages/s", "1/s"),
-        PrintedColumn(r"(?:Overall|Compute|Coll\. Init|MPI_Test|MPI_Wait)\(us\)", "us"),
-        PrintedColumn(r"(?:Pure|Min|Max|Avg) Comm\.\(us\)", "us"),
-        PrintedColumn(r"Overlap\(%\)", "%"),
-        PrintedColumn("Iterations", role=OTHER),
-        PrintedColumn("Validation", role=CHECK),
-    ),
-)
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
 _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
 # The titles' words: the measure of their first column, and the factor to our unit. OSU adds both
 # ways.
-_PAIR = {
-    "Latency": ("pingpong_time", 1.0),
-    "Bandwidth": ("one_way_rate", 8.0),
-    "Bi-Directional Bandwidth": ("both_ways_rate", 4.0),
-}
-_OSU_NAMES = {
-    "Broadcast": "bcast",
-    "All-to-All Personalized Exchange": "alltoall",
-    "All-to-Allv Personalized Exchange": "alltoallv",
-}
 
 
 def _read_osu(source: Source) -> Read:
@@ -357,36 +297,11 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
 # where MPI's is what goes to one rank.
 
 _OUT, _IN = "out-of-place", "in-place"
-_NCCL = Form(
-    "nccl-tests",
-    title=re.compile(r"^# nThread \d+ nGpus \d+ "),
-    header=re.compile(r"^#\s+size\s+count\s"),
-    columns=(
-        PrintedColumn("size", role=SIZE),
-        PrintedColumn("count|type|redop|root|error", role=OTHER),
-        PrintedColumn("time|cputime", "us"),
-        PrintedColumn("algbw|busbw", "GB/s"),
-        PrintedColumn("#wrong", role=CHECK),
-    ),
-    end=re.compile(r"^# Avg bus bandwidth\s*: (\S{1,40})"),
-    groups=(_OUT, _IN),
-)
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) ")
 _NCCL_VERSION = re.compile(r"# nccl-tests version (\d[\w.]{0,20})")
 _OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
 # Our measure of the time, None for none; busbw / algbw as multiples of 1 and of (n - 1) / n;
 # whether MPI's size is a rank's share.
-_OPERATIONS: dict[str, tuple[str | None, tuple[int, int], bool]] = {
-    "all_reduce": ("allreduce_time", (0, 2), False),
-    "reduce": ("reduce_time", (1, 0), False),
-    "broadcast": ("bcast_time", (1, 0), False),
-    "reduce_scatter": ("reduce_scatter_time", (0, 1), False),
-    "all_gather": ("allgather_time", (0, 1), True),
-    "alltoall": ("alltoall_time", (0, 1), True),
-    "gather": ("gather_time", (0, 1), True),
-    "scatter": ("scatter_time", (0, 1), True),
-    "sendrecv": (None, (1, 0), False),
-}
 
 
 def _read_nccl(source: Source) -> Read:
@@ -409,11 +324,11 @@ def _read_nccl(source: Source) -> Read:
 def _operation(source: Source, table: PrintedTable) -> str | None:
     """Return the operation: as the output names it, else as the file is called."""
     for named in map(_OPERATION.search, (*table.before, *table.notes)):
-        if named and named[1] not in _OPERATIONS:
+        if named and named[1] not in PROGRAMS["nccl"]["operations"]:
             raise source.refuse(f"nccl-tests' {named[1]} is not known here")
         if named:
             return named[1]
-    called = [name for name in _OPERATIONS if f"{name}_perf" in source.path.name]
+    called = [name for name in PROGRAMS["nccl"]["operations"] if f"{name}_perf" in source.path.name]
     return max(called, key=len, default=None)
 
 
@@ -422,7 +337,9 @@ def _nccl_figures(
 ) -> Iterator[ImportedFigure]:
     numbers = {int(found[1]) for text in table.notes if (found := _RANK.match(text))}
     ranks = len(numbers) if numbers == set(range(len(numbers))) else 0
-    measure, (whole, others), shares = _OPERATIONS.get(operation or "", (None, (1, 0), False))
+    measure, whole, others, shares = PROGRAMS["nccl"]["operations"].get(
+        operation or "", ("", 1, 0, False)
+    )
     factor = whole + others * (ranks - 1) / ranks if ranks else 0.0
     for row in table.rows if operation and ranks else ():
         algbw, busbw = (row.values.get(f"{_OUT} {name}", 0.0) for name in ("algbw", "busbw"))
@@ -435,7 +352,7 @@ def _nccl_figures(
     def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
         if operation == "sendrecv" and ranks and name == f"{_OUT} algbw":
             return comparable("sendrecv_rate", ranks, row.size, value * 8e3)
-        if measure is None or not ranks or name != f"{_OUT} time":
+        if not measure or not ranks or name != f"{_OUT} time":
             return None
         return comparable(measure, ranks, row.size // ranks if shares else row.size, value)
 

@@ -13,8 +13,7 @@ from .reading import (
     GPU,
     HOST,
     MEGA,
-    OTHER,
-    SIZE,
+    PROGRAMS,
     Form,
     ImportedFigure,
     Kind,
@@ -168,23 +167,6 @@ _TITLE = re.compile(r"^ {10,30}(\S.{0,80}?) Test\s*$", re.MULTILINE)
 _RULE = re.compile(r"^-{20,}\s*$", re.MULTILINE)
 _MEBI, _GIGA = "[MiB/sec]", "[Gb/sec]"
 _MBPS = {_MEBI: (1 << 20) * 8 / MEGA, "[MB/sec]": (1 << 20) * 8 / MEGA, _GIGA: 1e3}
-_PERFTEST = Form(
-    "perftest",
-    title=_TITLE,
-    header=re.compile(r"^\s*#(?:bytes|flows)\b"),
-    columns=(
-        PrintedColumn("#bytes", role=SIZE),
-        PrintedColumn("#iterations|#sl", role=OTHER),
-        PrintedColumn(r"BW (?:peak|average|Port\d)\[Mi?B/sec\]", "MiB/s"),
-        PrintedColumn(r"BW (?:peak|average|Port\d)\[Gb/sec\]", "Gbit/s"),
-        PrintedColumn(r"MsgRate(?: Port\d)?\[Mpps\]", "1/us"),
-        PrintedColumn(r"t_\w+\[usec\]|[\d.]+% percentile\[usec\]", "us"),
-        PrintedColumn("tps average", "1/s"),
-        PrintedColumn(r"CPU_Util\[%\]", "%"),
-    ),
-    end=_RULE,
-    part=re.compile(r"^\s*((?:Local|Remote) results):"),
-)
 _ON_GPU = re.compile(
     r"initializing (?:CUDA|MUSA)|Picking (?:GPU number|device No\.)|allocated GPU buffer"
     r"|Using ROCm|hipDevice|NEURON_RT_VISIBLE_CORES|accelerator buffer"
@@ -240,13 +222,8 @@ def _perftest_figures(
     return (one for one in figures(rows, columns, like, ours) if one.value)
 
 
+_PERFTEST, _NAMES = Form("perftest"), PROGRAMS["perftest"]["names"]
 _COUNTS = ("MsgSize", "n_iterations")
-_NAMES = {
-    "BW_peak": "BW peak", "BW_average": "BW average", "MsgRate": "MsgRate[Mpps]",
-    **{f"t_{name}": f"t_{name}[usec]" for name in ("min", "max", "typical", "avg", "stdev")},
-    "percentile_99": "99% percentile[usec]", "percentile_99.9": "99.9% percentile[usec]",
-    "tps_average": "tps average", "CPU_util": "CPU_Util[%]",
-}  # fmt: skip
 
 
 def _of_json(source: Source) -> Iterator[ImportedFigure]:

@@ -8,11 +8,12 @@ is refused in a sentence that names it; nothing is guessed from a position.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.errors import ConfigurationError
 from ..base.source import count, number
@@ -32,29 +33,12 @@ class Common(NamedTuple):
     better: int
 
 
-RATE, TIME = "Mbit/s", "us"
-_COLLECTIVES = (
-    *("allreduce", "reduce", "reduce_scatter", "allgather", "allgatherv", "gather", "gatherv"),
-    *("scatter", "scatterv", "alltoall", "alltoallv", "bcast", "barrier"),
-)
-# Times are of one call or message; rates are payload, of one flow, one way.
+PROGRAMS = tomllib.loads(Path(__file__).with_name("programs.toml").read_text("utf-8"))
+_COLLECTIVES: list[str] = PROGRAMS["collectives"]["names"]
 COMMON: dict[str, Common] = {
-    "pingpong_time": Common("half the round trip of a message", TIME, -1),
-    "pingpong_rate": Common("message / half its round trip", RATE, +1),
-    "one_way_rate": Common("one way between two", RATE, +1),
-    "both_ways_rate": Common("each way between two, both at once", RATE, +1),
-    "sendrecv_rate": Common("ring, one direction, each flow", RATE, +1),
-    "ring_rate": Common("naturally ordered ring, each of a rank's two flows", RATE, +1),
-    "random_ring_rate": Common("randomly ordered rings, each of a rank's two flows", RATE, +1),
-    "ring_time": Common("naturally ordered ring, half the time for both neighbours", TIME, -1),
-    "random_ring_time": Common("randomly ordered rings, half the time for both", TIME, -1),
-    "hpl": Common("HPL, whole system", "Flop/s", +1),
-    "dgemm": Common("DGEMM on all processes at once, whole system", "Flop/s", +1),
-    "fft": Common("global FFT", "Flop/s", +1),
-    "ptrans": Common("global matrix transpose", "B/s", +1),
-    "stream_copy": Common("STREAM Copy on all processes at once, whole system", "B/s", +1),
-    "random_access": Common("global RandomAccess", "Update/s", +1),
-} | {f"{name}_time": Common(f"{name}, mean over ranks", TIME, -1) for name in _COLLECTIVES}
+    **{name: Common(*words) for name, words in PROGRAMS["common"].items()},
+    **{f"{name}_time": Common(f"{name}, mean over ranks", "us", -1) for name in _COLLECTIVES},
+}
 
 
 def comparable(measure: str, ranks: int, size: int | None, value: float) -> ComparableEntry:
@@ -171,18 +155,24 @@ class PrintedColumn(NamedTuple):
     role: str = FIGURE
 
 
-@dataclass(frozen=True)
 class Form:
-    """How a program's tables look."""
+    """How a program's tables look, by the expressions of programs.toml.
 
-    tool: str
-    title: re.Pattern[str]  # a line that begins a table
-    header: re.Pattern[str]  # the line with its columns
-    columns: Sequence[PrintedColumn]
-    row: re.Pattern[str] = re.compile(r"\s*\d")
-    end: re.Pattern[str] | None = None  # the line below its rows; None: there is none
-    part: re.Pattern[str] | None = None  # a line before further rows of the same columns
-    groups: tuple[str, ...] = ()  # names before those of columns that come once a group
+    `end`: the line below its rows; `part`: a line before further rows of the same columns;
+    `groups`: names before those of columns that come once a group.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Take the form of this name."""
+        form: dict[str, Any] = PROGRAMS["forms"][name]
+        self.tool: str = form["tool"]
+        self.title, self.header = re.compile(form["title"]), re.compile(form["header"])
+        self.row = re.compile(form.get("row", r"\s*\d"))
+        self.end, self.part = (
+            re.compile(form[key]) if key in form else None for key in ("end", "part")
+        )
+        self.columns = [PrintedColumn(**column) for column in form["columns"]]
+        self.groups: list[str] = form.get("groups", [])
 
 
 class Row(NamedTuple):
