@@ -119,44 +119,23 @@ static int first_core(const cpu_set_t *cores)
     return 0;
 }
 
-struct arguments {
-    char text[ARGUMENTS_MAX][64];
-    char *list[ARGUMENTS_MAX];
-    int count;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct arguments *arguments,
-                                                      const char *format, ...)
-{
-    char *text = arguments->text[arguments->count];
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(text, sizeof arguments->text[0], format, list);
-    va_end(list);
-    arguments->list[arguments->count++] = text;
-}
-
 /* PCI devices are added one by one when a port asks for one: an allow list of a device that can't
  * be keeps the EAL from taking all at the start, which --no-pci would forbid for good. */
-static void choose_arguments(struct arguments *arguments, const char *node, int core)
+static int init(const char *node, int core)
 {
-    add(arguments, "switchbench");
-    add(arguments, "--lcores=0@%d", core);
-    add(arguments, "--file-prefix=switchbench-%.20s-%d", node, (int)getpid());
-    add(arguments, "--no-telemetry");
-    add(arguments, "--log-level=error");
-    add(arguments, "--allow=ffff:ff:1f.7");
-    if (huge) {
-        add(arguments, "--in-memory");
-    } else {
-        add(arguments, "--no-huge");
-        add(arguments, "--no-shconf");
-        add(arguments, "-m");
-        add(arguments, "%u", plain_mib());
-    }
-    if (!huge || !physical_addresses())
-        add(arguments, "--iova-mode=va");
+    char words[512], memory[64] = "\n--in-memory", *list[ARGUMENTS_MAX], *rest = words;
+    int count = 0;
+
+    if (!huge)
+        snprintf(memory, sizeof memory, "\n--no-huge\n--no-shconf\n-m\n%u", plain_mib());
+    snprintf(words, sizeof words,
+             "switchbench\n--lcores=0@%d\n--file-prefix=switchbench-%.20s-%d\n--no-telemetry\n"
+             "--log-level=error\n--allow=ffff:ff:1f.7%s%s",
+             core, node, (int)getpid(), memory,
+             !huge || !physical_addresses() ? "\n--iova-mode=va" : "");
+    while (rest != NULL && count < ARGUMENTS_MAX)
+        list[count++] = strsep(&rest, "\n");
+    return rte_eal_init(count, list);
 }
 
 static int load_driver(const char *folder, const char *name, struct err *err)
@@ -218,7 +197,6 @@ static void end(void)
 
 int eal_start(const char *node, struct err *err)
 {
-    struct arguments arguments = {.count = 0};
     sigset_t all, before;
     cpu_set_t cores;
     int rc;
@@ -233,10 +211,9 @@ int eal_start(const char *node, struct err *err)
         return rc;
     /* The EAL pins its first thread and lets its own inherit the signal mask. */
     pthread_getaffinity_np(pthread_self(), sizeof cores, &cores);
-    choose_arguments(&arguments, node != NULL ? node : "node", first_core(&cores));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = rte_eal_init(arguments.count, arguments.list);
+    rc = init(node != NULL ? node : "node", first_core(&cores));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
     if (rc < 0)
