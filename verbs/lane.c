@@ -593,17 +593,6 @@ static int fetch(struct verbs_end *end, struct err *err)
 
 /* --- one end --- */
 
-/* `index`: among the lane's ends. */
-static void connected(struct verbs_lane *lane, unsigned index)
-{
-    verbs_lane_end(lane, index)->connected = true;
-    lane->connected++;
-    if (index < lane->base.out_count)
-        verbs_out_connected(&lane->outs[index]);
-    else
-        verbs_in_connected(&lane->ins[index - lane->base.out_count]);
-}
-
 static int check_families(const struct verbs_end *end, struct err *err)
 {
     const struct verbs_gid *gid = end->config.gid;
@@ -620,6 +609,7 @@ static int check_families(const struct verbs_end *end, struct err *err)
                    verbs_gid_text(end->theirs.gid, theirs));
 }
 
+/* `index`: among the lane's ends. */
 static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
 {
     struct verbs_end *end = verbs_lane_end(lane, index);
@@ -632,9 +622,18 @@ static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
         if (rc == 0)
             rc = verbs_qp_connect(end->qp, &end->theirs, err);
     }
-    if (rc == 0)
-        connected(lane, index);
-    return rc;
+    if (rc < 0)
+        return rc;
+    end->connected = true;
+    lane->connected++;
+    if (index < lane->base.out_count) {
+        verbs_out_connected(&lane->outs[index]);
+    } else {
+        struct verbs_in *in = &lane->ins[index - lane->base.out_count];
+
+        in->place = in->to_post_place = end->qp->place;
+    }
+    return 0;
 }
 
 /* Each end publishes an info of its queue pair and fetches the partner's. If both have kept their

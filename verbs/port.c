@@ -49,50 +49,42 @@ static bool write_name(const char *path, char *name, size_t size)
     return written > 0 && (size_t)written < size;
 }
 
-static bool find_by_gids(const char *sys, const char *iface, char *name, size_t size)
+/* Writes the name of the first port in the paths of a pattern; `owner`: whose file says so; NULL:
+ * any. */
+static bool find(const char *pattern, const char *owner, char *name, size_t size)
 {
     bool named = false;
-    char owner[64];
+    char line[64];
     glob_t found;
 
-    sysfs_glob(&found, "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", sys);
+    sysfs_glob(&found, "%s", pattern);
     for (size_t i = 0; i < found.gl_pathc && !named; i++)
-        named = sysfs_line(owner, sizeof owner, "%s", found.gl_pathv[i]) &&
-                strcmp(owner, iface) == 0 && write_name(found.gl_pathv[i], name, size);
-    globfree(&found);
-    return named;
-}
-
-/* The device in `folder`/infiniband, with a port of it. */
-static bool find_in(const char *folder, unsigned port, char *name, size_t size)
-{
-    glob_t found;
-    bool named;
-
-    sysfs_glob(&found, "%s/infiniband/*/ports/%u", folder, port);
-    named = found.gl_pathc > 0 && write_name(found.gl_pathv[0], name, size);
+        named = (owner == NULL || (sysfs_line(line, sizeof line, "%s", found.gl_pathv[i]) &&
+                                   strcmp(line, owner) == 0)) &&
+                write_name(found.gl_pathv[i], name, size);
     globfree(&found);
     return named;
 }
 
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size)
 {
-    char path[PATH_BYTES];
-    unsigned port;
+    char pattern[PATH_BYTES];
+    unsigned port = (unsigned)sysfs_number(0, "%s/class/net/%s/dev_port", sys, iface);
 
-    if (find_by_gids(sys, iface, name, size))
+    snprintf(pattern, sizeof pattern, "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", sys);
+    if (find(pattern, iface, name, size))
         return true;
-    port = (unsigned)sysfs_number(0, "%s/class/net/%s/dev_port", sys, iface);
-    snprintf(path, sizeof path, "%s/class/net/%s/device", sys, iface);
-    return find_in(path, port + 1, name, size);
+    snprintf(pattern, sizeof pattern, "%s/class/net/%s/device/infiniband/*/ports/%u", sys, iface,
+             port + 1);
+    return find(pattern, NULL, name, size);
 }
 
 bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size)
 {
-    char path[PATH_BYTES];
+    char pattern[PATH_BYTES];
 
-    snprintf(path, sizeof path, "%s/bus/pci/devices/%s", sys, pci);
-    return find_in(path, 1, name, size);
+    snprintf(pattern, sizeof pattern, "%s/bus/pci/devices/%s/infiniband/*/ports/1", sys, pci);
+    return find(pattern, NULL, name, size);
 }
 
 /* --- GIDs --- */
@@ -135,17 +127,6 @@ const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES], char text[VERBS_G
 
 /* --- the device --- */
 
-/* "mlx5_0, mlx5_1"; false: there is none. */
-static bool list_names(struct ibv_device **devices, int count, char *names, size_t size)
-{
-    size_t used = 0;
-
-    for (int i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(names + used, size - used, "%s%s", i > 0 ? ", " : "",
-                                 ibv_get_device_name(devices[i]));
-    return count > 0;
-}
-
 static int open_found(struct transport_port *port, struct ibv_device *device, struct err *err)
 {
     if (device->transport_type == IBV_TRANSPORT_IWARP)
@@ -161,33 +142,34 @@ static int open_found(struct transport_port *port, struct ibv_device *device, st
                    port->label, strerror(errno));
 }
 
-static int find_device(struct transport_port *port, struct ibv_device **devices, int count,
-                       struct err *err)
-{
-    char names[256] = "";
-
-    for (int i = 0; i < count; i++)
-        if (strcmp(ibv_get_device_name(devices[i]), port->device) == 0)
-            return open_found(port, devices[i], err);
-    if (!list_names(devices, count, names, sizeof names))
-        return err_set(err, -ENODEV,
-                       "%s: this machine has no RDMA device, or none that libibverbs can drive; "
-                       "look at `rdma link` (a driver such as mlx5_ib, or `rdma link add %s type "
-                       "rxe netdev ...`, and the provider's library in ibverbs-providers)",
-                       port->label, port->device);
-    return err_set(err, -ENODEV, "%s: there is no RDMA device of that name; there are: %s",
-                   port->label, names);
-}
-
 static int open_device(struct transport_port *port, struct err *err)
 {
-    int count = 0;
+    int count = 0, rc = 0;
     struct ibv_device **devices = ibv_get_device_list(&count);
-    int rc = find_device(port, devices, devices != NULL ? count : 0, err);
+    char names[256] = ""; /* "mlx5_0, mlx5_1" */
+    bool tried = false;
 
+    for (int i = 0; devices != NULL && i < count && !tried; i++) {
+        const char *name = ibv_get_device_name(devices[i]);
+        size_t used = strlen(names);
+
+        tried = strcmp(name, port->device) == 0;
+        if (tried)
+            rc = open_found(port, devices[i], err);
+        snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", name);
+    }
     if (devices != NULL)
         ibv_free_device_list(devices);
-    return rc;
+    if (tried)
+        return rc;
+    if (names[0] != '\0')
+        return err_set(err, -ENODEV, "%s: there is no RDMA device of that name; there are: %s",
+                       port->label, names);
+    return err_set(err, -ENODEV,
+                   "%s: this machine has no RDMA device, or none that libibverbs can drive; "
+                   "look at `rdma link` (a driver such as mlx5_ib, or `rdma link add %s type "
+                   "rxe netdev ...`, and the provider's library in ibverbs-providers)",
+                   port->label, port->device);
 }
 
 /* The device's name as given, else that of the interface, else that of the PCI device. */

@@ -535,11 +535,6 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
 
 /* --- receiving --- */
 
-void verbs_in_connected(struct verbs_in *in)
-{
-    in->place = in->to_post_place = in->end.qp->place;
-}
-
 /* The next place held no message of the stream: its receive is posted again at once. */
 static void leave(struct verbs_in *in)
 {

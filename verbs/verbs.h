@@ -375,7 +375,6 @@ void verbs_lane_begin(struct message_lane *lane);
 extern const struct message_hooks verbs_hooks;
 /** The end is connected: fills what needs the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
-void verbs_in_connected(struct verbs_in *in);
 /** Whether its queue pair is at rest, in the same state as its partner's end. */
 bool verbs_end_is_clean(struct verbs_end *end, bool ended);
 
