@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from recorded import Feed, fed
 from schemas import validate_summary
-from switchbench.base.model import Site
 from switchbench.records.document.summary import SummaryDocument
 from switchbench.run.live.state import RunState
 from synthetic import (
@@ -25,114 +25,76 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
+from test_summary import check
 
 SITE = make_site(4)
 SENT = 8000
+Json = dict[str, Any]
+CASES = yaml.safe_load((Path(__file__).parent / "data" / "located.yaml").read_text())
 
-Came = Callable[[int, int, int], int]  # numbers of source and destination, frames sent
+
+def left(lost: Json, src: int, dst: int, sent: int) -> int:
+    """What comes of so many frames from one port to another."""
+    here = {"src": src, "dst": dst, "sent": sent}
+    if not lost or any(lost.get(name, value) != value for name, value in here.items()):
+        return sent
+    gone: int = lost.get("frames", 0) + sent * lost.get("percent", 0) // 100
+    return min(sent - gone, lost.get("most", sent))
 
 
-def all_to_all(
-    came: Came,
-    site: Site | None = None,
-    loads: tuple[int, ...] = (4000, 8000),
-    ports: dict[str, dict[str, Any]] | None = None,
-    clauses: tuple[dict[str, Any], ...] = (),
-    **sides: Any,
-) -> SummaryDocument:
-    """The summary of an all-to-all of a site at loads of so many frames, a trial each, of whose
-    frames so many came."""
-    site = site or make_site(6)
-    count = len(site.ports)
-    trials = [
-        make_trial(site, number, phases=count - 1, flows=count * (count - 1))
-        for number in range(len(loads))
-    ]
+def all_to_all(case: Json) -> SummaryDocument:
+    """The summary of an all-to-all of six ports at each load."""
+    site, loads = make_site(6), case.get("loads", (4000, 8000))
+    nodes = range(1, 7)
+    trials = [make_trial(site, number, phases=5, flows=30) for number in range(len(loads))]
+    clauses = [case["clause"]] if "clause" in case else []
     feed = Feed(make_run(site, *trials, expectations=clauses))
     for trial, sent in enumerate(loads):
-        for phase in range(count - 1):
+        for phase in range(5):
             place = {"trial": trial, "phase": phase}
-            for src in range(1, count + 1):
-                dst = (src + phase) % count + 1
-                got = came(src, dst, sent)
+            for src in nodes:
+                dst = (src + phase) % 6 + 1
+                came = left(case.get("lost", {}), src, dst, sent)
                 ends = (f"node{src}:e0", f"node{dst}:e0")
                 feed.take(frame_side("source", *ends, sent, sent, **place))
-                feed.take(frame_side("destination", *ends, got, got, **place, **sides))
-            for number in range(1, count + 1):
-                name = f"node{number}"
-                feed.take(port_record(f"{name}:e0", **place, **(ports or {}).get(name, {})))
-            for number in range(1, count + 1):
-                feed.take(phase_record(f"node{number}", **place))
-        for number in range(1, count + 1):
-            feed.take(trial_record(f"node{number}", trial=trial))
+                more = place | case.get("flows", {})
+                feed.take(frame_side("destination", *ends, came, came, **more))
+            for node in nodes:
+                counted = case.get("ports", {}).get(f"node{node}", {})
+                feed.take(port_record(f"node{node}:e0", **place, **counted))
+            for node in nodes:
+                feed.take(phase_record(f"node{node}", **place))
+        for node in nodes:
+            feed.take(trial_record(f"node{node}", trial=trial))
     result = feed.all().finish(about(), ())
     validate_summary(result)
     return result
 
 
-def named(result: SummaryDocument) -> list[tuple[str, str, str]]:
+def named(result: SummaryDocument) -> list[list[str]]:
     """Element, direction and kind of the suspects."""
     return [
-        (one["element"]["name"], one["element"]["direction"], one["kind"])
+        [one["element"]["name"], one["element"]["direction"], one["kind"]]
         for one in result["location"]["suspects"]
     ]
 
 
-def test_where_nothing_is_lost_there_is_no_suspect_and_no_finding() -> None:
-    result = all_to_all(lambda src, dst, sent: sent)
-    assert named(result) == []
-    assert result["findings"] == []
-    assert {port["suspect"] for port in result["ports"]} == {None}
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
+def test_planted(case: Json) -> None:
+    result = all_to_all(case)
+    assert named(result) == case["named"]
+    if "found" in case:
+        assert [[one["kind"], one["severity"]] for one in result["findings"]] == case["found"]
+    check(result, case.get("summary", {}))
+    for one in result["location"]["suspects"]:
+        assert one["low"] <= one["value"] <= one["high"]
+    if "suspected" in case:
+        assert [port["port"] for port in result["ports"] if port["suspect"]] == case["suspected"]
 
 
-def test_a_single_lost_frame_is_said_and_blames_nothing() -> None:
-    result = all_to_all(lambda src, dst, sent: sent - ((src, dst, sent) == (2, 5, 4000)))
-    assert named(result) == []
-    (one,) = result["findings"]
-    assert (one["kind"], one["severity"], one["count"]) == ("unexplained", "warning", 1)
-
-
-def test_what_leaves_one_port_and_is_lost_is_its_transmitters() -> None:
-    """90 of 90 lost frames leave node5; each node lacks a few."""
-    result = all_to_all(lambda src, dst, sent: sent - sent // 100 * (src == 5))
-    assert named(result) == [("node5:e0", "send", "loss")]
-    (one,) = result["location"]["suspects"]
-    assert (one["suffering"], one["through"], one["beside_suffering"]) == (5, 5, 0)
-    assert one["frames"] == 5 * (40 + 80)
-    assert one["low"] <= 1.0 <= one["high"]
-    (found,) = result["findings"]
-    assert (found["kind"], found["severity"], found["port"]) == ("loss", "error", "node5:e0")
-    assert [port["port"] for port in result["ports"] if port["suspect"]] == ["node5:e0"]
-
-
-def test_a_clause_that_fails_says_what_is_suspected() -> None:
-    clause = {"measure": "lost_frames", "over": "flow", "require": "== 0"}
-    result = all_to_all(lambda src, dst, sent: sent - sent // 100 * (src == 5), clauses=(clause,))
-    (entry,) = result["expectations"]
-    assert entry["verdict"] == "FAIL"
-    assert entry["reason"] == "suspect: node5:e0's transmitter loses 1 % of frames"
-
-
-def test_what_is_lost_towards_one_port_is_its_receivers() -> None:
-    result = all_to_all(lambda src, dst, sent: sent - sent // 50 * (dst == 3))
-    assert named(result) == [("node3:e0", "receive", "loss")]
-
-
-def test_a_port_that_passes_no_more_than_so_much_has_a_capacity() -> None:
-    result = all_to_all(lambda src, dst, sent: min(sent, 5000) if dst == 2 else sent)
-    assert named(result) == [("node2:e0", "receive", "capacity")]
-    (one,) = result["location"]["suspects"]
-    assert one["unit"] == "Mbit/s"
+def test_a_capacity_is_of_layer_1() -> None:
+    (one,) = all_to_all({"lost": {"dst": 2, "most": 5000}})["location"]["suspects"]
     assert one["value"] == pytest.approx(5000 * 8 * (FRAME + 20) / 1e6, rel=0.02)
-
-
-def test_what_a_host_dropped_is_located_at_the_host() -> None:
-    lost = {"node3": {"dropped_receive": 80}}
-    result = all_to_all(lambda src, dst, sent: sent - 80 * (dst == 3), ports=lost)
-    assert named(result) == []
-    (host,) = result["location"]["hosts"]
-    assert (host["port"], host["cause"], host["frames"]) == ("node3:e0", "receiver_host", 800)
-    assert [(one["kind"], one["severity"]) for one in result["findings"]] == [("host", "warning")]
 
 
 @pytest.mark.parametrize("dropped", [0, 1202])
@@ -158,25 +120,9 @@ def test_what_no_line_has_room_for_is_expected(dropped: int) -> None:
     assert [(f["kind"], f["severity"]) for f in found["findings"]] == kinds
 
 
-def test_frames_of_no_known_flow_at_a_port_stay_open() -> None:
-    lost = {"node4": {"misdelivered": 3}}
-    result = all_to_all(lambda src, dst, sent: sent, ports=lost, loads=(8000,))
-    (one,) = result["findings"]
-    assert (one["kind"], one["port"], one["count"]) == ("misdelivered", "node4:e0", 15)
-
-
 def test_forged_numbers_are_the_flows() -> None:
-    result = all_to_all(lambda src, dst, sent: sent, loads=(8000,), forged=2)
-    assert {one["kind"] for one in result["findings"]} == {"forged"}
-    assert len(result["findings"]) == 30
-
-
-def test_nothing_is_judged_where_the_tester_was_the_limit() -> None:
-    late = {f"node{number}": {"dropped_receive": 5} for number in range(1, 7)}
-    result = all_to_all(lambda src, dst, sent: sent, ports=late)
-    location = result["location"]
-    assert location["phases"] == location["limited_phases"] == 10
-    assert location["suspects"] == []
+    result = all_to_all({"loads": [8000], "flows": {"forged": 2}})
+    assert [one["kind"] for one in result["findings"]] == ["forged"] * 30
 
 
 @pytest.mark.parametrize(

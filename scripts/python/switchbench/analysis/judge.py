@@ -21,6 +21,7 @@ from ..base.errors import ConfigurationError
 from ..base.measures import COUNT, NOTHING, VALID, Measure
 from ..base.model import Run, Trial
 from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
+from ..records.document.schema import at
 from ..records.document.summary import (
     AboutEntry,
     BegunRun,
@@ -42,19 +43,11 @@ if TYPE_CHECKING:
 # --- a measure's values in a phase ---------------------------------------------------------------
 
 
-def value_at(entry: Mapping[str, Any], place: str) -> float | None:
-    """Return what stands at a place as `throughput.mean` in an entry of the summary."""
-    found: Any = entry
-    for name in place.split("."):
-        found = None if found is None else found[name]
-    known: float | None = found
-    return known
-
-
 def phase_value(measure: Measure, result: PhaseResult) -> float | None:
     """Return the figure of a phase: as its entry has it, or the uniformity of its ports."""
     if measure.entry:
-        return value_at(result.entry, measure.entry)
+        known: float | None = at(result.entry, measure.entry)
+        return known
     values = list(_OF_PORT[measure.key](result).values())
     return None if None in values else m.least(values)
 
@@ -234,16 +227,16 @@ class _Seen:
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
         """Take a plan that `where` holds for, with its phases, which the tester did not limit."""
         measure = self.clause.measure
-        at = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
-        value = value_at(plan, measure.plan)
+        here = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
+        value = at(plan, measure.plan)
         limited = [bool(entry["tester_limited"]) for entry in entries]
         if measure.when_limited != VALID and any(limited):
-            self._judge(JudgedValue(value, at, limited=True))
+            self._judge(JudgedValue(value, here, limited=True))
             return
         whole = len(limited) == plan["phases"] and all(
-            value_at(entry, measure.entry) is not None for entry in entries
+            at(entry, measure.entry) is not None for entry in entries
         )
-        self._judge(JudgedValue(value if whole else None, at))
+        self._judge(JudgedValue(value if whole else None, here))
 
     def verdict(self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]) -> ClauseEntry:
         """Return the clause's entry in the summary."""
