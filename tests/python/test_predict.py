@@ -69,57 +69,41 @@ def test_a_cable_between_two_hosts_is_shared_by_nobody() -> None:
         assert bps == pytest.approx([100, 100]), name
 
 
-def test_two_in_and_one_out_are_alike() -> None:
-    """Section 5.2: 470 Mbit/s each, and not 940 for the one that goes out."""
-    routes = racks(15, 9.4e9)
-    flows = [(1, 0), (2, 0), (0, 3)]
-    assert rates(routes, flows) == pytest.approx([470, 470, 470])
-    assert fair(routes, flows) == pytest.approx([470, 470, 940])
+def across(links: int) -> list[tuple[int, int]]:
+    """So many flows from one rack to the other."""
+    return [(i, 15 + i) for i in range(links)]
 
 
-def test_twelve_in_and_one_out() -> None:
-    """Section 5.2: 13/12 of 940 Mbit/s in all, instead of twice 940."""
-    routes = racks(15, 9.4e9)
-    flows = [*((i, 0) for i in range(1, 13)), (0, 13)]
-    assert rates(routes, flows).sum() == pytest.approx(13 / 12 * 940)
+SLOWLY = [(s, d) for s in (1, 2, 3) for d in (0, 4 + s, 7 + s, 10 + s)]
+ZHU: list[tuple[str, float, list[tuple[int, int]], list[float]]] = [
+    # Section 5.2: 470 Mbit/s each, and not 940 for the one that goes out; 13/12 of 940 in all.
+    ("two in, one out", 9.4e9, [(1, 0), (2, 0), (0, 3)], [470] * 3),
+    ("twelve in, one out", 9.4e9, [*((i, 0) for i in range(1, 13)), (0, 13)], [940 / 12] * 13),
+    # (5): up to ten links have their NIC's rate, then they share 9.4 Gbit/s; an electrical one is
+    # no faster than a NIC: beta |E|.
+    ("optical, 10", 9.4e9, across(10), [940.0] * 10),
+    ("optical, 15", 9.4e9, across(15), [9400 / 15] * 15),
+    ("electrical, 1", NIC, across(1), [940.0]),
+    ("electrical, 6", NIC, across(6), [940 / 6] * 6),
+    # (6) on an electrical backbone: the greater of both directions' links holds for both.
+    ("asymmetric", NIC, [*across(4), (20, 5)], [235] * 5),
+    # Lines 18 to 20: each of three leaves a node that sends four flows, so the NIC they come in by
+    # has room, and what goes out there is not held back.
+    ("contra-flow that fills nothing", 9.4e9, [*SLOWLY, (0, 14)], [*[235] * 12, 940]),
+    # Line 17 assigns: the last of <rack, sender's NIC, receiver's NIC> that is as congested. What
+    # comes in at 0 has 470 each; of what 1 sends, 4 takes a third of its NIC and 5 the rest.
+    ("two full contra resources", 9.4e9,
+     [(0, 1), (2, 0), (3, 0), (1, 4), (1, 5), (6, 4), (7, 4)], [940 * 2 / 3]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("links", "each"), [(10, 940.0), (11, 9400 / 11), (15, 9400 / 15)])
-def test_the_optical_backbone_is_full_with_more_than_ten(links: int, each: float) -> None:
-    """(5): up to ten links have their NIC's rate, then they share 9.4 Gbit/s."""
-    flows = [(i, 15 + i) for i in range(links)]
-    assert rates(racks(15, 9.4e9), flows) == pytest.approx([each] * links)
-
-
-@pytest.mark.parametrize("links", [1, 2, 6])
-def test_an_electrical_backbone_is_shared_evenly(links: int) -> None:
-    """(5) with a backbone no faster than a NIC: beta |E|."""
-    flows = [(i, 15 + i) for i in range(links)]
-    assert rates(racks(15, NIC), flows) == pytest.approx([940 / links] * links)
-
-
-def test_the_backbone_is_asymmetric_too() -> None:
-    """(6) on an electrical backbone: the greater of both directions' links holds for both."""
-    flows = [*((i, 15 + i) for i in range(4)), (20, 5)]
-    assert rates(racks(15, NIC), flows) == pytest.approx([235] * 5)
-
-
-def test_contra_flow_that_fills_nothing_holds_nobody_back() -> None:
-    """Lines 18 to 20: three come in slowly, held back elsewhere; what goes out is not held back.
-
-    Each of the three leaves a node that sends four flows, so the NIC they come in by has room.
-    """
-    flows = [(s, d) for s in (1, 2, 3) for d in (0, 4 + s, 7 + s, 10 + s)]
-    found = rates(racks(15, 9.4e9), [*flows, (0, 14)])
-    assert found[:12] == pytest.approx([235] * 12)
-    assert found[12] == pytest.approx(940)
-
-
-def test_of_two_full_contra_resources_the_receivers_holds() -> None:
-    """Line 17 assigns: the last of <rack, sender's NIC, receiver's NIC> that is as congested. What
-    comes in at 0 has 470 each; of what 1 sends, 4 takes a third of its NIC and 5 the rest."""
-    flows = [(0, 1), (2, 0), (3, 0), (1, 4), (1, 5), (6, 4), (7, 4)]
-    assert rates(racks(15, 9.4e9), flows)[0] == pytest.approx(940 * 2 / 3)
+@pytest.mark.parametrize(("what", "backbone", "flows", "each"), ZHU, ids=[one[0] for one in ZHU])
+def test_the_paper_s_cases(
+    what: str, backbone: float, flows: list[tuple[int, int]], each: list[float]
+) -> None:
+    assert rates(racks(15, backbone), flows)[: len(each)] == pytest.approx(each)
+    if what == "two in, one out":
+        assert fair(racks(15, backbone), flows) == pytest.approx([470, 470, 940])
 
 
 def test_no_rate_depends_on_the_order_of_flows() -> None:
@@ -156,58 +140,47 @@ def test_max_min_fills_resources_and_favours_nobody() -> None:
 
 
 def test_the_model_gives_every_flow_something() -> None:
-    """Random patterns as the paper's section 7 draws them; nobody gets more than its NIC."""
-    routes = racks(15, 9.4e9)
-    generator = np.random.default_rng(2012)
-    for _ in range(100):
-        sources = np.repeat(np.arange(30), 2)[generator.random(60) < 0.5]
-        shifts = generator.integers(1, 30, sources.size)
-        paths = routes.paths(sources, (sources + shifts) % 30)
-        bps = constrained_bps(routes, paths, np.full(len(paths), np.inf))
-        assert (bps > 0).all()
-        assert (bps <= NIC * (1 + 1e-9)).all()
-
-
-def test_uplinks_of_other_rates_leave_every_flow_something() -> None:
-    """Random flows between three switches below one: no rate is 0 or less, though by the paper's
-    formula earlier flows can have taken more of an uplink than it has."""
+    """Random patterns as the paper's section 7 draws them; nobody gets more than its NIC. Between
+    switches of other uplinks no rate is 0 or less, though by the paper's formula earlier flows can
+    have taken more of an uplink than it has."""
     hosts = tuple(f"h{i}" for i in range(15))
     access = (Link(host, f"s{i // 5}", 1000) for i, host in enumerate(hosts))
     uplinks = (Link(f"s{i}", "root", rate) for i, rate in enumerate((1800, 1700, 100)))
-    routes = Routes(Fabric("tree", hosts, ("s0", "s1", "s2", "root"), (*access, *uplinks)))
-    generator = np.random.default_rng(6)
-    for _ in range(50):
-        sources = generator.integers(0, 15, 55)
-        paths = routes.paths(sources, (sources + generator.integers(1, 15, 55)) % 15)
-        assert (constrained_bps(routes, paths, np.full(55, np.inf)) > 0).all()
+    tree = Routes(Fabric("tree", hosts, ("s0", "s1", "s2", "root"), (*access, *uplinks)))
+    generator = np.random.default_rng(2012)
+    for routes, count, most in ((racks(15, 9.4e9), 30, NIC), (tree, 15, 1000)) * 50:
+        sources = generator.integers(0, count, 2 * count)
+        paths = routes.paths(sources, (sources + generator.integers(1, count, 2 * count)) % count)
+        bps = constrained_bps(routes, paths, np.full(len(paths), np.inf))
+        assert (bps > 0).all()
+        assert (bps <= most * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize(
+    ("backbone", "flows", "sent", "found"),
+    [
+        # Two senders of 900 and 100 on a link of 940: each loses the same share of its frames.
+        (9.4e9, [(1, 0), (2, 0)], [900e6, 100e6], [846, 94]),
+        # Four into a backbone of 940: 235 each arrive; the one that meets another at its NIC loses
+        # only what 235 and 900 are above 940.
+        (NIC, [*across(4), (20, 15)], [*[NIC] * 4, 900e6],
+         [235 * 940 / 1135, 235, 235, 235, 900 * 940 / 1135]),
+    ],
+)  # fmt: skip
+def test_drop_tail_serves_who_sends_more(
+    backbone: float, flows: list[tuple[int, int]], sent: list[float], found: list[float]
+) -> None:
+    """What was lost before does not fill the next link."""
+    routes, ranks = racks(15, backbone), np.array(flows)
+    paths = routes.paths(ranks[:, 0], ranks[:, 1])
+    assert arriving(routes, paths, np.array(sent)) / 1e6 == pytest.approx(found)
 
 
 def test_a_demand_is_not_exceeded_and_what_it_leaves_goes_to_others() -> None:
-    routes = racks(15, 9.4e9)
-    ranks = np.array([(1, 0), (2, 0), (3, 0)])
+    routes, ranks = racks(15, 9.4e9), np.array([(1, 0), (2, 0), (3, 0)])
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     demand = np.array([100e6, np.inf, np.inf])
     assert max_min_bps(routes, paths, demand) / 1e6 == pytest.approx([100, 420, 420])
-
-
-def test_drop_tail_serves_who_sends_more() -> None:
-    """Two senders of 900 and 100 on a link of 940: each loses the same share of its frames."""
-    routes = racks(15, 9.4e9)
-    ranks = np.array([(1, 0), (2, 0)])
-    paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    found = arriving(routes, paths, np.array([900e6, 100e6]))
-    assert found / 1e6 == pytest.approx([846, 94])
-
-
-def test_what_was_lost_before_does_not_fill_the_next_link() -> None:
-    """Four into a backbone of 940: 235 each arrive; the one that meets another at its NIC loses
-    only what 235 and 900 are above 940."""
-    routes = racks(15, NIC)
-    ranks = np.array([*((i, 15 + i) for i in range(4)), (20, 15)])
-    paths = routes.paths(ranks[:, 0], ranks[:, 1])
-    found = arriving(routes, paths, np.array([NIC, NIC, NIC, NIC, 900e6])) / 1e6
-    share = 940 / (235 + 900)
-    assert found == pytest.approx([235 * share, 235, 235, 235, 900 * share])
 
 
 @needs_engine
