@@ -183,7 +183,8 @@ def test_nothing_goes_in_circles() -> None:
         assert circles(arrows) == []
     planted = includes(folders=False)
     planted.setdefault("engine/platform/err", set()).add("engine/control/endpoint")
-    assert circles(planted) == [["engine/control/endpoint", "engine/platform/err"]]
+    ends = {"engine/control/endpoint", "engine/platform/err"}
+    assert [circle for circle in circles(planted) if ends <= set(circle)]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,6 @@ TRANSPORT_WORD = re.compile(
 )
 NAMES_TRANSPORTS = {
     "base/transports.py": "the table",
-    "base/words.py": "what others call one",
     "config/schema.py": "the options' keys",
     "config/rules.py": "the options' mappings and defaults, and which have an effect",
     "config/tests.py": "options that depend on others",
