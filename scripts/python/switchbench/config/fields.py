@@ -48,10 +48,15 @@ def first_double(values: Iterable[Any]) -> Any:
     return None
 
 
+def needed(value: object, what: str) -> ValueError:
+    """Return the error of a value that is not what is needed."""
+    return ValueError(f"found {shown(value)}, but {what}")
+
+
 def word(value: object) -> str:
     """Read a name."""
     if not isinstance(value, str) or not value:
-        raise ValueError(f"found {shown(value)}, but a name is needed")
+        raise needed(value, "a name is needed")
     return value
 
 
@@ -119,7 +124,7 @@ def _split(names: str) -> list[str]:
 
 def _pair(value: object) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"found {shown(value)}, but a pair of two ports or hosts is needed")
+        raise needed(value, "a pair of two ports or hosts is needed")
     return word(value[0]), word(value[1])
 
 
@@ -145,9 +150,7 @@ def flows(value: object) -> str | tuple[Flow, ...]:
     if isinstance(value, str):
         return value
     if not isinstance(value, list | tuple) or not value:
-        raise ValueError(
-            f"found {shown(value)}, but a list of [source, destination], or a file, is needed"
-        )
+        raise needed(value, "a list of [source, destination], or a file, is needed")
     return tuple(flow(item) for item in value)
 
 
@@ -157,10 +160,7 @@ def flow(value: object) -> Flow:
     The share as percent, or None.
     """
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
-        raise ValueError(
-            f"found {shown(value)}, but [source, destination] or [source, destination, share] is "
-            "needed"
-        )
+        raise needed(value, "[source, destination] or [source, destination, share] is needed")
     source, destination = (
         end if isinstance(end, int) and not isinstance(end, bool) else word(end)
         for end in value[:2]
@@ -171,9 +171,8 @@ def flow(value: object) -> Flow:
 def _share(value: object) -> float:
     percent = percentage(value)
     if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
-        raise ValueError(
-            f"found {shown(value)}, but a share is more than 0% and at most 100%, as 12.5%, with 7 "
-            "decimals at most"
+        raise needed(
+            value, "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
         )
     return float(percent)
 
@@ -181,7 +180,7 @@ def _share(value: object) -> float:
 def groups(value: object) -> NamedGroups:
     """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
     if not isinstance(value, list):
-        raise ValueError(f"found {shown(value)}, but a list of groups is needed")
+        raise needed(value, "a list of groups is needed")
     return tuple(
         tuple(word(item) for item in (entry if isinstance(entry, list) else [entry]))
         for entry in several(value)
@@ -205,7 +204,7 @@ def cores(value: object) -> tuple[int, ...]:
     """Return a cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
-        raise ValueError(f'found {shown(value)}, but cores are needed, as "2-5" or [2, 3]')
+        raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
     cores = tuple(core for word in words for core in _core_span(word))
     twice = first_double(cores)
     if twice is not None:
@@ -368,7 +367,7 @@ def random_seed() -> ValueKind:
 
     def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise ValueError(f"found {shown(value)}, but a seed is a whole number, 0 to {most}")
+            raise needed(value, f"a seed is a whole number, 0 to {most}")
         return value
 
     return ValueKind(check, {"type": "integer", "minimum": 0, "maximum": most})
@@ -446,9 +445,10 @@ def imix(value: object) -> tuple[int, ...]:
         return PRESETS[value]
     sizes = _genome(value) if isinstance(value, dict) else value
     if not isinstance(sizes, list):
-        raise ValueError(
-            f"found {shown(value)}, but simple (7:4:1 of 64, 594 and 1518 bytes), a genome "
-            '({genome: "aaab"}) or a list of sizes is needed'
+        raise needed(
+            value,
+            "simple (7:4:1 of 64, 594 and 1518 bytes), a genome "
+            '({genome: "aaab"}) or a list of sizes is needed',
         )
     if not 2 <= len(sizes) <= IMIX_MOST:
         raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
@@ -494,7 +494,7 @@ def _message_bytes(value: object) -> int:
 def _size_range(value: object) -> object:
     """Return the least and the greatest size to draw."""
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError(f"found {shown(value)}, but two sizes are needed, as [4, 64KiB]")
+        raise needed(value, "two sizes are needed, as [4, 64KiB]")
     least, most = (_message_bytes(size) for size in value)
     if least == 0:
         raise ValueError("messages of random sizes have at least 1 byte")
@@ -516,15 +516,13 @@ def _inline_bytes(value: object) -> int:
 def _comparison(value: object) -> str:
     if not isinstance(value, str) or not value:
         number = value if isinstance(value, int | float) else 0
-        raise ValueError(
-            f'found {shown(value)}, but a comparison is needed, such as "== {number:g}"'
-        )
+        raise needed(value, f'a comparison is needed, such as "== {number:g}"')
     return value
 
 
 def _limit(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise ValueError(f"found {shown(value)}, but a number is needed, such as 94 or 94%")
+        raise needed(value, "a number is needed, such as 94 or 94%")
     return str(value)
 
 
@@ -548,7 +546,7 @@ def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
 def _hosts(value: object) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"found {shown(value)}, but a node set is needed")
+        raise needed(value, "a node set is needed")
     return [str(text) for text in texts]
 
 
@@ -556,7 +554,7 @@ def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
     """Return a file, or by port the switch and its port."""
     if not isinstance(value, dict):
         if not isinstance(value, str) or not value:
-            raise ValueError(f"found {shown(value)}, but a file is needed")
+            raise needed(value, "a file is needed")
         return value
     for name, ends in value.items():
         if not isinstance(ends, list) or len(ends) != 2:
@@ -569,14 +567,14 @@ def _ssh_option(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, str | int):
-        raise ValueError(f"found {shown(value)}, but one value is needed")
+        raise needed(value, "one value is needed")
     return str(value)
 
 
 def _swept(value: object) -> dict[str, list[Any]]:
     """Parameter (dotted below a transport's name): the values that it takes in turn."""
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"found {shown(value)}, but a mapping is needed, as {{count: [4, 8]}}")
+        raise needed(value, "a mapping is needed, as {count: [4, 8]}")
     for key, values in value.items():
         if not isinstance(values, list) or not values:
             raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
@@ -588,9 +586,9 @@ def _swept(value: object) -> dict[str, list[Any]]:
 def _words(value: object) -> str:
     """Text that is kept as it is: a serial number 0012 is not 12."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"found {shown(value)}, but text is needed: put it in quotes")
+        raise needed(value, "text is needed: put it in quotes")
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"found {shown(value)}, but text is needed")
+        raise needed(value, "text is needed")
     return value
 
 
@@ -601,9 +599,7 @@ def _rdma_port(value: object) -> str:
     """`mlx5_2/1`: an RDMA device and its port, the first unless named."""
     found = _RDMA.fullmatch(value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[2] or 1) <= 255:
-        raise ValueError(
-            f"found {shown(value)}, but an RDMA device and its port are needed, as mlx5_2/1"
-        )
+        raise needed(value, "an RDMA device and its port are needed, as mlx5_2/1")
     return f"{found[1]}/{int(found[2] or 1)}"
 
 
@@ -611,7 +607,7 @@ def _percent(value: object) -> int:
     """Return a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
     if number is None or number > 100 or number != int(number):
-        raise ValueError(f"found {shown(value)}, but whole percent, 0% to 100%, are needed, as 50%")
+        raise needed(value, "whole percent, 0% to 100%, are needed, as 50%")
     return int(number)
 
 
@@ -643,9 +639,7 @@ def _probe_rate(value: object) -> object:
     try:
         rate = quantities.per_second(value)
     except ValueError:
-        raise ValueError(
-            f"found {shown(value)}, but auto, a rate by flow (1000/s) or 0 is needed"
-        ) from None
+        raise needed(value, "auto, a rate by flow (1000/s) or 0 is needed") from None
     if rate > PROBES_MOST:
         raise ValueError(f"{shown(value)} is a load: probes are at most {PROBES_MOST:,}/s")
     return rate
@@ -694,7 +688,7 @@ def _timeout(value: object) -> int:
     """Return a time after which something is given up."""
     timeout_ns = quantities.duration_ns(value)
     if timeout_ns == 0:
-        raise ValueError(f"found {shown(value)}, but a timeout is longer than 0")
+        raise needed(value, "a timeout is longer than 0")
     return timeout_ns
 
 
@@ -743,7 +737,7 @@ def _suite_value(value: object) -> float:
     if isinstance(value, str):
         return float(quantities.DURATION.parse(value)) / 1e9
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"found {shown(value)}, but a number, or a time as 10s, is needed")
+        raise needed(value, "a number, or a time as 10s, is needed")
     return float(value)
 
 

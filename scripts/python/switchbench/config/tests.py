@@ -651,17 +651,12 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
         values = values.model_copy(update={"interval": rules.interval_ns(values.window)})
     frames = rules.catch_up(given.queue_bytes, traffic)
     late = {} if f"{given.transport}.catch_up" in idle else {"catch_up": frames}
-    if values.dpdk is not None:
-        dpdk = _completed(values.dpdk, late | option_defaults(DPDK_RULES, values.dpdk))
-        return values.model_copy(update={"dpdk": dpdk} | _frame_sizes(values, dpdk))
-    if values.packet is not None:
-        packet = _completed(values.packet, late)
-        sizes = _frame_sizes(values, rules.frame_header(values))
-        return values.model_copy(update={"packet": packet} | sizes)
-    if values.udp is not None:
-        udp = _completed(values.udp, late)
-        sizes = _frame_sizes(values, rules.frame_header(values))
-        return values.model_copy(update={"udp": udp} | sizes)
+    for name in ("dpdk", "packet", "udp"):
+        options = getattr(values, name)
+        if options is not None:
+            own = option_defaults(DPDK_RULES, options) if name == "dpdk" else {}
+            values = values.model_copy(update={name: _completed(options, late | own)})
+            return values.model_copy(update=_frame_sizes(values, rules.frame_header(values)))
     if values.verbs is not None:
         operation: dict[str, object] = {"operation": operation_of(values.verbs)}
         operation |= option_defaults(VERBS_RULES, values.verbs)

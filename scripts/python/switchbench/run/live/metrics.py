@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import (
@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 from ... import __version__
 from ...base.errors import ConfigurationError
 from ...records.document.summary import KINDS
-from .state import STEPS, PortState, RunState, pattern_words
+from .state import STEPS, RunState, pattern_words
 
 
 class Shown(Protocol):
@@ -104,41 +104,22 @@ class Metrics:
 
 
 @dataclass(frozen=True)
-class _PortMetric:
-    """A value of each port. None: there is none now."""
+class _Figure:
+    """A value of each port, or of the whole run. None: there is none now."""
 
     name: str  # without `_total`
     text: str
-    value: Callable[[PortState], float | None]
+    value: Callable[[Any], float | None]
     counter: bool = False
 
-    def family(self, ports: Iterable[PortState]) -> Metric:
-        """Of all ports that have a value."""
+    def family(self, of: Mapping[tuple[str, ...], object], labels: Sequence[str] = ()) -> Metric:
+        """Return the metric of all that have a value, by the values of its labels."""
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        family = kind(self.name, self.text, labels=("port", "node", "network"))
-        for port in ports:
-            value = self.value(port)
-            if value is not None:
-                family.add_metric((port.name, port.node, port.network), value)
+        family = kind(self.name, self.text, labels=labels)
+        for names, one in of.items():
+            if (value := self.value(one)) is not None:
+                family.add_metric(names, value)
         return family
-
-
-@dataclass(frozen=True)
-class _RunMetric:
-    """A value of the whole run. None: there is none now."""
-
-    name: str
-    text: str
-    value: Callable[[RunState], float | None]
-    counter: bool = False
-
-    def family(self, state: RunState) -> Metric | None:
-        """None: it has no value."""
-        value = self.value(state)
-        if value is None:
-            return None
-        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        return kind(self.name, self.text, value)
 
 
 def _bytes(bps: float | None) -> float | None:
@@ -146,60 +127,60 @@ def _bytes(bps: float | None) -> float | None:
 
 
 _PORTS = (
-    _PortMetric("switchbench_port_offered_bytes_per_second",
+    _Figure("switchbench_port_offered_bytes_per_second",
                 "Payload that the port sends.", lambda port: _bytes(port.offered_bps)),
-    _PortMetric("switchbench_port_delivered_bytes_per_second",
+    _Figure("switchbench_port_delivered_bytes_per_second",
                 "Payload that arrives at the port and is right.",
                 lambda port: _bytes(port.delivered_bps)),
-    _PortMetric("switchbench_port_delivered_line_bytes_per_second",
+    _Figure("switchbench_port_delivered_line_bytes_per_second",
                 "The same as the line carries it (dpdk and udp: layer 1; tcp and verbs: payload).",
                 lambda port: _bytes(port.delivered_line_bps)),
-    _PortMetric("switchbench_port_suspected",
+    _Figure("switchbench_port_suspected",
                 "1: a fault is suspected at the port; 0: none is.",
                 lambda port: 1 if port.suspect else 0),
-    _PortMetric("switchbench_port_line_rate_bytes_per_second",
+    _Figure("switchbench_port_line_rate_bytes_per_second",
                 "Line rate of the port (layer 1).", lambda port: _bytes(port.line_bps or None)),
-    _PortMetric("switchbench_port_phase",
+    _Figure("switchbench_port_phase",
                 "Phase in which the port takes part, from 0; absent: it is idle.",
                 lambda port: port.phase if port.step else None),
-    _PortMetric("switchbench_port_expected_frames",
+    _Figure("switchbench_port_expected_frames",
                 "Frames that were sent to the port, in all phases that have ended.",
                 lambda port: port.sent, counter=True),
-    _PortMetric("switchbench_port_lost_frames",
+    _Figure("switchbench_port_lost_frames",
                 "Of these, frames that did not arrive.", lambda port: port.lost, counter=True),
 )  # fmt: skip
 
 _RUN = (
-    _RunMetric("switchbench_run_trial",
+    _Figure("switchbench_run_trial",
                "Number of the trial that runs, from 1; 0: none has begun.",
                lambda state: state.trial_number),
-    _RunMetric("switchbench_run_trials", "Trials of the run, with repeats that may not be needed.",
+    _Figure("switchbench_run_trials", "Trials of the run, with repeats that may not be needed.",
                lambda state: len(state.run.trials)),
-    _RunMetric("switchbench_run_repeat", "Repeat of the trial that runs, from 0.",
+    _Figure("switchbench_run_repeat", "Repeat of the trial that runs, from 0.",
                lambda state: state.trial.repeat if state.trial else None),
-    _RunMetric("switchbench_run_phase", "Phase that runs, from 0.",
+    _Figure("switchbench_run_phase", "Phase that runs, from 0.",
                lambda state: state.phase if state.trial else None),
-    _RunMetric("switchbench_run_phases", "Phases of all trials that will be run in any case.",
+    _Figure("switchbench_run_phases", "Phases of all trials that will be run in any case.",
                lambda state: state.total_phases),
-    _RunMetric("switchbench_run_nodes", "Node processes of the run.",
+    _Figure("switchbench_run_nodes", "Node processes of the run.",
                lambda state: len(state.run.site.processes)),
-    _RunMetric("switchbench_run_elapsed_seconds", "Time since the command began.",
+    _Figure("switchbench_run_elapsed_seconds", "Time since the command began.",
                lambda state: state.elapsed_s),
-    _RunMetric("switchbench_run_remaining_seconds", "Time that the rest should take.",
+    _Figure("switchbench_run_remaining_seconds", "Time that the rest should take.",
                lambda state: state.left_s),
-    _RunMetric("switchbench_run_offered_bytes_per_second", "Payload that all ports send.",
+    _Figure("switchbench_run_offered_bytes_per_second", "Payload that all ports send.",
                lambda state: state.offered_bps / 8),
-    _RunMetric("switchbench_run_delivered_bytes_per_second",
+    _Figure("switchbench_run_delivered_bytes_per_second",
                "Payload that arrives at all ports and is right.",
                lambda state: state.delivered_bps / 8),
-    _RunMetric("switchbench_run_completed_phases", "Phases that have ended on all nodes.",
+    _Figure("switchbench_run_completed_phases", "Phases that have ended on all nodes.",
                lambda state: state.phases_done, counter=True),
-    _RunMetric("switchbench_run_expected_frames",
+    _Figure("switchbench_run_expected_frames",
                "Frames that were sent in all phases that have ended.",
                lambda state: state.lost[1], counter=True),
-    _RunMetric("switchbench_run_lost_frames", "Of these, frames that did not arrive.",
+    _Figure("switchbench_run_lost_frames", "Of these, frames that did not arrive.",
                lambda state: state.lost[0], counter=True),
-    _RunMetric("switchbench_run_events",
+    _Figure("switchbench_run_events",
                "What happened: a phase that lost frames, a link that went down.",
                lambda state: state.event_count, counter=True),
 )  # fmt: skip
@@ -217,9 +198,10 @@ class StateCollector(Collector):
         state = self._shown.state
         yield from _infos(state, self._shown.run_id)
         yield _findings(state)
-        yield from filter(None, (metric.family(state) for metric in _RUN))
-        ports = list(state.ports.values())
-        yield from (metric.family(ports) for metric in _PORTS)
+        yield from (figure.family({(): state}) for figure in _RUN)
+        every = state.ports.values()
+        ports: dict[tuple[str, ...], object] = {(p.name, p.node, p.network): p for p in every}
+        yield from (figure.family(ports, ("port", "node", "network")) for figure in _PORTS)
 
 
 def _infos(state: RunState, run_id: str) -> Iterator[Metric]:
