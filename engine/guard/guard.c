@@ -214,16 +214,13 @@ static int no_such_interface(const struct guard_map *map, const char *iface, con
                              struct err *err)
 {
     char names[256] = "";
-    size_t used = 0;
+    size_t used = 0, i = 0;
 
-    for (size_t i = 0; i < map->link_count; i++) {
-        if (used + IF_NAMESIZE + sizeof(", ...") > sizeof(names)) {
-            snprintf(names + used, sizeof(names) - used, ", ...");
-            break;
-        }
+    for (; i < map->link_count && used + IF_NAMESIZE + sizeof(", ...") < sizeof(names); i++)
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
                                  map->links[i].name);
-    }
+    if (i < map->link_count)
+        snprintf(names + used, sizeof(names) - used, ", ...");
     return err_set(err, -ENODEV, "There is no interface %.40s in %s%.80s; there are: %s.", iface,
                    netns && *netns ? "network namespace " : "this network namespace",
                    netns ? netns : "", names);

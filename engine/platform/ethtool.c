@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-int ethtool_ask(int fd, const char *iface, void *command)
+/* Sends a command, which is answered in place. */
+static int ethtool_ask(int fd, const char *iface, void *command)
 {
     struct ifreq request = {.ifr_data = command};
 

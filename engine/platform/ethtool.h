@@ -12,16 +12,6 @@
 #include <stdint.h>
 
 /**
- * @brief Send one of linux/ethtool.h's commands, which is answered in place.
- *
- * @param fd Open descriptor; stays the caller's.
- * @param iface Name of the network interface.
- * @param command Command; takes the answer.
- * @return 0, or a negative errno.
- */
-int ethtool_ask(int fd, const char *iface, void *command);
-
-/**
  * @brief Read the driver's name and bus address.
  *
  * @param fd Open descriptor; stays the caller's.

@@ -20,10 +20,9 @@
 static void each_address_comes_back_or_is_refused(void **state)
 {
     static const char *const good[] = {
-        "192.0.2.1:7600",       "0.0.0.0:0", "255.255.255.255:65535",
-        "[2001:db8::1]:7600",   "[::]:0",    "[2001:db8:1111:2222:3333:4444:5555:6666]:65535",
-        "[::ffff:192.0.2.1]:1",
-    };
+        "192.0.2.1:7600",      "0.0.0.0:0", "255.255.255.255:65535",
+        "[2001:db8::1]:7600",  "[::]:0",    "[2001:db8:1111:2222:3333:4444:5555:6666]:65535",
+        "[::ffff:192.0.2.1]:1"};
     static const char *const bad[] = {
         "",
         ":",
@@ -45,8 +44,7 @@ static void each_address_comes_back_or_is_refused(void **state)
         "[2001:db8::1:7600",
         "2001:db8::1]:7600",
         "[]:7600",
-        "[2001:db8:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa]:1",
-    };
+        "[2001:db8:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa]:1"};
     struct sockaddr_storage address;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
 

@@ -398,7 +398,7 @@ static const char *send_name(const struct frame_lane *lane)
 {
     if (((const struct socket_lane *)lane)->segments)
         return "by segments";
-    return lane->conf.offset > 0 ? "by sendmmsg" : "one by one";
+    return lane->conf.offset > 0 ? "by sendmmsg" : "one by one"; /* raw frames, or datagrams */
 }
 
 static const struct frame_ops socket_ops = {
