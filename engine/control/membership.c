@@ -278,42 +278,33 @@ static void send_arrival(struct membership *m, uint32_t epoch, uint32_t round)
     membership_send(m, &arrival);
 }
 
-/* Once the first barrier is passed: what all have said of themselves. */
-static void meet(struct membership *m)
+/* Goes on as far as arrivals have come, from the round that it is in, which has begun or not. Once
+ * the first barrier is passed it is known what all have said of themselves. */
+static void advance(struct membership *m, bool has_begun, int64_t now_ns)
 {
     const int64_t *said = membership_values(m)->maximum;
+    uint64_t came = m->slots[m->epoch % MEMBERSHIP_SLOTS].came;
 
+    for (; is_waiting(m); m->round++, has_begun = false) {
+        struct partners partners = partners_of(m, m->epoch, m->round);
+
+        if (!has_begun) {
+            m->since_ns = now_ns;
+            if (partners.to != DATAGRAM_NONE)
+                send_arrival(m, m->epoch, m->round);
+            backoff_start(&m->backoff, now_ns);
+        }
+        if ((came >> m->round & 1) == 0 && partners.from != DATAGRAM_NONE)
+            return;
+    }
+    backoff_stop(&m->backoff);
+    m->active_ns = now_ns;
+    if (m->met)
+        return;
     m->met = true;
     m->root_boot = said[ROOT_BOOT];
     m->crowded = said[BOOT_MOST] == -said[BOOT_LEAST] && said[ROOT_CORES] > 0 &&
                  m->conf.count > said[ROOT_CORES];
-}
-
-static void await_round(struct membership *m, int64_t now_ns)
-{
-    m->since_ns = now_ns;
-    if (partners_of(m, m->epoch, m->round).to != DATAGRAM_NONE)
-        send_arrival(m, m->epoch, m->round);
-    backoff_start(&m->backoff, now_ns);
-}
-
-/* Goes on as far as arrivals have come. */
-static void advance(struct membership *m, int64_t now_ns)
-{
-    uint64_t came = m->slots[m->epoch % MEMBERSHIP_SLOTS].came;
-
-    while (is_waiting(m) &&
-           (came >> m->round & 1 || partners_of(m, m->epoch, m->round).from == DATAGRAM_NONE)) {
-        m->round++;
-        if (is_waiting(m))
-            await_round(m, now_ns);
-    }
-    if (is_waiting(m))
-        return;
-    backoff_stop(&m->backoff);
-    m->active_ns = now_ns;
-    if (!m->met)
-        meet(m);
 }
 
 void membership_enter(struct membership *m, const struct barrier_values *mine, int64_t now_ns)
@@ -327,68 +318,50 @@ void membership_enter(struct membership *m, const struct barrier_values *mine, i
         return;
     }
     assert(!is_waiting(m));
-    for (unsigned i = BARRIER_MAXIMA_CALLER; i < BARRIER_MAXIMA; i++)
-        values.maximum[i] = INT64_MIN;
-    if (!m->met) {
-        values.maximum[BOOT_MOST] = m->conf.boot;
-        values.maximum[BOOT_LEAST] = -m->conf.boot;
-    }
-    if (!m->met && m->conf.self == 0) {
-        values.maximum[ROOT_BOOT] = m->conf.boot;
-        values.maximum[ROOT_CORES] = m->conf.cores;
-    }
+    values.maximum[BOOT_MOST] = m->met ? INT64_MIN : m->conf.boot;
+    values.maximum[BOOT_LEAST] = m->met ? INT64_MIN : -m->conf.boot;
+    values.maximum[ROOT_BOOT] = m->met || m->conf.self > 0 ? INT64_MIN : m->conf.boot;
+    values.maximum[ROOT_CORES] = m->met || m->conf.self > 0 ? INT64_MIN : m->conf.cores;
     m->epoch++;
     m->round = 0;
     barrier_values_clear(&m->slots[next % MEMBERSHIP_SLOTS].values);
     m->slots[next % MEMBERSHIP_SLOTS].came = 0;
     merge(&m->slots[m->epoch % MEMBERSHIP_SLOTS].values, &values);
-    if (is_waiting(m))
-        await_round(m, now_ns);
-    advance(m, now_ns);
-}
-
-static bool take_arrival(struct membership *m, const struct datagram *datagram, int64_t now_ns)
-{
-    uint32_t slot = datagram->epoch % MEMBERSHIP_SLOTS;
-
-    if (datagram->sender != partners_of(m, datagram->epoch, datagram->round).from)
-        return false;
-    merge(&m->slots[slot].values, &datagram->values);
-    m->slots[slot].came |= UINT64_C(1) << datagram->round;
-    if (datagram->epoch == m->epoch && is_waiting(m))
-        advance(m, now_ns);
-    return true;
-}
-
-static bool answer(struct membership *m, const struct datagram *question, int64_t now_ns)
-{
-    /* Whether the arrivals that the round builds on have all come, so that ours was sent. */
-    bool was_sent =
-        question->epoch == m->epoch ? question->round <= m->round : question->epoch + 1 == m->epoch;
-
-    m->active_ns = now_ns;
-    if (!was_sent)
-        send_plain(m, DATAGRAM_PONG, question->sender, 0);
-    else if (question->sender == partners_of(m, question->epoch, question->round).to)
-        send_arrival(m, question->epoch, question->round);
-    else
-        return false;
-    return true;
+    advance(m, false, now_ns);
 }
 
 /* False: it can't be from a node of this run that is in step. */
 static bool receive_barrier(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
-    int32_t ahead = (int32_t)(datagram->epoch - m->epoch);
+    uint32_t epoch = datagram->epoch, round = datagram->round, slot = epoch % MEMBERSHIP_SLOTS;
+    int32_t ahead = (int32_t)(epoch - m->epoch);
     /* A node in the first barrier does not know by which course the next one goes. */
     bool is_unknown = m->epoch == 0 && ahead == 1 && is_waiting(m);
+    /* The arrivals that the round builds on have all come, so that ours was sent. */
+    bool was_sent = ahead == 0 ? round <= m->round : ahead == -1;
 
     if (ahead < -1 || ahead > 1 || (m->epoch == DATAGRAM_NONE && ahead != 1) ||
-        (!is_unknown && datagram->round >= rounds_of(m, datagram->epoch)))
+        (!is_unknown && round >= rounds_of(m, epoch)))
         return false;
-    if (datagram->type == DATAGRAM_QUESTION)
-        return answer(m, datagram, now_ns);
-    return is_unknown || take_arrival(m, datagram, now_ns);
+    if (datagram->type == DATAGRAM_QUESTION) {
+        m->active_ns = now_ns;
+        if (!was_sent)
+            send_plain(m, DATAGRAM_PONG, datagram->sender, 0);
+        else if (datagram->sender == partners_of(m, epoch, round).to)
+            send_arrival(m, epoch, round);
+        else
+            return false;
+        return true;
+    }
+    if (is_unknown)
+        return true;
+    if (datagram->sender != partners_of(m, epoch, round).from)
+        return false;
+    merge(&m->slots[slot].values, &datagram->values);
+    m->slots[slot].came |= UINT64_C(1) << round;
+    if (ahead == 0 && is_waiting(m))
+        advance(m, true, now_ns);
+    return true;
 }
 
 /* --- in --- */
