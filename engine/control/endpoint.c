@@ -61,12 +61,6 @@ struct control {
 
 /* --- out --- */
 
-static socklen_t address_size(const struct control *control)
-{
-    return control->conf.address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                       : sizeof(struct sockaddr_in);
-}
-
 /* Stamps, seals and sends. The first two stamps are the echo of RFC 5905: what the recipient said
  * last, and when that came. */
 static void stamp_and_send(void *context, struct datagram *datagram)
@@ -90,7 +84,7 @@ static void stamp_and_send(void *context, struct datagram *datagram)
     size = datagram_write(datagram, membership->conf.key, bytes);
     if (sendto(control->fd, bytes, size, MSG_DONTWAIT,
                (const struct sockaddr *)&control->addresses[datagram->recipient],
-               address_size(control)) >= 0 ||
+               sizeof(control->addresses[0])) >= 0 ||
         errno == control->send_errno || errno == EAGAIN)
         return;
     control->send_errno = errno;
@@ -136,7 +130,7 @@ int control_open(struct control **out, const struct control_conf *conf, struct e
         control->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (code == 0 && control->fd < 0)
         code = err_set(err, -errno, "The control socket can't be made: %s.", strerror(errno));
-    else if (code == 0 && bind(control->fd, address, address_size(control)) < 0)
+    else if (code == 0 && bind(control->fd, address, sizeof(conf->address)) < 0)
         code = err_set(err, -errno, "The control socket can't be bound to its address: %s.",
                        strerror(errno));
     netns_leave(previous_fd);
@@ -186,7 +180,6 @@ static int64_t boot_of(const uint8_t key[DATAGRAM_KEY_BYTES])
 
     return (int64_t)((boot << 32 | hash_line("/proc/self/timens_offsets", false, key)) >> 1 | 1);
 }
-#define SAME_BOOT(a, b) ((a) >> 31 == (b) >> 31)
 
 int control_join(struct control *control, const struct control_peers *peers, struct err *err)
 {
@@ -249,7 +242,7 @@ static void learn_clocks(struct control *control, int64_t now_ns)
     run_clock_decide(&control->clock, control->conf.clock.mode, root_boot == boot,
                      membership->conf.self == 0);
     control->clocks.mode = control->clock.mode;
-    control->clocks.with_node_0 = SAME_BOOT(root_boot, boot);
+    control->clocks.with_node_0 = root_boot >> 31 == boot >> 31;
     control->clocks.one_clock = root_boot == boot;
     control->clocks.id = (uint64_t)boot;
     if (control->clock.mode == CLOCK_PTP)
