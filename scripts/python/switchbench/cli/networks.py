@@ -74,7 +74,7 @@ def topology_command(args: argparse.Namespace) -> int:
     """Print the arithmetic, and draw when asked; or import."""
     if str(args.topology) == WORD:
         return import_topology(args)
-    refuse(args)
+    _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
     prices = _prices(args.prices) if args.prices else None
     try:
         read = topology.load(str(args.topology))
@@ -172,33 +172,24 @@ def _bisection(figures: Arithmetic) -> str:
 WORD = "import"
 _MOST_BYTES = 64 << 20  # a subnet of 10,000 hosts has 10 MB
 _OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
-_OF_FILES = ("prices", "svg", "json")
-_OF_LLDP = ("interface", "switches")
 
 
-def refuse(args: argparse.Namespace) -> None:
-    """Refuse options of `import` without it."""
-    given = [name for name in _OPTIONS if getattr(args, name)]
-    if given:
-        raise ConfigurationError(f"--{given[0]} goes with `switchbench topology import` only")
-
-
-def _refuse_others(args: argparse.Namespace) -> None:
-    """Refuse what would do nothing here."""
-    given = [name for name in _OF_FILES if getattr(args, name)]
-    if given:
-        raise ConfigurationError(
-            f"--{given[0]} does not go with `import`: say it to `switchbench topology` with the "
-            "file that is made"
-        )
-    given = [name for name in _OF_LLDP if getattr(args, name)]
-    if given and args.ibnetdiscover is not None:
-        raise ConfigurationError(f"--{given[0]} goes with --lldp only")
+def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Refuse options that would do nothing here."""
+    for name in names:
+        if getattr(args, name):
+            raise ConfigurationError(f"--{name} {reason}")
 
 
 def import_topology(args: argparse.Namespace) -> int:
     """Read, check and write a topology."""
-    _refuse_others(args)
+    _refuse(
+        args,
+        ("prices", "svg", "json"),
+        "does not go with `import`: say it to `switchbench topology` with the file that is made",
+    )
+    if args.ibnetdiscover is not None:
+        _refuse(args, ("interface", "switches"), "goes with --lldp only")
     rate_bps = _rate_bps(args.rate)
     if args.ibnetdiscover is not None:
         found = ibnetdiscover.read(

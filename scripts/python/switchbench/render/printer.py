@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A table declared once: its columns with unit, format and meaning, and where its rows come from.
 
-Four writers print it: the terminal (terminal/grid.py), the report (`Table.data`, for
+Four writers print it: the terminal (`show`), the report (`Table.data`, for
 page/table.js), CSV (`Table.lines`) and JSON (`Table.json`). On a terminal and a page what no row
 has is left out and named below the table, what all rows share stands above it, and rates have the
 unit that fits them. CSV and JSON have all columns, in the units that are declared.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report of a results directory: one HTML file that opens offline (doc/how-to/report.md).
 
-Which sections it has and what is in each; frame.py is what is around them.
+Which sections it has, what is in each, and what is around them.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ function sizeWords(size) {
   return `${size.toFixed(0)} B`;
 }
 
-// As in tables/table.py.
+// As in printer.py.
 const SHOW = {
   text: (value) => String(value),
   mark: (value) => String(value),
