@@ -219,9 +219,4 @@ int64_t message_lane_poll(struct lane *lane, int64_t now_ns);
 void message_lane_read_flow(struct lane *lane, const struct lane_flow *flow,
                             struct flow_reading *reading);
 
-/* --- message_schedule.c --- */
-
-/** Goes on as far as messages move; true: there is more to do at once. */
-bool message_schedule_run(struct message_lane *lane, int64_t now_ns);
-
 #endif

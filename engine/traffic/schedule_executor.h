@@ -4,7 +4,7 @@
  * @brief One rank's part in a dependent phase (doc/developer/schedules.md), without any I/O: which
  * messages are open now, what is computed between them, when a repetition begins and ends.
  *
- * The carrier of the messages (message_schedule.c) calls executor_next() whenever nothing of the
+ * The carrier of the messages (message_lane.c) calls executor_next() whenever nothing of the
  * present step is left (executor_step_done()), moves the messages of the step, and counts down
  * `sends_left` and `receives_left`.
  *

@@ -2,7 +2,7 @@
  *
  * The battery over tcp in namespaces: tcp [streams] [zero-copy].
  */
-#include "tcp/tcp.h"
+#include "tcp/tcp_lane.h"
 #include "battery.h"
 #include "clock.h"
 #include "netlab.h"

@@ -7,7 +7,7 @@
 #include "../transport/netlab.h"
 #include "clock.h"
 #include "schedule_executor.h"
-#include "tcp/tcp.h"
+#include "tcp/tcp_lane.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

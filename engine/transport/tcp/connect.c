@@ -3,7 +3,7 @@
  * A lane's connections: the lane calls its flows' destinations, their ports accept (port.c), both
  * ends prove that they hold the run's key (handshake.h); and what the kernel knows of them.
  */
-#include "tcp.h"
+#include "tcp_lane.h"
 
 #include "clock.h"
 #include "log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tcp.h"
+#include "tcp_lane.h"
 
 #include "clock.h"
 #include "log.h"

@@ -7,7 +7,7 @@
  * waits in the kernel until its step has come. Few messages are looked for by reading; among many
  * the kernel says which are there.
  */
-#include "tcp.h"
+#include "tcp_lane.h"
 
 #include "clock.h"
 #include "schedule_executor.h"

@@ -13,7 +13,7 @@
  *
  * Between phases there is nothing to do: the kernel answers the network.
  */
-#include "tcp.h"
+#include "tcp_lane.h"
 
 #include "clock.h"
 #include "flow_rate.h"

@@ -14,8 +14,8 @@
  * (30 ms of line): a paced flow holds next to nothing, an unpaced one as much when the window
  * closes as when it opened, so that buffered bytes do not make the window's offered load larger.
  */
-#ifndef ENGINE_TCP_H
-#define ENGINE_TCP_H
+#ifndef ENGINE_TCP_LANE_H
+#define ENGINE_TCP_LANE_H
 
 #include "handshake.h"
 #include "ip_port.h"
