@@ -92,7 +92,7 @@ def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFi
     assert " tcp lab 8 4B to 64KiB - 1 " in rows["4"]
     assert " scatter=random messages=9," in " ".join(said)
     assert " tcp lab 8 64KiB 100% 1 " in rows["5"]
-    assert any(line.startswith("note: flows of schedules are ") for line in said)
+    assert any(line.startswith("note: for collectives, all communicating pairs") for line in said)
     found = plan_json(capsys, str(path))
     kernel, stream = found["tests"][1], found["tests"][5]
     assert (kernel["sizes"], kernel["loads"]) == ([], [])

@@ -2,10 +2,10 @@
  *
  * The battery over tcp in namespaces: tcp [streams] [zero-copy].
  */
-#include "tcp/tcp_lane.h"
 #include "battery.h"
 #include "clock.h"
 #include "netlab.h"
+#include "tcp/tcp_lane.h"
 
 #include <stdint.h>
 #include <stdio.h>
