@@ -55,18 +55,17 @@ static void add_neighbour(struct membership *m, uint32_t index)
         };
 }
 
-/* False: the neighbour had sent a newer one before. */
-static bool note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
+/* Takes what a datagram says of its sender, unless a newer one came before. */
+static void note_heard(struct neighbour *neighbour, const struct datagram *datagram, int64_t now_ns)
 {
     if (datagram->transmit_ns <= neighbour->transmit_ns)
-        return false;
+        return;
     neighbour->transmit_ns = datagram->transmit_ns;
     neighbour->receive_ns = neighbour->heard_ns = now_ns;
     if (neighbour->entered == DATAGRAM_NONE ||
         (int32_t)(datagram->entered - neighbour->entered) > 0)
         neighbour->entered = datagram->entered; /* or it was overtaken on the way */
     neighbour->asked = 0;
-    return true;
 }
 
 /* Nothing came for the time-out, though this node waited that long and asked often. */
@@ -385,7 +384,6 @@ static void take_nonce(struct membership *m, struct neighbour *neighbour, uint64
 bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns)
 {
     struct neighbour *sender = membership_neighbour(m, datagram->sender);
-    bool is_newest;
 
     if (sender == NULL || (datagram->to != 0 && datagram->to != m->conf.nonce))
         return false;
@@ -395,7 +393,7 @@ bool membership_receive(struct membership *m, const struct datagram *datagram, i
     }
     if (sender->nonce != datagram->from)
         take_nonce(m, sender, datagram->from, now_ns);
-    is_newest = note_heard(sender, datagram, now_ns);
+    note_heard(sender, datagram, now_ns);
     if (datagram->type == DATAGRAM_ABORT)
         return receive_abort(m, sender, &datagram->fault, now_ns);
     if (m->aborted) { /* the only answer is that fault */
@@ -411,8 +409,10 @@ bool membership_receive(struct membership *m, const struct datagram *datagram, i
         send_plain(m, DATAGRAM_PONG, datagram->sender, 0);
         return true;
     case DATAGRAM_BEAT:
-        if (m->conf.self == 0 || datagram->sender != membership_parent(m->conf.self) || !is_newest)
+        if (m->conf.self == 0 || datagram->sender != membership_parent(m->conf.self) ||
+            datagram->transmit_ns <= m->beat_sent_ns)
             return false;
+        m->beat_sent_ns = datagram->transmit_ns;
         membership_beat(m, now_ns);
         return true;
     default:

@@ -136,7 +136,8 @@ struct membership {
     bool is_over;               /**< a barrier was entered after the fault */
     struct control_fault fault; /**< the first that we learned of */
     uint32_t tells;
-    int64_t beat_ns; /**< when the last heartbeat of node 0 came; 0: none so far */
+    int64_t beat_ns;      /**< when the last heartbeat of node 0 came; 0: none so far */
+    int64_t beat_sent_ns; /**< and when the parent sent it: the next must be later */
 };
 
 /**

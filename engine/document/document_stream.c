@@ -78,11 +78,11 @@ int input_read(struct input *input, struct err *err)
             return err_set(err, -E2BIG, "a document of more than %u MiB: is its end '...' missing?",
                            DOCUMENT_BYTES_MAX >> 20);
         if (input->room - input->used < READ_BYTES) {
+            grown = realloc(input->text, 2 * input->room + READ_BYTES);
+            if (grown == NULL)
+                return err_set(err, -ENOMEM, "out of memory");
             input->room = 2 * input->room + READ_BYTES;
-            grown = realloc(input->text, input->room);
         }
-        if (grown == NULL)
-            return err_set(err, -ENOMEM, "out of memory");
         input->text = grown;
         n = read(input->fd, input->text + input->used, READ_BYTES);
         if (n < 0 && errno != EAGAIN && errno != EINTR)

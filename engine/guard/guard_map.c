@@ -183,8 +183,9 @@ static int add_hops(struct guard_map *map, const struct nlmsghdr *route, const c
     return code == 0 && !device && !hops ? guard_map_add_use(map, ANY_DEVICE, what) : code;
 }
 
-/* Default routes, and routes that may cover one together. Half of all addresses is as good as all
- * (VPN clients set two such), and so is IPv6's 2000::/3, all that is assigned. */
+/* Default routes, and routes that may cover one together: their widths are added, so overlapping
+ * ones count twice, which blocks more, never less. Half of all addresses is as good as all (VPN
+ * clients set two such), and so is IPv6's 2000::/3, all that is assigned. */
 static int add_route(const struct nlmsghdr *message, void *data)
 {
     struct reading *reading = data;

@@ -505,10 +505,14 @@ static int connect_lanes(struct phase_run *run, struct err *err)
 
     for (size_t i = 0; i < run->lane_count; i++)
         for (uint32_t q = 0; q < run->lanes[i].queue_count; q++) {
+            struct err why = {0};
             int rc =
-                run->lanes[i].transport->connect(run->lanes[i].queues[q].lane, clock_now(), err);
+                run->lanes[i].transport->connect(run->lanes[i].queues[q].lane, clock_now(), &why);
+            bool failed = rc < 0 && rc != -EAGAIN && rc != -EINPROGRESS;
 
-            if (rc < 0 && rc != -EAGAIN && rc != -EINPROGRESS)
+            if (failed || err->text[0] == '\0') /* else that of the first lane that waits */
+                *err = why;
+            if (failed)
                 return rc;
             if (rc == -EINPROGRESS || waiting == 0)
                 waiting = rc;

@@ -325,8 +325,11 @@ int join_run(struct node *node)
     struct document *document = NULL;
     int rc = read_job(node);
 
-    if (rc == 0)
+    if (rc == 0) {
         rc = start_workers(node);
+        if (rc < 0)
+            return node_fail(node, rc);
+    }
     if (rc == 0)
         rc = ports_survey(node);
     crypto_box_keypair(public_key, secret_key);

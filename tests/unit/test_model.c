@@ -34,7 +34,7 @@ static struct bed {
     struct model_conf conf;
     struct model_port_conf ports[MODEL_PORTS_MAX];
     struct model_fault_conf faults[2];
-    char names[MODEL_PORTS_MAX][8];
+    char names[MODEL_PORTS_MAX][12];
     struct model_host host;
     struct model *model;
     struct {

@@ -353,7 +353,8 @@ static int call(const struct blob *blob)
 /* A listener, of which a flow's source is told instead of its destination. */
 static int mislead(struct flow *flow)
 {
-    static struct blob blob;
+    static struct blob blobs[2];
+    struct blob *blob = &blobs[flow - w.flows];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -361,10 +362,10 @@ static int mislead(struct flow *flow)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(fd, 16), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    blob = w.ranks[flow->dst].blob;
-    memcpy(blob.bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
-    memcpy(blob.bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
-    flow->other = &blob;
+    *blob = w.ranks[flow->dst].blob;
+    memcpy(blob->bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
+    memcpy(blob->bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
+    flow->other = blob;
     return fd;
 }
 
@@ -818,6 +819,30 @@ static void a_silent_partner_is_named(void **state)
     close(listener);
 }
 
+/* While one partner still has time, the one whose time is up is named. */
+static void who_is_out_of_time_is_named(void **state)
+{
+    int listener = mislead(add(0, 1, PATTERN_GENERATE));
+    int deaf = mislead(add(0, 2, PATTERN_GENERATE));
+    struct sockaddr_in address;
+    socklen_t size = sizeof address;
+    int caller = socket(AF_INET, SOCK_STREAM, 0);
+
+    /* Its queue is full: the kernel answers no further call. */
+    assert_int_equal(listen(deaf, 0), 0);
+    assert_int_equal(getsockname(deaf, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(connect(caller, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(prepare(), 0);
+    assert_int_equal(connect_rank(0, 0), -EAGAIN); /* the wait begins */
+    assert_int_equal(connect_rank(0, 9 * NS_PER_S), -EAGAIN);
+    assert_non_null(strstr(w.err.text, "(rank 1): it is connected, but the partner is not ready"));
+    assert_int_equal(connect_rank(0, 11 * NS_PER_S), -ETIMEDOUT);
+    assert_non_null(strstr(w.err.text, "(rank 2): "));
+    close(caller);
+    close(deaf);
+    close(listener);
+}
+
 static void what_can_not_be_is_refused(void **state)
 {
     static const struct {
@@ -1102,6 +1127,7 @@ int main(void)
         TEST(a_check_may_be_late),
         TEST(a_partner_is_a_phase_ahead),
         TEST(a_silent_partner_is_named),
+        TEST(who_is_out_of_time_is_named),
         TEST(what_can_not_be_is_refused),
         TEST(two_ranks_have_one_connection),
         TEST(a_dead_partner_ends_all),

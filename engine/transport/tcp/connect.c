@@ -507,6 +507,8 @@ static int await_partners(struct tcp_lane *lane, int64_t waited_ns, struct err *
         if (named && waited_ns < limit_ns)
             continue;
         named = waited_ns < limit_ns;
+        if (!named)
+            err->text[0] = '\0'; /* it may name one who has longer */
         (void)refuse(lane, out, -ETIMEDOUT, unanswered ? UNANSWERED : UNREADY, err);
         if (!named && !checks)
             return -ETIMEDOUT;
