@@ -443,6 +443,8 @@ static void heartbeats_go_down_the_tree_once(void **state)
         int64_t transmit_ns;
         bool taken;
     } beats[] = {{0, 5, true}, {0, 5, false}, {0, 4, false}, {3, 9, false}, {0, 6, true}};
+    struct datagram overtaken = {
+        .type = DATAGRAM_PONG, .sender = 0, .from = 2, .to = 1, .transmit_ns = 8};
 
     begin_as(2, 4);
     for (size_t i = 0; i < sizeof beats / sizeof beats[0]; i++) {
@@ -461,6 +463,11 @@ static void heartbeats_go_down_the_tree_once(void **state)
         assert_int_equal(last.type == DATAGRAM_BEAT && last.recipient == 3, beats[i].taken);
         assert_int_equal(sender->heard_ns == now_ns, beats[i].taken || beats[i].sender == 3);
     }
+    assert_true(membership_receive(&member, &overtaken, 200));
+    overtaken.type = DATAGRAM_BEAT;
+    overtaken.transmit_ns = 7;
+    assert_true(membership_receive(&member, &overtaken, 201));
+    assert_int_equal(member.beat_ns, 201);
 }
 
 static void names_who_was_replaced(void **state)
