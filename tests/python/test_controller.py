@@ -395,7 +395,9 @@ def test_a_full_disk_stops_the_run_and_what_is_there_is_whole(tmp_path: Path) ->
         assert re.search(r"\.1\.arrows: No space left on device", outcome.faults[0])
         noises = [row for row in rows_in(disk / "run", "events") if row["type"] == "event"]
         assert len(noises) > 64
-        assert bench.summary(outcome)["status"] == "partial"
+        summary = bench.summary(outcome)  # a phase may have ended before the disk was full
+        measured = any(trial["state"] == "complete" for trial in summary["trials"])
+        assert summary["status"] == ("partial" if measured else "failed")
 
 
 def test_why_a_run_ended_has_room_or_is_said_to_have_none(tmp_path: Path) -> None:
