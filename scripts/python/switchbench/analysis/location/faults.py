@@ -709,9 +709,10 @@ def objective(model: Model) -> float:
     return model.total() - sum(fault.penalty for fault in model.faults)
 
 
-def grow(model: Model) -> None:
-    """Add the best fault again and again, and drop those that another one explains."""
-    while len(model.faults) < MOST_FAULTS + model.lines:
+def grow(model: Model, most: int = MOST_FAULTS) -> None:
+    """Add the best fault, at most so many times, and drop those that another one explains."""
+    most = min(most + len(model.faults), MOST_FAULTS + model.lines)
+    while len(model.faults) < most:
         found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
         before, kept = objective(model), list(model.faults)
         for best in found:
