@@ -103,6 +103,7 @@ class Model:
     channel: Channel
     phases: int
     faults: list[PlacedFault] = field(default_factory=list)
+    widest: float = np.inf  # incidences of the largest class that a fault is sought in
     fan_in: Bools = field(init=False)
     upstream: Floats = field(init=False)  # log of the share that reaches an incidence
     p: Floats = field(init=False)
@@ -350,7 +351,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
     count = np.bincount(classes.of, minlength=len(classes))
     hit = np.bincount(classes.of, excess[classes.row] > EXCESS, len(classes))
     rank = gain * np.sqrt(hit / np.maximum(count, 1))
-    places = np.flatnonzero((gain > RARITY) & (hit > 0))
+    places = np.flatnonzero((gain > RARITY) & (hit > 0) & (count <= model.widest))
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])

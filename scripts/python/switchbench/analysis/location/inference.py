@@ -58,6 +58,7 @@ SEGMENT_BITS = 8 * 1538.0
 PAIRS_TRIED = 20_000  # by the next test
 FLOWS_NAMED = 16  # of it
 MANY_ROWS = 32_768  # of a channel, beyond which some phases are explained first
+WIDEST = 32_768  # rows of an element: of a wider one the drawn phases show all
 LATE_FAULTS = 4  # that are sought in all rows behind those that some phases show
 # Of elements with the same flows the one named: what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
@@ -308,6 +309,7 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     part = _model(_taken(found, channel, np.isin(channel.phase, drawn)), paths, phases)
     select(part)
     model.faults += _carried_over(part, model)
+    model.widest = WIDEST
     model.refresh()
     for index, fault in enumerate(model.faults):
         few = len(fault.where(channel, model.fan_in)) <= MANY_ROWS
