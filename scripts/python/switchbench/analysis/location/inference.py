@@ -278,15 +278,16 @@ def _model(channel: Channel, paths: Paths, phases: int) -> Model:
     if channel.measure not in ("loss", "rate"):
         return Model(channel, phases)
     classes = channel.classes
-    key = classes.of * phases + channel.phase[classes.row]
-    load = np.bincount(key, channel.load_bps[classes.row], len(classes) * phases)
-    load = load.reshape(len(classes), phases)
     faults = []
     for place, members in enumerate(classes.members):
         lines = [classes.elements[m].line_bps for m in members]
         line = min((x for x in lines if x == x), default=nan)
         single = all(classes.elements[m].links == 1 or classes.elements[m].pooled for m in members)
-        if single and (load[place] > ABOVE_LINE * line).any():
+        if line != line or not single:
+            continue
+        row = classes.row[classes.incidences(place)]
+        load = np.bincount(channel.phase[row], channel.load_bps[row])
+        if (load > ABOVE_LINE * line).any():
             faults.append(PlacedFault(place, "expected", "capacity", line))
     return Model(channel, phases, faults)
 
