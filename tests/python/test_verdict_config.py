@@ -59,7 +59,7 @@ def test_less_than_the_profile_is_said(tmp_path: Path) -> None:
     run = compile_run(read_text(tmp_path, text()))
     assert run.reservations == (
         "test 0 (pairs, dpdk) was less than profile acceptance asks: window 2s (profile: "
-        "1min), repeats 1 (profile: 5), without frames of 128, 256, 512, 1024, 1280 bytes",
+        "1min), at least 1 repeats (profile: 5), without frames of 128, 256, 512, 1024, 1280 bytes",
     )
     whole = compile_run(read_text(tmp_path, text(tests=[{"pattern": "aapc"}])))
     assert whole.reservations == ()

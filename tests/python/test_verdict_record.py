@@ -251,6 +251,14 @@ def test_a_plan_with_another_load_or_window(
     assert any(NOT_IN_PLAN in failure for failure in failures(path))
 
 
+def test_another_sentence_on_the_scope_is_no_other_verdict(directory: Path) -> None:
+    summary = json.loads((directory / "summary.json").read_text())
+    summary["verdict"]["scope"] = "Other words."
+    (directory / "summary.json").write_text(json.dumps(summary))
+    sealing.seal(directory)
+    assert failures(directory) == ["verdict.xml is not the verdict of summary.json"]
+
+
 def test_a_claim_of_another_version_does_not_pass_for_a_whole_check(directory: Path) -> None:
     summary = json.loads((directory / "summary.json").read_text())
     summary["run"]["versions"]["switchbench"] = "0.0.9"

@@ -131,7 +131,9 @@ def load(directory: Path) -> dict[str, SealedFile]:
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigurationError(f"{path} is damaged: {error}") from None
+        raise ConfigurationError(
+            f"{path} is damaged: {error}; bring it back from where the results were made"
+        ) from None
     refuse_other_form(loaded, SCHEMA, path)
     files: dict[str, SealedFile] | None = loaded.get("files")
     if not isinstance(files, dict) or SUMMARY not in files:

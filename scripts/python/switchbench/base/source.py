@@ -247,7 +247,7 @@ _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_M
 _COMPOSER_WORDS = {
     "nesting depth": _TOO_DEEP,  # libyaml's own limit, which it may meet first
     "another document": "a second document begins here: a configuration is one",
-    "undefined alias": "there is no anchor of that name before this alias",
+    "undefined alias": "there is no anchor &{} before this alias",
 }
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes a fifth of the time
 
@@ -385,6 +385,8 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
         for its_words, words in _COMPOSER_WORDS.items():
             if its_words in problem:
+                alias = text.split("\n")[mark.line][mark.column + 1 :] if mark else ""
+                words = words.format(re.split(r"[\s,\]}]", alias, maxsplit=1)[0])
                 raise ConfigurationError(f"{Mark(name, line)}: {words}") from None
         raise ConfigurationError(
             f"{Mark(name, line)}: is not YAML: {_tab(text, line) or _quoted(text, line) or problem}"

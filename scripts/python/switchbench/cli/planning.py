@@ -37,7 +37,7 @@ def plan_command(args: argparse.Namespace) -> int:
             raise ConfigurationError(
                 "--job: a suite is adaptive: its loads follow from what was measured"
             )
-        chosen = "adaptive: starts at 100 % and searches down"
+        chosen = "adaptive: starts at the loads below"
         print(f"suite {run.suite}: {chosen}", file=sys.stderr)
         times = zip(run.searches, run.estimates_s, strict=True)
         trials = tuple(replace(trial, expected_s=took_s) for trial, took_s in times)

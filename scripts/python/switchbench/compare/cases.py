@@ -312,7 +312,7 @@ def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
     given = tests[number] if number < len(tests) and isinstance(tests[number], dict) else {}
     for name, value in given.items():
         if name not in _NO_MATTER and name not in plan["parameters"]:
-            found = dict(_flat(value, name)) | found
+            found |= {key: word for key, word in _flat(value, name) if key not in found}
     return found
 
 

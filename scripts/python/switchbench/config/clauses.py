@@ -292,7 +292,7 @@ def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
                 texts = (quantities.DURATION.text(ns) for ns in (found_ns, usual_ns))
                 yield "{} {} (profile: {})".format(key, *texts)
     if values.repeat.least < usual.repeat.least:
-        yield f"repeats {values.repeat.least} (profile: {usual.repeat.least})"
+        yield f"at least {values.repeat.least} repeats (profile: {usual.repeat.least})"
     if transports.of(test.transport).frames and values.frame_sizes is not None:
         header = rules.frame_header(values)
         whole = rules.frame_sizes(PROFILE, header, test.frame_max)

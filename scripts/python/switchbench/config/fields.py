@@ -320,6 +320,10 @@ class Strict(BaseModel):
 
 
 SINGULAR = "takes one value"
+NOT_SWEPT = {
+    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
+    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar, cast
 from ..base import transports
 from ..base.model import SCHEDULE, WAITING, Load, Repeats, Site
 from ..base.words import listed
-from .fields import Strict
+from .fields import NOT_SWEPT, Strict
 from .schema import (
     PATTERNS,
     BurstOptions,
@@ -63,8 +63,7 @@ _SWEPT_BY_AXIS = {
     "ranks": "`ranks`",
 }
 _NOT_SWEPT = {
-    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
-    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
+    **NOT_SWEPT,
     **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
     **{key: f"its axis is {axis}" for key, axis in _SWEPT_BY_AXIS.items()},
 }

@@ -20,6 +20,7 @@ from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
 from ..base.words import invalid, shown, unknown_key
 from .fields import (
+    NOT_SWEPT,
     SINGULAR,
     Axis,
     Clock,
@@ -597,10 +598,13 @@ def _one_value(model: type[BaseModel], path: KeyPath, found: list[Any]) -> str:
     # A mapping of the user's own keys (ssh.options) has no model.
     if f"{key}s" in getattr(_model_at(model, path[:-1]), "model_fields", ()):
         return f"{SINGULAR}: write `{key}s: [{several}]`"
-    if path[0] != "tests":
+    swept = path[2:]
+    plain = found and all(isinstance(one, str | int | float) for one in found)
+    if path[0] != "tests" or not swept or not plain or not all(isinstance(k, str) for k in swept):
         return SINGULAR
-    swept = ".".join(map(str, path[2:]))
-    return f"{SINGULAR}: write `sweep: {{{swept}: [{several}]}}`"
+    if swept[0] in NOT_SWEPT:
+        return f"{SINGULAR}: {NOT_SWEPT[swept[0]]}"
+    return f"{SINGULAR}: write `sweep: {{{'.'.join(map(str, swept))}: [{several}]}}`"
 
 
 def _sentence(model: type[BaseModel], error: Any) -> str:
