@@ -85,7 +85,7 @@ struct port_count {
     uint64_t arp_nd_received; /**< ... and that it received, PAUSE among them */
     uint64_t send_refused;    /**< frames that the driver did not take at the first try */
     /**
-     * @brief Frames of latency probes and the answers to them; of messages there and back the
+     * @brief Frames of latency probes and the answers to them; of ping-pong messages the
      * answers and end marks: neither load nor loss.
      */
     uint64_t probes_sent;

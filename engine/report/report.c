@@ -114,7 +114,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
 {
     const struct flow_side *side = flow->side;
     bool timed = phase_is_timed(&run->template), frames = counts_frames(lane);
-    /* Frames make messages only where these go there and back, or in steps. */
+    /* Frames make messages only in ping-pong, or in steps. */
     bool messages = !frames || run->template.traffic == TRAFFIC_PINGPONG ||
                     run->template.traffic == TRAFFIC_SCHEDULE;
     bool numbered = frames || lane->lane->judges_order;

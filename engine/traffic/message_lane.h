@@ -139,7 +139,7 @@ struct message_lane {
     bool unreliable;
     bool replies;    /**< the last stream of each flow is answered */
     bool schedules;  /**< it executes a schedule */
-    bool stepping;   /**< which is under way: messages are taken when their steps have come */
+    bool stepping;   /**< one is in progress: messages are taken when their steps have come */
     bool step_moved; /**< messages moved when it was last run */
     struct message_progress *progress; /**< as the executor's operations */
     uint64_t round;                    /**< how often a step's messages were gone through */

@@ -122,7 +122,7 @@ enum traffic {
     TRAFFIC_STREAM,   /**< at a rate from start to stop */
     TRAFFIC_TRANSFER, /**< `transfer_bytes` of payload per flow, to completion */
     TRAFFIC_PROBE,    /**< `probes` frames or messages per flow, slowly: can they be reached? */
-    TRAFFIC_PINGPONG, /**< one message a flow there and back, again and again
+    TRAFFIC_PINGPONG, /**< one message of a flow in ping-pong, again and again
                          (doc/reference/messages.md) */
     TRAFFIC_SCHEDULE, /**< steps that wait for each other (doc/developer/schedules.md) */
     TRAFFIC_BURST,    /**< counted frames at the load's rate, then silence */
@@ -137,9 +137,9 @@ struct burst_options {
 };
 
 /**
- * @brief How messages go there and back.
+ * @brief How ping-pong messages go.
  *
- * Each flow has one under way; `random`: each port has one, by a flow drawn anew for each. All
+ * Each flow has one in flight; `random`: each port has one, by a random flow for each. All
  * zero: `sizes` in turn, from start to stop.
  */
 struct pingpong_options {
@@ -174,7 +174,7 @@ enum latency_kind {
     LATENCY_ONE_WAY, /**< destination: from a frame's stamp to its arrival, of what was delivered */
     LATENCY_IPDV,    /**< destination: what two frames that follow each other differ in it */
     LATENCY_ROUND_TRIP, /**< source: of probes that the destination sends back */
-    LATENCY_PINGPONG,   /**< source: of messages there and back */
+    LATENCY_PINGPONG,   /**< source: of ping-pong messages */
     LATENCY_KINDS
 };
 
@@ -429,7 +429,7 @@ enum account {
 /** @brief What the core asks of a transport instead of its name. */
 enum transport_capability {
     TRANSPORT_FRAMES = 1 << 0,       /**< sizes are of frames, which it counts; else of messages */
-    TRANSPORT_PINGPONG = 1 << 1,     /**< carries messages there and back */
+    TRANSPORT_PINGPONG = 1 << 1,     /**< carries ping-pong messages */
     TRANSPORT_SCHEDULES = 1 << 2,    /**< executes schedules */
     TRANSPORT_KNOWS_END = 1 << 3,    /**< sets rx_done by end marks; else silence ends a drain */
     TRANSPORT_NEEDS_IFACE = 1 << 4,  /**< a port is a kernel interface ... */

@@ -47,7 +47,7 @@ class ClockTable:
         self._bounds: dict[str, float | None] = {}  # by node: the greatest of all phases
 
     def take_ready(self, record: Record) -> None:
-        """How a node knows run time."""
+        """Record how a node knows run time."""
         self._ready[record["node"]] = record
         wall_ns, offset_ns = record.get("wall_clock_offset_ns"), record.get("clock_offset_ns")
         if self._wall_offset_ns is None and wall_ns is not None and offset_ns is not None:

@@ -55,7 +55,7 @@ ALIKE = 0.05  # paths whose times differ by less are alike
 
 
 def is_sweep(trial: Trial) -> bool:
-    """Return whether a trial gives a point of a curve: one size, there and back."""
+    """Return whether a trial gives a point of a curve: one size, in ping-pong."""
     return trial.traffic == "pingpong" and "scatter" not in trial.parameters
 
 

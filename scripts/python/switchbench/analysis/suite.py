@@ -182,7 +182,7 @@ def _held_at_min(result: Any) -> Any:
 
 
 class SuiteCourse:
-    """A suite under way: `trial` is to be measured next, `answer` takes what it said."""
+    """A suite in progress: `trial` is to be measured next, `answer` takes what it said."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

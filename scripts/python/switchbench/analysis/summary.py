@@ -82,7 +82,7 @@ class SuiteTable:
 
 @dataclass
 class OpenTrial:
-    """One trial that has not ended: what came of its phases."""
+    """A trial that has not ended, with the results of its phases."""
 
     ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
     entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network

@@ -104,7 +104,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Case:
-    """One matrix at one setting."""
+    """A matrix at a setting."""
 
     settings: Settings
     runs: list[

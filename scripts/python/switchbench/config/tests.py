@@ -695,7 +695,7 @@ def _axes(
 ) -> Iterator[tuple[tuple[int, ...], ResolvedSettings]]:
     """Yield the points of one combination of the sweep, each with its place on the axes."""
     ranks: Sequence[int | None] = values.ranks or [None]
-    # Messages there and back have no load: the next one begins when the last is back.
+    # Ping-pong has no load: the next one begins when the last is back.
     loads = rules.axis(values.load, values.loads) or [Load(percent=100.0)]
     axes = product(enumerate(ranks), enumerate(_sizes(values)), enumerate(loads))
     for (i, count), (j, sizes), (k, load) in axes:

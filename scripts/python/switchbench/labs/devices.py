@@ -165,7 +165,7 @@ class Routing:
 
     @cached_property
     def _segments(self) -> dict[str, int]:
-        """By module: the number of the network that it is part of."""
+        """Return by module the number of the network that it is part of."""
         number = {module: i for i, module in enumerate(self._topology.modules)}
         for trunk in self._topology.trunks:
             one, other = number[trunk.a], number[trunk.b]

@@ -172,7 +172,7 @@ def _ports(trial: Trial) -> list[Port]:
 
 
 def round_trip_s(ports: Iterable[Port], size: int) -> float:
-    """Return the seconds of a message there and back, at line rate and alone."""
+    """Return the seconds of a round trip, at line rate and alone."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
 
@@ -215,7 +215,7 @@ def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> floa
 
 
 def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: bool) -> float:
-    """Return what a byte there and back takes where the messages in flight share links."""
+    """Return what a byte takes for a round trip where the messages in flight share links."""
     crowd = 2 - 1 / len(part.ranks) if random else _CROWD
     size = plan_size(len(part.ranks), trial.pattern, trial.seed)
     busiest = Busiest.of(site) if size.flows <= MOST_FLOWS else None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run under way: nodes started, controlled and shown."""
+"""A run in progress: nodes started, controlled and shown."""

@@ -118,7 +118,7 @@ class Search(Generic[Result_co]):
         self._time_limit_s = time_limit_s
         self._overhead_s = overhead_s
         self._repeats = repeats
-        self._limited = 0  # in a row, at the trial under way
+        self._limited = 0  # in a row, at the present trial
         self.trial: ProposedTrial | None = None
         """What to measure next; None when the search has ended."""
         self.used_s = 0.0

@@ -285,7 +285,7 @@ class Routes:
         ]
 
     def _cost(self, place: int) -> int:
-        """Of going there: a host that forwards is dearer than any number of switches."""
+        """Of going there: a host that forwards costs more than any number of switches."""
         return len(self._places) if self._places[place] in self.fabric.routers else 1
 
     def _walked(self, following: Paths) -> list[Paths]:

@@ -385,7 +385,7 @@ def module_mistakes(file: File) -> list[str]:
 
 
 class _Parts:
-    """What is joined to what: union-find."""
+    """Joined elements, by union-find."""
 
     def __init__(self) -> None:
         self._part: dict[str, str] = {}

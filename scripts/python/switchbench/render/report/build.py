@@ -288,7 +288,7 @@ class Section:
 
     @property
     def contents(self) -> str:
-        """What is in it, beside its heading."""
+        """Return what the part contains, beside its heading."""
         figures = sum(isinstance(part, Figure) for part in self.parts)
         tables = sum(isinstance(part, Table) for part in self.parts)
         counts = ((figures, "figure"), (tables, "table"))

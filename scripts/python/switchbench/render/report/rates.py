@@ -58,7 +58,7 @@ _TRAFFIC = {
 
 
 def _load(entry: Entry) -> str:
-    """Return what was asked for; nothing of messages there and back, which have no load."""
+    """Return what was asked for; nothing of ping-pong, which has no load."""
     load = entry["intended_load"]
     return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
 

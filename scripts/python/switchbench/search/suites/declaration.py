@@ -72,7 +72,7 @@ class SuiteParameters:
 
 @dataclass(frozen=True)
 class SuitePoint:
-    """One point of a subtest: what its formulas know besides the trials."""
+    """A point of a subtest, with what its formulas need besides the trials."""
 
     size: int  # of a frame with FCS, bytes
     line_bps: float  # of the slowest port, layer 1; 0: unknown
