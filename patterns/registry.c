@@ -4,7 +4,7 @@
  * it knows, refusing in one sentence.
  */
 #include "kind.h"
-#include "schedule_builder.h"
+#include "steps.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,11 +17,6 @@
 #define KIND(word) &kind_##word,
 static const char *const names[] = {PATTERNS(NAME) NULL};
 static const struct pattern_kind *const kinds[] = {PATTERNS(KIND)};
-
-const char *const *pattern_names(void)
-{
-    return names;
-}
 
 /* The index of the request's pattern, when what all patterns share is right. */
 static int check_request(const struct pattern_request *request, struct pattern_why *why)
@@ -140,68 +135,33 @@ int pattern_phase_name(const struct pattern_plan *plan, uint32_t phase, char *na
     return snprintf(name, size, plan->phases > 1 ? "%s, moved by %u" : "%s", plan->label, phase);
 }
 
-struct writer {
-    struct pattern_flow_list list;
-    const struct pattern_plan *plan;
-    struct pattern_flow *flows;
-    size_t room, count;
-};
-
-static void write_flow(struct pattern_flow_list *list, const struct pattern_flow *flow)
-{
-    struct writer *writer = (struct writer *)list;
-
-    if (writer->count < writer->room)
-        writer->flows[writer->count] = *flow;
-    writer->count++;
-}
-
-struct search {
-    struct pattern_flow_list list;
-    struct pattern_flow flow;
-    bool found;
-};
-
-static void seek(struct pattern_flow_list *list, const struct pattern_flow *flow)
-{
-    struct search *search = (struct search *)list;
-
-    search->found |= flow->src == search->flow.src && flow->dst == search->flow.dst;
-}
-
-/* Leaves out a flow from a higher rank to a lower one where the phase has the one there, too. */
-static void write_one_way(struct pattern_flow_list *list, const struct pattern_flow *flow)
-{
-    struct search there = {
-        .list = {.rank = list->rank, .phase = list->phase, .take = seek},
-        .flow = {.src = flow->dst, .dst = flow->src},
-    };
-
-    if (flow->src > flow->dst) {
-        there.list.side = list->side == PATTERN_SENDS ? PATTERN_RECEIVES : PATTERN_SENDS;
-        ((struct writer *)list)->plan->kind->flows(((struct writer *)list)->plan, &there.list);
-    }
-    if (!there.found)
-        write_flow(list, flow);
-}
-
 size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      enum pattern_side side, struct pattern_flow *flows, size_t room)
 {
-    struct writer writer = {
-        .list = {.rank = rank,
-                 .phase = phase,
-                 .side = side,
-                 .take = plan->asked.round_trip ? write_one_way : write_flow},
-        .plan = plan,
+    uint64_t seen[PATTERN_RANKS_MAX / 64];
+    struct pattern_flow_list list = {
+        .rank = rank,
+        .phase = phase,
+        .side = side,
         .flows = flows,
         .room = room,
+        .one_way = plan->asked.round_trip ? plan : NULL,
     };
+    struct steps steps = {
+        .n = plan->n, .rank = rank, .phase = phase, .group = {0, 1}, .list = &list};
 
     assert(phase < plan->phases && rank < plan->n);
-    if (plan->emit != NULL)
-        steps_flows(plan, &writer.list);
-    else
-        plan->kind->flows(plan, &writer.list);
-    return writer.count;
+    if (plan->emit == NULL) {
+        plan->kind->flows(plan, &list);
+        return list.count;
+    }
+    list.seen = memset(seen, 0, sizeof(seen));
+    if (plan->local_phases == 0)
+        plan->emit(plan, &steps);
+    for (; list.phase < plan->local_phases; list.phase++)
+        plan->kind->flows(plan, &list);
+    for (unsigned round = 0; round < schedule_barrier_rounds(plan->n); round++)
+        pattern_add(&list, side == PATTERN_SENDS ? schedule_barrier_to(rank, round, plan->n)
+                                                 : schedule_barrier_from(rank, round, plan->n));
+    return list.count;
 }

@@ -24,7 +24,7 @@ static uint32_t count_flows(const struct pattern_plan *plan, uint32_t n, uint32_
 
 /* What one repetition of each phase is; steps and memory: of the rank with most, and memory_all:
  * of the ranks of the phase with most. */
-static json_t *sum_schedules(const struct pattern_plan *plan, uint32_t n)
+static int sum_schedules(const struct pattern_plan *plan, uint32_t n, json_t **sums)
 {
     struct schedule all = {0};
     uint64_t memory_all = 0;
@@ -33,13 +33,17 @@ static json_t *sum_schedules(const struct pattern_plan *plan, uint32_t n)
         uint64_t memory = 0;
 
         for (uint32_t rank = 0; rank < n; rank++) {
-            struct schedule own = pattern_schedule_sum(plan, phase, rank);
+            struct schedule own;
+            int rc = pattern_schedule(plan, phase, rank, &own);
 
+            if (rc < 0)
+                return rc;
             all.messages += own.messages;
             all.bytes += own.bytes;
             all.steps = own.steps > all.steps ? own.steps : all.steps;
             all.memory = own.memory > all.memory ? own.memory : all.memory;
             memory += own.memory;
+            schedule_free(&own);
         }
         memory_all = memory > memory_all ? memory : memory_all;
     }
@@ -52,23 +56,29 @@ static json_t *sum_schedules(const struct pattern_plan *plan, uint32_t n)
         {"iterations", json_integer(pattern_iterations(plan))},
         {NULL, NULL},
     };
-    return record_fill(json_object(), rows);
+    *sums = record_fill(json_object(), rows);
+    return 0;
 }
 
-static void print_totals(struct records *records, const struct pattern_plan *plan, uint32_t n)
+static int print_totals(struct records *records, const struct pattern_plan *plan, uint32_t n,
+                        struct err *err)
 {
+    json_t *schedule = NULL;
     uint64_t flows = 0;
 
     for (uint32_t phase = 0; phase < pattern_phases(plan); phase++)
         flows += count_flows(plan, n, phase);
+    if (pattern_is_scheduled(plan) && sum_schedules(plan, n, &schedule) < 0)
+        return err_set(err, -ENOMEM, "out of memory");
     const struct record_row rows[] = {
         {"ranks", json_integer(n)},
         {"phases", json_integer(pattern_phases(plan))},
         {"flows", record_u64(flows)},
-        {"schedule", pattern_is_scheduled(plan) ? sum_schedules(plan, n) : json_null()},
+        {"schedule", schedule != NULL ? schedule : json_null()},
         {NULL, NULL},
     };
     record_write(records, "plan", rows);
+    return 0;
 }
 
 /* Of each phase its number, how many flows, its name, and source and destination of each flow. */
@@ -120,7 +130,7 @@ int plan_print(struct records *records, const struct doc_plan *doc, struct err *
     if (rc < 0)
         return err_set(err, rc, "%s", why);
     if (doc->totals_only)
-        print_totals(records, plan, doc->pattern.n);
+        rc = print_totals(records, plan, doc->pattern.n, err);
     else
         rc = print_phases(plan, doc, err);
     pattern_plan_free(plan);

@@ -296,8 +296,7 @@ static bool verify(struct schedule_executor *executor)
     struct schedule_wrong wrong;
     char source[32] = "all ranks";
 
-    if (schedule_verify(executor->plan, executor->phase->number, executor->rank,
-                        &executor->schedule, executor->place, &wrong)) {
+    if (schedule_verify(&executor->schedule, executor->place, &wrong)) {
         executor->execution.verified += executor->counted;
         return true;
     }
@@ -316,8 +315,7 @@ static enum executor_state verify_and_refill(struct schedule_executor *executor)
 {
     if (executor->ran && !verify(executor))
         return EXECUTOR_WRONG;
-    schedule_fill(executor->plan, executor->phase->number, executor->rank, &executor->schedule,
-                  executor->place);
+    schedule_fill(&executor->schedule, executor->place);
     if (executor->repetition + 1 < executor->copies) {
         choose_repetition(executor, executor->repetition + 1);
         return EXECUTOR_BUSY;

@@ -6,8 +6,6 @@
 
 static void hold_parts(struct steps *steps, const struct partition *parts)
 {
-    if (steps->holds == NULL)
-        return;
     for (uint32_t source = 0; source < steps->n; source++)
         steps_hold_of(steps, source == steps->rank ? STEPS_INPUT : STEPS_RESULT, source,
                       partition_piece(parts, source));
@@ -71,7 +69,7 @@ static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
         steps_copy(steps, partition_range(&result, rank, n), 0);
         steps_copy(steps, partition_range(&result, 0, rank), partition_piece(&turned, end).at);
     }
-    for (uint32_t source = 0; source < n && steps->holds != NULL; source++)
+    for (uint32_t source = 0; source < n; source++)
         if (source != rank || rank > 0)
             steps_hold_of(steps, STEPS_RESULT, source, partition_piece(&result, source));
 }

@@ -4,48 +4,46 @@
  */
 #include "collective.h"
 
-static struct swap swap_of(const struct pattern_plan *plan)
+static struct swap begin(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = {
         .out = partition_each((struct piece){0, plan->bytes}, plan->n, plan->asked.skew)};
 
     swap.in = swap.out;
     swap.in.at = plan->n * plan->bytes;
-    return swap;
-}
-
-static void hold_parts(struct steps *steps, const struct swap *swap)
-{
-    if (steps->holds == NULL)
-        return;
     for (uint32_t other = 0; other < steps->n; other++) {
-        uint32_t part = swap_part(steps, swap, other);
+        uint32_t part = swap_part(steps, &swap, other);
 
-        steps_hold(steps, STEPS_INPUT,
-                   &(struct content){.piece = partition_piece(&swap->out, part),
-                                     .source = steps->rank,
-                                     .target = other});
-        steps_hold(steps, STEPS_RESULT,
-                   &(struct content){.piece = partition_piece(&swap->in, part),
-                                     .source = other,
-                                     .target = steps->rank});
+        steps_hold(steps, &(struct content){.time = STEPS_INPUT,
+                                            .piece = partition_piece(&swap.out, part),
+                                            .source = steps->rank,
+                                            .target = other});
+        steps_hold(steps, &(struct content){.time = STEPS_RESULT,
+                                            .piece = partition_piece(&swap.in, part),
+                                            .source = other,
+                                            .target = steps->rank});
     }
+    return swap;
 }
 
 static void emit_linear(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct swap swap = swap_of(plan);
+    struct swap swap = begin(plan, steps);
 
-    hold_parts(steps, &swap);
     swap_linear(steps, &swap);
 }
 
 static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct swap swap = swap_of(plan);
+    struct swap swap = begin(plan, steps);
 
-    hold_parts(steps, &swap);
-    swap_pairwise(steps, &swap);
+    for (uint32_t distance = 1; distance < steps->n; distance++) {
+        swap_send(steps, &swap, distance);
+        swap_receive(steps, &swap, distance);
+        if (distance == 1)
+            swap_own(steps, &swap);
+        steps_next(steps);
+    }
 }
 
 /* The parts whose number has `bit`, in runs of `bit`, between their places in `turned` and one
@@ -83,13 +81,12 @@ static uint32_t with_bit(uint32_t n, uint32_t bit)
  * round k. What is packed and unpacked lies where the result will be: at most n / 2 parts each. */
 static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
-    struct swap swap = swap_of(plan);
+    struct swap swap = begin(plan, steps);
     uint32_t n = plan->n, rank = steps->rank;
     struct partition turned = swap.out;
     struct piece packed = {.at = swap.in.at}, arrived = {.at = swap.in.at + n / 2 * plan->bytes};
 
     turned.at = 2 * n * plan->bytes;
-    hold_parts(steps, &swap);
     steps_copy(steps, partition_range(&turned, 0, n - rank), partition_piece(&swap.out, rank).at);
     steps_copy(steps, partition_range(&turned, n - rank, n), swap.out.at);
     for (uint32_t bit = 1; bit < n; bit *= 2) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What collective functions and application kernels are made of. Each block emits its steps of one
- * rank of a group (schedule_builder.h) and ends its last step. Sources are named at the algorithms
+ * rank of a group (steps.h) and ends its last step. Sources are named at the algorithms
  * and in doc/reference/patterns.md; those with most of them: Thakur, Rabenseifner, Gropp,
  * Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005 ("Thakur 2005"
  * below).
@@ -10,7 +10,7 @@
 #define PATTERNS_COLLECTIVE_H
 
 #include "kind.h"
-#include "schedule_builder.h"
+#include "steps.h"
 
 /* --- a buffer in parts ---------------------------------------------------------------------- */
 
@@ -34,9 +34,8 @@ struct piece partition_piece(const struct partition *parts, uint32_t number);
  * even ones hand over to the odd ones beside them and get the result afterwards (Thakur 2005).
  */
 struct power_of_two_fold {
-    uint32_t n;
     uint32_t power;
-    uint32_t rest; /* n - power */
+    uint32_t rest; /* ranks - power */
 };
 #define FOLD_OUT UINT32_MAX
 
@@ -99,7 +98,9 @@ struct swap {
     struct partition in;
 };
 uint32_t swap_part(const struct steps *steps, const struct swap *swap, uint32_t other);
+void swap_own(struct steps *steps, const struct swap *swap);
+void swap_send(struct steps *steps, const struct swap *swap, uint32_t distance);
+void swap_receive(struct steps *steps, const struct swap *swap, uint32_t distance);
 void swap_linear(struct steps *steps, const struct swap *swap);
-void swap_pairwise(struct steps *steps, const struct swap *swap);
 
 #endif

@@ -20,35 +20,21 @@ int pattern_refuse(struct pattern_why *why, const char *format, ...)
     return -EINVAL;
 }
 
-static void join(char *text, size_t size, const char *const *words)
-{
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; words[i] != NULL && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", words[i]);
-}
-
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why)
 {
-    char known[512];
+    char known[1024] = "";
+    size_t used = 0;
 
     if (word == NULL)
         return 0;
-    for (int i = 0; words[i] != NULL; i++)
+    for (int i = 0; words[i] != NULL; i++) {
         if (strcmp(words[i], word) == 0)
             return i;
-    join(known, sizeof(known), words);
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+                                 words[i]);
+    }
     return pattern_refuse(why, "%s \"%s\" is not known: it is one of %s", what, word, known);
-}
-
-int pattern_either(const char *what, const char *usual, const char *other, const char *word,
-                   struct pattern_why *why)
-{
-    const char *const words[] = {usual, other, NULL};
-
-    return pattern_choose(what, words, word, why);
 }
 
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
@@ -85,23 +71,57 @@ int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, siz
     return result;
 }
 
-int pattern_check_groups(const struct pattern_request *request, struct pattern_why *why)
+/* Whether the phase has the flow back, from the peer of a flow on the list's side. */
+static bool comes_back(const struct pattern_flow_list *list, uint32_t peer)
 {
-    return pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
+    struct pattern_flow_list back = {
+        .rank = list->rank,
+        .phase = list->phase,
+        .side = list->side == PATTERN_SENDS ? PATTERN_RECEIVES : PATTERN_SENDS,
+        .only = &peer,
+    };
+
+    list->one_way->kind->flows(list->one_way, &back);
+    return back.count > 0;
 }
 
 void pattern_add_flow(struct pattern_flow_list *list, uint32_t peer, enum pattern_role role,
                       uint32_t share)
 {
     bool sends = list->side == PATTERN_SENDS;
+    struct pattern_flow flow = {.src = sends ? list->rank : peer,
+                                .dst = sends ? peer : list->rank,
+                                .role = role,
+                                .share = share};
 
-    list->take(list, &(struct pattern_flow){.src = sends ? list->rank : peer,
-                                            .dst = sends ? peer : list->rank,
-                                            .role = role,
-                                            .share = share});
+    if ((list->only != NULL && *list->only != peer) ||
+        (list->one_way != NULL && flow.src > flow.dst && comes_back(list, peer)))
+        return;
+    if (list->seen != NULL) {
+        uint64_t bit = UINT64_C(1) << peer % 64, *word = &list->seen[peer / 64];
+
+        if (*word & bit)
+            return;
+        *word |= bit;
+        flow.role = PATTERN_GENERATE;
+        flow.share = 0;
+    }
+    if (list->count < list->room)
+        list->flows[list->count] = flow;
+    list->count++;
 }
 
 void pattern_add(struct pattern_flow_list *list, uint32_t peer)
 {
     pattern_add_flow(list, peer, PATTERN_GENERATE, 0);
+}
+
+size_t pattern_list(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                    enum pattern_side side, struct pattern_flow *flows)
+{
+    struct pattern_flow_list list = {
+        .rank = rank, .phase = phase, .side = side, .flows = flows, .room = plan->n};
+
+    plan->kind->flows(plan, &list);
+    return list.count;
 }

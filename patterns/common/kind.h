@@ -21,12 +21,17 @@ struct pattern_why {
     size_t size;
 };
 
-/* The flows of one rank on one side, as they are found: the first member of what takes them. */
+/* The flows of one rank on one side, as they are found. */
 struct pattern_flow_list {
     uint32_t rank;
     uint32_t phase;
     enum pattern_side side;
-    void (*take)(struct pattern_flow_list *list, const struct pattern_flow *flow);
+    struct pattern_flow *flows; /* takes the first `room` of them */
+    size_t room, count;
+    const uint32_t *only;               /* the peer whose flows count; NULL: any */
+    const struct pattern_plan *one_way; /* of two flows that are each other's way back only the
+                                          lower rank's counts; NULL: both do */
+    uint64_t *seen;                     /* a bit a peer: each counts once; NULL: each flow */
 };
 
 struct steps;
@@ -59,7 +64,7 @@ struct pattern_plan {
     struct pattern_request asked; /* without its words and lists; the kind may add defaults */
     unsigned choice;              /* of a word, by the kind */
     void *state;                  /* the kind's own: one block that free() ends, or NULL */
-    /* Tells the schedule of steps->rank in steps->phase (schedule_builder.h); NULL: none. */
+    /* Emits the schedule of steps->rank in steps->phase (steps.h); NULL: none. */
     pattern_emitter *emit;
     uint64_t bytes;        /* of a message; what that is exactly, the kind says */
     uint32_t local_phases; /* the kind's own, that are steps of the plan's only phase; 0: none */
@@ -113,10 +118,6 @@ int pattern_refuse(struct pattern_why *why, const char *format, ...)
 int pattern_choose(const char *what, const char *const *words, const char *word,
                    struct pattern_why *why);
 
-/* The same of two words: 1 for the one that is not usual. */
-int pattern_either(const char *what, const char *usual, const char *other, const char *word,
-                   struct pattern_why *why);
-
 /* Refuses the first parameter that is set and not in `known`; `who` takes it or not. */
 int pattern_check_params(const char *who, const struct pattern_request *request, unsigned known,
                          struct pattern_why *why);
@@ -125,7 +126,6 @@ int pattern_check_params(const char *who, const struct pattern_request *request,
  * the parameter's name. Returns 0, -EINVAL or -ENOMEM. */
 int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, size_t count,
                         uint32_t n, struct pattern_why *why);
-int pattern_check_groups(const struct pattern_request *request, struct pattern_why *why);
 
 /* Adds the flow between the list's rank and `peer`, in the direction of the list's side, with its
  * share of its source's load (struct pattern_flow); or one without, that the rank generates. */
@@ -146,6 +146,11 @@ static inline uint32_t pattern_turned_back(const struct pattern_plan *plan, uint
 {
     return rank >= phase ? rank - phase : rank + plan->n - phase;
 }
+
+/* Writes the flows of an ordinary pattern; there is room for those of a rank, n - 1. Returns how
+ * many there are. */
+size_t pattern_list(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
+                    enum pattern_side side, struct pattern_flow *flows);
 
 /* As plan->emit, of an ordinary pattern whose phases are the steps of one. */
 void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps);

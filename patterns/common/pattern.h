@@ -57,7 +57,7 @@ struct pattern_ranks {
  * pattern's default. Parameters that a pattern does not know must be unset.
  */
 struct pattern_request {
-    const char *name;       /**< one of pattern_names() */
+    const char *name;       /**< one of PATTERNS (kind.h) */
     uint32_t n;             /**< ranks, 2..PATTERN_RANKS_MAX */
     uint64_t seed;          /**< for everything that is drawn */
     const char *order;      /**< aapc: shift (default) | pairwise | xor | naive */
@@ -198,12 +198,5 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
  * @return True: in turn.
  */
 bool pattern_in_turn(const struct pattern_plan *plan);
-
-/**
- * @brief Return the patterns' names in the table's order.
- *
- * @return Names; static, NULL-terminated.
- */
-const char *const *pattern_names(void);
 
 #endif

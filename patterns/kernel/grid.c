@@ -116,7 +116,7 @@ static int make_hpl(struct pattern_plan *plan, const struct pattern_request *req
     plan->asked.matrix = matrix;
     plan->asked.block = block;
     hpl = hpl_of(plan);
-    if (!kernel_counts(plan->n, hpl.operations))
+    if (hpl.operations / plan->n >= KERNEL_WORK_MAX)
         return pattern_refuse(
             why,
             "hpl: with matrix %u and block %u each of %u ranks would compute more "

@@ -93,13 +93,8 @@ uint32_t kernel_share(uint32_t points, uint32_t ranks, uint32_t number)
     return points / ranks + (number < points % ranks);
 }
 
-bool kernel_counts(uint32_t n, double operations)
-{
-    return operations / n < 0x1p63;
-}
-
 void kernel_work(struct steps *steps, double operations)
 {
-    assert(kernel_counts(steps->n, operations));
+    assert(operations / steps->n < KERNEL_WORK_MAX);
     steps_work(steps, (uint64_t)(operations / steps->n));
 }

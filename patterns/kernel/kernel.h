@@ -8,7 +8,8 @@
 
 #include "collective.h"
 
-#define KERNEL_DOUBLE 8u /* bytes */
+#define KERNEL_DOUBLE 8u       /* bytes */
+#define KERNEL_WORK_MAX 0x1p63 /* operations that an op can hold */
 
 /* Ranks in a grid; dimension 0 counts fastest. */
 struct kernel_grid {
@@ -27,8 +28,7 @@ struct kernel_grid kernel_grid_of(uint32_t rank, const uint32_t ranks[3]);
 /* Points of a dimension that the member at `number` of `ranks` has: as evenly as possible, the
  * first ones more. */
 uint32_t kernel_share(uint32_t points, uint32_t ranks, uint32_t number);
-/* This rank's share of so many operations of all; whether that is a number that an op can hold. */
-bool kernel_counts(uint32_t n, double operations);
+/* This rank's share of so many operations of all, which is below KERNEL_WORK_MAX. */
 void kernel_work(struct steps *steps, double operations);
 
 unsigned kernel_log2(uint32_t power);

@@ -2,8 +2,8 @@
  *
  * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2); or one way,
  * from the first of a pair to the second. The ways to find partners differ only in which pair a
- * rank belongs to: some compute it, those that read a list or groups look it up in an index made
- * once. Neighbours are pairs at a shift of 1, halves at half of the ranks.
+ * rank belongs to, which is worked out once for all. Neighbours are pairs at a shift of 1, halves
+ * at half of the ranks.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -28,14 +28,12 @@ struct seat {
 
 enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
 
-static const struct way {
-    unsigned knows;
-    bool looked_up; /* plan->state is a seat a rank */
-} ways[] = {
-    [SHIFT] = {.knows = PATTERN_PARAM_SHIFT},
-    [INSIDE] = {PATTERN_PARAM_GROUPS, true},
-    [ACROSS] = {PATTERN_PARAM_GROUPS, true},
-    [LIST] = {PATTERN_PARAM_LIST, true},
+/* The parameter that a way needs. */
+static const unsigned needs[LIST + 1] = {
+    [SHIFT] = PATTERN_PARAM_SHIFT,
+    [INSIDE] = PATTERN_PARAM_GROUPS,
+    [ACROSS] = PATTERN_PARAM_GROUPS,
+    [LIST] = PATTERN_PARAM_LIST,
 };
 
 static const char *const words[] = {
@@ -98,55 +96,42 @@ static int check_way(unsigned way, const struct pattern_request *request, struct
         return pattern_refuse(why, "partners inside needs groups");
     if (way == ACROSS && groups < 2)
         return pattern_refuse(why, "partners across needs at least 2 groups, not %zu", groups);
-    return pattern_check_groups(request, why);
+    return pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
 }
 
 /* --- seats ---------------------------------------------------------------------------------- */
 
-static void sit(struct seat *seats, uint32_t pair, uint32_t a, uint32_t b)
+static void sit(struct seat *seats, uint32_t *pair, uint32_t a, uint32_t b)
 {
-    if (seats == NULL)
-        return;
-    seats[a] = (struct seat){.pair = pair, .partner = b, .first = true};
-    seats[b] = (struct seat){.pair = pair, .partner = a};
+    seats[a] = (struct seat){.pair = *pair, .partner = b, .first = true};
+    seats[b] = (struct seat){.pair = (*pair)++, .partner = a};
 }
 
-/* Seats the ranks that follow each other in a list or a group, or that have the same place in two
- * groups that follow each other. Returns the pairs; without seats they are only counted. */
+/* Seats the ranks at a shift, those beside each other in a random order, those that follow each
+ * other in a list or a group, or those that have the same place in two groups that follow each
+ * other. Returns the pairs. */
 static uint32_t fill(unsigned way, const struct pattern_request *request, struct seat *seats)
 {
     const struct pattern_ranks *lists = way == LIST ? &request->list : request->groups;
-    size_t count = way == LIST ? 1 : request->group_count;
-    uint32_t pair = 0;
+    uint32_t n = request->n, pair = 0;
+    size_t count = way == LIST ? 1 : way == INSIDE || way == ACROSS ? request->group_count : 0;
+    uint32_t shift = way == SHIFT ? request->shift : way == HALVES ? n / 2 : way == NEIGHBOURS;
+    struct permutation order = permutation_draw(n, request->seed, RANDOM_PAIRS_STREAM);
 
-    for (uint32_t rank = 0; seats != NULL && rank < request->n; rank++)
+    for (uint32_t rank = 0; rank < n; rank++)
         seats[rank].partner = NOBODY;
+    for (uint32_t rank = 0; shift > 0 && rank + shift < n; rank++)
+        if (rank % (2 * shift) < shift)
+            sit(seats, &pair, rank, rank + shift);
+    for (uint32_t place = 1; way == RANDOM && place < n; place += 2)
+        sit(seats, &pair, permutation_at(&order, place - 1), permutation_at(&order, place));
     for (size_t i = 0; i < count && way != ACROSS; i++)
         for (size_t j = 1; j < lists[i].count; j += 2)
-            sit(seats, pair++, lists[i].rank[j - 1], lists[i].rank[j]);
+            sit(seats, &pair, lists[i].rank[j - 1], lists[i].rank[j]);
     for (size_t i = 1; i < count && way == ACROSS; i += 2)
         for (size_t j = 0; j < lists[i - 1].count && j < lists[i].count; j++)
-            sit(seats, pair++, lists[i - 1].rank[j], lists[i].rank[j]);
+            sit(seats, &pair, lists[i - 1].rank[j], lists[i].rank[j]);
     return pair;
-}
-
-static struct seat seat_of(const struct pattern_plan *plan, uint32_t rank)
-{
-    uint32_t shift = plan->asked.shift, place = rank % (2 * shift);
-    struct permutation order;
-
-    if (plan->state != NULL)
-        return ((const struct seat *)plan->state)[rank];
-    if (plan->choice != RANDOM)
-        return (struct seat){.pair = rank / (2 * shift) * shift + rank % shift,
-                             .partner = place < shift ? rank + shift : rank - shift,
-                             .first = place < shift};
-    order = permutation_draw(plan->n, plan->asked.seed, RANDOM_PAIRS_STREAM);
-    place = permutation_position(&order, rank);
-    if ((place ^ 1) >= plan->n)
-        return (struct seat){.partner = NOBODY};
-    return (struct seat){
-        .pair = place / 2, .partner = permutation_at(&order, place ^ 1), .first = place % 2 == 0};
 }
 
 /* --- the pattern ---------------------------------------------------------------------------- */
@@ -155,51 +140,47 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                 struct pattern_why *why)
 {
     int way = pattern_choose("partners", words, request->partners, why);
-    int forward = pattern_either("directions", "both", "forward", request->directions, why);
-    bool computed;
+    int forward = pattern_choose("directions", (const char *const[]){"both", "forward", NULL},
+                                 request->directions, why);
     uint32_t possible;
     char who[32];
     int result;
 
     if (way < 0 || forward < 0)
         return -EINVAL;
-    computed = !ways[way].looked_up;
     snprintf(who, sizeof(who), "partners %s", words[way]);
     result = pattern_check_params(
         who, request,
         (plan->kind->knows &
          ~(unsigned)(PATTERN_PARAM_SHIFT | PATTERN_PARAM_GROUPS | PATTERN_PARAM_LIST)) |
-            PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES | ways[way].knows,
+            PATTERN_PARAM_LOCAL | PATTERN_PARAM_BYTES | needs[way],
         why);
-    if (result == 0 && ways[way].knows != 0)
+    if (result == 0 && needs[way] != 0)
         result = check_way((unsigned)way, request, why);
     if (result < 0)
         return result;
-    possible = computed ? plan->n / 2 : fill((unsigned)way, request, NULL);
+    plan->state = calloc(plan->n, sizeof(struct seat));
+    if (plan->state == NULL)
+        return -ENOMEM;
+    possible = fill((unsigned)way, request, plan->state);
     if (possible == 0)
         return pattern_refuse(why, "%s needs a group of at least 2 ranks", who);
     if (request->count > possible)
         return pattern_refuse(why, "count %u is more than the %u pairs that %s makes here",
                               request->count, possible, who);
     plan->asked.count = request->count > 0 ? request->count : possible;
-    plan->asked.shift = way == SHIFT ? request->shift : way == HALVES ? plan->n / 2 : 1;
     plan->asked.forward = forward;
-    plan->choice = (unsigned)way;
-    if (!computed && (plan->state = calloc(plan->n, sizeof(struct seat))) == NULL)
-        return -ENOMEM;
-    if (!computed)
-        fill((unsigned)way, request, plan->state);
     if (way == SHIFT)
         snprintf(plan->label, sizeof(plan->label), "shift %u", request->shift);
     else
         snprintf(plan->label, sizeof(plan->label), "%s%s", words[way],
-                 ways[way].knows == PATTERN_PARAM_GROUPS ? " groups" : "");
+                 needs[way] == PATTERN_PARAM_GROUPS ? " groups" : "");
     return 0;
 }
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    struct seat seat = seat_of(plan, list->rank);
+    struct seat seat = ((const struct seat *)plan->state)[list->rank];
 
     if (plan->asked.forward && seat.first != (list->side == PATTERN_SENDS))
         return;

@@ -39,8 +39,10 @@ static void take_groups(uint32_t *ranks, uint32_t n, const struct pattern_ranks 
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int both = pattern_either("directions", "forward", "both", request->directions, why);
-    int by_receiver = pattern_either("load_of", "senders", "receivers", request->load_of, why);
+    int both = pattern_choose("directions", (const char *const[]){"forward", "both", NULL},
+                              request->directions, why);
+    int by_receiver = pattern_choose("load_of", (const char *const[]){"senders", "receivers", NULL},
+                                     request->load_of, why);
     bool incast = plan->kind->knows & PATTERN_PARAM_RECEIVERS;
     bool fanout = plan->kind->knows & PATTERN_PARAM_SENDERS;
     bool grouped = request->group_count > 0;
@@ -57,7 +59,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
                               request->group_count);
     if (grouped && request->rotate)
         return pattern_refuse(why, "partial_mesh with groups takes no rotate");
-    result = pattern_check_groups(request, why);
+    result = pattern_check_ranks("groups", request->groups, request->group_count, request->n, why);
     if (result < 0)
         return result;
     few = few > 0 ? few : 1;

@@ -42,8 +42,10 @@ static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
-    int forward = pattern_either("directions", "both", "forward", request->directions, why);
-    int probed = pattern_either("random_generator", "uniform", "hpcc", request->draw, why);
+    int forward = pattern_choose("directions", (const char *const[]){"both", "forward", NULL},
+                                 request->directions, why);
+    int probed = pattern_choose("random_generator", (const char *const[]){"uniform", "hpcc", NULL},
+                                request->draw, why);
     bool natural = request->natural == NULL || *request->natural;
     size_t kept = probed == 1 ? (size_t)request->count * plan->n : 0;
 
@@ -80,31 +82,29 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
                        : snprintf(name, size, "random %u", number);
 }
 
+/* The rank at a position of a ring, or, `inverse`, the position of a rank. */
+static uint32_t look_up(const struct pattern_plan *plan, uint32_t number, uint32_t at, bool inverse)
+{
+    const uint16_t *kept = plan->state;
+    struct permutation order = permutation_draw(plan->n, plan->asked.seed, number);
+
+    if (number == 0)
+        return at;
+    if (kept != NULL)
+        return kept[((size_t)(number - 1) * 2 + inverse) * plan->n + at];
+    return inverse ? permutation_position(&order, at) : permutation_at(&order, at);
+}
+
 /* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
  * each is the other's successor and predecessor: one flow each way, in both directions or one. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    uint32_t n = plan->n, number = number_of(plan, list->phase), position = list->rank;
-    const uint16_t *kept = number > 0 ? plan->state : NULL;
-    struct permutation order = permutation_draw(n, plan->asked.seed, number);
+    uint32_t n = plan->n, number = number_of(plan, list->phase);
+    uint32_t position = look_up(plan, number, list->rank, true);
+    uint32_t ahead = look_up(plan, number, (position + 1) % n, false);
+    uint32_t behind = look_up(plan, number, (position + n - 1) % n, false);
     bool sends = list->side == PATTERN_SENDS;
-    uint32_t ahead, behind;
 
-    if (kept != NULL) {
-        kept += (size_t)(number - 1) * 2 * n;
-        position = kept[n + list->rank];
-    } else if (number > 0) {
-        position = permutation_position(&order, list->rank);
-    }
-    ahead = position + 1 < n ? position + 1 : 0;
-    behind = position > 0 ? position - 1 : n - 1;
-    if (kept != NULL) {
-        ahead = kept[ahead];
-        behind = kept[behind];
-    } else if (number > 0) {
-        ahead = permutation_at(&order, ahead);
-        behind = permutation_at(&order, behind);
-    }
     pattern_add(list, sends ? ahead : behind);
     if ((plan->choice & BOTH) && n > 2)
         pattern_add(list, sends ? behind : ahead);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How a pattern says its schedule. It emits a rank's steps from first to last, and what the rank's
- * memory holds before and after; a listener makes ops of it, only collects partners, or fills and
- * verifies memory. Only the files of this folder and below include this.
+ * How a pattern makes a rank's schedule: it emits the rank's steps from first to last, and what the
+ * rank's memory holds before and after. Only the files of this folder and below include this.
  */
-#ifndef PATTERNS_SCHEDULE_BUILDER_H
-#define PATTERNS_SCHEDULE_BUILDER_H
+#ifndef PATTERNS_STEPS_H
+#define PATTERNS_STEPS_H
 
-#include "pattern.h"
-#include "schedule_op.h"
+#include "schedule.h"
 
 /* A part of the rank's memory, in bytes from the start. */
 struct piece {
@@ -22,17 +20,18 @@ struct group {
     uint32_t stride;
 };
 
+enum content_time { STEPS_INPUT, STEPS_RESULT };
+
 /* What a piece holds: bytes `offset` and on of what rank `source` has for rank `target` (0 where
  * all get the same); with source SCHEDULE_SUM the floats from byte `offset` of all ranks' sum. */
 struct content {
     struct piece piece;
+    enum content_time time;
     uint32_t source;
     uint32_t target;
     uint64_t offset;
     bool floats; /* the data of one rank that are to be reduced */
 };
-
-enum steps_when { STEPS_INPUT, STEPS_RESULT };
 
 struct pattern_flow_list;
 
@@ -43,9 +42,10 @@ struct steps {
     struct group group;
     uint32_t step;  /* the number of the present step */
     bool step_used; /* it has an op */
-    /* The listeners; NULL: does not care. */
-    void (*op)(struct steps *steps, const struct schedule_op *op);
-    void (*holds)(struct steps *steps, enum steps_when when, const struct content *content);
+    struct schedule schedule;
+    size_t op_room, content_room;
+    int rc;                         /* -ENOMEM: the schedule is not whole */
+    struct pattern_flow_list *list; /* takes the partners, and nothing else is kept; NULL: none */
 };
 
 void steps_send(struct steps *steps, uint32_t to, struct piece piece);
@@ -58,17 +58,15 @@ void steps_work(struct steps *steps, uint64_t operations);
 void steps_next(struct steps *steps);
 /* Goes on with the group of the `count` ranks first, first + stride ...; all ranks: 0, 1, n. */
 void steps_enter(struct steps *steps, uint32_t first, uint32_t stride, uint32_t count);
-void steps_hold(struct steps *steps, enum steps_when when, const struct content *content);
+void steps_hold(struct steps *steps, const struct content *content);
 /* Bytes of a rank, from their first one on. */
-void steps_hold_of(struct steps *steps, enum steps_when when, uint32_t source, struct piece piece);
+void steps_hold_of(struct steps *steps, enum content_time time, uint32_t source,
+                   struct piece piece);
 /* A step of its own: a message to one rank, and one from another, or the same. */
 void steps_swap(struct steps *steps, uint32_t to, struct piece out, uint32_t from, struct piece in);
 
 /* The rank's own message, which lies first, to one rank, and another's to the place numbered
  * `slot`, from 1 on. */
 void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to, uint32_t from);
-
-/* As struct pattern_kind's flows, of a scheduled plan's phase. */
-void steps_flows(const struct pattern_plan *plan, struct pattern_flow_list *list);
 
 #endif

@@ -22,9 +22,45 @@
 #ifndef PATTERNS_SCHEDULE_H
 #define PATTERNS_SCHEDULE_H
 
-#include "dissemination.h"
 #include "pattern.h"
-#include "schedule_op.h"
+
+#define SCHEDULE_SUM UINT32_MAX /**< in a rank's place: the sum over all ranks */
+
+enum schedule_action {
+    SCHEDULE_SEND,
+    SCHEDULE_RECEIVE,
+    SCHEDULE_REDUCE, /**< adds the floats of `from` to those of `at` */
+    SCHEDULE_COPY,   /**< from `from` to `at`, which do not overlap */
+    SCHEDULE_WORK,   /**< computes for so many floating point operations */
+};
+
+/**
+ * @brief In the order of their steps; of one step sends and receives come first.
+ *
+ * Places are bytes from the start of the rank's memory.
+ */
+struct schedule_op {
+    uint32_t step;
+    uint8_t action; /**< enum schedule_action */
+    uint32_t peer;  /**< SEND, RECEIVE: the other rank */
+    uint64_t at;    /**< SEND: sent from; RECEIVE, REDUCE, COPY: written to */
+    uint64_t from;  /**< REDUCE, COPY: the operand's place; WORK: floating point operations */
+    uint64_t bytes; /**< a multiple of 4 where floats are reduced; 0 is a message without payload */
+};
+
+struct content; /* steps.h */
+
+struct schedule {
+    struct schedule_op *ops;
+    size_t count;
+    uint32_t steps;           /**< 0: this rank idles */
+    uint64_t memory;          /**< bytes that the rank needs */
+    uint64_t messages, bytes; /**< that it sends */
+    /** @brief What the memory holds before and after. */
+    struct content *contents;
+    size_t content_count;
+    uint32_t ranks; /**< of the plan */
+};
 
 /**
  * @brief Return whether the phases of this plan are schedules.
@@ -64,22 +100,11 @@ uint32_t pattern_iterations(const struct pattern_plan *plan);
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      struct schedule *schedule);
 /**
- * @brief Free a schedule's ops.
+ * @brief Free what a schedule holds.
  *
  * @param schedule Schedule of the rank.
  */
 void schedule_free(struct schedule *schedule);
-
-/**
- * @brief Sum up the schedule of a rank in a phase, without memory for its ops.
- *
- * @param plan Plan.
- * @param phase Phase of the plan, from 0.
- * @param rank Rank, from 0.
- * @return Schedule without ops; nothing is to be freed.
- */
-struct schedule pattern_schedule_sum(const struct pattern_plan *plan, uint32_t phase,
-                                     uint32_t rank);
 
 /**
  * @brief Write a repetition's input into a rank's memory, and rubbish into the rest.
@@ -87,14 +112,10 @@ struct schedule pattern_schedule_sum(const struct pattern_plan *plan, uint32_t p
  * A repetition leaves its input as it was. Floats are whole numbers so small that their sum over
  * all ranks is exact in any order.
  *
- * @param plan Plan.
- * @param phase Phase of the plan, from 0.
- * @param rank Rank, from 0.
  * @param schedule Schedule of the rank.
  * @param memory Memory to fill.
  */
-void schedule_fill(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                   const struct schedule *schedule, void *memory);
+void schedule_fill(const struct schedule *schedule, void *memory);
 
 /** @brief The first wrong element that schedule_verify found. */
 struct schedule_wrong {
@@ -108,16 +129,37 @@ struct schedule_wrong {
 /**
  * @brief Compare the rank's memory after a repetition with what it should hold.
  *
- * @param plan Plan.
- * @param phase Phase of the plan, from 0.
- * @param rank Rank, from 0.
  * @param schedule Schedule of the rank.
  * @param memory Memory to look at.
  * @param wrong Takes the first wrong element.
  * @return False: something is wrong, and `wrong` says what.
  */
-bool schedule_verify(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
-                     const struct schedule *schedule, const void *memory,
+bool schedule_verify(const struct schedule *schedule, const void *memory,
                      struct schedule_wrong *wrong);
+
+/* --- a dissemination barrier: in round k a rank sends to the one 2^k ahead and receives from the
+ * one 2^k behind (Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988) --- */
+
+/** @brief Return the rounds of a barrier of so many ranks. */
+static inline unsigned schedule_barrier_rounds(uint32_t ranks)
+{
+    unsigned rounds = 0;
+
+    while (UINT32_C(1) << rounds < ranks)
+        rounds++;
+    return rounds;
+}
+
+/** @brief Return the rank to which `rank` sends in a round. */
+static inline uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks)
+{
+    return (rank + (UINT32_C(1) << round)) % ranks;
+}
+
+/** @brief Return the rank from which `rank` receives in a round. */
+static inline uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks)
+{
+    return (rank + ranks - (UINT32_C(1) << round)) % ranks;
+}
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sums to all ranks. The rank's vector stays where it is, the result comes behind it.
+ * Sums, to rank 0 and to all ranks. The rank's vector stays where it is, the result comes behind
+ * it.
  */
 #include "collective.h"
 
@@ -8,27 +9,45 @@ static struct sum begin(const struct pattern_plan *plan, struct steps *steps)
 {
     uint64_t bytes = plan->bytes;
 
-    steps_hold(steps, STEPS_INPUT,
-               &(struct content){.piece = {0, bytes}, .source = steps->rank, .floats = true});
+    steps_hold(steps, &(struct content){.time = STEPS_INPUT,
+                                        .piece = {0, bytes},
+                                        .source = steps->rank,
+                                        .floats = true});
     return (struct sum){.input = 0, .result = bytes, .spare = 2 * bytes};
 }
 
-/* `piece` of the sum is there. */
-static void hold_sum(struct steps *steps, const struct sum *sum, struct piece piece)
+/* A piece of the sum is at this place. */
+static void hold_sum(struct steps *steps, uint64_t at, struct piece piece)
 {
-    steps_hold(steps, STEPS_RESULT,
-               &(struct content){.piece = {sum->result + piece.at, piece.bytes},
-                                 .source = SCHEDULE_SUM,
-                                 .offset = piece.at,
-                                 .floats = true});
+    steps_hold(steps, &(struct content){.time = STEPS_RESULT,
+                                        .piece = {at, piece.bytes},
+                                        .source = SCHEDULE_SUM,
+                                        .offset = piece.at,
+                                        .floats = true});
 }
+
+static void emit_reduce(const struct pattern_plan *plan, struct steps *steps)
+{
+    struct sum sum = begin(plan, steps);
+
+    tree_up(steps, &sum, plan->bytes);
+    if (steps->rank == 0)
+        hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
+}
+
+const struct pattern_kind kind_reduce = {
+    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
+    .algorithms = {"binomial"},
+    .emit = {emit_reduce},
+    .floats = true,
+};
 
 static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum sum = begin(plan, steps);
 
     allreduce_double(steps, &sum, plan->bytes);
-    hold_sum(steps, &sum, (struct piece){0, plan->bytes});
+    hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
 }
 
 /* Each part goes around the ring and grows; then the sums go around (Patarasuk, Yuan: Bandwidth
@@ -59,7 +78,7 @@ static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
     add_ring(steps, sum, &parts);
     parts.at = sum.result;
     gather_ring(steps, &parts, 1);
-    hold_sum(steps, &sum, (struct piece){0, plan->bytes});
+    hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
 }
 
 /* Recursive halving, then recursive doubling (Thakur 2005, allreduce). */
@@ -77,7 +96,7 @@ static void emit_rabenseifner(const struct pattern_plan *plan, struct steps *ste
         gather_double(steps, &halves);
     }
     sum_fold_out(steps, &sum, &halves.fold, whole);
-    hold_sum(steps, &sum, whole);
+    hold_sum(steps, sum.result, whole);
 }
 
 const struct pattern_kind kind_allreduce = {
@@ -102,7 +121,7 @@ static void emit_halving(const struct pattern_plan *plan, struct steps *steps)
     if (fold_member(&halves.fold, steps->rank) != FOLD_OUT)
         sum_halve(steps, &sum, &halves);
     sum_fold_out(steps, &sum, &halves.fold, partition_piece(&halves.parts, steps->rank / 2 * 2));
-    hold_sum(steps, &sum, own);
+    hold_sum(steps, sum.result + own.at, own);
 }
 
 /* In each step another rank's part goes straight to it (Thakur 2005, reduce-scatter). The memory
@@ -122,11 +141,7 @@ static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
         sum_add(steps, &sum, (rank + n - distance) % n, (struct piece){0, own.bytes});
         steps_next(steps);
     }
-    steps_hold(steps, STEPS_RESULT,
-               &(struct content){.piece = {sum.result, own.bytes},
-                                 .source = SCHEDULE_SUM,
-                                 .offset = own.at,
-                                 .floats = true});
+    hold_sum(steps, sum.result, own);
 }
 
 const struct pattern_kind kind_reduce_scatter = {

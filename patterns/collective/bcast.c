@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From rank 0 to all, from all to rank 0, and the barrier.
+ * From rank 0 to all, and the barrier.
  */
 #include "collective.h"
-#include "dissemination.h"
 
 #define PIPELINE_BYTES UINT64_C(16384) /* of a piece: eleven full frames of Ethernet */
 
@@ -59,27 +58,6 @@ const struct pattern_kind kind_bcast = {
     .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
     .algorithms = {"binomial", "scatter-allgather", "pipeline"},
     .emit = {emit_binomial, emit_scatter_allgather, emit_pipeline},
-};
-
-static void emit_reduce(const struct pattern_plan *plan, struct steps *steps)
-{
-    uint64_t bytes = plan->bytes;
-    struct sum sum = {.input = 0, .result = bytes, .spare = 2 * bytes};
-
-    steps_hold(steps, STEPS_INPUT,
-               &(struct content){.piece = {0, bytes}, .source = steps->rank, .floats = true});
-    tree_up(steps, &sum, bytes);
-    if (steps->rank == 0)
-        steps_hold(
-            steps, STEPS_RESULT,
-            &(struct content){.piece = {bytes, bytes}, .source = SCHEDULE_SUM, .floats = true});
-}
-
-const struct pattern_kind kind_reduce = {
-    .knows = PATTERN_PARAM_BYTES | PATTERN_PARAM_ALGORITHM,
-    .algorithms = {"binomial"},
-    .emit = {emit_reduce},
-    .floats = true,
 };
 
 /* Hensgen, Finkel, Manber 1988. */
