@@ -198,60 +198,49 @@ static void interfaces_are_found_in_sys(void **state)
 
 /* --- real devices --- */
 
-/* Two namespaces of this process: `here` is where the test's thread lives, `away` another. */
-static char here[32], away[32];
+/* Two namespaces of this process, `$h` and `$a` of a command: `here` is where the test's thread
+ * lives, the other away. */
+static char here[32];
 
-/* Runs one command of ip(8) and returns whether it worked; `%h` and `%a` are the namespaces. */
+/* Runs one command of ip(8) and returns whether it worked. */
 static bool ip(const char *quiet, const char *command)
 {
     char whole[256];
-    size_t used = (size_t)snprintf(whole, sizeof(whole), "ip ");
 
-    for (const char *at = command; *at; at++) {
-        const char *name = *at != '%' ? NULL : at[1] == 'h' ? here : away;
-
-        if (!name) {
-            whole[used++] = *at;
-            continue;
-        }
-        used += (size_t)snprintf(whole + used, sizeof(whole) - used, "%s", name);
-        at++;
-    }
-    snprintf(whole + used, sizeof(whole) - used, " %s", quiet);
+    snprintf(whole, sizeof(whole), "ip %s %s", command, quiet);
     return system(whole) == 0;
 }
 
 #define QUIET "2>/dev/null"
 #define must(command) assert_true(ip("", command))
 
-static void drop(void)
+static int away_with(void **state)
 {
-    ip(QUIET, "netns del %h");
-    ip(QUIET, "netns del %a");
+    ip(QUIET, "netns del $h");
+    ip(QUIET, "netns del $a");
+    return 0;
 }
 
 static bool make(void)
 {
-    return ip(QUIET, "netns add %h") && ip(QUIET, "netns add %a") && ip("", "-n %h link set lo up");
+    return ip(QUIET, "netns add $h") && ip(QUIET, "netns add $a") && ip("", "-n $h link set lo up");
 }
 
 static int fresh(void **state)
 {
-    drop();
-    if (!make())
-        return -1;
-    return ip("", "-n %h link add v0 type veth peer name v1 netns %a") &&
-                   ip("", "-n %h link add w0 type veth peer name w1 netns %a") &&
-                   ip("", "-n %h link set v0 up") && ip("", "-n %h link set w0 up") &&
-                   ip("", "-n %a link set v1 up") && ip("", "-n %a link set w1 up")
-               ? 0
-               : -1;
-}
+    static const char *const commands[] = {"-n $h link add v0 type veth peer name v1 netns $a",
+                                           "-n $h link add w0 type veth peer name w1 netns $a",
+                                           "-n $h link set v0 up",
+                                           "-n $h link set w0 up",
+                                           "-n $a link set v1 up",
+                                           "-n $a link set w1 up"};
+    bool made;
 
-static int away_with(void **state)
-{
-    drop();
-    return 0;
+    away_with(state);
+    made = make();
+    for (size_t i = 0; i < COUNT(commands); i++)
+        made = made && ip("", commands[i]);
+    return made ? 0 : -1;
 }
 
 /* Commands of ip(8) one after the other, the scenario ending where one with '?' fails; "> v0": then
@@ -259,59 +248,59 @@ static int away_with(void **state)
 #define STEPS_MAX 16
 static const char *const scenarios[][STEPS_MAX] = {
     /* What an innocent interface may have. */
-    {"-n %h addr add 198.18.0.1/24 dev v0", "-n %h route add 10.0.0.0/8 via 198.18.0.2",
-     "-n %h -6 route add 2001:db8::/32 dev v0", "> v0", "> w0", "> lo is the loopback"},
+    {"-n $h addr add 198.18.0.1/24 dev v0", "-n $h route add 10.0.0.0/8 via 198.18.0.2",
+     "-n $h -6 route add 2001:db8::/32 dev v0", "> v0", "> w0", "> lo is the loopback"},
     /* Default routes. */
-    {"-n %h route add default dev v0", "> v0 v0 of network namespace",
-     "> v0 carries the IPv4 default route (table main)", "> w0", "-n %h route del default", "> v0",
-     "-n %h route add default dev v0 table 100", "> v0 IPv4 default route (table 100)", "> w0"},
-    {"-n %h route add 128.0.0.0/1 dev v0", "> v0 IPv4 default route", "> w0"},
-    {"-n %h -6 route add default dev v0", "> v0 IPv6 default route (table main)",
-     "-n %h -6 route del default", "> v0", "-n %h -6 route add default dev v0 table 7777",
+    {"-n $h route add default dev v0", "> v0 v0 of network namespace",
+     "> v0 carries the IPv4 default route (table main)", "> w0", "-n $h route del default", "> v0",
+     "-n $h route add default dev v0 table 100", "> v0 IPv4 default route (table 100)", "> w0"},
+    {"-n $h route add 128.0.0.0/1 dev v0", "> v0 IPv4 default route", "> w0"},
+    {"-n $h -6 route add default dev v0", "> v0 IPv6 default route (table main)",
+     "-n $h -6 route del default", "> v0", "-n $h -6 route add default dev v0 table 7777",
      "> v0 IPv6 default route (table 7777)", "> w0"},
-    {"-n %h -6 route add 2000::/3 dev v0", "> v0 IPv6 default route", "> w0"},
-    {"-n %h route add default nexthop dev w0 nexthop dev v0", "> v0 carries the IPv4 default",
+    {"-n $h -6 route add 2000::/3 dev v0", "> v0 IPv6 default route", "> w0"},
+    {"-n $h route add default nexthop dev w0 nexthop dev v0", "> v0 carries the IPv4 default",
      "> w0 carries the IPv4 default"},
     /* Routes that together lead to half of all addresses. */
-    {"-n %h route add 0.0.0.0/2 dev v0", "-n %h route add 10.0.0.0/8 dev w0", "> v0",
-     "-n %h route add 64.0.0.0/2 dev v0", "-n %h route add 192.0.0.0/2 dev v0",
+    {"-n $h route add 0.0.0.0/2 dev v0", "-n $h route add 10.0.0.0/8 dev w0", "> v0",
+     "-n $h route add 64.0.0.0/2 dev v0", "-n $h route add 192.0.0.0/2 dev v0",
      "> v0 carries a part of the IPv4 default route (table main)"},
-    {"-n %h -6 route add 3000::/5 dev v0", "-n %h -6 route add fc00::/7 dev w0", "> v0",
-     "-n %h -6 route add 2000::/4 dev v0",
+    {"-n $h -6 route add 3000::/5 dev v0", "-n $h -6 route add fc00::/7 dev w0", "> v0",
+     "-n $h -6 route add 2000::/4 dev v0",
      "> v0 carries a part of the IPv6 default route (table main)", "> w0"},
     /* What a tunnel carries leaves by the port below it; where that is not known, by any. */
-    {"-n %h addr add 198.18.0.1/24 dev v0",
-     "?-n %h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789", "-n %h link set vx0 up",
-     "> v0", "> vx0 is a tunnel (vxlan)", "-n %h route add default dev vx0",
+    {"-n $h addr add 198.18.0.1/24 dev v0",
+     "?-n $h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789", "-n $h link set vx0 up",
+     "> v0", "> vx0 is a tunnel (vxlan)", "-n $h route add default dev vx0",
      "> v0 carries the IPv4 default route (table main) through tunnel vx0", "> w0",
-     "-n %h link del vx0", "> v0",
-     "-n %h link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789",
-     "-n %h link set vx0 up", "-n %h route add default dev vx0",
+     "-n $h link del vx0", "> v0",
+     "-n $h link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789",
+     "-n $h link set vx0 up", "-n $h route add default dev vx0",
      "> w0 carries the IPv4 default route (table main) through tunnel vx0"},
-    {"?-n %h tuntap add tun0 mode tun", "-n %h link set tun0 up", "> w0",
-     "-n %h route add default dev tun0",
+    {"?-n $h tuntap add tun0 mode tun", "-n $h link set tun0 up", "> w0",
+     "-n $h route add default dev tun0",
      "> w0 may carry the IPv4 default route (table main) through tunnel tun0",
      "> v0 through tunnel tun0"},
     /* A next hop object, also where the route has its number alone. */
-    {"?-n %h nexthop add id 5 dev v0", "-n %h route add default nhid 5",
+    {"?-n $h nexthop add id 5 dev v0", "-n $h route add default nhid 5",
      "> v0 carries the IPv4 default route", "> w0",
-     "netns exec %h sh -c 'echo 0 >/proc/sys/net/ipv4/nexthop_compat_mode'",
+     "netns exec $h sh -c 'echo 0 >/proc/sys/net/ipv4/nexthop_compat_mode'",
      "> v0 carry the IPv4 default route"},
-    {"-n %h link add br0 type bridge", "-n %h link set v0 master br0", "-n %h link set br0 up",
-     "> v0 is a member of bridge br0", "> br0", "-n %h route add default dev br0",
+    {"-n $h link add br0 type bridge", "-n $h link set v0 master br0", "-n $h link set br0 up",
+     "> v0 is a member of bridge br0", "> br0", "-n $h route add default dev br0",
      "> br0 carries the IPv4 default route", "> w0"},
-    {"?-n %h link add mv0 link v0 type macvlan mode bridge",
-     "-n %h link add mv1 link v0 type macvlan mode bridge", "-n %h link set mv0 up",
-     "-n %h link set mv1 up", "> mv0", "-n %h route add default dev mv0",
+    {"?-n $h link add mv0 link v0 type macvlan mode bridge",
+     "-n $h link add mv1 link v0 type macvlan mode bridge", "-n $h link set mv0 up",
+     "-n $h link set mv1 up", "> mv0", "-n $h route add default dev mv0",
      "> v0 shares a cable with mv0, which carries",
      "> mv1 sits on v0, which shares a cable with mv0, which carries", "> w0"},
     /* The device below a macvlan stays in the namespace where it was made. */
-    {"?-n %a link add mv0 link v1 type macvlan mode bridge", "-n %a link set mv0 netns %h",
-     "-n %h link set mv0 up", "> mv0 sits on a device of another network namespace"},
-    {"?-n %h link add v0.7 link v0 type vlan id 7", "-n %h link set v0.7 up", "> v0",
-     "-n %h route add default dev v0.7", "> v0 shares a cable with v0.7, which carries",
+    {"?-n $a link add mv0 link v1 type macvlan mode bridge", "-n $a link set mv0 netns $h",
+     "-n $h link set mv0 up", "> mv0 sits on a device of another network namespace"},
+    {"?-n $h link add v0.7 link v0 type vlan id 7", "-n $h link set v0.7 up", "> v0",
+     "-n $h route add default dev v0.7", "> v0 shares a cable with v0.7, which carries",
      "> v0.7 carries the IPv4 default route"},
-    {"?-n %h link add bond7 type bond", "-n %h link set v0 down", "-n %h link set v0 master bond7",
+    {"?-n $h link add bond7 type bond", "-n $h link set v0 down", "-n $h link set v0 master bond7",
      "> bond7 is a bond", "> v0 is a member of bond bond7", "> w0"},
 };
 
@@ -379,8 +368,8 @@ static void the_controllers_way_is_blocked(void **state)
     struct err err;
     int previous;
 
-    must("-n %h addr add 198.18.0.1/24 dev v0");
-    must("-n %h -6 addr add 2001:db8::1/64 dev w0 nodad");
+    must("-n $h addr add 198.18.0.1/24 dev v0");
+    must("-n $h -6 addr add 2001:db8::1/64 dev w0 nodad");
     assert_int_equal(guard_check_interface(here, "v0", &rules, &err), 0);
     assert_int_equal(netns_enter(here, &previous, &err), 0);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -390,10 +379,10 @@ static void the_controllers_way_is_blocked(void **state)
         assert_non_null(strstr(err.text, cases[i].says));
     }
     netns_leave(previous);
-    if (!ip(QUIET, "-n %h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789"))
+    if (!ip(QUIET, "-n $h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789"))
         return;
-    must("-n %h link set vx0 up");
-    must("-n %h route add 203.0.113.0/24 dev vx0");
+    must("-n $h link set vx0 up");
+    must("-n $h route add 203.0.113.0/24 dev vx0");
     assert_int_equal(netns_enter(here, &previous, &err), 0);
     rules.controller = "203.0.113.9";
     err.text[0] = '\0';
@@ -438,7 +427,7 @@ static void device_arguments_are_checked(void **state)
         {"net_bonding0,member=ffff:ff:1f.7", -ENODEV},
     };
 
-    must("-n %h route add default dev v0");
+    must("-n $h route add default dev v0");
     for (size_t i = 0; i < COUNT(devices); i++) {
         struct err err = {0};
         int code = guard_check_vdev(here, devices[i].vdev, &plain, &err);
@@ -525,8 +514,8 @@ static void a_damaged_answer_blocks(void **state)
     struct err err;
     int usual;
 
-    must("-n %h addr add 198.18.0.1/24 dev v0");
-    must("-n %h addr add 198.18.9.1/24 dev w0");
+    must("-n $h addr add 198.18.0.1/24 dev v0");
+    must("-n $h addr add 198.18.9.1/24 dev w0");
     assert_int_equal(check_damaged(NULL, 0, &err), 0);
     usual = answers;
     assert_in_range(usual, 3, 200); /* links, routes, the controller's route */
@@ -540,7 +529,7 @@ static void a_damaged_answer_blocks(void **state)
     }
     assert_int_equal(check_damaged(interrupt, 0, &err), 0); /* the dump is repeated */
     assert_true(answers > usual);
-    must("-n %h route add default via 198.18.0.2");
+    must("-n $h route add default via 198.18.0.2");
     for (int which = 0; which < 6; which++) {
         assert_int_equal(check_damaged(interrupt, which, &err), -EPERM);
         assert_non_null(strstr(err.text, "carries the IPv4 default route"));
@@ -564,10 +553,12 @@ int main(void)
     int failed = cmocka_run_group_tests_name("guard: maps", everywhere, NULL, NULL);
     bool possible;
 
+    snprintf(here, sizeof(here), "sb-guard-%d-a", (int)getpid());
+    setenv("a", here, 1);
     snprintf(here, sizeof(here), "sb-guard-%d-h", (int)getpid());
-    snprintf(away, sizeof(away), "sb-guard-%d-a", (int)getpid());
+    setenv("h", here, 1);
     possible = make();
-    drop();
+    away_with(NULL);
     if (!possible && failed == 0) {
         printf("skipped: making a network namespace needs root\n");
         return SKIPPED;
