@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The node's documents (doc/reference/node-protocol.md): YAML in, plain data out.
+ * @brief The node's documents (doc/developer/node-protocol.md): YAML in, plain data out.
  *
  * A document is one mapping with exactly one of the keys of struct document.
  */

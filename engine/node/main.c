@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * switchbench-node: documents in, records out (doc/reference/node-protocol.md).
+ * switchbench-node: documents in, records out (doc/developer/node-protocol.md).
  */
 #include "environment.h"
 #include "run.h"
@@ -26,7 +26,7 @@ static const char usage[] =
     "  --reach ADDRESS:PORT\n"
     "                 try who is heard on this control address (switchbench doctor)\n"
     "\n"
-    "The documents and records are described in doc/reference/node-protocol.md. By hand at two "
+    "The documents and records are described in doc/developer/node-protocol.md. By hand at two "
     "hosts:\n"
     "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
     "  switchbench-node job.yaml --name node1    # on each, with its own name\n";

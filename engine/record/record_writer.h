@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Records: one JSON object a line on standard output (doc/reference/node-protocol.md).
+ * @brief Records: one JSON object a line on standard output (doc/developer/node-protocol.md).
  *
  * Standard output has its own thread and a queue, so a blocked pipe never delays the barrier or a
  * worker; of all records only `progress` may be dropped.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Each kind of record is a table of keys and values. A value of NULL leaves its key out; null says
- * that it is not known (doc/reference/node-protocol.md).
+ * that it is not known (doc/developer/node-protocol.md).
  */
 #include "report.h"
 
@@ -24,7 +24,7 @@
     sodium_base64_ENCODED_LEN(SAMPLES_A_RECORD * sizeof(struct sample),                            \
                               sodium_base64_VARIANT_ORIGINAL)
 
-static_assert(sizeof(struct sample) == 16, "doc/reference/node-protocol.md");
+static_assert(sizeof(struct sample) == 16, "doc/developer/node-protocol.md");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a sample is written as it lies");
 
 /* --- what records share --- */

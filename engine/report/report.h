@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The records of trials and phases (doc/reference/node-protocol.md).
+ * @brief The records of trials and phases (doc/developer/node-protocol.md).
  */
 #ifndef ENGINE_REPORT_H
 #define ENGINE_REPORT_H

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each key of each record, as the engine's own test keeps them, is in
-doc/reference/node-protocol.md."""
+doc/developer/node-protocol.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def golden() -> dict[str, set[str]]:
 
 def described() -> dict[str, set[str]]:
     """The words in code letters of each row of the table of records."""
-    text = (ROOT / "doc/reference/node-protocol.md").read_text().split("## Records")[1]
+    text = (ROOT / "doc/developer/node-protocol.md").read_text().split("## Records")[1]
     rows = re.findall(r"^\| `([a-z-]+)` \|[^|]*\|(.*)\|$", text, re.M)
     words = {name: set(WORDS.findall(row)) for name, row in rows}
     return words

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What nodes told in a run, as records again (doc/reference/node-protocol.md): of its tables."""
+"""What nodes told in a run, as records again (doc/developer/node-protocol.md): of its tables."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Port:
     host: str  # "node12"
     network: str  # ports that can reach each other
     transports: tuple[str, ...]  # which it can have: dpdk, tcp, udp, verbs
-    engine: dict[str, Any]  # its keys in the node's `job` document (doc/reference/node-protocol.md)
+    engine: dict[str, Any]  # its keys in the node's `job` document (doc/developer/node-protocol.md)
     line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
     frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
     switch: str | None = None  # where the wiring is known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents that nodes read (doc/reference/node-protocol.md), built from a run."""
+"""The documents that nodes read (doc/developer/node-protocol.md), built from a run."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def frames_per_s(load: Load, sizes: tuple[int, ...], line_rate_bps: int) -> floa
 
 
 # --- documents ------------------------------------------------------------------------------------
-# The documents that nodes read (doc/reference/node-protocol.md), built from a run.
+# The documents that nodes read (doc/developer/node-protocol.md), built from a run.
 
 
 PROTOCOL = 2
@@ -351,7 +351,7 @@ def _port(port: Port, names: list[str], stamped: bool) -> dict[str, object]:
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
-    """Return the `trial` document (doc/reference/node-protocol.md)."""
+    """Return the `trial` document (doc/developer/node-protocol.md)."""
     options = trial.options
     times_s = {
         "warmup_ns": trial.warmup_s,

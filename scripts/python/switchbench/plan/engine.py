@@ -2,7 +2,7 @@
 """What the command asks of the engine's binary without traffic: plans.
 
 Patterns are computed in one place, the C library below the engine; `switchbench-node --plan` says
-what it makes of a request (doc/reference/node-protocol.md), so that the command can't disagree with
+what it makes of a request (doc/developer/node-protocol.md), so that the command can't disagree with
 a node.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each type of record holds (doc/reference/node-protocol.md, "Records").
+"""What each type of record holds (doc/developer/node-protocol.md, "Records").
 
 And how a line becomes one.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The controller's side of the conversation (doc/reference/node-protocol.md).
+"""The controller's side of the conversation (doc/developer/node-protocol.md).
 
     job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
 
