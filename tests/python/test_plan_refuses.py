@@ -85,7 +85,8 @@ def test_plan_refuses(
     assert main(["plan", str(path)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"switchbench: {path}:{says.replace('{folder}', str(tmp_path))}\n"
+    says = says.replace("{folder}", str(tmp_path))
+    assert re.sub(r" \[SB-[A-Z, -]+\]$", "", said.err) == f"switchbench: {path}:{says}\n"
 
 
 SET_REFUSED = {
@@ -153,12 +154,18 @@ def test_phases_that_no_plan_has(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path.write_text(LAB + "tests: [{pattern: aapc}, {pattern: pairs}]\n")
     assert main(["plan", str(path), "--phases", "0,6-8"]) == 2
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "switchbench: --phases 7-8: the plans have phases 0 to 6\n")
+    assert (said.out, said.err) == (
+        "",
+        "switchbench: --phases 7-8: the plans have phases 0 to 6 [SB-ARGUMENT]\n",
+    )
 
 
 def test_a_folder_is_no_misspelt_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"switchbench: {tmp_path}: can't be read: Is a directory\n"
+    assert (
+        capsys.readouterr().err
+        == f"switchbench: {tmp_path}: can't be read: Is a directory [SB-FILE]\n"
+    )
 
 
 def test_a_files_misspelt_name(

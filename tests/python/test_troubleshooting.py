@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/how-to/troubleshooting.md: about 40 causes, each with its cure and words of messages that
-exist."""
+"""Codes of error messages (base/codes.toml), and doc/how-to/troubleshooting.md: every message has a
+code, and the words that are to be searched stand in messages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections import Counter
 import pytest
 
 import messages
+from switchbench.base.codes import code_by_module, code_by_words, codes, with_code
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.source import parse_text
+from switchbench.cli.main import main
 
 PAGE = (messages.ROOT / "doc/how-to/troubleshooting.md").read_text()
 DURING_A_RUN = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", PAGE, re.M)
-CAUSES = re.findall(
-    r"^### (SB-[A-Z]+): .+\n\n\*\*Cause:\*\* .+\n\n\*\*Cure:\*\* .+\n\n\*\*Words:\*\* (.+)$",
-    PAGE,
-    re.M,
-)
-PHRASES = [phrase for _, words in CAUSES for phrase in re.findall("`(.+?)`", words)]
+PHRASES = [words for entry in codes().values() for words in entry["words"]]
+PACKAGE = "scripts/python/switchbench/"
 
 
 def test_messages_are_collected() -> None:
@@ -29,15 +29,20 @@ def test_messages_are_collected() -> None:
     assert files["lab"] > 20
 
 
-def test_each_cause_has_a_cure_and_words_to_search() -> None:
-    codes = [code for code, _ in CAUSES]
-    assert codes == re.findall(r"^### (\S+):", PAGE, re.M)
-    assert len(set(codes)) == len(codes)
-    assert 35 < len(codes) < 50
+def test_the_page_lists_the_codes() -> None:
+    rows = re.findall(r"^\| `(SB-[A-Z]+)` \| (.+) \|$", PAGE, re.M)
+    assert rows == [(code, entry["title"]) for code, entry in codes().items()]
+
+
+def test_each_code_has_title_cause_cure_and_words() -> None:
+    for entry in codes().values():
+        assert {"title", "cause", "cure", "words"} <= set(entry) <= {*entry, "raised"}
+        assert entry["words"]
+    assert len(set(PHRASES)) == len(PHRASES)
 
 
 @pytest.mark.parametrize("text", DURING_A_RUN + PHRASES)
-def test_words_of_the_page_are_in_the_sources(text: str) -> None:
+def test_words_are_in_the_sources(text: str) -> None:
     """Messages are put together while a run lasts: each piece of them is in some source."""
     known = messages.literals()
     pieces = [piece.strip(" .") for piece in text.split(messages.VARIES)]
@@ -46,9 +51,64 @@ def test_words_of_the_page_are_in_the_sources(text: str) -> None:
     assert [piece for piece in pieces if piece not in known] == []
 
 
-def test_there_are_such() -> None:
-    assert len(DURING_A_RUN) > 15
-    assert len(PHRASES) > 100
+def test_every_message_of_the_command_has_a_code() -> None:
+    without = [
+        message
+        for message in messages.collect()
+        if message.file.startswith(PACKAGE)
+        and code_by_words(message.text) is None
+        and code_by_module(
+            "switchbench." + message.file.removeprefix(PACKAGE)[:-3].replace("/", ".")
+        )
+        is None
+    ]
+    assert without == []
+
+
+def test_most_messages_of_the_engine_have_a_code_of_their_own() -> None:
+    """The others are of a document that no run sends: SB-NODE, as all that a node says."""
+    engine = [m for m in messages.collect() if not m.file.startswith(PACKAGE)]
+    without = [m for m in engine if code_by_words(m.text) is None]
+    assert len(without) < len(engine) / 20, without
+
+
+def test_the_longest_words_decide() -> None:
+    assert code_by_words("x.yaml:3: lode: unknown key") == "SB-KEY"
+    assert code_by_words("there is no interface 'e9' here: see 'ip link'") == "SB-DPDK"
+    assert code_by_words("it says nothing of the kind") is None
+    assert code_by_module("switchbench.config.names") == "SB-NAME"
+    assert code_by_module("switchbench.config.fields") == "SB-VALUE"
+    assert code_by_module("elsewhere") is None
+
+
+def test_several_mistakes_have_their_codes() -> None:
+    error = ConfigurationError("a.yaml:1: x: unknown key\na.yaml:2: load: 5 has no unit")
+    assert with_code(error) == f"{error} [SB-KEY, SB-VALUE]"
+
+
+def test_an_error_without_words_has_the_code_of_the_module_that_raised_it() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_text("a: [", "a.yaml")
+    assert code_by_words(str(caught.value)) is None
+    assert with_code(caught.value).endswith(" [SB-FILE]")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        ([], 0, "SB-KEY "),
+        (["sb-key"], 0, "SB-KEY: A key is unknown or duplicate\n\nCause: "),
+        (["[SB-KEY]"], 0, "SB-KEY: "),
+        (["nix.yaml:4:", "tets:", "unknown", "key"], 0, "SB-KEY: "),
+        (["SB-NIX"], 2, "switchbench: no code is called 'SB-NIX'"),
+    ],
+)
+def test_explain(
+    words: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *words]) == status
+    said = capsys.readouterr()
+    assert says in (said.err if status else said.out)
 
 
 def test_what_varies_is_left_out() -> None:

@@ -134,7 +134,9 @@ def test_each_changed_byte_is_named_by_file(
     assert main(["verify", str(directory)]) == 2
     said = capsys.readouterr()
     assert f"NO file       {name} was changed\n" in said.out
-    assert said.err == f"switchbench: {directory} can't be relied on: {name} was changed\n"
+    assert (
+        said.err == f"switchbench: {directory} can't be relied on: {name} was changed [SB-SIGN]\n"
+    )
 
 
 def test_each_byte_of_the_manifest_counts(directory: Path) -> None:

@@ -54,7 +54,9 @@ def _run(words: Sequence[str]) -> int:
         command: Callable[[argparse.Namespace], int] = args.main
         return command(args)
     except SwitchbenchError as error:
-        print(f"switchbench: {error}", file=sys.stderr)
+        from ..base.codes import with_code
+
+        print(f"switchbench: {with_code(error)}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
         print("switchbench: interrupted", file=sys.stderr)

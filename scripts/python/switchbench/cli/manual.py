@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench help`, `completion SHELL`, and the manual pages: all of the parser of --help.
+"""`switchbench help`, `explain`, `completion SHELL`, and the manual pages, made of the parser.
 
 `python -m switchbench.cli.manual SHARE [ENGINE]` writes what is installed beside the Python package
 (`meson install`, scripts/wheel): manual pages and completion below the folder SHARE, and the engine
@@ -19,6 +19,7 @@ from pathlib import Path
 import shtab
 
 from .. import __version__
+from ..base.codes import explained, listed
 from ..base.errors import SwitchbenchError
 from .main import build_parser
 
@@ -41,6 +42,12 @@ def help_command(args: argparse.Namespace) -> int:
     """Print the help of a command and end with status 0, or 2 for an unknown command."""
     build_parser(args.commands).parse_args([*args.commands, "--help"])
     raise AssertionError("argparse ends after --help")
+
+
+def explain_command(args: argparse.Namespace) -> int:
+    """Print what a code means and what to do about it, or all codes with their titles."""
+    print(explained(" ".join(args.words)) if args.words else listed())
+    return 0
 
 
 def completion_command(args: argparse.Namespace) -> int:
