@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from switchbench.base.measures import LATENCY_MEASURES, LESS, MEASURES, MORE, PHASES, Measure
 
-_BEGIN = "<!-- made of base/measures.py -->"
+_BEGIN = "<!-- made of base/measures.toml -->"
 _END = "<!-- end -->"
 _ROW = re.compile(r"^\| `([\w.]+)` \| [^\n]* \|$", re.M)
 _BETTER = {MORE: "more", LESS: "less"}

@@ -126,7 +126,7 @@ def suite_measures() -> Mapping[str, Measure]:
             for value in (value for value in subtest.values if not value.of_setting):
                 key = f"{suite.name}.{value.key}"
                 found[key] = Measure(
-                    key, value.title, value.unit, value.better, value.format, "min",
-                    f"{about}: {value.definition}", overs=("run",),
+                    key, value.title, value.unit, f"{about}: {value.definition}", value.better,
+                    value.format, "min", overs=("run",),
                 )  # fmt: skip
     return found
