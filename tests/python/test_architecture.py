@@ -292,9 +292,7 @@ TRANSPORT_WORD = re.compile(
 )
 NAMES_TRANSPORTS = {
     "base/transports.py": "the table",
-    "config/schema.py": "the options' keys",
     "config/rules.py": "the options' mappings and defaults, and which have an effect",
-    "config/tests.py": "options that depend on others",
     "hosts/doctor.py": "headings of what is checked, and a folder of DPDK's",
     "render/first_screen.py": "a unit, of what verbs sent again",
 }

@@ -13,7 +13,8 @@ from configs import LAB_EXAMPLE, PROJECT, read_text
 from switchbench.base import quantities
 from switchbench.base.transports import NAMES
 from switchbench.config import schema
-from switchbench.config.rules import NESTED, PARAMETERS, PROFILES
+from switchbench.config.patterns import PATTERNS
+from switchbench.config.rules import NESTED, PROFILES
 
 DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
 # The keys that begin the rows of its tables.
@@ -56,10 +57,10 @@ def test_the_rows_are_the_keys() -> None:
     assert keys - set(MODELS) <= ROWS <= keys | set(PROFILES)
 
 
-@pytest.mark.parametrize("pattern", PARAMETERS)
+@pytest.mark.parametrize("pattern", PATTERNS)
 def test_defaults_of_patterns(pattern: str) -> None:
     """The default column says what the table of defaults has."""
-    for key, value in PARAMETERS[pattern].items():
+    for key, value in PATTERNS[pattern].parameters.items():
         if value is None:
             continue
         rows = [line for line in DOC.splitlines() if line.startswith(f"| `{key}` |")]

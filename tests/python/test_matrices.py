@@ -56,7 +56,7 @@ def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "flows.csv").write_bytes(b"0,1\n\xff\xfe\n")
-    with pytest.raises(ConfigurationError, match="no text of CSV"):
+    with pytest.raises(ConfigurationError, match=r"flows: .*flows.csv:2: is not UTF-8"):
         run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
 
 

@@ -433,17 +433,17 @@ def load(path: Path) -> Any:
     return _parse(read_text(path), str(path))[0]
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, most: int = BYTES_MOST) -> str:
     """Return a file's text; ConfigurationError for what can't be read, is too long or no UTF-8."""
     try:
         with path.open("rb") as file:
-            content = file.read(BYTES_MOST + 1)
+            content = file.read(most + 1)
     except OSError as error:
         near = "" if path.exists() else _near(path)
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}{near}") from None
-    if len(content) > BYTES_MOST:
+    if len(content) > most:
         raise ConfigurationError(
-            f"{path}: is too large to be read: more than {BYTES_MOST >> 20} MiB of text"
+            f"{path}: is too large to be read: more than {most >> 20} MiB of text"
         )
     return _decoded(content, path)
 

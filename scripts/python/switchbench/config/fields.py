@@ -5,26 +5,41 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic_core import core_schema
 
 from ..base import quantities
-from ..base.model import CLOCK_MODES, ClockChoice, Load
+from ..base.errors import ConfigurationError
+from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
 from ..base.node_names import padded, refuse_many
-from ..base.quantities import percentage
+from ..base.source import read_text
 from ..base.words import invalid, listed, meant, shown, unknown_key
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]
-Flow = tuple[str | int, str | int, float | None]
-"""Source and destination, names or rank numbers; its share in percent, if it has one."""
+Form = dict[str, Any]
+"""A JSON schema."""
+
+
+class Flow(NamedTuple):
+    """One flow as it is named: by names of ports or hosts, or by rank numbers."""
+
+    source: str | int
+    destination: str | int
+    share: float | None = None  # in percent of its source's load
+    place: str = ""  # the line of a file
+
+
+def needed(value: object, what: str) -> ValueError:
+    """Return the error of a value that is not what is needed."""
+    return ValueError(f"found {shown(value)}, but {what}")
 
 
 def several(values: list[Any]) -> list[Any]:
@@ -48,16 +63,20 @@ def first_double(values: Iterable[Any]) -> Any:
     return None
 
 
-def needed(value: object, what: str) -> ValueError:
-    """Return the error of a value that is not what is needed."""
-    return ValueError(f"found {shown(value)}, but {what}")
+# --- names of hosts -------------------------------------------------------------------------------
+
+_NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")  # commas and spaces part them, as in host files
+_USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
 
 
-def word(value: object) -> str:
-    """Read a name."""
-    if not isinstance(value, str) or not value:
-        raise needed(value, "a name is needed")
-    return value
+def refuse_user(names: str) -> None:
+    """Refuse `root@node1`, which would be read as a group of that name."""
+    user = _USER.search(names)
+    if user:
+        raise ValueError(
+            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
+            "in the site"
+        )
 
 
 def written_order(names: str) -> list[str]:
@@ -73,7 +92,8 @@ def written_order(names: str) -> list[str]:
     try:
         found = [
             str(name)
-            for piece in _pieces(padded(names))
+            for part in _NAMES.findall(padded(names))
+            for piece in _pieces(part)
             for name in NodeSet(piece, resolver=RESOLVER_NOGROUP)
         ]
     except NodeSetException as error:
@@ -83,43 +103,228 @@ def written_order(names: str) -> list[str]:
     return several(found)
 
 
-def refuse_user(names: str) -> None:
-    """Refuse `root@node1`, which would be read as a group of that name."""
-    user = _USER.search(names)
-    if user:
+def _pieces(part: str) -> Iterator[str]:
+    """Yield `a[1]b`, `a[3-4]b` of `a[1,3-4]b`: at most one range in each bracket."""
+    before, bracket, rest = part.partition("[")
+    inside, closed, after = rest.partition("]")
+    if not bracket or not closed:
+        yield part
+        return
+    for span in inside.split(","):
+        yield from (f"{before}[{span}]{tail}" for tail in _pieces(after))
+
+
+# --- files of comma-separated values --------------------------------------------------------------
+
+
+def csv_rows(
+    path: Path, header: Collection[str], most: int = 4 << 20
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and fields of each line that is no comment and not the header.
+
+    ValueError with the line of what can't be read.
+    """
+    try:
+        reader = csv.reader(read_text(path, most).splitlines())
+        for row in reader:
+            fields = [text.strip() for text in row]
+            begins = list(header)[: len(fields)]
+            if any(fields) and not fields[0].startswith("#") and fields != begins:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise ValueError(f"{path}:{reader.line_num}: is not CSV: {error}") from None
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+MOST_FLOWS = 500_000  # of a list that the engine's documents hold (engine/document)
+_FLOW_BYTES = 64 << 20  # of a file
+
+
+def read_flows(path: Path) -> tuple[Flow, ...]:
+    """Return the flows of a file in its order: source, destination and, where there is one, share.
+
+    A share without a unit is percent. ValueError with the line of a mistake.
+    """
+    found: list[Flow] = []
+    for line, fields in csv_rows(path, ("source", "destination", "share"), _FLOW_BYTES):
+        place = f"{path.name}:{line}"
+        ends = [int(text) if text.isdecimal() else text for text in fields[:2]]
+        bare = re.compile(r"[0-9]*\.?[0-9]*")
+        shares = [f"{text}%" if bare.fullmatch(text) else text for text in fields[2:] if text]
+        try:
+            found.append(flow([*ends, *shares], place))
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+    if not found:
+        raise ValueError(f"{path} lists no flow")
+    if len(found) > MOST_FLOWS:
+        raise ValueError(f"{path} lists {len(found)} flows: {MOST_FLOWS} at most")
+    return tuple(found)
+
+
+# --- kinds of values ------------------------------------------------------------------------------
+
+
+class Strict(BaseModel):
+    """A mapping whose keys are all known and whose values are not converted.
+
+    A key that has a default here has it always; one that is None is not given, or has no effect.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, value: object) -> object:
+        """`key: null` is a key that is not given."""
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {k: item for k, item in value.items() if item is not None or k not in optional}
+
+    def given(self) -> dict[str, object]:
+        """Return the keys that the user wrote, in the models' order."""
+        wrote = self.model_fields_set
+        return {name: value for name, value in self.in_effect().items() if name in wrote}
+
+    def in_effect(self) -> dict[str, object]:
+        """Return the keys that have a value, the user's or a default."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def with_defaults(self, **defaults: object) -> Self:
+        """Return the same mapping with defaults for what nobody gave."""
+        missing = {key: value for key, value in defaults.items() if getattr(self, key) is None}
+        return self.model_copy(update=missing)
+
+    def written(self) -> dict[str, Any]:
+        """Return the keys that have a value, each as a user writes it."""
+        return self.model_dump(exclude_none=True, warnings=False)
+
+
+SINGULAR = "takes one value"
+NOT_SWEPT = {
+    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
+    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ValueKind:
+    """How the value of a key is read and written, and its form as a JSON schema."""
+
+    parse: Callable[[object], Any]
+    form: Mapping[str, Any]
+    lists: bool = False  # whether a list is a value of this kind
+    write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        """As pydantic asks for it."""
+        write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
+        return core_schema.no_info_plain_validator_function(self._checked, serialization=write)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Form:
+        """Return the same."""
+        return dict(self.form)
+
+    def _checked(self, value: object) -> Any:
+        if isinstance(value, list) and not self.lists:
+            raise ValueError(SINGULAR)
+        return self.parse(value)
+
+
+def text_like(pattern: str) -> Form:
+    """Return the JSON schema of text that matches an expression."""
+    return {"type": "string", "pattern": pattern}
+
+
+def either(*forms: Mapping[str, Any]) -> Form:
+    """Return the JSON schema of what has one of the forms."""
+    return {"anyOf": list(forms)}
+
+
+def mapping_of(**forms: Mapping[str, Any]) -> Form:
+    """Return the JSON schema of a mapping with these keys and no others."""
+    return {"type": "object", "additionalProperties": False, "properties": forms}
+
+
+def list_of(form: Mapping[str, Any], least: int = 1, most: int | None = None) -> Form:
+    """Return the JSON schema of a list."""
+    items = {"type": "array", "items": form, "minItems": least}
+    return items if most is None else items | {"maxItems": most}
+
+
+_TEXT: Form = {"type": "string", "minLength": 1}
+_COUNT, _TIME, _SIZE, _SHARE = (
+    kind.form()
+    for kind in (quantities.COUNT, quantities.DURATION, quantities.SIZE, quantities.PERCENT)
+)
+
+
+def choice(words: Iterable[str]) -> ValueKind:
+    """Return one of some words."""
+    valid = list(words)
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or value not in valid:
+            raise ValueError(invalid(value, valid))
+        return value
+
+    return ValueKind(check, {"enum": valid, "type": "string"})
+
+
+def whole(least: int, most: int, what: str) -> ValueKind:
+    """Return a whole number within bounds; `10k` and `10M` are numbers too."""
+
+    def check(value: object) -> int:
+        number = quantities.count(value)
+        if not least <= number <= most:
+            raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
+        return number
+
+    number = {"type": "integer", "minimum": least, "maximum": most}
+    return ValueKind(check, either(number, text_like(quantities.COUNT.pattern())))
+
+
+_RETRIES = whole(0, 6, "the number of retries")
+
+
+def _retries(value: object) -> int:
+    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
+    if quantities.count(value) == 7:
         raise ValueError(
-            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
-            "in the site"
+            "7 is invalid: the number of retries is 0 to 6, because 7 means for ever on some "
+            "devices, and a dead partner would never be noticed"
         )
+    number: int = _RETRIES.parse(value)
+    return number
 
 
-_USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
+SEED_MOST = 2**63 - 1
 
 
-def _pieces(names: str) -> list[str]:
-    """`a[1,3-4]b,c` as `a[1]b`, `a[3-4]b`, `c`: at most one range in each bracket."""
-    pieces = []
-    for part in _split(names):
-        before, bracket, rest = part.partition("[")
-        inside, closed, after = rest.partition("]")
-        if not bracket or not closed:
-            pieces.append(part)
-            continue
-        for span in inside.split(","):
-            pieces += [f"{before}[{span}]{tail}" for tail in (_pieces(after) if after else [""])]
-    return pieces
+def _seed(value: object) -> int:
+    """Return a number in one writing only: readers of YAML differ in what `010` and `1.0` mean."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
+        raise needed(value, f"a seed is a whole number, 0 to {SEED_MOST}")
+    return value
 
 
-def _split(names: str) -> list[str]:
-    """Split at the commas and white space outside of brackets, as host files do."""
-    parts, depth = [""], 0
-    for letter in names:
-        depth += {"[": 1, "]": -1}.get(letter, 0)
-        if depth == 0 and (letter == "," or letter.isspace()):
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part for part in parts if part]
+def word(value: object) -> str:
+    """Read a name."""
+    if not isinstance(value, str) or not value:
+        raise needed(value, "a name is needed")
+    return value
+
+
+def _words(value: object) -> str:
+    """Text that is kept as it is: a serial number 0012 is not 12."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise needed(value, "text is needed: put it in quotes")
+    if not isinstance(value, str) or not value.strip():
+        raise needed(value, "text is needed")
+    return value
 
 
 def _pair(value: object) -> tuple[str, str]:
@@ -151,30 +356,32 @@ def flows(value: object) -> str | tuple[Flow, ...]:
         return value
     if not isinstance(value, list | tuple) or not value:
         raise needed(value, "a list of [source, destination], or a file, is needed")
-    return tuple(flow(item) for item in value)
+    return tuple(item if isinstance(item, Flow) else flow(item) for item in value)
 
 
-def flow(value: object) -> Flow:
-    """Return one of them: names of ports or hosts, or rank numbers.
-
-    The share as percent, or None.
-    """
+def flow(value: object, place: str = "") -> Flow:
+    """Return one of them; its share is percent."""
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         raise needed(value, "[source, destination] or [source, destination, share] is needed")
     source, destination = (
         end if isinstance(end, int) and not isinstance(end, bool) else word(end)
         for end in value[:2]
     )
-    return source, destination, _share(value[2]) if len(value) == 3 else None
-
-
-def _share(value: object) -> float:
-    percent = percentage(value)
+    if len(value) == 2:
+        return Flow(source, destination, place=place)
+    percent = quantities.percentage(value[2])
     if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
         raise needed(
-            value, "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
+            value[2], "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
         )
-    return float(percent)
+    return Flow(source, destination, float(percent), place)
+
+
+def _written_flows(values: Iterable[Flow]) -> list[list[str | int]]:
+    return [
+        [one.source, one.destination, *([] if one.share is None else [f"{one.share:.10g}%"])]
+        for one in values
+    ]
 
 
 def groups(value: object) -> NamedGroups:
@@ -187,16 +394,6 @@ def groups(value: object) -> NamedGroups:
     )
 
 
-def written_partners(value: str | NamedPairs) -> str | list[list[str]]:
-    """Return partners as they are written."""
-    return value if isinstance(value, str) else [list(pair) for pair in value]
-
-
-def written_groups(value: NamedGroups) -> list[str | list[str]]:
-    """Return groups as they are written."""
-    return [group[0] if len(group) == 1 else list(group) for group in value]
-
-
 CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 
 
@@ -205,223 +402,21 @@ def cores(value: object) -> tuple[int, ...]:
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
         raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
-    cores = tuple(core for word in words for core in _core_span(word))
-    twice = first_double(cores)
+    found: list[int] = []
+    for one in words:
+        first, dash, last = str(one).strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise needed(one, 'a core or a span of cores is needed, as "2-5"')
+        span = range(int(first), int(last if dash else first) + 1)
+        if not span or span[-1] >= CORES_MOST:
+            raise ValueError(
+                f"found {shown(one)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
+            )
+        found += span
+    twice = first_double(found)
     if twice is not None:
         raise ValueError(f"duplicate core {twice}")
-    return cores
-
-
-def _core_span(word: object) -> range:
-    first, dash, last = str(word).strip().partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
-        raise ValueError(f'found {shown(word)}, but a core or a span of cores is needed, as "2-5"')
-    span = range(int(first), int(last if dash else first) + 1)
-    if not span or span[-1] >= CORES_MOST:
-        raise ValueError(
-            f"found {shown(word)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
-        )
-    return span
-
-
-# --- flow file ------------------------------------------------------------------------------------
-# A file of flows: source, destination and, where there is one, share; a line each (CSV).
-
-
-MOST_FLOWS = 500_000  # of a list that the engine's documents hold (engine/document)
-_HEADER = ["source", "destination", "share"]
-
-
-class FlowLine(NamedTuple):
-    """One flow of a file, and where it stands."""
-
-    flow: Flow
-    place: str
-
-
-def read_flows(path: Path) -> tuple[FlowLine, ...]:
-    """Return the flows of a file in its order; ValueError with the line of a mistake.
-
-    A share without a unit is percent.
-    """
-    found: list[FlowLine] = []
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for line, row in enumerate(csv.reader(file), start=1):
-                fields = [text.strip() for text in row]
-                if not any(fields) or fields[0].startswith("#") or fields == _HEADER[: len(fields)]:
-                    continue
-                place = f"{path.name}:{line}"
-                found.append(FlowLine(_flow(fields, place), place))
-    except OSError as error:
-        raise ValueError(f"{path} can't be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path.name}:{len(found) + 1}: no text of CSV: {error}") from None
-    if not found:
-        raise ValueError(f"{path} lists no flow")
-    if len(found) > MOST_FLOWS:
-        raise ValueError(f"{path} lists {len(found)} flows: {MOST_FLOWS} at most")
     return tuple(found)
-
-
-def written_flows(values: Iterable[Flow | FlowLine]) -> list[list[str | int]]:
-    """Flows as a user writes them in a list."""
-    flows = (item.flow if isinstance(item, FlowLine) else item for item in values)
-    return [list(ends) if share is None else [*ends, f"{share:.10g}%"] for *ends, share in flows]
-
-
-def _flow(fields: list[str], place: str) -> Flow:
-    ends = [int(text) if text.isdecimal() else text for text in fields[:2]]
-    shares = [f"{text}%" if _is_number(text) else text for text in fields[2:] if text]
-    try:
-        return flow([*ends, *shares])
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal()
-
-
-# --- fields ---------------------------------------------------------------------------------------
-# What a kind of value is: how it is read, and its form as a JSON schema for editors.
-
-
-class Strict(BaseModel):
-    """A mapping whose keys are all known and whose values are not converted.
-
-    A key that has a default here has it always; one that is None is not given, or has no effect.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_null(cls, value: object) -> object:
-        """`key: null` is a key that is not given."""
-        if not isinstance(value, dict):
-            return value
-        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
-        return {k: item for k, item in value.items() if item is not None or k not in optional}
-
-    def given(self) -> dict[str, object]:
-        """Return the keys that the user wrote, in the models' order."""
-        wrote = self.model_fields_set
-        return {name: value for name, value in self.in_effect().items() if name in wrote}
-
-    def in_effect(self) -> dict[str, object]:
-        """Return the keys that have a value, the user's or a default."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: value for name, value in values.items() if value is not None}
-
-    def written(self) -> dict[str, Any]:
-        """Return the keys that have a value, each as a user writes it."""
-        return self.model_dump(exclude_none=True, warnings=False)
-
-
-SINGULAR = "takes one value"
-NOT_SWEPT = {
-    **dict.fromkeys(("pattern", "profile"), "write one test for each"),
-    **dict.fromkeys(("repeat", "sweep", "flows"), "it can't be swept"),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ValueKind:
-    """How the value of a key is read and written, and its form as a JSON schema."""
-
-    parse: Callable[[object], Any]
-    form: Mapping[str, Any]
-    lists: bool = False  # whether a list is a value of this kind
-    write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """As pydantic asks for it."""
-        write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
-        return core_schema.no_info_plain_validator_function(self._checked, serialization=write)
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the same."""
-        return dict(self.form)
-
-    def _checked(self, value: object) -> Any:
-        if isinstance(value, list) and not self.lists:
-            raise ValueError(SINGULAR)
-        return self.parse(value)
-
-
-def whole(least: int, most: int, what: str) -> ValueKind:
-    """Return a whole number within bounds; `10k` and `10M` are numbers too."""
-
-    def check(value: object) -> int:
-        number = quantities.count(value)
-        if not least <= number <= most:
-            raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
-        return number
-
-    return ValueKind(check, _whole_form(least, most))
-
-
-def random_seed() -> ValueKind:
-    """Return a number in one writing only.
-
-    What `010` or `1.0` means differs among readers of YAML.
-    """
-    most = 2**63 - 1
-
-    def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise needed(value, f"a seed is a whole number, 0 to {most}")
-        return value
-
-    return ValueKind(check, {"type": "integer", "minimum": 0, "maximum": most})
-
-
-def retries(what: str) -> ValueKind:
-    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
-
-    def check(value: object) -> int:
-        number = quantities.count(value)
-        if number == 7:
-            raise ValueError(
-                f"7 is invalid: {what} is 0 to 6, because 7 means for ever on some devices, "
-                "and a dead partner would never be noticed"
-            )
-        if not 0 <= number <= 6:
-            raise ValueError(f"{number} is invalid: {what} is 0 to 6")
-        return number
-
-    return ValueKind(check, _whole_form(0, 6))
-
-
-def text_like(pattern: str) -> dict[str, Any]:
-    """Return the JSON schema of text that matches an expression."""
-    return {"type": "string", "pattern": pattern}
-
-
-def either(*forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of what has one of the forms."""
-    return {"anyOf": list(forms)}
-
-
-def mapping_of(**forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a mapping with these keys and no others."""
-    return {"type": "object", "additionalProperties": False, "properties": forms}
-
-
-def list_of(form: Mapping[str, Any], least: int = 1, most: int | None = None) -> dict[str, Any]:
-    """Return the JSON schema of a list."""
-    items = {"type": "array", "items": form, "minItems": least}
-    return items if most is None else items | {"maxItems": most}
-
-
-def _whole_form(least: int, most: int) -> dict[str, Any]:
-    number = {"type": "integer", "minimum": least, "maximum": most}
-    return either(number, text_like(quantities.COUNT.pattern()))
-
-
-# --- fields ---------------------------------------------------------------------------------------
-# The kinds of value that a configuration's keys take.
 
 
 def frame_bytes(value: object) -> int:
@@ -436,10 +431,8 @@ def frame_bytes(value: object) -> int:
 GENOME = {
     "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
 }  # fmt: skip
-
 # The simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, spread evenly.
 PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
-
 IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
 
 
@@ -459,14 +452,12 @@ def imix(value: object) -> tuple[int, ...]:
     return tuple(frame_bytes(size) for size in sizes)
 
 
-def _genome(value: dict[str, Any]) -> list[Any]:
-    for key in value:
-        if key not in ("genome", "custom"):
-            raise ValueError(unknown_key(key, ("genome", "custom")))
+def _genome(value: dict[str, object]) -> list[object]:
+    _refuse_unknown(value, ("genome", "custom"))
     custom = value.get("custom", {})
     if not isinstance(custom, dict):
         raise ValueError(f"custom: found {shown(custom)}, but a mapping is needed, as {{A: 90}}")
-    letters = GENOME | custom
+    letters: dict[str, object] = {**GENOME, **custom}
     genome = word(value.get("genome"))
     for letter in genome:
         if letter not in letters:
@@ -477,14 +468,10 @@ def _genome(value: dict[str, Any]) -> list[Any]:
     return [letters[letter] for letter in genome]
 
 
-T = TypeVar("T")
-
-
-def _axis(values: object) -> object:
-    if not isinstance(values, list):
-        bare = values if isinstance(values, str) else shown(values)
-        raise ValueError(f"is an axis and takes a list: write [{bare}]")
-    return several(values)
+def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
+    for key in value:
+        if key not in keys:
+            raise ValueError(unknown_key(key, keys))
 
 
 def _message_bytes(value: object) -> int:
@@ -530,9 +517,8 @@ def _limit(value: object) -> str:
     return str(value)
 
 
-def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
+def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
     """Return an address with the length of its network's prefix."""
-    example = "198.18.0.1/16" if version == 4 else "2001:2::1/64"
 
     def check(value: object) -> str:
         try:
@@ -544,7 +530,7 @@ def _ip_address(version: Literal[4, 6]) -> Callable[[object], str]:
             f"{shown(value)} is no IPv{version} address with its prefix, such as {example}"
         )
 
-    return check
+    return ValueKind(check, text_like(pattern))
 
 
 def _hosts(value: object) -> list[str]:
@@ -587,15 +573,6 @@ def _swept(value: object) -> dict[str, list[Any]]:
     return value
 
 
-def _words(value: object) -> str:
-    """Text that is kept as it is: a serial number 0012 is not 12."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise needed(value, "text is needed: put it in quotes")
-    if not isinstance(value, str) or not value.strip():
-        raise needed(value, "text is needed")
-    return value
-
-
 _RDMA = re.compile(r"([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?")
 
 
@@ -615,7 +592,7 @@ def _percent(value: object) -> int:
     return int(number)
 
 
-INTERIM_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
+INTERVAL_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
 
 
 def _interval(value: object) -> int:
@@ -623,14 +600,10 @@ def _interval(value: object) -> int:
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
-    if step_ns < INTERIM_LEAST_NS:
+    if step_ns < INTERVAL_LEAST_NS:
         short = quantities.DURATION.text(step_ns)
         raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
     return step_ns
-
-
-def _written_interval(step_ns: int) -> str:
-    return quantities.DURATION.text(step_ns) if step_ns else "off"
 
 
 PROBES_MOST = 1_000_000  # a second and flow: what a node takes
@@ -649,24 +622,17 @@ def _probe_rate(value: object) -> object:
     return rate
 
 
-def _written_probes(rate: str | float) -> str | float:
-    return f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0
-
-
-STATED_MOST_NS = 1_000_000_000
+CLOCK_ERROR_MOST_NS = 1_000_000_000
 
 
 def _clock(value: object) -> ClockChoice:
     """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
     given = value if isinstance(value, dict) else {"mode": value}
-    keys = ("mode", "error")
-    for key in given:
-        if key == "asymmetry":
-            raise ValueError(
-                "asymmetry is not a key: the bound is half the round trip, whatever the ways took"
-            )
-        if key not in keys:
-            raise ValueError(unknown_key(key, keys))
+    if "asymmetry" in given:
+        raise ValueError(
+            "asymmetry is not a key: the bound is half the round trip, whatever the ways took"
+        )
+    _refuse_unknown(given, ("mode", "error"))
     mode = given.get("mode", "auto")
     if mode not in CLOCK_MODES:
         raise ValueError(invalid(mode, CLOCK_MODES))
@@ -675,7 +641,7 @@ def _clock(value: object) -> ClockChoice:
     if mode != "ptp":
         raise ValueError(f"error goes with mode: ptp, not with {mode}")
     error_ns = quantities.duration_ns(given["error"])
-    if not 0 < error_ns <= STATED_MOST_NS:
+    if not 0 < error_ns <= CLOCK_ERROR_MOST_NS:
         raise ValueError(
             f"error: found {shown(given['error'])}, but more than 0 and at most 1s is needed"
         )
@@ -696,46 +662,6 @@ def _timeout(value: object) -> int:
     return timeout_ns
 
 
-_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
-_COUNT = quantities.COUNT.form()
-_TIME, _SIZE, _SHARE = (
-    kind.form() for kind in (quantities.DURATION, quantities.SIZE, quantities.PERCENT)
-)
-
-Clock = Annotated[
-    ClockChoice,
-    ValueKind(
-        _clock,
-        either(
-            {"enum": list(CLOCK_MODES)},
-            mapping_of(mode={"enum": list(CLOCK_MODES)}, error=_TIME),
-        ),
-        write=_written_clock,
-    ),
-]
-Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=quantities.DURATION.text)]
-Timeout = Annotated[int, ValueKind(_timeout, _TIME, write=quantities.DURATION.text)]
-Percent = Annotated[int, ValueKind(_percent, _SHARE, write="{}%".format)]
-Interval = Annotated[
-    int, ValueKind(_interval, either({"const": "off"}, _TIME), write=_written_interval)
-]
-Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
-TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
-Rate = Annotated[
-    int, ValueKind(quantities.rate_bps, quantities.RATE.form(), write=quantities.RATE.text)
-]
-FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
-MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
-SizeRange = Annotated[
-    tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), lists=True, write=list)
-]
-InlineSize = Annotated[int, ValueKind(_inline_bytes, _SIZE)]
-LoadField = Annotated[
-    Load,
-    ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
-]
-
-
 def _suite_value(value: object) -> float:
     """Return a parameter of a suite: a number, or a time as 10s."""
     if isinstance(value, str):
@@ -745,72 +671,156 @@ def _suite_value(value: object) -> float:
     return float(value)
 
 
-SuiteValue = Annotated[float, ValueKind(_suite_value, {"type": ["number", "string"]})]
+REPEATS_MOST = 10000
+_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
+_REPEAT_KEYS = ("min", "max", "width", "confidence")
+
+
+def _repeats(value: object) -> Repeats:
+    """Return a number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
+    keys: dict[str, object] = value if isinstance(value, dict) else {"repeat": value}
+
+    def count(key: str) -> int:
+        number = quantities.count(keys[key])
+        if not 1 <= number <= REPEATS_MOST:
+            raise ValueError(f"{key}: {number} is invalid: repeats are 1 to {REPEATS_MOST}")
+        return number
+
+    def share(key: str, usual: str, least: float, most: float) -> float:
+        number = quantities.percentage(keys.get(key, usual))
+        if number is None or not least <= number <= most or number == 0:
+            raise ValueError(
+                f"{key}: found {shown(keys[key])}, but {least:g}% to {most:g}% is needed, as 2%"
+            )
+        return float(number / 100)
+
+    if not isinstance(value, dict):
+        number = count("repeat")
+        return Repeats(number, number)
+    _refuse_unknown(keys, _REPEAT_KEYS)
+    given = {key: count(key) for key in ("min", "max") if key in keys}
+    if given.get("max") == 1:
+        raise ValueError(
+            "max: 1 repeat has no confidence interval: at least 2 are needed, or write repeat: 1"
+        )
+    least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
+    most = given.get("max", max(_REPEATS_USUAL, least))
+    if least < 2:
+        raise ValueError("min: 1 repeat has no confidence interval: at least 2 are needed")
+    if least > most:
+        raise ValueError(f"min: {least} repeats are more than max, {most}")
+    return Repeats(
+        least, most, share("width", "2%", 0.0, 100.0), share("confidence", "95%", 50.0, 99.99)
+    )
+
+
+def _written_repeats(value: Repeats) -> int | dict[str, object]:
+    if value.width is None:
+        return value.most
+    shares = {"width": value.width, "confidence": value.confidence}
+    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
+    return {"min": value.least, "max": value.most, **percents}
+
+
+def _axis(values: object) -> object:
+    if not isinstance(values, list):
+        bare = values if isinstance(values, str) else shown(values)
+        raise ValueError(f"is an axis and takes a list: write [{bare}]")
+    return several(values)
+
+
+_REPEAT = mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)
+_SPANS = text_like(r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$")
+_CORE = either({"type": "integer", "minimum": 0}, _SPANS)
+_END: Form = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
+_FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems": 2, "maxItems": 3}
+_MODE: Form = {"enum": list(CLOCK_MODES)}
+_IMIX = either(
+    {"enum": list(PRESETS)},
+    list_of(_SIZE, 2, IMIX_MOST),
+    mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
+)
+_PROBES = either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$"))
+_SWEPT: Form = {"type": "object", "minProperties": 1, "additionalProperties": list_of({})}
+_WIRES: Form = {"type": "object", "additionalProperties": list_of({}, 2, 2)}
+_RATE, _time_text = quantities.RATE, quantities.DURATION.text
+
+T = TypeVar("T")
+Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried
 Name = Annotated[str, ValueKind(word, _TEXT)]
 Words = Annotated[str, ValueKind(_words, _TEXT)]
+Seed = Annotated[int, ValueKind(_seed, {"type": "integer", "minimum": 0, "maximum": SEED_MOST})]
+Retries = Annotated[int, ValueKind(_retries, _RETRIES.form)]
+RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
+Repeat = Annotated[Repeats, ValueKind(_repeats, either(_COUNT, _REPEAT), write=_written_repeats)]
+Percent = Annotated[int, ValueKind(_percent, _SHARE, write="{}%".format)]
+SuiteValue = Annotated[float, ValueKind(_suite_value, {"type": ["number", "string"]})]
+# times
+Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=_time_text)]
+Timeout = Annotated[int, ValueKind(_timeout, _TIME, write=_time_text)]
+Interval = Annotated[
+    int,
+    ValueKind(
+        _interval, either({"const": "off"}, _TIME), write=lambda ns: _time_text(ns) if ns else "off"
+    ),
+]
+Clock = Annotated[
+    ClockChoice,
+    ValueKind(_clock, either(_MODE, mapping_of(mode=_MODE, error=_TIME)), write=_written_clock),
+]
+# sizes
+Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
+TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
+FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
+MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
+SizeRange = Annotated[tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), True, list)]
+InlineSize = Annotated[int, ValueKind(_inline_bytes, _SIZE)]
+Imix = Annotated[tuple[int, ...], ValueKind(imix, _IMIX, True, list)]
+# rates
+Rate = Annotated[int, ValueKind(quantities.rate_bps, _RATE.form(), write=_RATE.text)]
+LoadField = Annotated[
+    Load,
+    ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
+]
+ProbeRate = Annotated[
+    str | float,
+    ValueKind(
+        _probe_rate,
+        _PROBES,
+        write=lambda rate: f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0,
+    ),
+]
+# clauses
 Limit = Annotated[str, ValueKind(_limit, {"type": ["number", "string"]})]
 Comparison = Annotated[str, ValueKind(_comparison, text_like(r"^\s*(==|!=|<=|>=|<|>)\s*[-+0-9.]"))]
-IpAddress = Annotated[str, ValueKind(_ip_address(4), text_like(r"^[0-9.]+/[0-9]+$"))]
-Ip6Address = Annotated[str, ValueKind(_ip_address(6), text_like(r"^[0-9a-fA-F:.]+/[0-9]+$"))]
-RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
+# who sends to whom
 Partners = Annotated[
     str | NamedPairs,
     ValueKind(
         partners,
         either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))),
         True,
-        written_partners,
+        lambda value: value if isinstance(value, str) else [list(pair) for pair in value],
     ),
 ]
 Groups = Annotated[
-    NamedGroups, ValueKind(groups, list_of(either(_TEXT, list_of(_TEXT))), True, written_groups)
+    NamedGroups,
+    ValueKind(
+        groups,
+        list_of(either(_TEXT, list_of(_TEXT))),
+        True,
+        lambda value: [group[0] if len(group) == 1 else list(group) for group in value],
+    ),
 ]
-_FLOW_END = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
-_FLOW_ITEM = {
-    "type": "array", "prefixItems": [_FLOW_END, _FLOW_END, _SHARE], "minItems": 2, "maxItems": 3,
-}  # fmt: skip
 Flows = Annotated[
-    str | tuple[Flow | FlowLine, ...],
-    ValueKind(flows, either(_TEXT, list_of(_FLOW_ITEM)), True, written_flows),
+    str | tuple[Flow, ...], ValueKind(flows, either(_TEXT, list_of(_FLOW)), True, _written_flows)
 ]
-ProbeRate = Annotated[
-    str | float,
-    ValueKind(
-        _probe_rate,
-        either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$")),
-        write=_written_probes,
-    ),
-]
-Imix = Annotated[
-    tuple[int, ...],
-    ValueKind(
-        imix,
-        either(
-            {"enum": list(PRESETS)},
-            list_of(_SIZE, 2, IMIX_MOST),
-            mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
-        ),
-        lists=True,
-        write=list,
-    ),
-]
-_CORE_SPANS = r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$"
-_CORE = either({"type": "integer", "minimum": 0}, text_like(_CORE_SPANS))
+Swept = Annotated[dict[str, list[Any]], ValueKind(_swept, _SWEPT)]
+# hosts and their ports
+Hosts = Annotated[list[str], ValueKind(_hosts, either(_TEXT, list_of(_TEXT)), True)]  # node sets
 Cores = Annotated[tuple[int, ...], ValueKind(cores, either(_CORE, list_of(_CORE)), True, list)]
 RdmaPort = Annotated[str, ValueKind(_rdma_port, text_like(rf"^{_RDMA.pattern}$"))]
-Hosts = Annotated[
-    list[str], ValueKind(_hosts, either(_TEXT, list_of(_TEXT)), lists=True)
-]  # node sets, one or several
-Wiring = Annotated[
-    str | dict[str, tuple[str, str]],
-    ValueKind(
-        _wiring, either(_TEXT, {"type": "object", "additionalProperties": list_of({}, 2, 2)})
-    ),
-]
+IpAddress = Annotated[str, _ip_address(4, "198.18.0.1/16", r"^[0-9.]+/[0-9]+$")]
+Ip6Address = Annotated[str, _ip_address(6, "2001:2::1/64", r"^[0-9a-fA-F:.]+/[0-9]+$")]
+Wiring = Annotated[str | dict[str, tuple[str, str]], ValueKind(_wiring, either(_TEXT, _WIRES))]
 SshOption = Annotated[str, ValueKind(_ssh_option, {"type": ["string", "integer", "boolean"]})]
-Swept = Annotated[
-    dict[str, list[Any]],
-    ValueKind(_swept, {"type": "object", "minProperties": 1, "additionalProperties": list_of({})}),
-]
-
-Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried

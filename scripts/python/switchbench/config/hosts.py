@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError, UpcallGroupSource
 
 from ..base import transports
-from ..base.errors import ConfigurationError
 from ..base.model import Port, Process, Site, launcher_of
 from ..base.node_names import TooManyError, padded, refuse_many, refuse_strange
 from ..base.source import read_text
@@ -24,9 +22,9 @@ from ..base.words import listed, meant, shown
 from ..topology import topology
 from ..topology.fabric import wired
 from ..topology.form import TopologyError
-from .fields import first_double, refuse_user, written_order
-from .names import Names, SitePlace, make_groups, make_networks
-from .schema import HostSite, PortKeys, SiteControl, Slurm, Ssh, StartCommand
+from .fields import csv_rows, first_double, refuse_user, written_order
+from .names import Names, SitePlace, make_groups, make_networks, milliseconds
+from .schema import HostSite, PortKeys, SiteControl, Slurm, Ssh
 
 TIMEOUT_NS = 10_000_000_000
 
@@ -114,24 +112,22 @@ def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
     """Return the launcher's mapping with every default filled in; None for other launchers'."""
-    launchers: dict[str, Callable[[], object]] = {
-        "ssh": lambda: _ssh(model.ssh or Ssh(), place),
-        "slurm": lambda: _slurm(model.slurm or Slurm(), place),
-        "command": lambda: _command(model.command, place),
-    }
-    for key in launchers:
+    for key in ("ssh", "slurm", "command"):
         if getattr(model, key) is not None and model.launch != key:
             raise place.problem((key,), f"has no effect with launch: {model.launch}")
-    return {key: keys() if key == model.launch else None for key, keys in launchers.items()}
-
-
-def _command(keys: StartCommand | None, place: SitePlace) -> StartCommand:
-    if keys is None:
-        example = 'command: {start: [mpirun, --host, "{host}", -np, "1"]}'
-        raise place.problem(("command",), f"is missing: such as `{example}`")
-    if not any("{host}" in word for word in keys.start[1:]):
-        raise place.problem(("command", "start"), "names no {host}: it is run once per host")
-    return keys
+    found: dict[str, object] = dict.fromkeys(("ssh", "slurm", "command"))
+    if model.launch == "ssh":
+        found["ssh"] = _ssh(model.ssh or Ssh(), place)
+    elif model.launch == "slurm":
+        found["slurm"] = _slurm(model.slurm or Slurm(), place)
+    elif model.launch == "command":
+        found["command"] = keys = model.command
+        if keys is None:
+            example = 'command: {start: [mpirun, --host, "{host}", -np, "1"]}'
+            raise place.problem(("command",), f"is missing: such as `{example}`")
+        if not any("{host}" in word for word in keys.start[1:]):
+            raise place.problem(("command", "start"), "names no {host}: it is run once per host")
+    return found
 
 
 def _slurm(keys: Slurm, place: SitePlace) -> Slurm:
@@ -249,14 +245,6 @@ _ENGINE_KEYS = (
 _FRAME_OVERHEAD = 18
 
 
-@dataclass(frozen=True)
-class PortWiring:
-    """Where a port is plugged in."""
-
-    switch: str
-    switch_port: str
-
-
 def build(model: HostSite, place: SitePlace, seed: int) -> Site:
     """Return the site file as a site."""
     if launcher_of(model.launch).in_lab:
@@ -270,47 +258,30 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         _port(host, name, i, port, wires)
         for i, ((host, name), port) in enumerate(keys.items(), start=1)
     )
-    control = _control(model, keys)
+    shared = any(port.shared for port in keys.values())
+    control = (model.control or SiteControl()).with_defaults(
+        address="{host}",
+        udp_port=UDP_PORT,
+        heartbeat_timeout=HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS,
+        barrier_timeout=BARRIER_TIMEOUT_NS,
+    )
     lookup = Names(ports)
     site = Site(
         launch=model.launch,
-        processes=_with_cores(_processes(hosts, ports, control, place), model, place),
+        processes=_processes(model, hosts, ports, control, place),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place),
-        heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
-        barrier_timeout_ms=_ms(control.barrier_timeout),
+        heartbeat_timeout_ms=milliseconds(control.heartbeat_timeout),
+        barrier_timeout_ms=milliseconds(control.barrier_timeout),
         effective=_effective(model, hosts, control, wires, place),
     )
-    return leave_out(_with_fabric(site, model, place), named_without(model, hosts, place))
-
-
-def _with_fabric(site: Site, model: HostSite, place: SitePlace) -> Site:
-    """Return the site with the network between its switches, where a topology file describes it."""
-    if model.fabric is None:
-        return site
-    path = place.file(("fabric",), model.fabric)
-    try:
-        return wired(site, topology.load(path))
-    except TopologyError as error:
-        raise place.problem(("fabric",), error.messages[0]) from None
-
-
-def _control(model: HostSite, keys: Keys) -> SiteControl:
-    """Return the control section with every default filled in."""
-    shared = any(port.shared for port in keys.values())
-    defaults = {
-        "address": "{host}",
-        "udp_port": UDP_PORT,
-        "heartbeat_timeout": HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS,
-        "barrier_timeout": BARRIER_TIMEOUT_NS,
-    }
-    return SiteControl().model_copy(
-        update=defaults | (model.control.given() if model.control else {})
-    )
-
-
-def _ms(time_ns: int | None) -> int:
-    return max(1, (time_ns or 0) // 1_000_000)
+    if model.fabric is not None:  # the network between its switches
+        path = place.file(("fabric",), model.fabric)
+        try:
+            site = wired(site, topology.load(path))
+        except TopologyError as error:
+            raise place.problem(("fabric",), error.messages[0]) from None
+    return leave_out(site, named_without(model, hosts, place))
 
 
 def _hosts(model: HostSite, place: SitePlace) -> list[str]:
@@ -389,22 +360,19 @@ def _is_raw(transport: str) -> bool:
     return transports.of(transport).raw
 
 
-def _port(
-    host: str, name: str, index: int, port: PortKeys, wires: Mapping[str, PortWiring]
-) -> Port:
-    full_name = f"{host}:{name}"
-    wire = wires.get(full_name)
+def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Port:
     possible = tuple(port.transports or _possible(port))
+    switch, switch_port = wires.get(f"{host}:{name}", (None, None))
     return Port(
-        name=full_name,
+        name=f"{host}:{name}",
         host=host,
         network=port.network or "",
         transports=possible,
         engine=_engine_keys(index, port, any(map(_is_raw, possible))),
         line_rate_bps=port.line_rate or 0,
         frame_max=port.mtu + _FRAME_OVERHEAD if port.mtu else 0,
-        switch=wire.switch if wire else None,
-        switch_port=wire.switch_port if wire else None,
+        switch=switch,
+        switch_port=switch_port,
     )
 
 
@@ -412,10 +380,8 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
     engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
     if raw:
         own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
-        if (
-            port.shared and port.address != "own"
-        ):  # not promiscuous: only some devices take a second address
-            own_mac = "keep"
+        if port.shared and port.address != "own":
+            own_mac = "keep"  # not promiscuous: only some devices take a second address
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
         engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"
@@ -427,9 +393,9 @@ def _engine_keys(index: int, port: PortKeys, raw: bool) -> dict[str, Any]:
 
 
 def _processes(
-    hosts: list[str], ports: tuple[Port, ...], control: SiteControl, place: SitePlace
+    model: HostSite, hosts: list[str], ports: Sequence[Port], control: SiteControl, place: SitePlace
 ) -> tuple[Process, ...]:
-    """Return one process a host."""
+    """Return one process a host, with the cores that the site names."""
     own = control.addresses or {}
     for host in own:
         if host not in hosts:
@@ -444,78 +410,54 @@ def _processes(
     by_host: dict[str, list[Port]] = {host: [] for host in hosts}
     for port in ports:
         by_host[port.host].append(port)
-    udp_port = control.udp_port or 0
-    return tuple(
-        Process(host, tuple(members), {"address": _address(own.get(host, rule), host, udp_port)})
-        for host, members in by_host.items()
-    )
+    cores: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
+    for text, named in (model.host_cores or {}).items():
+        cores |= dict.fromkeys(place.hosts(text, hosts, "host_cores", text), named)
+    processes = []
+    for host, members in by_host.items():
+        address = own.get(host, rule).replace("{host}", host)
+        if address.count(":") != 1 and "]:" not in address:  # it brings no port of its own
+            bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
+            address = f"{bare}:{control.udp_port or 0}"
+        processes.append(Process(host, tuple(members), {"address": address}, cores[host]))
+    return tuple(processes)
 
 
-def _with_cores(
-    processes: tuple[Process, ...], model: HostSite, place: SitePlace
-) -> tuple[Process, ...]:
-    """Return the cores that the site names: for all hosts, and for single ones."""
-    hosts = [process.name for process in processes]
-    own: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
-    for text, cores in (model.host_cores or {}).items():
-        own |= dict.fromkeys(place.hosts(text, hosts, "host_cores", text), cores)
-    return tuple(replace(process, cores=own[process.name]) for process in processes)
+Wires = Mapping[str, tuple[str, str]]
+"""By port, the switch and its port that it is plugged into."""
 
 
-def _address(rule: str, host: str, udp_port: int) -> str:
-    """`name:port`; an address that brings its own port keeps it."""
-    address = rule.replace("{host}", host)
-    if address.count(":") == 1 or "]:" in address:
-        return address
-    bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
-    return f"{bare}:{udp_port}"
-
-
-def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> dict[str, PortWiring]:
-    """Return where ports are plugged in."""
+def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> Wires:
     if model.wiring is None:
         return {}
     if isinstance(model.wiring, dict):
         for name in model.wiring:
             if name not in ports:
                 raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
-        return {name: PortWiring(*ends) for name, ends in model.wiring.items()}
+        return model.wiring
     path = place.file(("wiring",), model.wiring)
-    try:
-        return _wiring_file(path, ports)
-    except ConfigurationError as error:
-        raise place.problem(("wiring",), str(error)) from None
-
-
-def _wiring_file(path: Path, ports: set[str]) -> dict[str, PortWiring]:
-    wires: dict[str, PortWiring] = {}
-    reader = csv.reader(read_text(path).splitlines())
-    try:
-        for row in reader:
-            fields = [text.strip() for text in row]
-            if not any(fields) or fields[0].startswith("#") or fields[0] == "host:port":
-                continue
+    wires: dict[str, tuple[str, str]] = {}
+    with place.at("wiring"):
+        for line, fields in csv_rows(path, ("host:port", "switch", "switch_port")):
+            name, text = fields[0], ""
             if len(fields) != 3:
-                raise ValueError("needs host:port,switch,switch_port")
-            name, switch, switch_port = fields
-            if name not in ports:
-                raise ValueError(f"there is no port {shown(name)}{meant(name, ports)}")
-            if name in wires:
-                raise ValueError(f"duplicate port {name}")
-            wires[name] = PortWiring(switch, switch_port)
-    except csv.Error as error:
-        raise ConfigurationError(f"{path}:{reader.line_num}: is not CSV: {error}") from None
-    except ValueError as error:
-        raise ConfigurationError(f"{path}:{reader.line_num}: {error}") from None
+                text = "needs host:port,switch,switch_port"
+            elif name not in ports:
+                text = f"there is no port {shown(name)}{meant(name, ports)}"
+            elif name in wires:
+                text = f"duplicate port {name}"
+            if text:
+                raise ValueError(f"{path}:{line}: {text}")
+            wires[name] = (fields[1], fields[2])
     return wires
 
 
 def _effective(
-    model: HostSite, hosts: list[str], control: SiteControl, wires: Mapping[str, PortWiring],
+    model: HostSite, hosts: list[str], control: SiteControl, wires: Wires,
     place: SitePlace,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what groups and files say is in it, so that it stays true when they change."""
-    named = {name: [wire.switch, wire.switch_port] for name, wire in wires.items()} or None
+    named = {name: list(ends) for name, ends in wires.items()} or None
     changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
     if model.fabric is not None:
         changes["fabric"] = str(place.file(("fabric",), model.fabric))

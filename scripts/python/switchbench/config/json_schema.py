@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -99,10 +99,9 @@ def _take_topologys_keys(definitions: Schema) -> None:
 
 def _swept_keys() -> Iterable[str]:
     """Return what can stand under `sweep`."""
-    for key, field in Settings.model_fields.items():
+    for key in Settings.model_fields:
         if key in NESTED:
-            model = get_args(field.annotation)[0]
-            yield from (f"{key}.{name}" for name in model.model_fields)
+            yield from (f"{key}.{name}" for name in NESTED[key].model_fields)
         elif sweep_refusal(key) is None:
             yield key
 

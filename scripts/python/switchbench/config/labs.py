@@ -18,7 +18,7 @@ from ..topology import topology as topologies
 from ..topology.fabric import wiring
 from ..topology.form import ROUTED, SITE, UNSHAPED, Shaper, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
-from .names import Names, SitePlace, make_groups, make_networks
+from .names import Names, SitePlace, make_groups, make_networks, milliseconds
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
@@ -43,29 +43,45 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
     """Return the lab as a site."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
-    lab = _resolve(model.lab, place)
+    # A topology file beside the configuration by its whole path; a name stays a name.
+    beside = place.document.folder / model.lab
+    lab = str(beside.resolve()) if beside.is_file() else model.lab
     try:
         topology = topologies.load(lab, overrides)
     except TopologyError as error:
         raise _problem(error.messages[0], lab, overrides, place) from None
-    if topology.kind == ROUTED:
-        for key in ("driver", "queues"):
-            if getattr(model, key) is not None:
-                raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
+    routed, modelled = topology.kind == ROUTED, topology.model
+    for key in ("driver", "queues") if routed else ():
+        if getattr(model, key) is not None:
+            raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
     if topology.kind == SITE:
         raise place.problem(
             ("lab",),
             f"{topology.name} describes a real network (kind: site), of which no lab is made: name "
             "its hosts in a site file, and give this one to `predict --topology`",
         )
-    control = _control(model.control or LabControl(), topology)
-    if topology.model is not None and (model.queues or 1) > 1:
+    waiting = max(0, len(topology.nodes) - (os.cpu_count() or 1))
+    patience_ns = HEARTBEAT_TIMEOUT_NS + waiting * HEARTBEAT_TIMEOUT_PER_NODE_NS
+    control = (model.control or LabControl()).with_defaults(
+        udp_port=0,
+        heartbeat_timeout=min(patience_ns, HEARTBEAT_TIMEOUT_MOST_NS),
+        barrier_timeout=BARRIER_TIMEOUT_NS,
+    )
+    if modelled is not None and (model.queues or 1) > 1:
         raise place.problem(("queues",), "a modelled switch's ports have one queue each")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
     lookup = Names(ports)
     changes: dict[str, object] = {"lab": lab, "control": control}
-    if topology.kind != ROUTED and topology.model is None:  # else none, or memif
+    if not routed and modelled is None:  # else none, or memif
         changes["driver"] = model.driver or "af_packet"
+    shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
+    queues = [cable.queue_bytes for cable in topology.cables]
+    buffer = modelled.input_buffer if modelled else None
+    bursts = [
+        Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes).burst_bytes
+        for cable in shaped
+        if modelled is None  # which lets none pass
+    ]
     return Site(
         launch="lab",
         processes=_processes(topology, ports, model.pack, control.udp_port or 0),
@@ -73,20 +89,20 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         groups=make_groups(model, lookup, place) or _modules(topology, ports),
         lab=lab,
         lab_overrides=overrides,
-        heartbeat_timeout_ms=_ms(control.heartbeat_timeout),
-        barrier_timeout_ms=_ms(control.barrier_timeout),
+        heartbeat_timeout_ms=milliseconds(control.heartbeat_timeout),
+        barrier_timeout_ms=milliseconds(control.barrier_timeout),
         cores=model.cores or (),
-        queue_bytes=max(cable.queue_bytes for cable in topology.cables),
-        smallest_queue_bytes=_smallest_queue_bytes(topology),
-        burst_bytes=_burst_bytes(topology),
-        queueing_s=_queueing_s(topology),
+        queue_bytes=max(queues),
+        smallest_queue_bytes=min([*queues, buffer] if buffer else queues),
+        burst_bytes=max(bursts, default=None),
+        queueing_s=max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0),
         wiring=wiring(topology),
         effective=model.model_copy(update=changes).written(),
     )
 
 
 def _problem(
-    message: str, lab: str, overrides: Mapping[str, Any], place: SitePlace
+    message: str, lab: str, overrides: Mapping[str, object], place: SitePlace
 ) -> ConfigurationError:
     """Return a topology's mistake, at the key of the site that made it when it is one of those."""
     try:
@@ -99,87 +115,41 @@ def _problem(
     return place.problem(("lab",), message)
 
 
-def _resolve(lab: str, place: SitePlace) -> str:
-    """Return a topology file beside the configuration by its whole path; a name stays a name."""
-    beside = place.document.folder / lab
-    return str(beside.resolve()) if beside.is_file() else lab
-
-
-def _control(given: LabControl, topology: Topology) -> LabControl:
-    """Return the control network's settings with every default filled in."""
-    defaults = {
-        "udp_port": 0,
-        "heartbeat_timeout": _heartbeat_timeout_ns(len(topology.nodes)),
-        "barrier_timeout": BARRIER_TIMEOUT_NS,
-    }
-    missing = {key: value for key, value in defaults.items() if getattr(given, key) is None}
-    return given.model_copy(update=missing)
-
-
-def _heartbeat_timeout_ns(nodes: int) -> int:
-    waiting = max(0, nodes - (os.cpu_count() or 1))
-    return min(
-        HEARTBEAT_TIMEOUT_NS + waiting * HEARTBEAT_TIMEOUT_PER_NODE_NS, HEARTBEAT_TIMEOUT_MOST_NS
-    )
-
-
-def _ms(ns: int | None) -> int:
-    return max(1, (ns or 0) // 1_000_000)
-
-
 def _port(node: LabNode, topology: Topology, model: LabSite) -> Port:
-    if topology.kind == ROUTED:
-        return _routed_port(node, topology, model)
+    own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
     line_rate_bps = model.line_rate or node.line_rate_bps
-    engine: dict[str, Any] = {
-        "netns": str(node.namespace),
-        "iface": node.iface,
-        "driver": model.driver or "af_packet",
-        "mac": node.guest_mac,
-        "ipv4": f"{node.guest_ipv4}/{IPV4_PREFIX}",
-        "ipv6": f"{node.guest_ipv6}/{IPV6_PREFIX}",
-        "tcp_address": node.ipv4,
-    }
-    if topology.model is not None and model.driver is None:
-        own = topology.nodes[node.index - 1]
-        engine["vdev"] = switches.node_device(topology.name, topology, own)
-    if line_rate_bps:
-        engine["line_rate_bps"] = line_rate_bps
-    if model.queues:
-        engine["queues"] = model.queues
-    return Port(
-        name=f"{node.name}:e0",
-        host=node.name,
-        network=NETWORK,
-        transports=tuple(name for name in NAMES if not of(name).rdma),
-        engine=engine,
-        line_rate_bps=line_rate_bps,
-        frame_max=topology.mtu + _FRAME_OVERHEAD,
-        switch=node.module,
-        switch_port=node.port,
-    )
-
-
-def _routed_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
-    """Return a port at the line rate of all its links together: more it can't send."""
-    own = topology.nodes[node.index - 1]
-    rates = [own.rate_bps] if own.module else []
-    rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
-    line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
     engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
+    if routed:  # the line rate of all its links together: more it can't send
+        rates = [own.rate_bps] if own.module else []
+        rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
+        line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
+    else:
+        engine |= {
+            "iface": node.iface,
+            "driver": model.driver or "af_packet",
+            "mac": node.guest_mac,
+            "ipv4": f"{node.guest_ipv4}/{IPV4_PREFIX}",
+            "ipv6": f"{node.guest_ipv6}/{IPV6_PREFIX}",
+        }
+        if topology.model is not None and model.driver is None:
+            engine["vdev"] = switches.node_device(topology.name, topology, own)
+        if model.queues:
+            engine["queues"] = model.queues
     if line_rate_bps:
         engine["line_rate_bps"] = line_rate_bps
     return Port(
         name=f"{node.name}:e0",
         host=node.name,
         network=NETWORK,
-        transports=tuple(name for name in NAMES if of(name).kernel),
+        transports=tuple(
+            name for name in NAMES if (of(name).kernel if routed else not of(name).rdma)
+        ),
         engine=engine,
         line_rate_bps=line_rate_bps,
         frame_max=topology.mtu + _FRAME_OVERHEAD,
         switch=node.module or None,
         switch_port=node.port or None,
-        why_these=NOT_ROUTED,
+        why_these=NOT_ROUTED if routed else "",
     )
 
 
@@ -209,30 +179,6 @@ def _modules(topology: Topology, ports: Sequence[Port]) -> dict[str, tuple[str, 
             continue
         groups[node.module] = (*groups.get(node.module, ()), port.name)
     return groups
-
-
-def _burst_bytes(topology: Topology) -> int | None:
-    """None where no shaper of ours stands: a modelled switch lets none pass."""
-    if topology.model is not None:
-        return None
-    shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
-    bursts = [
-        Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes).burst_bytes
-        for cable in shaped
-    ]
-    return max(bursts, default=None)
-
-
-def _queueing_s(topology: Topology) -> float:
-    """Return the longest that a full queue takes to empty: its bytes at its own rate."""
-    shaped = [cable for cable in topology.cables if cable.rate_bps]
-    return max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0)
-
-
-def _smallest_queue_bytes(topology: Topology) -> int:
-    queues = [cable.queue_bytes for cable in topology.cables]
-    buffer = topology.model.input_buffer if topology.model else None
-    return min(queues + ([buffer] if buffer else []))
 
 
 def names() -> list[str]:

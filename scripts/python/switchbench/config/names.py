@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
@@ -103,8 +102,14 @@ def make_networks(
     order = model.rank_order
     if model.listed is not None and order != "listed":
         raise place.problem(("listed",), f"has no effect with rank_order: {order}")
+    if order == "port":
+        own = {port.name: port.name.removeprefix(f"{port.host}:") for port in ports}
+        kinds = list(dict.fromkeys(own.values()))
+        ports = sorted(ports, key=lambda port: kinds.index(own[port.name]))
+    elif order == "listed":
+        ports = _listed(model.listed, ports, names, place)
     networks: dict[str, list[Port]] = {}
-    for port in _ordered(order, model, ports, names, place):
+    for port in ports:
         networks.setdefault(port.network, []).append(port)
     if order == "shuffled":
         for network, members in networks.items():
@@ -112,23 +117,8 @@ def make_networks(
     return {network: tuple(members) for network, members in networks.items()}
 
 
-def _ordered(
-    order: str, model: RankOrder, ports: Sequence[Port], names: Names, place: SitePlace
-) -> Sequence[Port]:
-    if order == "port":
-        kinds = list(dict.fromkeys(_own_name(port) for port in ports))
-        return sorted(ports, key=lambda port: kinds.index(_own_name(port)))
-    if order == "listed":
-        return _listed(model.listed, ports, names, place)
-    return ports
-
-
-def _own_name(port: Port) -> str:
-    return port.name.removeprefix(f"{port.host}:")
-
-
 def _listed(
-    texts: list[Any] | None, ports: Sequence[Port], names: Names, place: SitePlace
+    texts: Sequence[str] | None, ports: Sequence[Port], names: Names, place: SitePlace
 ) -> Sequence[Port]:
     if not texts:
         raise place.problem(("rank_order",), "listed needs `listed`, the ports in rank order")
@@ -136,15 +126,20 @@ def _listed(
     for i, text in enumerate(texts):
         with place.at("listed", i):
             found += names.ports(text)
-    names_found = [port.name for port in found]
-    twice = first_double(names_found)
+    named = [port.name for port in found]
+    twice = first_double(named)
     if twice is not None:
         raise place.problem(("listed",), f"duplicate port {twice}")
-    known = set(names_found)
+    known = set(named)
     missing = [port.name for port in ports if port.name not in known]
     if missing:
         raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
     return found
+
+
+def milliseconds(time_ns: int | None) -> int:
+    """Return a timeout as nodes read it."""
+    return max(1, (time_ns or 0) // 1_000_000)
 
 
 # --- members --------------------------------------------------------------------------------------
@@ -168,12 +163,11 @@ class Members:
     ranks: tuple[Port, ...]
 
     @cached_property
-    def names(self) -> Names:
-        """All ports of the site by name."""
+    def _names(self) -> Names:
         return Names(self.site.ports)
 
     @cached_property
-    def numbers(self) -> dict[str, int]:
+    def _numbers(self) -> dict[str, int]:
         """Rank numbers by port name."""
         return {port.name: i for i, port in enumerate(self.ranks)}
 
@@ -191,9 +185,9 @@ class Members:
     def flows(self, flows: Sequence[Flow]) -> dict[tuple[int, int], float | None]:
         """Return the share in percent by source and destination; FlowError says which is wrong."""
         found: dict[tuple[int, int], float | None] = {}
-        for number, (*ends, share) in enumerate(flows):
+        for number, flow in enumerate(flows):
             try:
-                source, destination = (self._end(end) for end in ends)
+                source, destination = self._end(flow.source), self._end(flow.destination)
             except ValueError as error:
                 raise FlowError(number, str(error)) from None
             words = f"{self.ranks[source].name} to {self.ranks[destination].name}"
@@ -201,7 +195,7 @@ class Members:
                 raise FlowError(number, f"{words} is no flow")
             if (source, destination) in found:
                 raise FlowError(number, f"duplicate flow {words}")
-            found[source, destination] = share
+            found[source, destination] = flow.share
         return found
 
     def _end(self, end: str | int) -> int:
@@ -216,7 +210,7 @@ class Members:
         found = []
         for group in groups:
             ports = [port for name in group for port in self._ports(name)]
-            members = [self.numbers[port.name] for port in ports if port.name in self.numbers]
+            members = [self._numbers[port.name] for port in ports if port.name in self._numbers]
             if not members:
                 raise ValueError(
                     f"group {some(group)} has none of the {len(self.ranks)} ranks of this trial"
@@ -231,8 +225,8 @@ class Members:
                 f"{name} has several ports in network {self.network}: "
                 f"name one of {some(port.name for port in ports)}"
             )
-        if ports[0].name in self.numbers:
-            return self.numbers[ports[0].name]
+        if ports[0].name in self._numbers:
+            return self._numbers[ports[0].name]
         raise ValueError(
             f"{ports[0].name} is not among the {len(self.ranks)} ranks of this trial "
             f"({self.ranks[0].name} to {self.ranks[-1].name})"
@@ -240,11 +234,17 @@ class Members:
 
     def _ports(self, name: str) -> list[Port]:
         """Return the ports of this network that a group's, host's or port's name means."""
-        names = self.names
-        if name in self.site.groups:
-            ports = [port for text in self.site.groups[name] for port in names.ports(text)]
-        else:
-            ports = list(self._known(name, names))
+        names, groups = self._names, self.site.groups
+        try:
+            ports = [port for text in groups.get(name, (name,)) for port in names.ports(text)]
+        except ValueError as error:
+            if "[" in name:
+                raise
+            known = f", groups {listed(groups)}" if groups else ""
+            raise ValueError(
+                f"there is no group, host or port {shown(name)} (hosts are {names.hosts}{known})"
+                f"{meant(name, groups)}"
+            ) from error
         here = [port for port in ports if port.network == self.network]
         if not here:
             elsewhere = ", ".join(dict.fromkeys(port.network for port in ports))
@@ -252,15 +252,3 @@ class Members:
                 f"{name} is in network {elsewhere}, not in {self.network}: no flow crosses networks"
             )
         return here
-
-    def _known(self, name: str, names: Names) -> tuple[Port, ...]:
-        try:
-            return names.ports(name)
-        except ValueError as error:
-            if "[" in name:
-                raise
-            groups = f", groups {listed(self.site.groups)}" if self.site.groups else ""
-            raise ValueError(
-                f"there is no group, host or port {shown(name)} (hosts are {names.hosts}{groups})"
-                f"{meant(name, self.site.groups)}"
-            ) from error

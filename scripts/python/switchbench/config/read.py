@@ -13,17 +13,14 @@ from ..base import quantities, transports
 from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
 from ..base.model import ClockChoice, Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
-from ..base.transports import NAMES
 from ..base.words import invalid, listed, meant, shown, unknown_key
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
-from . import hosts, labs, rules
+from . import hosts, labs, rules, tests
 from .clauses import parse_clause, refuse_incomplete
-from .hosts import leave_out
 from .names import SitePlace
-from .rules import ALL_PARAMETERS, PARAMETERS, profile_name
+from .patterns import ALL_PARAMETERS, PATTERNS
 from .schema import (
-    PATTERNS,
     Configuration,
     Expectation,
     HostSite,
@@ -34,18 +31,10 @@ from .schema import (
     SwitchCountersKeys,
     validate,
 )
-from .tests import (
-    CHOSEN_BY_SUITES,
-    combinations,
-    entries_of,
-    parameters_of,
-    refuse_without_suite,
-    resolve,
-)
 
 
 def load_site(document: Document, seed: int) -> Site:
-    """Return the site that stands at `site` in a configuration."""
+    """Return the site that stands at `site` in a configuration: a mapping, a file, or a lab."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -53,42 +42,31 @@ def load_site(document: Document, seed: int) -> Site:
             "has no `site`: say what exists, such as `site: {lab: one-switch}`, or give --site",
         )
     if isinstance(value, str):
-        return _named(value, document, seed)
+        path = next((p for p in (document.folder / value, Path(value)) if p.is_file()), None)
+        if path is not None:
+            return _site_of_file(read_file(path), value, document, seed)
+        if not labs.is_name(value):
+            raise document.problem(
+                ("site",),
+                f"there is no file {shown(value)}, and labs are {listed(labs.names())}"
+                f"{meant(value, labs.names())}",
+            )
+        document.place(("site",), {"lab": value}, document.mark(("site",)))
+        value = document.data["site"]
     if not isinstance(value, dict):
         raise document.problem(
             ("site",), f"found {shown(value)}, but a lab, a site file or a mapping is needed"
         )
-    if "iface" in value and "ports" not in value:  # as on the command line
-        _short(document)
+    if "iface" in value and "ports" not in value:  # as on the command line: one port per host
+        mark = document.mark(("site", "iface"))
+        port = {"network": "net", "iface": value.pop("iface")}
+        document.place(("site", "ports"), {"e0": port}, mark)
+        if "launch" not in value:
+            document.place(("site", "launch"), "ssh", mark)
     return _build(SitePlace(document, ("site",)), value, seed)
 
 
-def _short(document: Document) -> None:
-    """Write `site: {hosts: SET, iface: NAME}` out: one port of each host, reached by ssh."""
-    mark = document.mark(("site", "iface"))
-    port = {"network": "net", "iface": document.data["site"].pop("iface")}
-    document.place(("site", "ports"), {"e0": port}, mark)
-    if "launch" not in document.data["site"]:
-        document.place(("site", "launch"), "ssh", mark)
-
-
-def _named(name: str, document: Document, seed: int) -> Site:
-    """Return a site file by its path (beside the configuration, or from here), else a lab."""
-    for path in (document.folder / name, Path(name)):
-        if path.is_file():
-            file = read_file(path)
-            return _file(file, name, document, seed)
-    if labs.is_name(name):
-        document.place(("site",), {"lab": name}, document.mark(("site",)))
-        return _build(SitePlace(document, ("site",)), document.data["site"], seed)
-    raise document.problem(
-        ("site",),
-        f"there is no file {shown(name)}, and labs are {listed(labs.names())}"
-        f"{meant(name, labs.names())}",
-    )
-
-
-def _file(file: Document, name: str, document: Document, seed: int) -> Site:
+def _site_of_file(file: Document, name: str, document: Document, seed: int) -> Site:
     if "topology" in file.data:  # a topology is a lab's description
         site = Document({"site": {"lab": str(Path(file.name).resolve())}}, {}, name, file.folder)
         return _build(SitePlace(site, ("site",)), site.data["site"], seed)
@@ -105,12 +83,6 @@ def _build(place: SitePlace, value: dict[str, object], seed: int) -> Site:
 
 FORMAT = 1
 DEFAULT_SEED = 1
-
-# What a clause's `where` may name besides the parameters of patterns.
-_WHERE_KEYS = (
-    "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
-    "traffic", "test", "repeat", "subtest", "variant",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,30 +130,29 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
             f"format {model.switchbench} is not known: this version reads {FORMAT}",
         )
     seed = DEFAULT_SEED if model.seed is None else model.seed
-    expectations = _expectations(document, model, mistakes, wrong)
+    clauses: list[dict[str, Any]] = []
+    for i, clause in enumerate(model.expect or []):
+        if len(mistakes.found) > MISTAKES_MOST:
+            break
+        if not any(path[:2] == ("expect", i) for path in wrong):
+            with mistakes.collected():
+                clauses.append(_expectation(document, clause, ("expect", i)))
     site: Site | None = None
     with mistakes.collected():
-        site = leave_out(load_site(document, seed), without)
+        site = hosts.leave_out(load_site(document, seed), without)
     if site is None:
-        entries_of(document, model, mistakes)
+        tests.entries_of(document, model, mistakes)
         mistakes.refuse()
     assert site is not None
     with mistakes.collected():
-        refuse_without_suite(document, model)
-        parameters = parameters_of(document, model, model.profile or profile_name(site))
-        tests = resolve(document, model, site, parameters, mistakes, wrong)
+        tests.refuse_without_suite(document, model)
+        profile = model.profile or rules.profile_name(site)
+        parameters = tests.parameters_of(document, model, profile)
+        found = tests.resolve(document, model, site, parameters, mistakes, wrong)
         if not mistakes.found:
-            refuse_incomplete(document, model, tests)
+            refuse_incomplete(document, model, found)
     mistakes.refuse()
-    return CheckedConfiguration(
-        document=document,
-        model=model,
-        site=site,
-        tests=tests,
-        expectations=expectations,
-        seed=seed,
-        suite_parameters=parameters,
-    )
+    return CheckedConfiguration(document, model, site, found, tuple(clauses), seed, parameters)
 
 
 def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Sequence[KeyPath]]:
@@ -248,32 +219,37 @@ def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
         forms = [(form,) for form in rules.family(str(path[0]))]
     elif path[0] == "sweep":
         forms.append(tuple(".".join(map(str, path[1:])).split(".")))
-    forms.append(("sweep", dotted(path)))
-    for form in forms:
+    for form in (*forms, ("sweep", dotted(path))):
         document.remove((*at, *form))
     if document.get((*at, "sweep")) == {}:
         document.remove((*at, "sweep"))
 
 
-def _expectations(
-    document: Document, model: Configuration, mistakes: Mistakes, wrong: Sequence[KeyPath]
-) -> tuple[dict[str, Any], ...]:
-    """Return the clauses, their words checked.
+# --- clauses --------------------------------------------------------------------------------------
 
-    Without those in which something is wrong already.
-    """
-    clauses: list[dict[str, Any]] = []
-    for i, clause in enumerate(model.expect or []):
-        if len(mistakes.found) > MISTAKES_MOST:
-            break
-        if not any(path[:2] == ("expect", i) for path in wrong):
-            with mistakes.collected():
-                clauses.append(_expectation(document, clause, ("expect", i)))
-    return tuple(clauses)
+# What a clause's `where` may name besides the parameters of patterns.
+_WHERE_KEYS = (
+    "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
+    "traffic", "test", "repeat", "subtest", "variant",
+)  # fmt: skip
+_LIMITS = {"require": "", "min": ">= ", "max": "<= ", "equals": "== "}
 
 
 def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict[str, Any]:
-    values, limit = _required(clause.given(), path, document)
+    """Return a clause, its words checked, with its limit as `require`."""
+    values = clause.given()
+    named = [key for key in _LIMITS if key in values]
+    if len(named) != 1:
+        raise document.problem(
+            (*path, named[1]) if named else path,
+            f"stands beside {named[0]}: give one of them"
+            if named
+            else "has no limit: give min, max, equals or require",
+        )
+    values = {
+        "require" if key in _LIMITS else key: f"{_LIMITS[key]}{value}" if key in _LIMITS else value
+        for key, value in values.items()
+    }
     values["where"] = {
         key: _where(key, value, (*path, "where", key), document)
         for key, value in (clause.where or {}).items()
@@ -284,59 +260,26 @@ def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict
         # The sentence begins with the clause's name and the key.
         name, _, text = str(error).partition(": ")
         key, _, text = text.partition(": ")
-        key = limit if key == "require" else key
+        key = named[0] if key == "require" else key
         raise document.problem((*path, key), text or name) from None
     return values
 
 
-_LIMITS = {"min": ">=", "max": "<=", "equals": "=="}
-
-
-def _required(
-    values: dict[str, Any], path: KeyPath, document: Document
-) -> tuple[dict[str, Any], str]:
-    """Return the clause with its limit as `require`, in the place of `min`, `max` or `equals`.
-
-    And which of them its user wrote.
-    """
-    named = [key for key in ("require", *_LIMITS) if key in values]
-    if len(named) != 1:
-        raise document.problem(
-            (*path, named[1]) if named else path,
-            f"stands beside {named[0]}: give one of them"
-            if named
-            else "has no limit: give min, max, equals or require",
-        )
-    key = named[0]
-    return {
-        "require" if name == key else name: f"{_LIMITS[key]} {value}" if name in _LIMITS else value
-        for name, value in values.items()
-    }, key
-
-
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
-    """Return a value of `where`, as the judge compares it.
-
-    A list holds where one of its values does.
-    """
+    """Return a value of `where`, as the judge compares it; a list holds where one value does."""
     if key not in _WHERE_KEYS and key not in ALL_PARAMETERS:
         keys = [*_WHERE_KEYS, *sorted(ALL_PARAMETERS)]
         raise document.problem(path, unknown_key(key, keys, said=True))
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]
     with document.at(path):
-        return _where_value(key, value)
-
-
-def _where_value(key: str, value: Any) -> Any:
-    if key == "load":
-        load = quantities.load(value)
-        return quantities.load_text(load) if load.percent is not None else load.bps or load.fps
-    if key in ("size", "frame_size", "message_size"):
-        return quantities.size_bytes(value)
-    if key in ("pattern", "transport"):
-        words = list(PATTERNS if key == "pattern" else NAMES)
-        if value not in words:
+        if key == "load":
+            load = quantities.load(value)
+            return quantities.load_text(load) if load.percent is not None else load.bps or load.fps
+        if key in ("size", "frame_size", "message_size"):
+            return quantities.size_bytes(value)
+        words = {"pattern": list(PATTERNS), "transport": list(transports.NAMES)}.get(key)
+        if words is not None and value not in words:
             raise ValueError(invalid(value, words))
     return value
 
@@ -351,25 +294,29 @@ SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """Return the whole configuration as a plain mapping."""
     model = reading.model
+
+    def command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
+        timeout_ns = (asked and asked.timeout) or SWITCH_TIMEOUT_NS
+        return asked and asked.model_copy(update={"timeout": timeout_ns})
+
     changes: dict[str, object] = {
         **dict.fromkeys((*Settings.model_fields, "site", "tests", "subtests", "suite_parameters")),
         "seed": reading.seed,
         "clock": model.clock or ClockChoice(),
-        "switch_counters": _command(model.switch_counters),
-        "device_reset": _command(model.device_reset),
+        "switch_counters": command(model.switch_counters),
+        "device_reset": command(model.device_reset),
     }
     if model.suite is not None:
         used = SUITES[model.suite].uses
         changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}
     whole: dict[str, object] = {"switchbench": model.switchbench, "site": reading.site.effective}
     whole |= model.model_copy(update=changes).written()
-    unused: Collection[str] = () if model.suite is None else CHOSEN_BY_SUITES
+    unused: Collection[str] = () if model.suite is None else tests.CHOSEN_BY_SUITES
     return whole | {"tests": [_test(test, unused) for test in reading.tests]}
 
 
-def _command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
-    timeout_ns = (asked and asked.timeout) or SWITCH_TIMEOUT_NS
-    return asked and asked.model_copy(update={"timeout": timeout_ns})
+# Options on which defaults of others depend.
+_DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
 
 
 def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
@@ -377,7 +324,7 @@ def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
 
     Without `unused` keys.
     """
-    every = combinations(test)
+    every = tests.combinations(test)
     swept = {key for values in every for key in values.swept}
     first = every[0]
     left = swept | {*rules.NETWORK, *rules.TRANSPORT, "pattern"} | set(transports.NAMES)
@@ -407,7 +354,7 @@ def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
     later = {key: value for values in every for key, value in values.written().items()}
     result |= {
         key: later[key]
-        for key in PARAMETERS[test.pattern]
+        for key in PATTERNS[test.pattern].parameters
         if key in later and key not in result and key not in (test.sweep or {})
     }
     if swept:
@@ -417,7 +364,3 @@ def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
             if key in swept
         }
     return result
-
-
-# Options on which defaults of others depend.
-_DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}

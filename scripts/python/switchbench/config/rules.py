@@ -2,35 +2,22 @@
 """The rules of settings: to what a key applies, its default there, and why it has none elsewhere.
 
 A key that changes nothing is a mistake, not a silence. How a value is read and written, and the
-defaults that depend on nothing, stand at the key itself (`schema`, `options`).
+defaults that depend on nothing, stand at the key itself (`schema`); patterns in `patterns.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import TypeVar
 
 from ..base import transports
 from ..base.model import SCHEDULE, WAITING, Load, Repeats, Site
 from ..base.words import listed
+from . import schema
 from .fields import NOT_SWEPT, Strict
-from .schema import (
-    PATTERNS,
-    BurstOptions,
-    DpdkOptions,
-    LatencyOptions,
-    PacketOptions,
-    Pattern,
-    Profile,
-    ResolvedSettings,
-    Settings,
-    TcpOptions,
-    Traffic,
-    Transport,
-    UdpOptions,
-    VerbsOptions,
-)
+from .patterns import ALL_PARAMETERS, PATTERNS
+from .schema import DpdkOptions, ResolvedSettings, Settings, VerbsOptions
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
@@ -47,25 +34,18 @@ NETWORK, TRANSPORT, FRAMES, MESSAGES, LOAD = FAMILIES
 # Mappings, merged key by key.
 NESTED: Mapping[str, type[Strict]] = {
     "dpdk": DpdkOptions,
-    "packet": PacketOptions,
-    "tcp": TcpOptions,
-    "udp": UdpOptions,
+    "packet": schema.PacketOptions,
+    "tcp": schema.TcpOptions,
+    "udp": schema.UdpOptions,
     "verbs": VerbsOptions,
-    "burst": BurstOptions,
-    "latency": LatencyOptions,
-}
-
-_SWEPT_BY_AXIS = {
-    **{key: f"`{family[1]}`" for family in FAMILIES[:2] for key in family},
-    **{key: "`frame_sizes`" for key in FRAMES},
-    **{key: "`message_sizes`" for key in MESSAGES},
-    **{key: "`loads`" for key in LOAD},
-    "ranks": "`ranks`",
+    "burst": schema.BurstOptions,
+    "latency": schema.LatencyOptions,
 }
 _NOT_SWEPT = {
     **NOT_SWEPT,
     **dict.fromkeys(NESTED, "sweep one of its keys, as tcp.streams_per_flow"),
-    **{key: f"its axis is {axis}" for key, axis in _SWEPT_BY_AXIS.items()},
+    **{key: f"its axis is `{forms[1]}`" for forms in FAMILIES for key in forms},
+    "ranks": "its axis is `ranks`",
 }
 
 
@@ -85,7 +65,7 @@ def sweep_refusal(key: str) -> str | None:
 
 
 def merge(lowest: S, *layers: Settings) -> S:
-    """Later layers win; options are merged key by key."""
+    """Return settings of layers: later ones win, options are merged key by key."""
     merged = lowest
     for layer in layers:
         changes: dict[str, object] = {}
@@ -118,15 +98,12 @@ def axis(one: T | None, several: Sequence[T] | None) -> list[T] | None:
 
 
 def carries_messages(transport: str, traffic: str | None) -> bool:
-    """Return whether sizes are messages'.
-
-    Of frames' transports only where one waits for another.
-    """
+    """Return whether sizes are messages'; of frames' transports where one waits for another."""
     return not transports.of(transport).frames or traffic in WAITING
 
 
-def flat_keys(values: Settings) -> Iterable[str]:
-    """Return the keys given in a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
+def flat_keys(values: Settings) -> Iterator[str]:
+    """Yield the keys given in a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
     for key, value in values.given().items():
         if key == "sweep":
             yield from values.sweep or ()
@@ -144,159 +121,34 @@ def written_key(key: str, value: object) -> object:
     return found
 
 
-def head(key: str) -> str:
-    """Return the setting that a dotted key belongs to."""
-    return key.partition(".")[0]
+# --- what has no effect ---------------------------------------------------------------------------
 
-
-# --- steps ----------------------------------------------------------------------------------------
-# What goes by steps (doc/how-to/hpcc-imb.md).
-
-
-LOCAL = "local"  # `sync` of an ordinary pattern that does
-
-# IMB's functions (IMB-MPI1) with their algorithms, the default first; none: there is only one.
-FUNCTIONS: dict[str, tuple[str, ...]] = {
-    "pingpong": (),
-    "pingping": (),
-    "sendrecv": (),
-    "exchange": (),
-    "bcast": ("binomial", "scatter-allgather", "pipeline"),
-    "reduce": ("binomial",),
-    "allreduce": ("recursive-doubling", "ring", "rabenseifner"),
-    "reduce_scatter": ("recursive-halving", "pairwise"),
-    "allgather": ("ring", "recursive-doubling", "bruck"),
-    "allgatherv": ("ring",),
-    "alltoall": ("linear", "pairwise", "bruck"),
-    "alltoallv": ("linear", "pairwise"),
-    "barrier": ("dissemination",),
-}
-# Those that add up floats: a message holds whole ones.
-ADDING = ("reduce", "allreduce", "reduce_scatter")
-FLOAT_BYTES = 4
-# Application kernels (doc/reference/patterns.md): what each can be told besides, with its default.
-_OF_CLASS: dict[str, object] = {"problem_class": "S"}
-KERNELS: dict[str, dict[str, object]] = {
-    **dict.fromkeys(
-        ("nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt"), _OF_CLASS
-    ),
-    "hpl": {"matrix": 8192, "block": 128},
-    "halo": {"dimensions": 2},
-}
-SKEWED = ("allgatherv", "alltoallv")  # whose messages may differ in size
-# Those whose messages' sizes are not the user's to choose.
-SIZELESS = ("barrier", *(name for name in KERNELS if name != "halo"))
-
-# What can be said of all of them, and of nothing else.
-STEP_KEYS = ("compute", "batch", "repetitions")
-_TIMED = ("warmup", "window", "cooldown")
-_SIZES = ("message_size", "message_sizes")
-
-
-def size_refusal(pattern: str, size: int) -> str:
-    """Return why a pattern can't have messages of so many bytes; empty if it can."""
-    odd = size % FLOAT_BYTES
-    if pattern not in ADDING or odd == 0:
-        return ""
-    near = f"{size - odd} or {size - odd + FLOAT_BYTES}"
-    return f"{size} bytes: {pattern} adds up floats of {FLOAT_BYTES} bytes: take {near}"
-
-
+LOCAL = "local"  # `sync` of an ordinary pattern that goes by steps (doc/how-to/hpcc-imb.md)
 # The words that make an ordinary pattern go by steps, by key.
 SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
-
-
-def traffic(pattern: str, values: Settings) -> Traffic:
-    """Return the traffic of a test that says none."""
-    return SCHEDULE if by_steps(pattern, values) else "stream"
-
-
-def only_steps(pattern: str) -> bool:
-    """Return whether a pattern is nothing but steps."""
-    return pattern in FUNCTIONS or pattern in KERNELS
+# What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
+OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
+_TIMES = ("warmup", "window", "cooldown")
+# Parameters of pairs that only some partners have.
+_PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
+_TRANSPORT_KEYS = {
+    each.name: (*(FRAMES if each.frames else MESSAGES), *each.settings, each.name)
+    for each in transports.TRANSPORTS
+}
+# Options of dpdk's frames that mean something only where one follows another.
+_MANY_FRAMES = (
+    "dither", "udp_sources_per_flow", "destination", "addresses", "address_block", "learning_rate",
+)  # fmt: skip
 
 
 def by_steps(pattern: str, values: Settings) -> bool:
     """Return whether a test of this pattern goes by steps."""
-    return only_steps(pattern) or values.sync == LOCAL
+    return bool(PATTERNS[pattern].kind) or values.sync == LOCAL
 
 
-def _steps_without(pattern: str, values: Settings) -> dict[str, str]:
-    """Keys that change nothing, and why, as far as steps are the reason."""
-    if not by_steps(pattern, values):
-        reason = "has no effect: only a schedule of steps has it (sync: local, or a collective)"
-        idle = dict.fromkeys(STEP_KEYS, reason)
-        if values.traffic == SCHEDULE:
-            idle["traffic"] = f"has no effect: {pattern} is a schedule with sync: local only"
-        return idle
-    idle = dict.fromkeys(("load", "loads"), "has no effect: a step waits for the one before")
-    if values.traffic not in (None, SCHEDULE):
-        idle["traffic"] = f"has no effect: {pattern} is a schedule here (traffic: {SCHEDULE})"
-    if only_steps(pattern):
-        idle["sync"] = f"has no effect: {pattern} is always a schedule"
-    if pattern in KERNELS and pattern in SIZELESS and values.compute:
-        idle["compute"] = f"has no effect: the numbers that {pattern} sends mean nothing"
-    if pattern in SIZELESS:
-        idle |= dict.fromkeys(_SIZES, f"has no effect: {pattern} has sizes of its own")
-    if values.repetitions is not None:
-        idle |= dict.fromkeys(_TIMED, "has no effect with repetitions, which are counted")
-    return idle
-
-
-def algorithm_refusal(pattern: str, algorithm: str) -> str | None:
-    """Return why a function can't be done so, or None."""
-    known = FUNCTIONS[pattern]
-    if algorithm in known:
-        return None
-    return f"{algorithm} is no algorithm of {pattern}: it has {listed(known)}"
-
-
-# --- rules ----------------------------------------------------------------------------------------
-# The rules of settings: to what a key applies, its default there, and why it has none elsewhere.
-
-
-Options = TypeVar("Options", bound=Strict)
-
-DEFAULT_RINGS = 10
-DEFAULT_DRAWS = 40
-
-_MESH = {"directions": "forward", "rotate": False, "load_of": "senders"}
-# The parameters of each pattern, and what they are when only its name is given (None: nothing).
-PARAMETERS: Mapping[str, Mapping[str, object]] = {
-    "chain": {"forward": False},
-    "pairs": {
-        "partners": "neighbours",
-        "directions": "both",
-        "count": None,
-        "shift": None,
-        "groups": None,
-    },
-    "aapc": {"order": "shift", "sync": "barrier"},
-    "ring": {
-        "natural": True,
-        "count": DEFAULT_RINGS,
-        "directions": "both",
-        "random_generator": "uniform",
-    },
-    "random": {"degree": 1, "count": DEFAULT_DRAWS},
-    "full_mesh": {},
-    "incast": {"receivers": 1, **_MESH},
-    "fanout": {"senders": 1, **_MESH},
-    "partial_mesh": {"groups": None, **_MESH},
-    "head_of_line": {"receivers": 2, "count": None, "rotate": False},
-    "flows": {"flows": None},
-    **{
-        name: ({"algorithm": words[0]} if words else {}) | ({"skew": 0} if name in SKEWED else {})
-        for name, words in FUNCTIONS.items()
-    },
-    **KERNELS,
-}
-ALL_PARAMETERS = tuple(dict.fromkeys(key for keys in PARAMETERS.values() for key in keys))
-# Parameters of pairs that only some partners have.
-_PARTNER_KEYS = {"shift": ("shift",), "groups": ("inside", "across")}
-
-# What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
-OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
+def traffic(pattern: str, values: Settings) -> str:
+    """Return the traffic of a test that says none."""
+    return SCHEDULE if by_steps(pattern, values) else "stream"
 
 
 def operation_of(verbs: VerbsOptions) -> str:
@@ -304,132 +156,107 @@ def operation_of(verbs: VerbsOptions) -> str:
     return verbs.operation or OPERATIONS[verbs.service][0]
 
 
-@dataclass(frozen=True)
-class OptionRule(Generic[Options]):
-    """Options that apply only beside certain others."""
+def _beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
+    """Yield options that apply only beside certain others.
 
-    defaults: Mapping[str, object]  # by key; None: the node chooses
-    applies: Callable[[Options], bool]
-    otherwise: Callable[[Options], str]  # why they have no effect
-
-
-DPDK_RULES: tuple[OptionRule[DpdkOptions], ...] = (
-    OptionRule(
-        {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1},
-        lambda dpdk: dpdk.header != "l2",
-        lambda _: "has no effect with header l2 (with ipv4-udp or ipv6-udp)",
-    ),
-    OptionRule(
-        {"address_block": 0, "learning_rate": 1000},
-        lambda dpdk: (dpdk.addresses or 1) > 1,
-        lambda _: "has no effect without `addresses`, of which each port has several",
-    ),
-    OptionRule(
-        {"pcp": 0},
-        lambda dpdk: dpdk.vlan is not None,
-        lambda _: "has no effect without `vlan`, whose tag carries it",
-    ),
-)
-VERBS_RULES: tuple[OptionRule[VerbsOptions], ...] = (
-    OptionRule(
-        {"retry": 6, "rnr_retry": 6, "timeout": 14},
-        lambda verbs: verbs.service == "rc",
-        lambda verbs: (
-            f"has no effect with service {verbs.service}, which acknowledges nothing (with rc)"
-        ),
-    ),
-)
+    Whether they do, their defaults by key, and why they have no effect.
+    """
+    if isinstance(options, DpdkOptions):
+        keys: dict[str, object] = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
+        yield options.header != "l2", keys, "with header l2 (with ipv4-udp or ipv6-udp)"
+        keys = {"address_block": 0, "learning_rate": 1000}
+        several = "without `addresses`, of which each port has several"
+        yield (options.addresses or 1) > 1, keys, several
+        yield options.vlan is not None, {"pcp": 0}, "without `vlan`, whose tag carries it"
+    if isinstance(options, VerbsOptions):
+        why = f"with service {options.service}, which acknowledges nothing (with rc)"
+        yield options.service == "rc", {"retry": 6, "rnr_retry": 6, "timeout": 14}, why
 
 
-def option_defaults(rules: tuple[OptionRule[Options], ...], options: Options) -> dict[str, object]:
+def option_defaults(options: Strict) -> dict[str, object]:
     """Return the defaults of the options that apply beside the others."""
-    found = [rule.defaults for rule in rules if rule.applies(options)]
-    return {key: value for defaults in found for key, value in defaults.items()}
-
-
-def _idle_options(
-    name: str, rules: tuple[OptionRule[Options], ...], options: Options
-) -> dict[str, str]:
-    idle = [rule for rule in rules if not rule.applies(options)]
-    return {f"{name}.{key}": rule.otherwise(options) for rule in idle for key in rule.defaults}
-
-
-_TRANSPORT_KEYS = {
-    each.name: (*(FRAMES if each.frames else MESSAGES), *each.settings, each.name)
-    for each in transports.TRANSPORTS
-}
-_ONE_AT_A_TIME = "has no effect: the next message waits for the last"
-# Options of dpdk's frames that mean something only where one follows another.
-_MANY_FRAMES = (
-    "dither", "udp_sources_per_flow", "destination", "addresses", "address_block", "learning_rate",
-)  # fmt: skip
+    found = (keys for applies, keys, _ in _beside_others(options) if applies)
+    return {key: value for keys in found for key, value in keys.items()}
 
 
 def without_effect(values: ResolvedSettings) -> dict[str, str]:
     """Return keys (dotted below options) that change nothing in such a trial, and why."""
-    pattern, transport = values.pattern, values.transport
-    traffic = SCHEDULE if by_steps(pattern, values) else values.traffic
-    idle = _parameters_without(values, pattern)
-    for key in {key for keys in _TRANSPORT_KEYS.values() for key in keys}:
-        if key not in _TRANSPORT_KEYS[transport]:
-            owners = [name for name, keys in _TRANSPORT_KEYS.items() if key in keys]
-            idle[key] = f"has no effect with {transport}: it belongs to {listed(owners)}"
-    if transports.of(transport).frames and carries_messages(transport, traffic):
-        for key in MESSAGES:
-            idle.pop(key, None)
-        idle |= dict.fromkeys(FRAMES, "has no effect: a ping-pong message is a frame of its own")
-    idle |= _times_without(traffic, (values.burst or BurstOptions()).count)
-    if traffic == "pingpong":
-        idle |= dict.fromkeys(LOAD, "has no effect: a message waits for the last")
-        if values.scatter is not None:
-            reason = "has no effect with scatter, which counts messages of random sizes"
-            idle |= dict.fromkeys(("warmup", "window", "cooldown", *MESSAGES), reason)
-    else:
-        idle["scatter"] = "has no effect without traffic: pingpong"
-    idle |= _steps_without(pattern, values)
-    options = getattr(values, transport)
-    if isinstance(options, DpdkOptions):
-        idle |= _idle_options("dpdk", DPDK_RULES, options)
-        if traffic in WAITING:
-            idle |= dict.fromkeys((f"dpdk.{key}" for key in _MANY_FRAMES), _ONE_AT_A_TIME)
-    if isinstance(options, (PacketOptions, UdpOptions)) and traffic in WAITING:
-        idle[f"{transport}.dither"] = _ONE_AT_A_TIME
-    if isinstance(options, VerbsOptions):
-        idle |= _idle_options("verbs", VERBS_RULES, options)
-    return idle
-
-
-def _parameters_without(values: Settings, pattern: str) -> dict[str, str]:
-    """Other patterns' parameters, and those of other partners."""
+    pattern, transport, form = values.pattern, values.transport, PATTERNS[values.pattern]
+    steps = by_steps(pattern, values)
+    traffic = SCHEDULE if steps else values.traffic
     idle: dict[str, str] = {}
+
+    def no(why: str, *keys: str) -> None:
+        idle.update(dict.fromkeys(keys, f"has no effect{why}"))
+
     for key in ALL_PARAMETERS:
-        if key not in PARAMETERS[pattern]:
-            owners = [name for name in PATTERNS if key in PARAMETERS[name]]
-            idle[key] = f"has no effect: {pattern} takes no {key} ({listed(owners)} does)"
-    if values.sync == LOCAL:
-        idle.pop("sync", None)  # any pattern's phases can be steps
-    if pattern == "pairs":
-        word = values.partners if isinstance(values.partners, str) else "a list"
-        idle |= {
-            key: f"has no effect with partners: {word} (with {listed(words)})"
-            for key, words in _PARTNER_KEYS.items()
-            if word not in words
-        }
-    return idle
-
-
-def _times_without(traffic: str | None, bursts: int) -> dict[str, str]:
-    """Return the keys that have no effect on a transfer or counted bursts.
-
-    They begin at once and end when all is there.
-    """
+        if key not in form.parameters and not (key == "sync" and values.sync == LOCAL):
+            owners = [name for name, other in PATTERNS.items() if key in other.parameters]
+            no(f": {pattern} takes no {key} ({listed(owners)} does)", key)
+    word = values.partners if isinstance(values.partners, str) else "a list"
+    for key, words in _PARTNER_KEYS.items() if pattern == "pairs" else ():
+        if word not in words:
+            no(f" with partners: {word} (with {listed(words)})", key)
+    one_frame = transports.of(transport).frames and carries_messages(transport, traffic)
+    for key in {key for keys in _TRANSPORT_KEYS.values() for key in keys}:
+        if key not in _TRANSPORT_KEYS[transport] and not (one_frame and key in MESSAGES):
+            owners = [name for name, keys in _TRANSPORT_KEYS.items() if key in keys]
+            no(f" with {transport}: it belongs to {listed(owners)}", key)
+    if one_frame:
+        no(": a ping-pong message is a frame of its own", *FRAMES)
+    # A transfer and counted bursts begin at once and end when all is there.
+    bursts = (values.burst or schema.BurstOptions()).count
     counted = traffic == "transfer" or (traffic == "burst" and bursts > 0)
-    keys = [
-        *(("warmup", "window", "cooldown") if counted else ()),
+    no(
+        f" with traffic: {traffic}",
+        *(_TIMES if counted else ()),
         *(("transfer_size",) if traffic != "transfer" else ()),
         *(("burst",) if traffic != "burst" else ("dpdk.catch_up", "dpdk.dither")),
-    ]
-    return dict.fromkeys(keys, f"has no effect with traffic: {traffic}")
+    )
+    if traffic != "pingpong":
+        no(" without traffic: pingpong", "scatter")
+    else:
+        no(": a message waits for the last", *LOAD)
+        if values.scatter is not None:
+            why = " with scatter, which counts messages of random sizes"
+            no(why, *_TIMES, *MESSAGES)
+    if not steps:
+        why = ": only a schedule of steps has it (sync: local, or a collective)"
+        no(why, "compute", "batch", "repetitions")
+        if values.traffic == SCHEDULE:
+            no(f": {pattern} is a schedule with sync: local only", "traffic")
+    else:
+        no(": a step waits for the one before", *LOAD)
+        if values.traffic not in (None, SCHEDULE):
+            no(f": {pattern} is a schedule here (traffic: {SCHEDULE})", "traffic")
+        if form.kind:
+            no(f": {pattern} is always a schedule", "sync")
+        if form.of_class and values.compute:
+            no(f": the numbers that {pattern} sends mean nothing", "compute")
+        if form.sizeless:
+            no(f": {pattern} has sizes of its own", *MESSAGES)
+        if values.repetitions is not None:
+            no(" with repetitions, which are counted", *_TIMES)
+    options = getattr(values, transport)
+    for applies, keys, why in _beside_others(options) if options is not None else ():
+        if not applies:
+            no(f" {why}", *(f"{transport}.{key}" for key in keys))
+    if traffic in WAITING and transports.of(transport).frames:
+        keys_of = _MANY_FRAMES if transport == "dpdk" else ("dither",)
+        no(": the next message waits for the last", *(f"{transport}.{key}" for key in keys_of))
+    return idle
+
+
+def size_refusal(pattern: str, size: int) -> str:
+    """Return why a pattern can't have messages of so many bytes; empty if it can."""
+    odd = size % _FLOAT_BYTES
+    if not PATTERNS[pattern].floats or odd == 0:
+        return ""
+    near = f"{size - odd} or {size - odd + _FLOAT_BYTES}"
+    return f"{size} bytes: {pattern} adds up floats of {_FLOAT_BYTES} bytes: take {near}"
+
+
+_FLOAT_BYTES = 4
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -438,9 +265,7 @@ def _times_without(traffic: str | None, bursts: int) -> dict[str, str]:
 
 _MS = 1_000_000
 _S = 1_000_000_000
-
 _WIDTH = 0.02  # of the confidence interval, as a share of the mean
-
 RFC2544_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544, section 9.1
 JUMBO_SIZE = 9018
 DEFAULT_MESSAGE_BYTES = 64 * 1024
@@ -459,7 +284,7 @@ class ProfileTimes:
     jumbo: bool = False  # JUMBO_SIZE too where the MTU allows
 
 
-PROFILES: Mapping[Profile, ProfileTimes] = {
+PROFILES: Mapping[str, ProfileTimes] = {
     "quick": ProfileTimes(_S // 2, _S // 2, 2 * _S, 2 * _S, Repeats(1, 1), (1518,)),
     "standard": ProfileTimes(_S, 3 * _S, 5 * _S, 5 * _S, Repeats(3, 10, _WIDTH), (64, 1518)),
     "acceptance": ProfileTimes(
@@ -477,39 +302,34 @@ _ROCE_HEADERS = 40 + 8 + 12 + 4 + 28 + 4
 _USUAL_ETHERNET_MTU = 1500
 ETHERNET_HEADER_FCS = 18
 
-# A lab's TCP is the same on every machine, whatever its kernel likes. All its clocks are one: flows
-# of the same rate would keep their phases, and full queues would always drop the same ones.
-_LAB_OPTIONS: Mapping[str, Strict] = {
-    "dpdk": DpdkOptions.model_construct(dither=1),
-    "packet": PacketOptions.model_construct(dither=1),
-    "tcp": TcpOptions(congestion="cubic"),
-    "udp": UdpOptions.model_construct(dither=1),
-}
-_SITE_OPTIONS: Mapping[str, Strict] = {
-    "dpdk": DpdkOptions.model_construct(dither=0),
-    "packet": PacketOptions.model_construct(dither=0),
-    "udp": UdpOptions.model_construct(dither=0),
-}
-
 # Smallest frames that hold headers and signature, untagged and with a VLAN tag.
 SMALLEST_FRAME = {"l2": (64, 64), "ipv4-udp": (64, 68), "ipv6-udp": (84, 88)}
 VLAN_TAG = 4
 
 
-def profile_name(site: Site) -> Profile:
+def profile_name(site: Site) -> str:
     """Return the profile of a user who names none."""
     return "quick" if site.launcher.in_lab else "standard"
 
 
-def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> ResolvedSettings:
+def defaults(site: Site, pattern: str, transport: str, profile: str) -> ResolvedSettings:
     """Return every setting of a test that does not depend on its other settings."""
-    chosen, backs_off = PROFILES[profile], transports.of(transport).byte_stream
+    chosen, carrier, in_lab = PROFILES[profile], transports.of(transport), site.launcher.in_lab
+    backs_off = carrier.byte_stream
     silence_ns = 300 * _MS  # longer than the longest queue: a deep buffer's on a site
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
+    options = NESTED[transport]()
+    # All clocks of a lab are one: flows of the same rate would keep their phases, and full queues
+    # would always drop the same ones. A lab's TCP is the same on every machine, whatever its kernel
+    # likes.
+    if carrier.frames:
+        options = options.model_copy(update={"dither": int(in_lab)})
+    elif backs_off and in_lab:
+        options = schema.TcpOptions(congestion="cubic")
     settings = ResolvedSettings.model_construct(
         pattern=pattern,
-        transport=cast("Transport", transport),
+        transport=transport,
         profile=profile,
         repeat=chosen.repeat,
         warmup=chosen.tcp_warmup_ns if backs_off else chosen.warmup_ns,
@@ -517,18 +337,16 @@ def defaults(site: Site, pattern: Pattern, transport: str, profile: Profile) -> 
         cooldown=100 * _MS,
         traffic="stream",
         transfer_size=1 << 20,
-        burst=BurstOptions(),
+        burst=schema.BurstOptions(),
         connectivity_check=True,
         flood_limit=1000,
         seed=1,
-        latency=LatencyOptions(),
+        latency=schema.LatencyOptions(),
         drain_timeout=silence_ns,
         drain_max=max(3 * _S, 4 * silence_ns),
         message_sizes=[DEFAULT_MESSAGE_BYTES] if backs_off else None,
     )
-    by_site = _LAB_OPTIONS if site.launcher.in_lab else _SITE_OPTIONS
-    options = by_site.get(transport) or NESTED[transport]()
-    return settings.model_copy(update={**PARAMETERS[pattern], transport: options})
+    return settings.model_copy(update={**PATTERNS[pattern].parameters, transport: options})
 
 
 TCP_TRANSFER_DRAIN = 30 * _S
@@ -536,7 +354,7 @@ TCP_TRANSFER_DRAIN = 30 * _S
 the same segment (RFC 6298), so five of them on a crowded link are 13 s of silence."""
 
 
-CATCH_UP_FRAMES = 8
+_CATCH_UP_FRAMES = 8
 _CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/phase/phase_template.c)
 _CATCH_UP_MOST = 65535
 
@@ -548,8 +366,8 @@ def catch_up(queue_bytes: int | None, traffic: str) -> int:
     well, several at one receiver: fewer.
     """
     if queue_bytes is None or traffic in WAITING:
-        return CATCH_UP_FRAMES
-    return min(max(CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
+        return _CATCH_UP_FRAMES
+    return min(max(_CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
 
 
 BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the line allows
@@ -604,16 +422,12 @@ def message_room(dpdk: DpdkOptions, frame_max: int) -> int:
     return (frame_max or _FRAME_MOST) - _HEADERS[dpdk.header] - _SIGNATURE_FCS
 
 
-_PACKET_HEADER = DpdkOptions(header="l2")
-_UDP_HEADER = DpdkOptions(header="ipv4-udp")
-
-
 def frame_header(values: Settings) -> DpdkOptions:
     """Return the header of a transport's frames, as dpdk's options say it."""
-    return values.dpdk or (_UDP_HEADER if values.packet is None else _PACKET_HEADER)
+    return values.dpdk or DpdkOptions(header="ipv4-udp" if values.packet is None else "l2")
 
 
-def frame_sizes(profile: Profile, dpdk: DpdkOptions, frame_max: int) -> list[int]:
+def frame_sizes(profile: str, dpdk: DpdkOptions, frame_max: int) -> list[int]:
     """Return the profile's frame sizes, as far as the header and the ports can have them."""
     chosen = PROFILES[profile]
     sizes = [*chosen.frame_sizes, *([JUMBO_SIZE] if chosen.jumbo and frame_max else [])]

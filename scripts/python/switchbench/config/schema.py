@@ -13,74 +13,16 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ..base import quantities
 from ..base.errors import MISTAKES_MOST, ConfigurationError
-from ..base.model import Repeats
+from ..base.model import LAUNCHERS
 from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
+from ..base.transports import NAMES
 from ..base.words import invalid, shown, unknown_key
-from .fields import (
-    NOT_SWEPT,
-    SINGULAR,
-    Axis,
-    Clock,
-    Comparison,
-    Cores,
-    Duration,
-    Flows,
-    FrameSize,
-    Groups,
-    Hosts,
-    Imix,
-    InlineSize,
-    Interval,
-    Ip6Address,
-    IpAddress,
-    Limit,
-    LoadField,
-    MessageSize,
-    Name,
-    Partners,
-    Percent,
-    ProbeRate,
-    RankCount,
-    Rate,
-    RdmaPort,
-    Size,
-    SizeRange,
-    SshOption,
-    Strict,
-    SuiteValue,
-    Swept,
-    Timeout,
-    TransferSize,
-    ValueKind,
-    Wiring,
-    Words,
-    either,
-    mapping_of,
-    random_seed,
-    retries,
-    whole,
-)
-
-
-class DpdkOptions(Strict):
-    """What a raw Ethernet or UDP frame looks like and how it is sent."""
-
-    header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
-    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
-    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
-    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
-    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
-    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
-    burst: Annotated[int, whole(1, 128, "a burst")] = 32
-    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
-    dither: Annotated[float, Field(ge=0, le=10)] | None = None
-    destination: Literal["port", "broadcast", "multicast"] | None = None
-    addresses: Annotated[int, whole(1, 2**20, "the number of addresses")] | None = None
-    address_block: Annotated[int, whole(0, 255, "an address block")] | None = None
-    learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
+from ..search.suites import SUITES
+from . import fields as value
+from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
+from .patterns import ALGORITHMS, PATTERNS
 
 
 class PacketOptions(Strict):
@@ -91,25 +33,37 @@ class PacketOptions(Strict):
     dither: Annotated[float, Field(ge=0, le=10)] | None = None
 
 
+class DpdkOptions(PacketOptions):
+    """What a raw Ethernet or UDP frame looks like and how it is sent."""
+
+    header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
+    vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
+    pcp: Annotated[int, whole(0, 7, "a priority")] | None = None
+    dscp: Annotated[int, whole(0, 63, "a DSCP")] | None = None
+    ttl: Annotated[int, whole(1, 255, "a TTL")] | None = None
+    udp_sources_per_flow: Annotated[int, whole(1, 1024, "the number of source ports")] | None = None
+    destination: Literal["port", "broadcast", "multicast"] | None = None
+    addresses: Annotated[int, whole(1, 2**20, "the number of addresses")] | None = None
+    address_block: Annotated[int, whole(0, 255, "an address block")] | None = None
+    learning_rate: Annotated[int, whole(1, 10_000_000, "the learning rate")] | None = None
+
+
 class TcpOptions(Strict):
     """How kernel sockets are used."""
 
     streams_per_flow: Annotated[int, whole(1, 256, "the number of streams")] = 1
-    send_buffer: Size | None = None
-    receive_buffer: Size | None = None
+    send_buffer: value.Size | None = None
+    receive_buffer: value.Size | None = None
     congestion: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] | None = None
     nodelay: bool = True
     zero_copy: bool = False
 
 
-class UdpOptions(Strict):
+class UdpOptions(PacketOptions):
     """How datagrams go through the kernel's sockets."""
 
     offload: bool | None = None
-    receive_buffer: Size | None = None
-    burst: Annotated[int, whole(1, 128, "a burst")] = 32
-    catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
-    dither: Annotated[float, Field(ge=0, le=10)] | None = None
+    receive_buffer: value.Size | None = None
 
 
 class VerbsOptions(Strict):
@@ -119,15 +73,15 @@ class VerbsOptions(Strict):
     operation: Literal["send", "write"] | None = None
     depth: Annotated[int, whole(1, 16384, "the depth")] = 128
     queue_pairs: Annotated[int, whole(1, 64, "the number of queue pairs")] = 1
-    inline: InlineSize | None = None
+    inline: value.InlineSize | None = None
     signal_every: Annotated[int, whole(1, 16384, "signal_every")] | None = None
     mtu: Literal[256, 512, 1024, 2048, 4096] | None = None
     gid_index: Annotated[int, whole(0, 255, "a GID index")] | None = None
     service_level: Annotated[int, whole(0, 15, "a service level")] = 0
     traffic_class: Annotated[int, whole(0, 255, "a traffic class")] = 0
     pkey_index: Annotated[int, whole(0, 65535, "a P_Key index")] = 0
-    retry: Annotated[int, retries("the number of retries")] | None = None
-    rnr_retry: Annotated[int, retries("the number of retries")] | None = None
+    retry: value.Retries | None = None
+    rnr_retry: value.Retries | None = None
     timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
     completion: Literal["auto", "poll", "event"] = "auto"
     reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] = 64
@@ -137,88 +91,11 @@ class VerbsOptions(Strict):
 # The configuration's keys (doc/reference/configuration.md): one model a mapping.
 
 
-REPEATS_MOST = 10000
-_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
-_WIDTH, _CONFIDENCE = 0.02, 0.95
-_REPEAT_KEYS = ("min", "max", "width", "confidence")
-
-
-def _repeats(value: object) -> Repeats:
-    """Return a number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
-    if not isinstance(value, dict):
-        number = _repeat_count("repeat", value)
-        return Repeats(number, number)
-    for key in value:
-        if key not in _REPEAT_KEYS:
-            raise ValueError(unknown_key(key, _REPEAT_KEYS))
-    given = {key: _repeat_count(key, value[key]) for key in ("min", "max") if key in value}
-    if given.get("max") == 1:
-        raise ValueError(
-            "max: 1 repeat has no confidence interval: at least 2 are needed, or write repeat: 1"
-        )
-    least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
-    most = given.get("max", max(_REPEATS_USUAL, least))
-    if least < 2:
-        raise ValueError("min: 1 repeat has no confidence interval: at least 2 are needed")
-    if least > most:
-        raise ValueError(f"min: {least} repeats are more than max, {most}")
-    width = _percentage("width", value.get("width", "2%"), 0.0, 100.0)
-    confidence = _percentage("confidence", value.get("confidence", "95%"), 50.0, 99.99)
-    return Repeats(least, most, width, confidence)
-
-
-def _repeat_count(key: str, value: object) -> int:
-    number = quantities.count(value)
-    if not 1 <= number <= REPEATS_MOST:
-        raise ValueError(f"{key}: {number} is invalid: repeats are 1 to {REPEATS_MOST}")
-    return number
-
-
-def _percentage(key: str, value: object, least: float, most: float) -> float:
-    """Return a percentage as a share of 1."""
-    number = quantities.percentage(value)
-    if number is None or not least <= number <= most or number == 0:
-        raise ValueError(
-            f"{key}: found {shown(value)}, but {least:g}% to {most:g}% is needed, as 2%"
-        )
-    return float(number / 100)
-
-
-def _written(value: Repeats) -> int | dict[str, object]:
-    if value.width is None:
-        return value.most
-    shares = {"width": value.width, "confidence": value.confidence}
-    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
-    return {"min": value.least, "max": value.most, **percents}
-
-
-_COUNT, _SHARE = quantities.COUNT.form(), quantities.PERCENT.form()
-RepeatField = Annotated[
-    Repeats,
-    ValueKind(
-        _repeats,
-        either(_COUNT, mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)),
-        write=_written,
-    ),
-]
-
-
-Pattern = Literal[
-    "chain", "pairs", "aapc", "ring", "random",
-    "full_mesh", "incast", "fanout", "partial_mesh", "head_of_line", "flows",
-    "pingpong", "pingping", "sendrecv", "exchange", "bcast", "reduce", "allreduce",
-    "reduce_scatter", "allgather", "allgatherv", "alltoall", "alltoallv", "barrier",
-    "nas_ep", "nas_is", "nas_cg", "nas_mg", "nas_ft", "nas_lu", "nas_sp", "nas_bt", "hpl", "halo",
-]  # fmt: skip
-PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+Pattern = Annotated[str, choice(PATTERNS)]
+Transport = Annotated[str, choice(NAMES)]
+Suite = Annotated[str, choice(SUITES)]
 Traffic = Literal["stream", "transfer", "burst", "pingpong", "schedule"]
-Algorithm = Literal[
-    "binomial", "scatter-allgather", "recursive-doubling", "ring", "rabenseifner",
-    "recursive-halving", "pairwise", "bruck", "linear", "dissemination", "pipeline",
-]  # fmt: skip
-Transport = Literal["dpdk", "packet", "tcp", "udp", "verbs"]
-Profile = Literal["quick", "standard", "acceptance"]
-Suite = Literal["ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239"]
+Profile = Annotated[str, choice(("quick", "standard", "acceptance"))]
 
 
 class ScatterOptions(Strict):
@@ -228,7 +105,7 @@ class ScatterOptions(Strict):
     """
 
     partners: Literal["fixed", "random"] = "fixed"
-    sizes: SizeRange = (4, 1 << 20)
+    sizes: value.SizeRange = (4, 1 << 20)
     count: Annotated[int, whole(1, 10_000_000, "the number of messages")] = 250
     compute: Annotated[float, Field(ge=0, le=1)] = 0.0
 
@@ -240,14 +117,14 @@ class BurstOptions(Strict):
     """
 
     frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] = 1024
-    gap: Duration = 0
+    gap: value.Duration = 0
     count: Annotated[int, whole(0, 2**32 - 1, "the number of bursts")] = 1
 
 
 class LatencyOptions(Strict):
     """Which times are measured beside the load (doc/reference/latency.md)."""
 
-    probes: ProbeRate = "auto"
+    probes: value.ProbeRate = "auto"
     one_way: Literal["auto", "on", "off"] = "auto"
 
 
@@ -255,13 +132,13 @@ class Settings(Strict):
     """The keys of a test; at the top level they are defaults for every test."""
 
     pattern: Pattern | None = None
-    subtest: Name | None = None  # of `suite`
-    variant: Name | None = None  # of a subtest with several matrices
+    subtest: value.Name | None = None  # of `suite`
+    variant: value.Name | None = None  # of a subtest with several matrices
     # parameters of patterns (patterns/pattern.h)
     forward: bool | None = None
-    partners: Partners | None = None
+    partners: value.Partners | None = None
     shift: Annotated[int, whole(1, 32768, "shift")] | None = None
-    groups: Groups | None = None
+    groups: value.Groups | None = None
     count: Annotated[int, whole(0, 65536, "count")] | None = None
     degree: Annotated[int, whole(1, 16, "degree")] | None = None
     order: Literal["shift", "pairwise", "xor", "naive"] | None = None
@@ -272,10 +149,10 @@ class Settings(Strict):
     receivers: Annotated[int, whole(1, 65535, "the number of receivers")] | None = None
     rotate: bool | None = None
     load_of: Literal["senders", "receivers"] | None = None
-    flows: Flows | None = None
+    flows: value.Flows | None = None
     random_generator: Literal["uniform", "hpcc"] | None = None
-    algorithm: Algorithm | None = None
-    skew: Percent | None = None
+    algorithm: Annotated[str, choice(ALGORITHMS)] | None = None
+    skew: value.Percent | None = None
     problem_class: Literal["S", "W", "A", "B", "C", "D"] | None = None
     matrix: Annotated[int, whole(1, 2**31, "the matrix")] | None = None
     block: Annotated[int, whole(1, 2**16, "a block")] | None = None
@@ -285,22 +162,22 @@ class Settings(Strict):
     batch: Annotated[int, whole(1, 1_000_000, "a batch")] | None = None
     repetitions: Annotated[int, whole(1, 1_000_000_000, "the number of repetitions")] | None = None
     # where: axes and their singular forms
-    networks: Axis[Name] | None = None
-    network: Name | None = None
-    concurrent_networks: list[Name] | None = None
-    transports: Axis[Transport] | None = None
+    networks: value.Axis[value.Name] | None = None
+    network: value.Name | None = None
+    concurrent_networks: list[value.Name] | None = None
+    transports: value.Axis[Transport] | None = None
     transport: Transport | None = None
-    ranks: Axis[RankCount] | None = None
+    ranks: value.Axis[value.RankCount] | None = None
     # what is sent
-    frame_sizes: Axis[FrameSize] | None = None
-    frame_size: FrameSize | None = None
-    imix: Imix | None = None
-    message_sizes: Axis[MessageSize] | None = None
-    message_size: MessageSize | None = None
-    loads: Axis[LoadField] | None = None
-    load: LoadField | None = None
+    frame_sizes: value.Axis[value.FrameSize] | None = None
+    frame_size: value.FrameSize | None = None
+    imix: value.Imix | None = None
+    message_sizes: value.Axis[value.MessageSize] | None = None
+    message_size: value.MessageSize | None = None
+    loads: value.Axis[value.LoadField] | None = None
+    load: value.LoadField | None = None
     traffic: Traffic | None = None
-    transfer_size: TransferSize | None = None
+    transfer_size: value.TransferSize | None = None
     burst: BurstOptions | None = None
     scatter: ScatterOptions | None = None
     dpdk: DpdkOptions | None = None
@@ -311,17 +188,17 @@ class Settings(Strict):
     latency: LatencyOptions | None = None
     # how it is run
     profile: Profile | None = None
-    repeat: RepeatField | None = None
-    interval: Interval | None = None
-    warmup: Duration | None = None
-    window: Duration | None = None
-    cooldown: Duration | None = None
-    drain_timeout: Duration | None = None
-    drain_max: Duration | None = None
+    repeat: value.Repeat | None = None
+    interval: value.Interval | None = None
+    warmup: value.Duration | None = None
+    window: value.Duration | None = None
+    cooldown: value.Duration | None = None
+    drain_timeout: value.Duration | None = None
+    drain_max: value.Duration | None = None
     connectivity_check: bool | None = None
     flood_limit: Annotated[int, whole(0, 2**32 - 1, "flood_limit")] | None = None
-    seed: Annotated[int, random_seed()] | None = None
-    sweep: Swept | None = None
+    seed: value.Seed | None = None
+    sweep: value.Swept | None = None
 
 
 class ResolvedSettings(Settings):
@@ -334,10 +211,10 @@ class ResolvedSettings(Settings):
     transport: Transport
     latency: LatencyOptions
     profile: Profile
-    repeat: RepeatField
+    repeat: value.Repeat
     traffic: Traffic
-    drain_timeout: Duration
-    drain_max: Duration
+    drain_timeout: value.Duration
+    drain_max: value.Duration
     connectivity_check: bool
     seed: int
     # not the user's to set
@@ -356,48 +233,48 @@ class ResolvedSettings(Settings):
 class Expectation(Strict):
     """A clause that is judged (doc/reference/acceptance.md)."""
 
-    id: Name | None = None
-    clause: Name | None = None
-    source: Name | None = None
+    id: value.Name | None = None
+    clause: value.Name | None = None
+    source: value.Name | None = None
     where: dict[str, Any] | None = None
-    measure: Name
-    over: Name | None = None
-    require: Comparison | None = None
-    min: Limit | None = None
-    max: Limit | None = None
-    equals: Limit | None = None
+    measure: value.Name
+    over: value.Name | None = None
+    require: value.Comparison | None = None
+    min: value.Limit | None = None
+    max: value.Limit | None = None
+    equals: value.Limit | None = None
 
 
 class AboutSwitch(Strict):
     """One switch, as its label and its command line say."""
 
-    name: Name | None = None
-    vendor: Name | None = None
-    model: Words | None = None
-    serial: Words | None = None
-    firmware: Words | None = None
-    options: Words | None = None
+    name: value.Name | None = None
+    vendor: value.Name | None = None
+    model: value.Words | None = None
+    serial: value.Words | None = None
+    firmware: value.Words | None = None
+    options: value.Words | None = None
 
 
 class About(Strict):
     """What is tested, and for whom: it is written into the result and judged by nobody."""
 
     switches: list[AboutSwitch] | None = None
-    cables: Words | None = None
-    nics: Words | None = None
-    place: Words | None = None
-    contract: Words | None = None
-    customer: Words | None = None
-    supplier: Words | None = None
-    tester: Words | None = None
-    remarks: Words | None = None
+    cables: value.Words | None = None
+    nics: value.Words | None = None
+    place: value.Words | None = None
+    contract: value.Words | None = None
+    customer: value.Words | None = None
+    supplier: value.Words | None = None
+    tester: value.Words | None = None
+    remarks: value.Words | None = None
 
 
 class SwitchCountersKeys(Strict):
     """The switch's own counters, before the first trial and after the last."""
 
-    command: list[Name]
-    timeout: Timeout | None = None
+    command: list[value.Name]
+    timeout: value.Timeout | None = None
 
 
 class Configuration(Settings):
@@ -409,39 +286,39 @@ class Configuration(Settings):
     about: About | None = None
     expect: list[Expectation] | None = None
     suite: Suite | None = None
-    subtests: list[Name] | None = None
-    suite_parameters: dict[str, SuiteValue] | None = None
+    subtests: list[value.Name] | None = None
+    suite_parameters: dict[str, value.SuiteValue] | None = None
     device_reset: SwitchCountersKeys | None = None
-    time_limit: Duration | None = None
+    time_limit: value.Duration | None = None
     remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
     switch_counters: SwitchCountersKeys | None = None
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
     log: Literal["error", "warning", "info", "debug"] = "info"
-    clock: Clock | None = None
+    clock: value.Clock | None = None
 
 
 class LabControl(Strict):
     """How the lab's nodes are watched."""
 
     udp_port: Annotated[int, whole(0, 65535, "a UDP port")] | None = None
-    heartbeat_timeout: Timeout | None = None
-    barrier_timeout: Timeout | None = None
+    heartbeat_timeout: value.Timeout | None = None
+    barrier_timeout: value.Timeout | None = None
 
 
 class SiteControl(LabControl):
     """How the nodes of a site are reached; `address` is a rule with {host} in it."""
 
-    address: Name | None = None
-    addresses: dict[str, Name] | None = None  # of hosts that the rule does not fit
+    address: value.Name | None = None
+    addresses: dict[str, value.Name] | None = None  # of hosts that the rule does not fit
 
 
 class RankOrder(Strict):
     """What labs and sites have in common: how ports become ranks, and groups of them."""
 
     rank_order: Literal["host", "port", "listed", "shuffled"] = "host"
-    listed: list[Name] | None = None
-    groups: dict[str, Hosts] | None = None
+    listed: list[value.Name] | None = None
+    groups: dict[str, value.Hosts] | None = None
 
 
 class Bind(Strict):
@@ -455,39 +332,39 @@ class Bind(Strict):
 class Ssh(Strict):
     """How OpenSSH reaches the hosts, and what it starts there (doc/how-to/cluster.md)."""
 
-    user: Name | None = None
-    config: Name | None = None  # a file for ssh -F
-    options: dict[str, SshOption] | None = None  # of ssh_config(5), by keyword
-    engine: Name = ENGINE
+    user: value.Name | None = None
+    config: value.Name | None = None  # a file for ssh -F
+    options: dict[str, value.SshOption] | None = None  # of ssh_config(5), by keyword
+    engine: value.Name = ENGINE
     privilege: Literal["none", "setcap", "sudo"] = "none"
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's own default
-    timeout: Timeout | None = None
-    topology: Name | None = None  # ClusterShell's, with the gateways
+    timeout: value.Timeout | None = None
+    topology: value.Name | None = None  # ClusterShell's, with the gateways
 
 
 class Slurm(Strict):
     """How srun starts the nodes (doc/how-to/cluster.md)."""
 
-    options: list[Name] | None = None  # of srun
-    engine: Name = ENGINE
+    options: list[value.Name] | None = None  # of srun
+    engine: value.Name = ENGINE
 
 
 class StartCommand(Strict):
     """A command line that starts a program on {host} and passes its streams on."""
 
-    start: list[Name]
-    engine: Name = ENGINE
+    start: list[value.Name]
+    engine: value.Name = ENGINE
 
 
 class LabSite(RankOrder):
     """A lab of network namespaces; the topology's own keys replace those of its file."""
 
-    lab: Name
+    lab: value.Name
     pack: Annotated[int, whole(1, 65536, "pack")] = 1
     driver: Literal["af_packet", "af_xdp"] | None = None
-    line_rate: Rate | None = None
+    line_rate: value.Rate | None = None
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
-    cores: Cores | None = None
+    cores: value.Cores | None = None
     control: LabControl | None = None
     # the topology's
     kind: Any = None
@@ -511,19 +388,19 @@ _MAC = r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"
 class PortKeys(Strict):
     """One port of a host; in `overrides`, what differs."""
 
-    network: Name | None = None
-    iface: Name | None = None
+    network: value.Name | None = None
+    iface: value.Name | None = None
     pci: Annotated[str, Field(pattern=_PCI)] | None = None
-    vdev: Name | None = None
-    rdma: RdmaPort | None = None
+    vdev: value.Name | None = None
+    rdma: value.RdmaPort | None = None
     driver: Literal["af_packet", "af_xdp"] | None = None
     address: Literal["keep", "own"] | None = None
     mac: Annotated[str, Field(pattern=_MAC)] | None = None
-    ipv4: IpAddress | None = None
-    ipv6: Ip6Address | None = None
+    ipv4: value.IpAddress | None = None
+    ipv6: value.Ip6Address | None = None
     gateway: Annotated[str, Field(pattern=_GATEWAY)] | None = None
-    tcp_address: Name | None = None
-    line_rate: Rate | None = None
+    tcp_address: value.Name | None = None
+    line_rate: value.Rate | None = None
     mtu: Annotated[int, whole(576, 9600, "an MTU")] | None = None
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
     queue_frames: Annotated[int, whole(64, 2**20, "queue_frames")] | None = None
@@ -534,21 +411,21 @@ class PortKeys(Strict):
 class HostSite(RankOrder):
     """Hosts with their ports: a site file."""
 
-    launch: Literal["lab", "ssh", "slurm", "command", "hand"]
-    hosts: Hosts
-    groups_conf: Name | None = None  # ClusterShell's, for groups in `hosts`
-    without: Hosts | None = None  # hosts that are left out
+    launch: Annotated[str, choice(each.name for each in LAUNCHERS)]
+    hosts: value.Hosts
+    groups_conf: value.Name | None = None  # ClusterShell's, for groups in `hosts`
+    without: value.Hosts | None = None  # hosts that are left out
     ssh: Ssh | None = None
     slurm: Slurm | None = None
     command: StartCommand | None = None
     control: SiteControl | None = None
-    cores: Cores | None = None
-    host_cores: dict[str, Cores] | None = None  # of hosts that differ
+    cores: value.Cores | None = None
+    host_cores: dict[str, value.Cores] | None = None  # of hosts that differ
     ports: dict[str, PortKeys]
     overrides: dict[str, dict[str, PortKeys]] | None = None
     bind: Bind | None = None
-    wiring: Wiring | None = None
-    fabric: Name | None = None  # a topology file: the network between the switches
+    wiring: value.Wiring | None = None
+    fabric: value.Name | None = None  # a topology file: the network between the switches
 
 
 # --- validate -------------------------------------------------------------------------------------
@@ -561,10 +438,7 @@ Details = Mapping[str, Any]
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
     """Return the model of what stands at `path`; InvalidDocument for all mistakes in it."""
-    value: Any = document.data
-    for key in path:
-        value = value[key]
-    return validate_value(model, value, document, lambda below: (*path, *below))
+    return validate_value(model, document.get(path), document, lambda below: (*path, *below))
 
 
 def validate_value(

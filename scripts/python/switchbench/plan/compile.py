@@ -33,24 +33,10 @@ from ..base.model import (
 from ..base.words import listed
 from ..config import CheckedConfiguration, effective, rules
 from ..config.clauses import Spec, excluding, matches, reservations
-from ..config.fields import FlowLine, Strict
+from ..config.fields import Strict
 from ..config.names import FlowError, Members
+from ..config.patterns import PATTERNS
 from ..config.read import SWITCH_TIMEOUT_NS
-from ..config.rules import (
-    FUNCTIONS,
-    KERNELS,
-    LOCAL,
-    OPERATIONS,
-    PARAMETERS,
-    SHARED_PERCENT,
-    SIZELESS,
-    algorithm_refusal,
-    carries_messages,
-    frame_header,
-    operation_of,
-    size_refusal,
-    written_key,
-)
 from ..config.schema import BurstOptions, ResolvedSettings
 from ..config.tests import PointPlace, points
 from ..search.suites import SUITES
@@ -67,7 +53,7 @@ WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks 
 
 def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
     """Refuse settings that no port can have, whatever the pattern's flows are."""
-    for rule in (_frames, _verbs, _waiting, _times, _schedules, _traffic, _destinations):
+    for rule in (_frames, _verbs, _messages, _times):
         for key, text in rule(point):
             raise place.problem(key, text)
     most = transports.of(point.transport).ports_most
@@ -121,25 +107,32 @@ def spare_bytes() -> int | None:
 
 
 def _frames(point: ResolvedSettings) -> Refusals:
-    """Frame sizes, and one-frame messages, that the kind of header or the ports can't have."""
-    dpdk = frame_header(point)
-    if carries_messages(point.transport, point.traffic):
-        room, size = rules.message_room(dpdk, point.frame_max), max(point.sizes)
-        frames = transports.of(point.transport).frames
-        if frames and point.traffic == "pingpong" and size > room:
+    """Frames, and one-frame messages, that the transport, its header or the ports can't have."""
+    header, carrier = rules.frame_header(point), transports.of(point.transport)
+    if point.traffic == "burst" and not carrier.bursts:
+        able = " or ".join(each.name for each in transports.TRANSPORTS if each.bursts)
+        yield "traffic", f"{carrier.name} sends no bursts of a counted length: take {able}"
+    if point.dpdk is not None and point.dpdk.destination not in (None, "port"):
+        if header.header != "l2":
+            yield "dpdk.destination", "frames to all ports have header l2"
+        if (header.addresses or 1) > 1:
+            yield "dpdk.addresses", "of frames to all ports, each port has one address"
+    if rules.carries_messages(carrier.name, point.traffic):
+        room, size = rules.message_room(header, point.frame_max), max(point.sizes)
+        if carrier.frames and point.traffic == "pingpong" and size > room:
             yield (
                 "message_size scatter",
-                f"a ping-pong message over {point.transport} is one frame, of at most {room} "
+                f"a ping-pong message over {carrier.name} is one frame, of at most {room} "
                 f"bytes here, not {size}: larger ones run over tcp and verbs",
             )
         return
-    least, tagged = rules.smallest_frame(dpdk), dpdk.vlan is not None
+    least, tagged = rules.smallest_frame(header), header.vlan is not None
     most = point.frame_max + (rules.VLAN_TAG if tagged else 0)
     for size in point.sizes:
         if size < least:
             yield (
                 "frame_size",
-                f"a frame of {size} bytes holds no {dpdk.header} header"
+                f"a frame of {size} bytes holds no {header.header} header"
                 f"{' with a VLAN tag' if tagged else ''} and signature: at least {least}",
             )
         if point.frame_max and size > most:
@@ -155,17 +148,14 @@ def _verbs(point: ResolvedSettings) -> Refusals:
     verbs, frame_max = point.verbs, point.frame_max
     if verbs is None:
         return
-    service, operation = verbs.service, operation_of(verbs)
-    if operation not in OPERATIONS[service]:
-        yield (
-            "verbs.operation verbs.service",
-            f"service {service} has no operation {operation}: it can {listed(OPERATIONS[service])}",
-        )
+    service, operation = verbs.service, rules.operation_of(verbs)
+    able = rules.OPERATIONS[service]
+    if operation not in able:
+        text = f"service {service} has no operation {operation}: it can {listed(able)}"
+        yield "verbs.operation verbs.service", text
     if point.forward and service != "rc":
-        yield (
-            "forward",
-            f"a chain is forwarded over service rc only: what {service} loses could not be sent on",
-        )
+        text = f"a chain is forwarded over service rc only: what {service} loses could not be sent"
+        yield "forward", f"{text} on"
     if (verbs.signal_every or 1) > verbs.depth:
         yield (
             "verbs.signal_every",
@@ -186,28 +176,41 @@ def _verbs(point: ResolvedSettings) -> Refusals:
             f"a message of {max(point.sizes)} bytes is more than service ud sends: one packet, at "
             f"most {mtu} bytes here",
         )
-
-
-def _waiting(point: ResolvedSettings) -> Refusals:
-    """Ways that messages which wait for each other don't go, as the node would refuse them."""
-    tcp, verbs = point.tcp, point.verbs
-    if point.traffic not in WAITING:
-        return
-    what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
-    for key, noun, count in (
-        ("tcp.streams_per_flow", "stream", tcp.streams_per_flow if tcp else 1),
-        ("verbs.queue_pairs", "queue pair", verbs.queue_pairs if verbs else 1),
-    ):
-        if count > 1:
-            yield key, f"{what} goes by one {noun}, not {count}: leave it out here"
-    if tcp is not None and tcp.zero_copy:
-        yield "tcp.zero_copy", f"{what} is copied: leave it out here"
-    if verbs is not None and point.traffic == SCHEDULE:
+    if point.traffic == SCHEDULE:
         words = "the messages of steps go by service rc and operation send, not by"
-        if verbs.service != "rc":
-            yield "verbs.service", f"{words} {verbs.service}"
-        if operation_of(verbs) != "send":
-            yield "verbs.operation", f"{words} {operation_of(verbs)}"
+        if service != "rc":
+            yield "verbs.service", f"{words} {service}"
+        if operation != "send":
+            yield "verbs.operation", f"{words} {operation}"
+
+
+def _messages(point: ResolvedSettings) -> Refusals:
+    """Messages, and ways of those that wait for each other, that the node would refuse."""
+    tcp, verbs, form = point.tcp, point.verbs, PATTERNS[point.pattern]
+    if point.traffic in WAITING:
+        what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
+        for key, noun, count in (
+            ("tcp.streams_per_flow", "stream", tcp.streams_per_flow if tcp else 1),
+            ("verbs.queue_pairs", "queue pair", verbs.queue_pairs if verbs else 1),
+        ):
+            if count > 1:
+                yield key, f"{what} goes by one {noun}, not {count}: leave it out here"
+        if tcp is not None and tcp.zero_copy:
+            yield "tcp.zero_copy", f"{what} is copied: leave it out here"
+    if point.traffic != SCHEDULE:
+        if rules.carries_messages(point.transport, point.traffic) and min(point.sizes) == 0:
+            text = "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB"
+            yield "message_size", text
+        return
+    if not transports.of(point.transport).reliable:
+        text = f"{point.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
+        yield "transport", text
+    for size in point.sizes:
+        if odd := rules.size_refusal(point.pattern, size):
+            yield "message_size", odd
+    if point.algorithm is not None and form.algorithms and point.algorithm not in form.algorithms:
+        text = f"{point.algorithm} is no algorithm of {point.pattern}"
+        yield "algorithm", f"{text}: it has {listed(form.algorithms)}"
 
 
 def _times(point: ResolvedSettings) -> Refusals:
@@ -218,54 +221,15 @@ def _times(point: ResolvedSettings) -> Refusals:
         yield "sync", f"none needs phases of a known length, and a {point.traffic} has none"
 
 
-def _schedules(point: ResolvedSettings) -> Refusals:
-    carrier = transports.of(point.transport)
-    if point.traffic != SCHEDULE:
-        if carries_messages(point.transport, point.traffic) and min(point.sizes) == 0:
-            text = "a message of 0 bytes: only steps are empty, others have 1 byte to 1GiB"
-            yield "message_size", text
-        return
-    if not carrier.reliable:
-        text = f"{carrier.name} carries no dependent steps: {transports.BY_STEPS_ONLY}"
-        yield "transport", text
-    for size in point.sizes:
-        if odd := size_refusal(point.pattern, size):
-            yield "message_size", odd
-    if point.pattern in FUNCTIONS and point.algorithm is not None:
-        refusal = algorithm_refusal(point.pattern, point.algorithm)
-        if refusal:
-            yield "algorithm", refusal
-
-
-def _traffic(point: ResolvedSettings) -> Refusals:
-    if point.traffic == "burst" and not transports.of(point.transport).bursts:
-        able = (each.name for each in transports.TRANSPORTS if each.bursts)
-        yield (
-            "traffic",
-            f"{point.transport} sends no bursts of a counted length: take {' or '.join(able)}",
-        )
-
-
-def _destinations(point: ResolvedSettings) -> Refusals:
-    dpdk = point.dpdk
-    if dpdk is None or dpdk.destination in (None, "port"):
-        return
-    if dpdk.header != "l2":
-        yield "dpdk.destination", "frames to all ports have header l2"
-    if (dpdk.addresses or 1) > 1:
-        yield "dpdk.addresses", "of frames to all ports, each port has one address"
-
-
 def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
     """Return why a port can't be asked for this part of the load, or None."""
     load, line_bps = trial.load, port.line_rate_bps
     wanted_bps = share * layer1_bps(trial, load)
     percent = load.percent and load.percent * share
     of_line = percent if percent is not None or not line_bps else 100 * wanted_bps / line_bps
-    if port.engine.get("shared") and of_line is not None and of_line > SHARED_PERCENT:
-        return (
-            f"{of_line:g}% of line: {port.name} is shared, so at most {SHARED_PERCENT:g}% is for it"
-        )
+    if port.engine.get("shared") and of_line is not None and of_line > rules.SHARED_PERCENT:
+        most = rules.SHARED_PERCENT
+        return f"{of_line:g}% of line: {port.name} is shared, so at most {most:g}% is for it"
     if percent is not None and percent > 100:
         of = f" for each of its senders: {percent:g}% of {port.name}" * (share != 1)
         return f'"{quantities.load_text(load)}" is above line rate{of}: at most 100%'
@@ -285,8 +249,7 @@ def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
     return None
 
 
-# --- compile --------------------------------------------------------------------------------------
-# From a checked configuration to a run: trials, nothing left to decide.
+# --- the run --------------------------------------------------------------------------------------
 
 
 REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
@@ -303,7 +266,6 @@ ROUNDS = 8  # a window has at least so many round trips at line rate
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 _CHECK_MTU_UNKNOWN = 10_000
 _CHECK_BYTES = 64
-_STEPS_TOLD = ("sync", "compute", "batch")  # which settings of steps tell trials apart
 _UNSAID = ("directions", "rotate", "load_of")  # where they are as the pattern has them by default
 
 BOUND_LAST = (
@@ -314,13 +276,19 @@ BOUND_LAST = (
 
 def compile_run(reading: CheckedConfiguration) -> Run:
     """Make the run of a configuration; ConfigurationError for a plan that can't be made."""
-    _refuse_unbuilt(reading)
+    document, model, site = reading.document, reading.model, reading.site
+    if model.suite is not None and not site.launcher.starts_nodes:
+        words = f"is not implemented with launch: {site.launch}"
+        raise document.problem(("suite",), words)
+    if model.on_missing == "exclude" and not site.launcher.is_far:
+        words = f"exclude is not implemented with launch: {site.launch}"
+        raise document.problem(("on_missing",), words)
     compiled, bound_last = compile_trials(reading)
-    trials, model = tuple(compiled), reading.model
-    searches: tuple[Trial, ...] = ()
-    site = reading.site
-    if model.suite is not None:
-        (searches, site), trials = _searches(reading, trials), ()
+    trials, searches = tuple(compiled), tuple[Trial, ...]()
+    accepts = any(test.profile == "acceptance" for test in reading.tests)
+    remeasure = REMEASURE_ACCEPTANCE if accepts else 0
+    if model.suite is not None:  # which repeats tester-limited trials instead
+        (searches, site), trials, remeasure = _searches(reading, trials), (), 0
     _refuse_unanswered(reading, trials + searches)
     return Run(
         site=site,
@@ -343,20 +311,16 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         searches=searches,
         suite_parameters={} if model.suite is None else asdict(reading.suite_parameters),
         estimates_s=estimates_s(str(model.suite), reading.suite_parameters, searches),
-        remeasure=_remeasure(reading),
+        remeasure=remeasure if model.remeasure is None else model.remeasure,
     )
 
 
 def _searches(
     reading: CheckedConfiguration, trials: tuple[Trial, ...]
 ) -> tuple[tuple[Trial, ...], Site]:
-    """Return the suite's measurements.
-
-    And the site with the further ports that some of them need.
-    """
+    """Return the suite's measurements, and the site with the further ports that some need."""
     for number, clause in enumerate(reading.expectations):
-        suite = clause["measure"].partition(".")[0]
-        if suite != reading.model.suite:
+        if clause["measure"].partition(".")[0] != reading.model.suite:
             words = f"suite {reading.model.suite} chooses the trials"
             text = f"{clause['measure']} is not judged where {words}"
             raise reading.document.problem(("expect", number, "measure"), text)
@@ -366,18 +330,6 @@ def _searches(
         return searches, with_stateless_ports(reading.site, divided)
     except ConfigurationError as error:
         raise reading.document.problem(("suite",), str(error).partition(": ")[2]) from None
-
-
-def _remeasure(reading: CheckedConfiguration) -> int:
-    """Return how often tester-limited phases are measured again at most.
-
-    Suites repeat trials instead.
-    """
-    asked = reading.model.remeasure
-    if asked is not None or reading.model.suite is not None:
-        return asked or 0
-    accepts = any(test.profile == "acceptance" for test in reading.tests)
-    return REMEASURE_ACCEPTANCE if accepts else 0
 
 
 def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand | None:
@@ -446,16 +398,6 @@ def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> b
         return True
     subtest = SUITES[reading.model.suite].subtest(trial.parameters.get(SUBTEST))
     return any(clause["measure"].endswith(f".{value.key}") for value in subtest.values)
-
-
-def _refuse_unbuilt(reading: CheckedConfiguration) -> None:
-    launcher = reading.site.launcher
-    if reading.model.suite is not None and not launcher.starts_nodes:
-        words = f"is not implemented with launch: {launcher.name}"
-        raise reading.document.problem(("suite",), words)
-    if reading.model.on_missing == "exclude" and not launcher.is_far:
-        words = f"exclude is not implemented with launch: {launcher.name}"
-        raise reading.document.problem(("on_missing",), words)
 
 
 # --- trials --------------------------------------------------------------------------------------
@@ -562,7 +504,7 @@ def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings
         pattern=pattern,
         parameters=_parameters(point),
         sizes=point.sizes,
-        size_unit="message" if carries_messages(carrier, point.traffic) else "frame",
+        size_unit="message" if rules.carries_messages(carrier, point.traffic) else "frame",
         load=point.load or Load(percent=100.0),
         traffic=point.traffic,
         warmup_s=(point.warmup or 0) / NS,
@@ -648,7 +590,8 @@ def _pattern(
 
 
 def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) -> Pattern:
-    told = {NODE_WORDS.get(k, k): value for k, value in _told(point).items() if k != "sync"}
+    form, given = PATTERNS[point.pattern], _pattern_parameters(point)
+    told = {NODE_WORDS.get(key, key): value for key, value in given.items() if key != "sync"}
     pattern: dict[str, Any] = {"name": point.pattern} | told
     if point.pattern == "flows":
         pattern |= _flows(members, point, place)
@@ -664,16 +607,16 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
     if "groups" in pattern:
         pattern["groups"] = [{"ranks": ranks} for ranks in pattern["groups"]]
     if point.traffic == SCHEDULE:
-        if not (point.pattern in KERNELS and point.pattern in SIZELESS):
+        if not form.of_class:
             pattern["bytes"] = point.sizes[0]
-        if point.sync == LOCAL:
+        if point.sync == rules.LOCAL:
             pattern["local"] = True
     return cast("Pattern", pattern)
 
 
-def _told(point: ResolvedSettings) -> dict[str, object]:
+def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
     """Return the pattern's parameters that have a value and are not as always."""
-    usual = PARAMETERS[point.pattern]
+    usual = PATTERNS[point.pattern].parameters
     unsaid = _UNSAID if point.pattern != "ring" else ()
     found = {key: getattr(point, key) for key in usual if key != "flows"}
     return {
@@ -685,17 +628,16 @@ def _told(point: ResolvedSettings) -> dict[str, object]:
 
 def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
     """Return the list of a pattern of flows, and their shares where any has one."""
-    listed = point.flows
-    if listed is None or isinstance(listed, str):
+    if point.flows is None or isinstance(point.flows, str):
         raise place.problem(
             "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
         )
     try:
-        shares = members.flows([x.flow if isinstance(x, FlowLine) else x for x in listed])
+        shares = members.flows(point.flows)
     except FlowError as error:
-        item, where = listed[error.number], place.path("flows")
-        if isinstance(item, FlowLine):
-            raise place.document.problem(where, f"{item.place}: {error}") from None
+        where, line = place.path("flows"), point.flows[error.number].place
+        if line:
+            raise place.document.problem(where, f"{line}: {error}") from None
         raise place.document.problem((*where, error.number), str(error)) from None
     words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}
     if any(share is not None for share in shares.values()):
@@ -707,24 +649,20 @@ def _parameters(point: ResolvedSettings) -> dict[str, Any]:
     """Return the parameters by names, and what the sweep chose: what tells trials apart."""
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
-    told = _told(point)
-    if point.flows is not None:
-        told["flows"] = point.flows
-    if point.traffic == SCHEDULE:
-        steps = {key: getattr(point, key) for key in _STEPS_TOLD}
-        told |= {key: value for key, value in steps.items() if value is not None}
-    if point.scatter is not None:
-        told["scatter"] = point.scatter
+    found = _pattern_parameters(point)
+    more = ["flows", "scatter"]
+    more += ["sync", "compute", "batch"] if point.traffic == SCHEDULE else []
+    found |= {key: value for key in more if (value := getattr(point, key)) is not None}
     if point.burst is not None:
         usual = BurstOptions().in_effect()
-        told |= {
+        found |= {
             f"burst.{key}": value
             for key, value in point.burst.in_effect().items()
             if key == "frames" or value != usual[key]
         }
-    told |= point.swept
+    found |= point.swept
     # As JSON has them: lists for tuples.
-    found: dict[str, Any] = json.loads(
-        json.dumps({key: written_key(key, value) for key, value in told.items()})
+    plain: dict[str, Any] = json.loads(
+        json.dumps({key: rules.written_key(key, value) for key, value in found.items()})
     )
-    return found
+    return plain

@@ -20,7 +20,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Part, Run, Site, Trial
 from ..config.clauses import clauses_sha256, selected
-from ..config.rules import KERNELS, SIZELESS
+from ..config.patterns import PATTERNS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes, from_topology
 from ..topology.form import ROUTED
@@ -54,8 +54,6 @@ T = TypeVar("T")
 
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
-
-OF_CLASS = frozenset(name for name in KERNELS if name in SIZELESS)  # who say their own sizes
 
 PROBES_PERCENT = 0.1  # of line, by automatic probes and answers (engine/traffic/probe_frames.h)
 PORTS_NAMED = 4  # in a sentence
@@ -296,7 +294,7 @@ def _tests(run: Run) -> list[dict[str, Any]]:
 
 def _size_of(trial: Trial) -> list[int] | None:
     """None of an application kernel, whose class says the sizes."""
-    return None if trial.pattern["name"] in OF_CLASS else list(trial.sizes)
+    return None if PATTERNS[trial.pattern["name"]].of_class else list(trial.sizes)
 
 
 def _load_of(trial: Trial) -> str | None:
