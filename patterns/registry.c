@@ -120,6 +120,21 @@ uint32_t pattern_phases(const struct pattern_plan *plan)
     return plan->phases;
 }
 
+bool pattern_is_scheduled(const struct pattern_plan *plan)
+{
+    return plan->emit != NULL;
+}
+
+bool pattern_verifies(const struct pattern_plan *plan)
+{
+    return plan->emit != NULL && plan->iterations == 0;
+}
+
+uint32_t pattern_iterations(const struct pattern_plan *plan)
+{
+    return plan->iterations;
+}
+
 bool pattern_in_turn(const struct pattern_plan *plan)
 {
     return plan->kind->in_turn;

@@ -48,7 +48,27 @@ struct schedule_op {
     uint64_t bytes; /**< a multiple of 4 where floats are reduced; 0 is a message without payload */
 };
 
-struct content; /* steps.h */
+/** @brief A part of the rank's memory, in bytes from the start. */
+struct piece {
+    uint64_t at;
+    uint64_t bytes;
+};
+
+enum content_time { STEPS_INPUT, STEPS_RESULT };
+
+/**
+ * @brief What a piece holds: bytes `offset` and on of what rank `source` has for rank `target` (0
+ * where all get the same); with source SCHEDULE_SUM the floats from byte `offset` of all ranks'
+ * sum.
+ */
+struct content {
+    struct piece piece;
+    enum content_time time;
+    uint32_t source;
+    uint32_t target;
+    uint64_t offset;
+    bool floats; /**< the data of one rank that are to be reduced */
+};
 
 struct schedule {
     struct schedule_op *ops;

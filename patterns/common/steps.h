@@ -8,29 +8,10 @@
 
 #include "schedule.h"
 
-/* A part of the rank's memory, in bytes from the start. */
-struct piece {
-    uint64_t at;
-    uint64_t bytes;
-};
-
 /* The ranks first, first + stride ... that an algorithm runs on; it knows them as 0 to n - 1. */
 struct group {
     uint32_t first;
     uint32_t stride;
-};
-
-enum content_time { STEPS_INPUT, STEPS_RESULT };
-
-/* What a piece holds: bytes `offset` and on of what rank `source` has for rank `target` (0 where
- * all get the same); with source SCHEDULE_SUM the floats from byte `offset` of all ranks' sum. */
-struct content {
-    struct piece piece;
-    enum content_time time;
-    uint32_t source;
-    uint32_t target;
-    uint64_t offset;
-    bool floats; /* the data of one rank that are to be reduced */
 };
 
 struct pattern_flow_list;
