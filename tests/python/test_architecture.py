@@ -77,14 +77,9 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "engine/transport/udp": (*TRAFFIC, "engine/transport/kernel"),
     "verbs": TRAFFIC,
     "engine/worker": TRAFFIC,
-    "engine/runtime": RUNTIME,
-    "engine/phase": (*RUNTIME, "engine/runtime"),
-    "engine/report": (*RUNTIME, "engine/runtime", "engine/phase"),
-    "engine/trial": (*RUNTIME, "engine/runtime", "engine/phase", "engine/report"),
-    "engine/node": (
-        *RUNTIME,
-        *("engine/runtime", "engine/phase", "engine/report", "engine/trial"),
-    ),
+    "engine/node": RUNTIME,
+    "engine/trial": (*RUNTIME, "engine/node"),
+    "engine/app": (*RUNTIME, "engine/node", "engine/trial"),
     "lab/switch/core": ("engine/platform", "engine/traffic"),
     "lab/switch": (
         *TRAFFIC,
@@ -193,8 +188,8 @@ def test_nothing_goes_in_circles() -> None:
         ("patterns", "<stdint.h", True),
         ("patterns", "<sys/socket.h", False),
         ("patterns", '"err.h', False),
-        ("engine/phase", '"pattern.h', True),
-        ("engine/phase", "<rte_mbuf.h", False),
+        ("engine/trial", '"pattern.h', True),
+        ("engine/trial", "<rte_mbuf.h", False),
         ("engine/platform", '"clock.h', False),
         ("engine/transport/tcp", '"endpoint.h', False),
         ("engine/transport/tcp", "<infiniband/verbs.h", False),
@@ -282,10 +277,7 @@ def test_what_is_exported_is_declared_in_a_header_and_once() -> None:
 
 # --- names of transports --------------------------------------------------------------------------
 
-CORE = tuple(
-    f"engine/{name}"
-    for name in ("document", "node", "phase", "report", "runtime", "trial", "worker")
-)
+CORE = tuple(f"engine/{name}" for name in ("app", "document", "node", "trial", "worker"))
 COMPARISON = re.compile(r"\bstrn?(?:case)?cmp\s*\(([^;]*)")
 TRANSPORT_WORD = re.compile(
     r'transport\w*\)?->name|"(?:dpdk|packet|tcp|udp|verbs|frame|message)"|transports\[[^]]*\](?!->)'
@@ -312,7 +304,7 @@ def python_names(code: str) -> bool:
 def test_the_core_asks_for_capabilities() -> None:
     """A further transport is a table in C and an entry of one in Python, with its options' keys."""
     core = [path for path in c_sources() if str(path.parent) in CORE]
-    assert len(core) > 30
+    assert len(core) > 25
     assert [str(path) for path in core if c_compares((ROOT / path).read_text())] == []
     found = {name for name, code in python_sources().items() if python_names(code)}
     assert found == set(NAMES_TRANSPORTS)

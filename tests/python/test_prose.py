@@ -52,7 +52,7 @@ def test_all_that_a_person_meets_is_read() -> None:
     assert kinds.count("help") > 200
     assert kinds.count("message") > 600
     places = {text.place.split(":")[0] for text in read}
-    assert {"README.md", "switchbench run", "engine/node/main.c"} <= places | {
+    assert {"README.md", "switchbench run", "engine/app/main.c"} <= places | {
         text.place for text in read
     }
 

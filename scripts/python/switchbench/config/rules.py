@@ -355,7 +355,7 @@ the same segment (RFC 6298), so five of them on a crowded link are 13 s of silen
 
 
 _CATCH_UP_FRAMES = 8
-_CATCH_UP_BYTES = 1538  # of each of them at layer 1 (engine/phase/phase_template.c)
+_CATCH_UP_BYTES = 1538  # of each of them at layer 1
 _CATCH_UP_MOST = 65535
 
 
@@ -371,7 +371,7 @@ def catch_up(queue_bytes: int | None, traffic: str) -> int:
 
 
 BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the line allows
-SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/phase/offered_load.h)
+SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/trial/offered_load.h)
 
 
 def default_load(site: Site, test_transports: Iterable[str]) -> Load:

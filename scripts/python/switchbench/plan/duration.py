@@ -24,7 +24,7 @@ PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
 PROBE_S = 0.25  # once for each trial that probes
 QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
-# Phases that follow by the clock (engine/phase/phase_times.c): each is held for so long after its
+# Phases that follow by the clock (engine/trial/phase_times.c): each is held for so long after its
 # drain, and the next one begins so long after that.
 CLOCK_HOLD_S = 0.15
 CLOCK_GAP_S = 0.25

@@ -2,8 +2,8 @@
  *
  * switchbench-node: documents in, records out (doc/developer/node-protocol.md).
  */
+#include "app.h"
 #include "environment.h"
-#include "run.h"
 
 #include <errno.h>
 #include <getopt.h>

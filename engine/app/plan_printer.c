@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run.h"
+#include "app.h"
 
 #include "documents.h"
 #include "record_writer.h"

@@ -3,7 +3,7 @@
  * @file
  * @brief A node of a run: what the parts above the workers share.
  *
- * Only runtime/, phase/, report/, trial/ and node/ know this struct; transports, workers, the
+ * Only node/, trial/ and app/ know this struct; transports, workers, the
  * control endpoint and the records know nothing of each other.
  */
 #ifndef ENGINE_NODE_H

@@ -4,8 +4,8 @@
  * @brief What the program does: a run on this node; a plan that is printed; the control network
  * that is tried.
  */
-#ifndef ENGINE_RUN_H
-#define ENGINE_RUN_H
+#ifndef ENGINE_APP_H
+#define ENGINE_APP_H
 
 #include "err.h"
 

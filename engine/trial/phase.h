@@ -4,7 +4,7 @@
  * @brief A trial inside a node: its parts (networks), this node's own ranks in them, and the phase
  * that is being run.
  *
- * Private to phase/, report/ and trial/.
+ * Private to trial/.
  */
 #ifndef ENGINE_PHASE_H
 #define ENGINE_PHASE_H
