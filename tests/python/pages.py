@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages of doc/reference that have a source, whole (command line, results' keys) or in part
+"""The pages of doc that have a source, whole (command line, results' keys, suites) or in part
 (measures, standards).
 
     .venv/bin/python tests/python/pages.py
@@ -64,8 +64,8 @@ it, on any machine.
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
 
 `python -m switchbench.records.document.schema` prints the JSON Schema of `summary.json`, with the
-meaning of every key; [measures](measures.md) has the formulas. `null` is *not observed*. In the
-tables `X[]` is a list of `X`, `?` marks what may be null, and several values are a choice.
+meaning of every key; [types](../developer/summary.md) lists the keys, and [measures](measures.md)
+has the formulas. `null` is *not observed*.
 """
 
 
@@ -171,11 +171,27 @@ def results() -> str:
         for key, value in schema["properties"].items()
     ]
     head = [cells("key", "type", "meaning"), cells("---", "---", "---")]
-    parts += ["\n".join([*head, *rows, ""]), "## Types\n\nPlain values stand without a type.\n"]
-    named = {name: part for name, part in schema["$defs"].items() if part.get("properties")}
-    rows = [cells(f"`{name}`", ", ".join(_keys(part))) for name, part in sorted(named.items())]
-    parts.append("\n".join([cells("type", "keys"), cells("---", "---"), *rows, ""]))
+    parts.append("\n".join([*head, *rows, ""]))
     return "\n".join([*parts, TABLES_HEAD, *map(_table_columns, TABLES)])
+
+
+def types() -> str:
+    """The types of summary.json, each with its keys."""
+    named = summary_schema()["$defs"].items()
+    rows = [
+        cells(f"`{name}`", ", ".join(_keys(part)))
+        for name, part in sorted(named)
+        if part.get("properties")
+    ]
+    return "\n".join([HEAD + TYPES, cells("type", "keys"), cells("---", "---"), *rows, ""])
+
+
+TYPES = """\
+# Types of summary.json
+
+What the types of [results](../reference/results.md#summaryjson) hold. Plain values stand without a
+type. `X[]` is a list of `X`, `?` marks what may be null, several values are a choice.
+"""
 
 
 TABLES_HEAD = """\
@@ -284,7 +300,13 @@ def _type(value: Mapping[str, Any]) -> str:
     return str(value.get("type", "any"))
 
 
-PAGES = {"command-line.md": command_line, "results.md": results}
+PAGES = {
+    "command-line.md": command_line,
+    "results.md": results,
+    "../developer/summary.md": types,
+    "../developer/conformance.md": lambda: HEAD + standards_page.conformance(),
+    **{name: lambda text=text: HEAD + text for name, text in standards_page.pages().items()},
+}
 # Pages of which a part has a source, and what makes it anew in the page.
 PARTS = {"measures.md": measures_page.refreshed, "standards.md": standards_page.refreshed}
 

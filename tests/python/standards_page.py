@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What doc/reference/standards.md says of the suites: all of it follows from their declarations."""
+"""Pages on the suites, made of their declarations.
+
+doc/reference/standards.md has what is common to them; each document has a page of its own, and
+doc/developer/conformance.md says what its reports have to say.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,55 @@ from switchbench.search.suites.declaration import Suite, SuiteParameters
 T = TypeVar("T")
 
 _MARK = "<!-- made of search/suites/ -->\n"
+_CONFORMANCE = """\
+# What reports of suites have to say
+
+What each document asks of a report (MUST and SHOULD), and where the report of `switchbench report`
+says it.
+"""
 
 
 def refreshed(page: str) -> str:
-    """The page with the declarations' tables below its mark."""
+    """Return standards.md with the declarations' tables below its mark."""
     begin = page.index(_MARK) + len(_MARK)
     suites = list(SUITES.values())
-    defined: dict[tuple[str, str], tuple[Suite, str]] = {}
-    parts = [_parameters(suites), *(_part(suite, defined) for suite in suites)]
+    parts = [_list(suites), _parameters(suites), _deviations(_common(suites))]
     return page[:begin] + "\n" + "\n".join("\n".join(part) + "\n" for part in parts)
+
+
+def pages() -> dict[str, str]:
+    """Return a page for each suite, by its name."""
+    suites = list(SUITES.values())
+    common = _common(suites)
+    defined: dict[tuple[str, str], tuple[Suite, str]] = {}
+    return {f"{s.name}.md": "\n".join(_page(s, defined, common)) + "\n" for s in suites}
+
+
+def conformance() -> str:
+    """Return the page on what the documents ask of reports."""
+    return "\n".join((_CONFORMANCE, *(line for s in SUITES.values() for line in _statements(s))))
+
+
+def _common(suites: list[Suite]) -> list[str]:
+    """Return the deviations that all suites of RFCs with trials have."""
+    return [line for line in suites[0].deviations if all(line in s.deviations for s in suites)]
+
+
+def _list(suites: list[Suite]) -> Iterator[str]:
+    yield "## Suites"
+    yield ""
+    yield "| suite | document | subtests |"
+    yield "| --- | --- | --- |"
+    for suite in suites:
+        names = ", ".join(f"`{each.name}`" for each in suite.subtests)
+        yield f"| [`{suite.name}`]({suite.name}.md) | {suite.title} | {names} |"
+
+
+def _deviations(lines: list[str]) -> Iterator[str]:
+    yield "## Deviations of all suites"
+    yield ""
+    for line in lines:
+        yield f"- {line}"
 
 
 def _parameters(suites: list[Suite]) -> Iterator[str]:
@@ -41,9 +85,15 @@ def _parameters(suites: list[Suite]) -> Iterator[str]:
         yield f"| `{field.name}` | {field.metadata['about']} | {' | '.join(pairs)} |"
 
 
-def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> Iterator[str]:
-    """A suite's section. A definition in the words of an earlier suite's names its measure."""
-    yield f"## {suite.title}: `suite: {suite.name}`"
+def _page(
+    suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]], common: list[str]
+) -> Iterator[str]:
+    """A suite's page. A definition in the words of an earlier suite's names its measure."""
+    yield f"# {suite.title}: `suite: {suite.name}`"
+    yield ""
+    yield "Parameters, clauses and results of all suites: [standards](standards.md)."
+    yield ""
+    yield "## Subtests"
     yield ""
     yield "| subtest | section | ports | what it does |"
     yield "| --- | --- | --- | --- |"
@@ -52,6 +102,8 @@ def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> It
         yield f"| `{each.name}` | {each.section} | {ports} | {each.about} |"
     for name, why in suite.refused.items():
         yield f"| `{name}` | | | rejected: {why} |"
+    yield ""
+    yield "## Measures"
     yield ""
     yield "| measure | unit | what it is |"
     yield "| --- | --- | --- |"
@@ -64,6 +116,19 @@ def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> It
         of, first = defined.setdefault(same, (suite, names[0]))
         what = definition if of is suite else f"as `{of.name if first in names else first}`"
         yield f"| {', '.join(f'`{name}`' for name in names)} | {unit} | {what} |"
+    own = [line for line in suite.deviations if line not in common]
+    if own:
+        yield ""
+        yield "## Deviations from the document"
+        yield ""
+        yield "Beside [those of all suites](standards.md#deviations-of-all-suites):"
+        yield ""
+        for line in own:
+            yield f"- {line}"
+
+
+def _statements(suite: Suite) -> Iterator[str]:
+    yield f"## {suite.title}: `suite: {suite.name}`"
     yield ""
     yield "| section | word | what the report has to say | where it does |"
     yield "| --- | --- | --- | --- |"
@@ -72,10 +137,6 @@ def _part(suite: Suite, defined: dict[tuple[str, str], tuple[Suite, str]]) -> It
         wheres = _places(list(dict.fromkeys(one.where for one in ones)))
         yield f"| {sections} | {word} | {asks} | {wheres} |"
     yield ""
-    yield "Deviations from the document:"
-    yield ""
-    for line in suite.deviations:
-        yield f"- {line}"
 
 
 def _places(wheres: list[str]) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-import standards_page
 from configs import LAB, PROJECT, compile_text, needs_engine
 from switchbench.analysis.judge import exit_status, nothing_judged
 from switchbench.analysis.suite import (
@@ -498,12 +497,6 @@ def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
         for kind, name in named:
             places = {"table": tables, "figure": FIGURES, "sentence": set(first_screen.SENTENCES)}
             assert name in places[kind], (one.asks, name)
-
-
-def test_the_page_is_made_of_the_declarations() -> None:
-    """Made anew by: python tests/python/pages.py"""
-    page = (PROJECT / "doc" / "reference" / "standards.md").read_text("utf-8")
-    assert standards_page.refreshed(page) == page
 
 
 # --- configurations ------------------------------------------------------------------------------
