@@ -8,12 +8,10 @@
 #include <sys/resource.h>
 #include <x86intrin.h>
 
-static int64_t read_ns(clockid_t clock)
+_Noreturn void bench_fail(const char *what)
 {
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
 }
 
 double bench_tsc_rate(void)
@@ -25,14 +23,12 @@ double bench_tsc_rate(void)
     return (double)(__rdtsc() - ticks) / (double)(clock_now() - begin_ns);
 }
 
-int64_t bench_thread_ns(void)
+int64_t bench_cpu_ns(clockid_t clock)
 {
-    return read_ns(CLOCK_THREAD_CPUTIME_ID);
-}
+    struct timespec t;
 
-int64_t bench_others_ns(void)
-{
-    return read_ns(CLOCK_PROCESS_CPUTIME_ID) - bench_thread_ns();
+    clock_gettime(clock, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
 long bench_preemptions(void)
@@ -53,28 +49,20 @@ static int compare(const void *a, const void *b)
 double bench_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    return (values[count / 2] + values[(count - 1) / 2]) / 2;
 }
 
-static void verdict(const char *what, double value, const char *unit, const char *reach, bool good)
+void bench_verdict(const char *what, double value, const char *unit, bool at_most, double reach)
 {
-    printf("%s: %.4g%s%s (reach: %s): %s\n", what, value, unit[0] != '\0' ? " " : "", unit, reach,
-           good ? "PASS" : "RED");
+    bool good = at_most ? value <= reach : value >= reach;
+
+    printf("%s: %.4g %s (reach: at %s %g): %s\n", what, value, unit, at_most ? "most" : "least",
+           reach, good ? "PASS" : "RED");
     fflush(stdout);
 }
 
-void bench_at_most(const char *what, double value, const char *unit, double reach)
+void bench_show_frames(double frames, double ns)
 {
-    char text[48];
-
-    snprintf(text, sizeof text, "at most %g", reach);
-    verdict(what, value, unit, text, value <= reach);
-}
-
-void bench_at_least(const char *what, double value, const char *unit, double reach)
-{
-    char text[48];
-
-    snprintf(text, sizeof text, "at least %g", reach);
-    verdict(what, value, unit, text, value >= reach);
+    printf("%.0f frames/s, %.3f ns, %.2f cycles a frame\n", frames * 1e9 / ns, ns / frames,
+           ns / frames * bench_tsc_rate());
 }

@@ -17,44 +17,34 @@ extern const struct transport transport_dpdk;
 
 struct rte_ring;
 
-/* Fill in `conf`, the ranks and counts of flows, then bed_open(). `phase` may be changed before
- * bed_prepare(). */
+/* Fill in what stands before `phase`, then bed_open(). */
 struct bed {
     struct port_conf conf;
     uint32_t rank;
     uint32_t send_count;    /* to the ranks from 0 on, without the own one; a load without limit */
     uint32_t receive_count; /* from those ranks */
     bool forwards;          /* the flow that it sends is the one that it receives */
+    bool stamps;            /* frames' times are measured while bed_time() says so */
+    struct blob partner;    /* every flow's other end; empty: the port's own */
     struct phase phase;
     struct dpdk_options options; /* of the phase */
     struct transport_port *port;
     struct lane *lane;
-    struct lane_flow *sends;
-    struct lane_flow *receives;
-    struct flow_side *sides; /* of sends, then of receives */
+    struct lane_flow *flows; /* sends, then receives */
+    struct flow_side *sides; /* theirs */
     struct port_count count;
-    struct blob partner; /* every flow's other end; the port's own unless set before prepare */
 };
 
-_Noreturn void bed_fail(const char *what);
-
 void bed_open(struct bed *bed);
-void bed_prepare(struct bed *bed);
-
 /* Starts the lane on this thread, from now on for ever. */
 void bed_start(struct bed *bed);
-/* Opens or closes the window in which the lane measures times (phase.latency), from the next poll
- * on. */
+/* Opens or closes the window in which the lane measures times, from the next poll on. */
 void bed_time(struct bed *bed, bool timed);
-/* Polls as a worker on a core of its own does, until `end_ns`. */
-void bed_burn(struct bed *bed, int64_t end_ns);
-
-/* Frames sent and received by all flows so far. */
+/* Polls as a worker on a core of its own does, for so long. */
+void bed_burn(struct bed *bed, int64_t for_ns);
+/* Frames that all flows have sent or received so far. */
 uint64_t bed_sent(struct bed *bed);
 uint64_t bed_received(struct bed *bed);
-
-/* Lets the lane go; it may be prepared again. */
-void bed_rest(struct bed *bed);
 void bed_close(struct bed *bed);
 
 /* A port "net_ring_NAME" whose two rings are in the caller's hands; starts DPDK. */

@@ -9,34 +9,28 @@
 
 #include "dpdk_bed.h"
 
-#include <stdint.h>
-
 #define FEED_CHUNK 512u /* frames that lie ready at a time: as many as a device's ring holds */
+#define FEED_PORT "net_ring_feed"
 
-struct feed;
-
-/* Frames to `bed`, one stream from each of its flows' sources. Makes the port that bed->conf must
- * name: "net_ring_feed". Before bed_open(). */
-struct feed *feed_make(const struct bed *bed);
+/* Opens `bed` on FEED_PORT, starts it, and makes a stream from each of its flows' sources. */
+void feed_open(struct bed *bed);
 
 /* Puts FEED_CHUNK frames into the ring. `reorder`: one in 128 swaps places with its flow's next,
- * and one in 1,024 comes twice. */
-void feed_fill(struct feed *feed, bool reorder);
+ * and one in 1,024 comes twice. Where the bed measures times, frames are stamped as if their
+ * senders' bursts of 32 had been on their way for up to 16 us: each sender's burst has a stamp, and
+ * bursts of different senders come mixed frame by frame. */
+void feed_fill(bool reorder);
 
-/* From now on frames are stamped as if their senders' bursts of 32 had been on their way for up to
- * 16 us, by a phase that began at `start_ns`: each sender's burst has a stamp, and bursts of
- * different senders come mixed frame by frame. Before that all stamps are 0. */
-void feed_stamp(struct feed *feed, int64_t start_ns);
+/* Has the lane poll as often as the frames of feed_fill() need; returns the TSC ticks. */
+uint64_t feed_poll(struct bed *bed);
 
 /* Throws away what the port has sent; returns how many frames. */
-uint32_t feed_drain(struct feed *feed);
+uint32_t feed_drain(void);
 
 /* What the receiver must have found. */
 struct feed_truth {
-    uint64_t delivered;
-    uint64_t reordered;
-    uint64_t duplicated;
+    uint64_t delivered, reordered, duplicated;
 };
-struct feed_truth feed_truth(const struct feed *feed);
+extern struct feed_truth feed_truth;
 
 #endif

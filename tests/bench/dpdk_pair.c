@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/times.h>
 
 #define PATIENCE_NS (20 * NS_PER_S)
 #define WARM_NS (NS_PER_S / 5)
@@ -31,7 +31,7 @@ static const struct port_conf ends[] = {
     [RECEIVER] = {.name = "bench:receiver", .mac = "02:00:00:00:01:02", .ipv4 = "198.18.0.2/16"},
 };
 
-static void read_port(struct port_conf *conf, int count, char **words)
+static void read_port(struct port_conf *conf, const char *word)
 {
     const struct {
         const char *name;
@@ -41,63 +41,53 @@ static void read_port(struct port_conf *conf, int count, char **words)
                 {"driver=", &conf->driver},
                 {"netns=", &conf->netns}};
 
-    for (int i = 0; i < count; i++)
-        for (size_t key = 0; key < sizeof keys / sizeof keys[0]; key++)
-            if (strncmp(words[i], keys[key].name, strlen(keys[key].name)) == 0)
-                *keys[key].value = words[i] + strlen(keys[key].name);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strncmp(word, keys[i].name, strlen(keys[i].name)) == 0)
+            *keys[i].value = word + strlen(keys[i].name);
 }
 
-/* A device of no use but to say what the other end's address looks like. */
-static void find_partner(struct bed *bed, enum role role)
+/* The address of the other end: a device of no use but to say what it looks like. */
+static struct blob partner_of(enum role role)
 {
     struct bed stand_in = {.conf = ends[1 - role]};
 
     stand_in.conf.vdev = "net_null9,no-rx=1";
     bed_open(&stand_in);
-    bed->partner = stand_in.partner;
-    transport_dpdk.close(stand_in.port);
-}
-
-/* Of this process's CPU time. */
-static double kernel_percent(void)
-{
-    struct rusage usage;
-    double user_s, kernel_s;
-
-    getrusage(RUSAGE_SELF, &usage);
-    user_s = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
-    kernel_s = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
-    return 100 * kernel_s / (user_s + kernel_s);
+    bed_close(&stand_in);
+    return stand_in.partner;
 }
 
 static void send_frames(struct bed *bed, double seconds)
 {
     int64_t begin_ns = clock_now();
+    struct tms used;
 
-    bed_burn(bed, begin_ns + (int64_t)(seconds * 1e9));
+    bed_burn(bed, (int64_t)(seconds * 1e9));
+    times(&used);
     printf("%.0f frames/s, %.1f %% of its time in the kernel\n",
-           (double)bed_sent(bed) * 1e9 / (double)(clock_now() - begin_ns), kernel_percent());
+           (double)bed_sent(bed) * 1e9 / (double)(clock_now() - begin_ns),
+           100 * (double)used.tms_stime / (double)(used.tms_utime + used.tms_stime));
 }
 
 static void receive_frames(struct bed *bed, double seconds)
 {
-    int64_t begin_ns = clock_now(), limit_ns = begin_ns + PATIENCE_NS;
+    int64_t begin_ns, limit_ns = clock_now() + PATIENCE_NS;
     const struct flow_side *side = &bed->sides[0];
     uint64_t frames;
 
     while (bed->lane->arrived_ns == 0 && clock_now() < limit_ns)
-        bed_burn(bed, clock_now() + NS_PER_MS);
-    bed_burn(bed, clock_now() + WARM_NS);
+        bed_burn(bed, NS_PER_MS);
+    bed_burn(bed, WARM_NS);
     frames = bed_received(bed);
     begin_ns = clock_now();
-    bed_burn(bed, begin_ns + (int64_t)(seconds * 1e9));
+    bed_burn(bed, (int64_t)(seconds * 1e9));
     frames = bed_received(bed) - frames;
     printf("%.0f frames/s, %" PRIu64 " duplicated, %" PRIu64 " reordered, %" PRIu64
            " corrupted, %" PRIu64 " misdelivered\n",
            (double)frames * 1e9 / (double)(clock_now() - begin_ns), side->duplicated,
            side->reordered, side->corrupted, bed->count.misdelivered);
     if (frames == 0 || side->duplicated + side->corrupted + bed->count.misdelivered > 0)
-        bed_fail("the frames did not come through as they were sent");
+        bench_fail("the frames did not come through as they were sent");
 }
 
 int main(int argc, char **argv)
@@ -110,10 +100,10 @@ int main(int argc, char **argv)
         return 2;
     bed.send_count = role == SENDER;
     bed.receive_count = role == RECEIVER;
-    read_port(&bed.conf, argc - 3, argv + 3);
+    for (int i = 3; i < argc; i++)
+        read_port(&bed.conf, argv[i]);
+    bed.partner = partner_of(role);
     bed_open(&bed);
-    find_partner(&bed, role);
-    bed_prepare(&bed);
     printf("ready\n");
     fflush(stdout);
     bed_start(&bed);

@@ -28,12 +28,10 @@
 #define POOL 1023
 #define CACHE 256
 
-static void show(uint64_t frames, int64_t used_ns)
+/* CPU time of all threads but this one. */
+static int64_t others_ns(void)
 {
-    double frame_ns = (double)used_ns / (double)frames;
-
-    printf("%.0f frames/s, %.3f ns, %.2f cycles a frame\n", 1e9 / frame_ns, frame_ns,
-           frame_ns * bench_tsc_rate());
+    return bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Sends on a worker's thread until the phase's stop. */
@@ -47,13 +45,13 @@ static void send_by_worker(struct bed *bed, double seconds)
     uint64_t ended;
 
     if (worker_start(&worker, &conf, &err) != 0)
-        bed_fail(err.text);
+        bench_fail(err.text);
     bed->phase.start_ns = bed->phase.open_ns = clock_now();
     bed->phase.stop_ns = bed->phase.close_ns = bed->phase.start_ns + (int64_t)(seconds * 1e9);
     task.nominal_end_ns = bed->phase.stop_ns;
     worker_run(worker, &task);
     if (read(conf.event_fd, &ended, sizeof ended) != sizeof ended)
-        bed_fail("the worker did not end");
+        bench_fail("the worker did not end");
     worker_end(worker);
 }
 
@@ -63,11 +61,10 @@ static void engine(double seconds, uint32_t flows)
     int64_t used_ns;
 
     bed_open(&bed);
-    bed_prepare(&bed);
-    used_ns = bench_others_ns();
+    used_ns = others_ns();
     send_by_worker(&bed, seconds);
-    used_ns = bench_others_ns() - used_ns;
-    show(bed_sent(&bed), used_ns);
+    used_ns = others_ns() - used_ns;
+    bench_show_frames((double)bed_sent(&bed), (double)used_ns);
     bed_close(&bed);
 }
 
@@ -80,7 +77,7 @@ static uint64_t loop(uint16_t port, struct rte_mempool *pool, int64_t end_ns)
     while (clock_now() < end_ns) {
         for (unsigned i = 0; i < 1000; i++) {
             if (rte_mempool_get_bulk(pool, (void **)frames, BED_BURST) != 0)
-                bed_fail("frames got lost");
+                bench_fail("frames got lost");
             for (unsigned j = 0; j < BED_BURST; j++) {
                 values[0]++;
                 memcpy(rte_pktmbuf_mtod(frames[j], uint8_t *) + OFFSET, values, sizeof values);
@@ -115,12 +112,13 @@ static void bare(double seconds)
     pool = rte_pktmbuf_pool_create("bare", POOL, CACHE, 0, 2 * BED_SIZE + RTE_PKTMBUF_HEADROOM,
                                    SOCKET_ID_ANY);
     if (pool == NULL || rte_eth_dev_get_port_by_name(DEVICE, &port) != 0)
-        bed_fail("no pool or port");
+        bench_fail("no pool or port");
     rte_mempool_obj_iter(pool, fill, NULL);
-    used_ns = bench_thread_ns();
+    used_ns = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     frames = loop(port, pool, clock_now() + (int64_t)(seconds * 1e9));
-    show(frames, bench_thread_ns() - used_ns);
-    transport_dpdk.close(bed.port);
+    used_ns = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns;
+    bench_show_frames((double)frames, (double)used_ns);
+    bed_close(&bed);
 }
 
 int main(int argc, char **argv)
