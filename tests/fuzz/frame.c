@@ -4,7 +4,8 @@
  * bytes of a place and a byte that is changed there, then a frame. It is heard by the responder
  * (ARP, neighbour discovery), and judged as a frame of a stream, which no byte beyond its end is
  * read for. A sound frame of ours with one byte changed behind the addresses is found, or what
- * changed is what switches and routers may change.
+ * changed is what switches and routers may change. tests/unit/test_dpdk_frame.c runs the same entry
+ * point with any compiler.
  */
 #include "arp_nd_responder.h"
 
@@ -32,7 +33,7 @@ static bool sound(const struct frame_shape *shape, const uint8_t *frame, uint32_
     struct frame_check wanted;
     struct frame_expect expect;
 
-    if (length < shape->payload + SIGNATURE_BYTES || length > FRAME_SIZE_MAX - FRAME_FCS)
+    if (length < (uint32_t)shape->payload + SIGNATURE_BYTES || length > FRAME_SIZE_MAX - FRAME_FCS)
         return false;
     frame_check(&wanted, shape);
     frame_expect(&expect, shape, length);
@@ -70,21 +71,35 @@ static void hear(const struct frame_shape *shape, const uint8_t *frame, uint32_t
     check(answer_length <= sizeof answer);
 }
 
-/* A frame of ours is sound. With one byte changed it is not, but for traffic class, TTL and flow
- * label of IP, which routers may change, and the tag's priority. */
+/* Bits that switches and routers may change on the way: no checksum covers them. */
+static uint8_t free_bits(const struct frame_shape *shape, uint32_t place)
+{
+    uint32_t ip = place - shape->network;
+
+    if (shape->vlan && place == 14)
+        return 0xf0; /* PCP and DEI */
+    if (shape->kind != HEADER_IPV6_UDP || place < shape->network)
+        return 0;
+    return ip == 0 ? 0x0f : ip == 1 ? 0xf0 : ip == 7 ? 0xff : 0; /* class, hop limit */
+}
+
+/* A frame of ours is sound. With one byte behind the addresses changed, or of another length than
+ * its headers say, it is not. */
 static void damage(const struct frame_shape *shape, uint32_t place, uint8_t change)
 {
     struct frame_template template;
-    uint8_t frame[SIZE - FRAME_FCS];
-    uint32_t headers = shape->payload + SIGNATURE_BYTES;
+    uint8_t frame[SIZE - FRAME_FCS + 1] = {0};
+    uint32_t headers = shape->payload + SIGNATURE_BYTES, length = SIZE - FRAME_FCS;
 
     frame_template(&template, shape, ends, 7, SIZE);
-    memcpy(frame + headers, fill_table()->bytes, sizeof frame - headers);
+    memcpy(frame + headers, fill_table()->bytes, length - headers);
     memcpy(frame, template.bytes, FRAME_TEMPLATE);
-    check(sound(shape, frame, sizeof frame));
-    place = shape->payload + place % (uint32_t)(sizeof frame - shape->payload);
+    check(sound(shape, frame, length));
+    check(shape->kind == HEADER_L2 ||
+          (!sound(shape, frame, length - 1) && !sound(shape, frame, length + 1)));
+    place = 2 * FRAME_MAC + place % (length - 2 * FRAME_MAC);
     frame[place] ^= change;
-    check(change == 0 || !sound(shape, frame, sizeof frame));
+    check(sound(shape, frame, length) == ((change & (uint8_t)~free_bits(shape, place)) == 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

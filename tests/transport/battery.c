@@ -3,7 +3,6 @@
 
 #include "clock.h"
 #include "counters.h"
-#include "option_set.h"
 #include "pingpong.h"
 #include "schedule_executor.h"
 
@@ -27,6 +26,10 @@
 #define SLEEP_NS (500 * NS_PER_US)
 
 static const struct battery_subject *subject;
+static struct {
+    int count;
+    char **list;
+} words; /* of the command line */
 static struct port_conf confs[BATTERY_PORTS];
 static struct transport_port *ports[BATTERY_PORTS];
 static uint16_t next_tag = 0x5b00;
@@ -84,20 +87,46 @@ struct stage {
     atomic_bool done;
 };
 
-void *battery_options(struct phase *phase)
+/* "KEY=VALUE" */
+static void set_option(struct phase *phase, const char *word)
 {
-    return (void *)(uintptr_t)phase->options;
+    const struct option *option = subject->transport->options->options;
+    char *data = (char *)(uintptr_t)phase->options;
+    size_t key = strcspn(word, "=");
+    const char *text = word + key + 1;
+    uint64_t value = strtoull(text, NULL, 10);
+    double real = (double)value;
+
+    while (option->key != NULL &&
+           (strlen(option->key) != key || strncmp(option->key, word, key) != 0))
+        option++;
+    if (option->key == NULL)
+        fail_msg("there is no option %s", word);
+    if (option->type == OPTION_TEXT) {
+        snprintf(data + option->offset, option->size, "%s", text);
+        return;
+    }
+    if (option->type == OPTION_WORD)
+        while (strcmp(option->words[value], text) != 0)
+            value++;
+    memcpy(data + option->offset, option->type == OPTION_REAL ? (void *)&real : (void *)&value,
+           option->size);
+    if (option->given > 0)
+        data[option->given] = true;
 }
 
-static void tune_waiting(struct battery_run *run)
+void battery_set(struct phase *phase, const char *options)
 {
-    if (subject->tune_waiting != NULL)
-        subject->tune_waiting(&run->phase);
+    char *copy = strdup(options != NULL ? options : ""), *rest = copy, *word;
+
+    while ((word = strsep(&rest, " ")) != NULL)
+        if (word[0] != '\0')
+            set_option(phase, word);
+    free(copy);
 }
 
 void battery_begin(struct battery_run *run)
 {
-
     memset(run, 0, sizeof *run);
     run->duration_ns = 300 * NS_PER_MS;
     run->phase = (struct phase){
@@ -106,13 +135,15 @@ void battery_begin(struct battery_run *run)
         .traffic = TRAFFIC_STREAM,
         .sizes = {256},
         .size_count = 1,
-        .load = {.rate_bps = 8e6},
+        .load = {.rate_bps = subject->rate_bps > 0 ? (double)subject->rate_bps : 8e6},
         .options = run->options,
     };
     option_defaults(subject->transport->options->options, run->options);
     run->blob_exchange = (struct blob_exchange){run, publish, fetch};
-    if (subject->tune != NULL)
-        subject->tune(&run->phase);
+    battery_set(&run->phase, subject->options);
+    for (int i = 1; i < words.count; i++)
+        if (strchr(words.list[i], '=') != NULL)
+            set_option(&run->phase, words.list[i]);
 }
 
 void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role)
@@ -480,7 +511,7 @@ static void begin_pingpong(enum flows flows)
     run.phase.traffic = TRAFFIC_PINGPONG;
     run.phase.messages = true;
     run.phase.latency.stamps = true; /* ping-pong measures no delays of its own */
-    tune_waiting(&run);
+    battery_set(&run.phase, subject->waiting);
 }
 
 /* Every message came back, and took its time. */
@@ -731,7 +762,7 @@ static void case_schedule(void **state)
         const struct pattern_request request = {
             .name = "aapc", .n = (uint32_t)subject->ports, .local = true, .bytes = sizes[i]};
         battery_begin(&run);
-        tune_waiting(&run);
+        battery_set(&run.phase, subject->waiting);
         run.phase.schedule = (struct schedule_options){
             .count = REPETITIONS, .batch = BATCH, .warmup = 1, .compute = !counts_frames()};
         run.look = look_at_execution;
@@ -747,11 +778,7 @@ static void case_schedule(void **state)
 
 static void spoil(struct phase *phase, const struct battery_refusal *refusal)
 {
-    if (refusal->spoil != NULL)
-        refusal->spoil(phase);
-    if (refusal->option != NULL)
-        option_set(subject->transport->options, battery_options(phase), refusal->option,
-                   refusal->value);
+    battery_set(phase, refusal->options);
     if (refusal->size > 0)
         phase->sizes[0] = refusal->size;
     if (refusal->no_load)
@@ -761,23 +788,81 @@ static void spoil(struct phase *phase, const struct battery_refusal *refusal)
         phase->traffic = TRAFFIC_PINGPONG;
 }
 
+static void check_sentence(const struct err *err, const char *says)
+{
+    if (strstr(err->text, says) == NULL)
+        fail_msg("'%s' does not say '%s'", err->text, says);
+}
+
 static void case_refusals(void **state)
 {
-    for (size_t i = 0; i < subject->refusal_count; i++) {
-        struct stage *stage = calloc(1, sizeof *stage);
-        struct lane_request request;
+    static struct stage stage;
+    struct lane_request request;
+
+    for (const struct battery_refusal *at = subject->refusals; at->says != NULL; at++) {
         struct err err = {""};
 
-        assert_non_null(stage);
         begin_case(PAIRS);
-        spoil(&run.phase, &subject->refusals[i]);
-        stage->run = &run;
-        request = request_of(stage, 0);
-        assert_true(subject->transport->prepare(&stage->lanes[0], &request, &err) < 0);
-        if (strstr(err.text, subject->refusals[i].says) == NULL)
-            fail_msg("'%s' does not say '%s'", err.text, subject->refusals[i].says);
-        free(stage);
+        spoil(&run.phase, at);
+        stage.run = &run;
+        request = request_of(&stage, 0);
+        assert_true(subject->transport->prepare(&stage.lanes[0], &request, &err) < 0);
+        check_sentence(&err, at->says);
     }
+}
+
+static const struct transport_run named = {.run_id = "battery", .node = "battery"};
+
+static void case_closed(void **state)
+{
+    for (const struct battery_closed *at = subject->closed; at->says != NULL; at++) {
+        struct transport_port *port = NULL;
+        struct port_conf conf = at->conf;
+        struct err err = {""};
+
+        conf.name = "n:e0";
+        if (conf.netns == NULL)
+            conf.netns = confs[0].netns;
+        assert_true(subject->transport->open(&port, &conf, &named, &err) < 0);
+        assert_null(port);
+        check_sentence(&err, at->says);
+    }
+}
+
+struct port_hardware battery_hardware(size_t port)
+{
+    struct port_facts facts;
+
+    subject->transport->facts(ports[port], &facts, true);
+    return facts.hardware;
+}
+
+/* More than a receiver takes: what the senders count is what arrived and what the receiving host
+ * says that it dropped. */
+static void case_overrun(void **state)
+{
+    int64_t dropped = -BATTERY_COUNTER(1, dropped_receive);
+    uint64_t lost = 0, received = 0;
+
+    battery_begin(&run);
+    run.phase.load = (struct load){.unlimited = true};
+    battery_set(&run.phase, subject->overrun);
+    for (uint32_t rank = 0; rank < subject->ports; rank++)
+        if (rank != 1)
+            battery_add(&run, rank, 1, PATTERN_GENERATE);
+    battery_play(&run);
+    dropped += BATTERY_COUNTER(1, dropped_receive);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        const struct flow_side *to = &run.flows[i].destination;
+
+        lost += run.flows[i].source.live.frames - to->live.frames;
+        received += to->live.frames;
+        assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
+    }
+    print_message("%llu received, %llu lost, %lld dropped\n", (unsigned long long)received,
+                  (unsigned long long)lost, (long long)dropped);
+    assert_true(received > 100 && lost > 0);
+    assert_in_range(dropped, subject->drops_one ? 1 : lost, lost);
 }
 
 static void case_facts(void **state)
@@ -803,37 +888,8 @@ static void case_more(void **state)
     subject->more(ports, confs);
 }
 
-/* A port that only sends: nobody counts what arrives. */
-static void case_send_only(void **state)
-{
-    struct stage *stage = calloc(1, sizeof *stage);
-    struct lane_request request;
-    struct err err = {""};
-    pthread_t worker;
-
-    assert_non_null(stage);
-    battery_begin(&run);
-    stage->run = &run;
-    request = request_of(stage, 0);
-    request.send_count = 1;
-    request.sends[0] = (struct lane_flow){.src = 0, .dst = 1, .side = &run.flows[0].source};
-    request.sends[0].partner = transport_address(subject->transport, ports[0]);
-    if (subject->transport->prepare(&stage->lanes[0], &request, &err) != 0)
-        fail_msg("prepare: %s", err.text);
-    connect_stage(stage);
-    begin(stage, &worker);
-    pthread_join(worker, NULL);
-    finish(stage);
-    assert_true(run.flows[0].source.live.frames >= 100);
-    run.flow_count = 1;
-    check_load(&run);
-    free(stage);
-}
-
 static int open_ports(void **state)
 {
-    const struct transport_run named = {.run_id = "battery", .node = "battery"};
-
     for (size_t i = 0; i < subject->ports; i++) {
         struct err err = {""};
 
@@ -859,14 +915,12 @@ static int run_cases(void)
     size_t count = 0;
 
 #define CASE(function) cases[count++] = (struct CMUnitTest)cmocka_unit_test(function)
-    if (subject->ports == 1 && !subject->only_more) {
-        CASE(case_send_only);
-    } else if (!subject->only_more) {
+    if (!subject->only_more) {
         CASE(case_stream);
         CASE(case_sizes);
         CASE(case_transfer);
         CASE(case_probe);
-        if (transport_can(subject->transport, TRANSPORT_PINGPONG) && !subject->one_way) {
+        if (transport_can(subject->transport, TRANSPORT_PINGPONG)) {
             CASE(case_pingpong);
             CASE(case_pingpong_drawn);
         }
@@ -882,21 +936,36 @@ static int run_cases(void)
         if (subject->ports > 2)
             CASE(case_chain);
     }
-    if (subject->refusal_count > 0)
+    if (subject->refusals != NULL)
         CASE(case_refusals);
+    if (subject->closed != NULL)
+        CASE(case_closed);
+    CASE(case_facts);
     if (subject->more != NULL)
         CASE(case_more);
-    CASE(case_facts);
+    if (subject->overrun != NULL)
+        CASE(case_overrun);
 #undef CASE
     /* The macro's function wants an array of known length. */
     return _cmocka_run_group_tests(subject->what, cases, count, open_ports, close_ports);
 }
 
-int battery_main(const struct battery_subject *which)
+bool battery_word(int argc, char **argv, const char *word)
+{
+    int i = 1;
+
+    while (i < argc && strcmp(argv[i], word) != 0)
+        i++;
+    return i < argc;
+}
+
+int battery_main(const struct battery_subject *which, int argc, char **argv)
 {
     const char *reason;
     int failed;
 
+    words.count = argc;
+    words.list = argv;
     subject = which;
     if (subject->make != NULL && (reason = subject->make(confs)) != NULL) {
         printf("skipped: %s: %s\n", subject->what, reason);

@@ -19,45 +19,54 @@
 
 /* A phase that prepare must refuse; the sentence must hold `says`. */
 struct battery_refusal {
-    void (*spoil)(struct phase *phase); /* makes it so; NULL: the others do */
     const char *says;
-    const char *option; /* has `value` */
-    uint64_t value;
-    uint32_t size;
-    bool message; /* of a ping-pong, of that size */
+    const char *options; /* "KEY=VALUE ..."; NULL: none is changed */
+    uint32_t size;       /* 0: the battery's */
+    bool message;        /* of a ping-pong */
     bool no_load;
+};
+
+/* A port that open must refuse; its namespace is that of the battery's first, unless it has one. */
+struct battery_closed {
+    struct port_conf conf;
+    const char *says;
 };
 
 struct battery_subject {
     const struct transport *transport;
     const char *what; /* for messages: "dpdk on af_packet" */
-    size_t ports;     /* 1: it only sends; 2; 3 or more: chains too */
+    size_t ports;     /* 2; 3 or more: chains too */
     /* Makes what the ports need and describes them (strings live until unmake). Returns 0; or a
      * reason why this machine can't: the battery is skipped. NULL: nothing to make. */
     const char *(*make)(struct port_conf *confs);
     void (*unmake)(void);
-    /* Sets what a phase of this transport needs beyond the battery's defaults (one size of 256,
-     * 8 Mbit/s a port, 300 ms); NULL: nothing. */
-    void (*tune)(struct phase *phase);
-    /* Changes what messages that wait for each other can't have; NULL: nothing. */
-    void (*tune_waiting)(struct phase *phase);
+    /* Options of the transport's own, "KEY=VALUE ...", beside those of the command line: of every
+     * phase; of messages that wait for each other; NULL: none. */
+    const char *options;
+    const char *waiting;
+    const char *overrun; /* ... of a phase that sends more than is received; NULL: there is none */
+    uint64_t rate_bps;   /* of a port; 0: 8 Mbit/s */
     uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
     uint32_t back_most; /* bytes of messages there and back at most; 0: as large as all */
-    bool one_way;       /* as it is tuned it carries none there and back */
-    bool no_steps;      /* ... or executes no schedules */
-    bool gives_up;      /* ... or may lose, or be too late with, one in four of them */
-    const struct battery_refusal *refusals;
-    size_t refusal_count;
+    bool no_steps;      /* as its options are it executes no schedules */
+    bool gives_up;      /* ... or may lose, or be too late with, one in four messages */
+    const struct battery_refusal *refusals; /* the last one's `says` is NULL */
+    const struct battery_closed *closed;    /* the same */
     /* Further cases of this transport's own, on the open ports; NULL: none. */
     void (*more)(struct transport_port **ports, const struct port_conf *confs);
     bool drops;     /* the network takes nothing of what is sent */
+    bool drops_one; /* the receiving host counts several drops as one */
     bool only_more; /* leave the common cases out */
     bool emulated; /* the machine may be away for most of a phase: how much is offered is no matter,
                     * if it is something, and all of it must arrive */
 };
 
-/* Runs all cases; what main returns: 0, 1, or 77 when the machine lacks what it needs. */
-int battery_main(const struct battery_subject *subject);
+/* Runs all cases; what main returns: 0, 1, or 77 when the machine lacks what it needs. Words of the
+ * command line with a "=" are options. */
+int battery_main(const struct battery_subject *subject, int argc, char **argv);
+
+/* Whether the command line has the word. */
+bool battery_word(int argc, char **argv, const char *word);
 
 /* For `more`: one phase among the subject's ports. */
 #define BATTERY_FLOWS 32
@@ -83,12 +92,16 @@ struct battery_run {
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
 
+/* A counter of port_hardware at one port, now. */
+#define BATTERY_COUNTER(port, counter) battery_hardware(port).counter
+struct port_hardware battery_hardware(size_t port);
+
 /* The times that the last play measured, by its flows. */
 extern struct latency battery_times[BATTERY_FLOWS][LATENCY_KINDS];
 
-/* The options of a run's phase, the transport's own, to be changed. */
-void *battery_options(struct phase *phase);
-/* The defaults, tuned. */
+/* Sets options of a run's phase, the transport's own, as a document does: "KEY=VALUE ...". */
+void battery_set(struct phase *phase, const char *options);
+/* One size of 256, 8 Mbit/s a port, 300 ms, and the subject's options. */
 void battery_begin(struct battery_run *run);
 void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role);
 /* The first phase of a plan of steps is executed, with all its flows; the caller frees the plan. */

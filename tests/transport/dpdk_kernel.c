@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp l2|ipv4-udp|ipv6-udp
- * [vlan] [jumbo] [huge] [gateway] [router] [slow] [narrow]. huge: with hugepages, reserved for the
- * test where none are free; gateway: one case only, in which port 0 reaches port 2 through port 1;
- * router: one case only, in which it does so through the kernel of the switch's namespace; slow:
- * one case only, in which the switch carries less than is sent; narrow: one case only, in which
- * the MTU of its port is smaller than the frames.
+ * The battery over dpdk on kernel interfaces: dpdk_kernel af_packet|af_xdp [jumbo] [huge]
+ * [gateway|router|slow|narrow] [KEY=VALUE...]. huge: with hugepages, reserved for the test where
+ * none are free; gateway: one case only, in which port 0 reaches port 2 through port 1; router: one
+ * case only, in which it does so through the kernel of the switch's namespace; slow: one case only,
+ * in which the switch carries less than is sent; narrow: one case only, in which the MTU of its
+ * port is smaller than the frames.
  */
 #include "battery.h"
 #include "clock.h"
-#include "dpdk_options.h"
 #include "netlab.h"
+#include "netlink.h"
 #include "netns.h"
+#include "sysfs.h"
 
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -28,105 +29,74 @@
 extern const struct transport transport_dpdk;
 
 #define PORTS 3
+#define RUN(...) assert_int_equal(netlab_run((const char *const[]){__VA_ARGS__, NULL}), 0)
 
-static struct dpdk_options *options_of(struct phase *phase)
-{
-    return battery_options(phase);
-}
+static bool xdp, jumbo, huge, gateway, router, v6;
 
-static const char *driver;
-static enum header_kind header;
-static bool vlan;
-static bool jumbo;
-static bool huge;
-static bool through_port;
-static bool through_kernel;
-static char texts[PORTS][4][48];
+/* --- hugepages ---------------------------------------------------------------------------------*/
 
-#define HUGE_PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
-#define HUGE_FREE "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 #define HUGE_WANTED 200 /* of 2 MB: more than the EAL asks for before it uses them */
 
-static long huge_before = -1;
+static long long huge_before = -1;
 
-static long read_number(const char *path)
+static long long pages(const char *which)
 {
-    long number = -1;
-    FILE *file = fopen(path, "r");
-
-    if (file == NULL)
-        return -1;
-    if (fscanf(file, "%ld", &number) != 1)
-        number = -1;
-    fclose(file);
-    return number;
+    return sysfs_number(0, "/sys/kernel/mm/hugepages/hugepages-2048kB/%s_hugepages", which);
 }
 
-static void set_pages(long number)
+static void set_pages(long long number)
 {
-    FILE *file = fopen(HUGE_PAGES, "w");
+    char word[48];
 
-    if (file == NULL)
-        return;
-    fprintf(file, "%ld", number);
-    fclose(file);
+    snprintf(word, sizeof word, "vm.nr_hugepages=%lld", number);
+    (void)netlab_run((const char *const[]){"sysctl", "-qw", word, NULL});
 }
 
 static void give_pages_back(void)
 {
-    if (huge_before >= 0)
-        set_pages(huge_before);
+    set_pages(huge_before);
 }
 
 static const char *reserve_pages(void)
 {
-    if (read_number(HUGE_FREE) >= HUGE_WANTED)
+    if (pages("free") >= HUGE_WANTED)
         return NULL;
-    huge_before = read_number(HUGE_PAGES);
+    huge_before = pages("nr");
     atexit(give_pages_back);
-    if (huge_before >= 0)
-        set_pages(huge_before + HUGE_WANTED);
-    return read_number(HUGE_FREE) >= HUGE_WANTED ? NULL : "hugepages can't be reserved here";
+    set_pages(huge_before + HUGE_WANTED);
+    return pages("free") >= HUGE_WANTED ? NULL : "hugepages can't be reserved here";
 }
 
-static void check_pages(void)
-{
-    if (huge)
-        assert_true(read_number(HUGE_FREE) < read_number(HUGE_PAGES));
-}
+/* --- what is counted ---------------------------------------------------------------------------*/
 
-/* What the kernel counts on the bridge's port towards node i. */
-struct switch_count {
-    unsigned long long received;
-    unsigned long long sent;
-};
-
-static struct switch_count switch_count(size_t i)
+/* What the kernel says of an interface in a namespace. */
+static struct link_state link_in(const char *netns, const char *name)
 {
-    struct switch_count count = {0, 0};
-    char line[512], name[16];
+    struct link_state link = {0};
     struct err err = {""};
-    int before;
-    FILE *file;
+    int before, fd;
 
-    snprintf(name, sizeof name, "p%zu:", i);
-    assert_int_equal(netns_enter(netlab_switch(), &before, &err), 0);
-    file = fopen("/proc/thread-self/net/dev", "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strstr(line, name) != NULL)
-            sscanf(strchr(line, ':') + 1, "%*u %llu %*u %*u %*u %*u %*u %*u %*u %llu",
-                   &count.received, &count.sent);
-    fclose(file);
+    assert_int_equal(netns_enter(netns, &before, &err), 0);
+    fd = netlink_open();
+    assert_int_equal(link_read(fd, (int)if_nametoindex(name), &link), 0);
+    close(fd);
     netns_leave(before);
-    return count;
+    return link;
+}
+
+static struct link_state switch_port(size_t i)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "p%zu", i);
+    return link_in(netlab_switch(), name);
 }
 
 /* The switch's own counters agree with the records to the frame: what is not the flows' is the
  * guests'. */
 static void check_counters(void)
 {
-    struct switch_count before[PORTS];
+    struct link_state before[PORTS];
     struct battery_run run;
 
     battery_begin(&run);
@@ -134,11 +104,11 @@ static void check_counters(void)
     battery_add(&run, 1, 0, PATTERN_GENERATE);
     battery_add(&run, 2, 1, PATTERN_GENERATE);
     for (size_t i = 0; i < PORTS; i++)
-        before[i] = switch_count(i);
+        before[i] = switch_port(i);
     battery_play(&run);
     battery_whole(&run, 50);
     for (size_t i = 0; i < PORTS; i++) {
-        struct switch_count now = switch_count(i);
+        struct link_state now = switch_port(i);
         uint64_t sent = run.counts[i].arp_nd_sent;
         uint64_t received = run.counts[i].arp_nd_received + run.counts[i].foreign;
 
@@ -146,8 +116,8 @@ static void check_counters(void)
             sent += run.flows[flow].src == i ? run.flows[flow].source.live.frames : 0;
             received += run.flows[flow].dst == i ? run.flows[flow].destination.live.frames : 0;
         }
-        assert_int_equal(now.received - before[i].received, sent);
-        assert_int_equal(now.sent - before[i].sent, received);
+        assert_int_equal(now.stats.rx_packets - before[i].stats.rx_packets, sent);
+        assert_int_equal(now.stats.tx_packets - before[i].stats.tx_packets, received);
         assert_int_equal(run.counts[i].arp_nd_sent, 1);
     }
 }
@@ -204,13 +174,31 @@ static void check_wake(void)
     }
 }
 
+/* The kernel notes links that change when it finds time, once a second for all of the machine. */
+static void check_link(struct transport_port *port, const char *change)
+{
+    int64_t limit_ns = clock_now() + 5 * NS_PER_S;
+    struct port_facts facts;
+
+    RUN("ip", "-n", netlab_switch(), "link", "set", "p1", change);
+    do {
+        transport_dpdk.facts(port, &facts, false);
+        clock_sleep_until(clock_now() + 10 * NS_PER_MS);
+    } while (facts.link_up != (strcmp(change, "up") == 0) && clock_now() < limit_ns);
+    assert_int_equal(facts.link_up, strcmp(change, "up") == 0);
+}
+
 static void more(struct transport_port **ports, const struct port_conf *confs)
 {
-    check_pages();
+    if (huge)
+        assert_true(pages("free") < pages("nr"));
     check_counters();
     check_others();
-    if (strcmp(driver, "af_packet") == 0)
-        check_wake();
+    if (xdp)
+        return;
+    check_wake();
+    check_link(ports[1], "down");
+    check_link(ports[1], "up");
 }
 
 /* The switch's port to port 2 carries half of what port 1 sends on, and queues the rest. What waits
@@ -218,12 +206,10 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
  * have left it when the drain is over. */
 static void through_slow_link(struct transport_port **ports, const struct port_conf *confs)
 {
-    const char *const shape[] = {"tc",  "-n",    netlab_switch(), "qdisc", "add",   "dev",
-                                 "p2",  "root",  "tbf",           "rate",  "4mbit", "burst",
-                                 "4kb", "limit", "4mb",           NULL};
     struct battery_run run;
 
-    assert_int_equal(netlab_run(shape), 0);
+    RUN("tc", "-n", netlab_switch(), "qdisc", "add", "dev", "p2", "root", "tbf", "rate", "4mbit",
+        "burst", "4kb", "limit", "4mb");
     battery_begin(&run);
     run.duration_ns = NS_PER_S;
     battery_add(&run, 0, 1, PATTERN_GENERATE);
@@ -236,26 +222,23 @@ static void through_slow_link(struct transport_port **ports, const struct port_c
  * again each time: of those sent, none left, and no count of what did is negative. */
 static void into_narrow_port(struct transport_port **ports, const struct port_conf *confs)
 {
-    const char *const shrink[] = {"ip",  "-n", netlab_switch(), "link", "set",
-                                  "dev", "p0", "mtu",           "576",  NULL};
-    struct port_facts before, after;
+    int64_t left = -BATTERY_COUNTER(0, sent_frames), dropped = -BATTERY_COUNTER(0, dropped_send);
     struct battery_run run;
     int64_t frames;
 
-    assert_int_equal(netlab_run(shrink), 0);
+    RUN("ip", "-n", netlab_switch(), "link", "set", "dev", "p0", "mtu", "576");
     battery_begin(&run);
     run.phase.sizes[0] = 1518;
     run.duration_ns = NS_PER_S;
     run.phase.load = (struct load){.rate_fps = 20000};
     battery_add(&run, 0, 1, PATTERN_GENERATE);
-    transport_dpdk.facts(ports[0], &before, true);
     battery_play(&run);
-    transport_dpdk.facts(ports[0], &after, true);
+    left += BATTERY_COUNTER(0, sent_frames);
+    dropped += BATTERY_COUNTER(0, dropped_send);
     frames = (int64_t)(run.flows[0].source.live.frames + run.counts[0].arp_nd_sent);
     assert_int_equal(run.flows[0].destination.live.frames, 0);
-    assert_in_range(after.hardware.sent_frames - before.hardware.sent_frames, 0, 10);
-    assert_in_range(after.hardware.dropped_send - before.hardware.dropped_send, frames - 10,
-                    frames);
+    assert_in_range(left, 0, 10);
+    assert_in_range(dropped, frames - 10, frames);
 }
 
 /* Port 2 is in another prefix: port 0 finds the gateway, port 1, and sends its frames there. */
@@ -285,89 +268,55 @@ static void through_router(struct transport_port **ports, const struct port_conf
     battery_whole(&run, 50);
 }
 
-static bool make_router(void)
+static void make_router(void)
 {
-    static const char *const commands[][12] = {
-        {"ip", "addr", "add", "198.18.0.254/24", "dev", "br0"},
-        {"ip", "addr", "add", "198.18.1.254/24", "dev", "br0"},
-        {"ip", "addr", "add", "2001:2::fe/64", "dev", "br0", "nodad"},
-        {"ip", "addr", "add", "2001:2:0:1::fe/64", "dev", "br0", "nodad"},
-        {"sh", "-c",
-         "cd /proc/sys/net && echo 1 >ipv4/ip_forward && echo 1 >ipv6/conf/all/forwarding && "
-         "echo 0 >ipv4/conf/all/send_redirects && echo 0 >ipv4/conf/br0/send_redirects"},
-    };
+    static const char *const addresses[] = {"198.18.0.254/24", "198.18.1.254/24", "2001:2::fe/64",
+                                            "2001:2:0:1::fe/64"};
 
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        const char *command[16] = {"ip", "netns", "exec", netlab_switch()};
-
-        memcpy(command + 4, commands[i], sizeof commands[i]);
-        if (netlab_run(command) != 0)
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < 4; i++)
+        RUN("ip", "-n", netlab_switch(), "addr", "add", addresses[i], "dev", "br0", "nodad");
+    RUN("ip", "netns", "exec", netlab_switch(), "sysctl", "-qw", "net.ipv4.ip_forward=1",
+        "net.ipv6.conf.all.forwarding=1", "net.ipv4.conf.all.send_redirects=0",
+        "net.ipv4.conf.br0.send_redirects=0");
 }
 
 static void set_prefixes(struct port_conf *confs)
 {
-    bool v6 = header == HEADER_IPV6_UDP;
-
     confs[0].ipv4 = "198.18.0.1/24";
     confs[0].ipv6 = "2001:2::1/64";
     confs[2].ipv4 = "198.18.1.3/24";
     confs[2].ipv6 = "2001:2:0:1::3/64";
-    if (through_kernel) {
-        confs[0].gateway = v6 ? "2001:2::fe" : "198.18.0.254";
-        confs[2].gateway = v6 ? "2001:2:0:1::fe" : "198.18.1.254";
-    } else {
-        confs[0].gateway = v6 ? "2001:2::2" : "198.18.0.2";
-    }
+    confs[0].gateway = v6 ? "2001:2::fe" : "198.18.0.254";
+    confs[2].gateway = v6 ? "2001:2:0:1::fe" : "198.18.1.254";
+    if (router)
+        return;
+    confs[0].gateway = v6 ? "2001:2::2" : "198.18.0.2";
+    confs[2].gateway = NULL;
 }
 
 static const char *make(struct port_conf *confs)
 {
-    const char *pages = huge ? reserve_pages() : NULL;
-    const char *reason = pages != NULL ? pages
-                                       : netlab_make(PORTS, !jumbo                          ? 1500
-                                                            : strcmp(driver, "af_xdp") == 0 ? 3200
-                                                                                            : 9200);
+    static char macs[PORTS][24], ipv4s[PORTS][24], ipv6s[PORTS][24];
+    const char *reason = huge ? reserve_pages() : NULL;
 
+    if (reason == NULL)
+        reason = netlab_make_ports(confs, PORTS, !jumbo ? 1500 : xdp ? 3200 : 9200);
     for (size_t i = 0; reason == NULL && i < PORTS; i++) {
-        snprintf(texts[i][0], sizeof texts[i][0], "node%zu:e0", i);
-        snprintf(texts[i][1], sizeof texts[i][1], "02:00:00:00:5b:%02zx", i + 1);
-        snprintf(texts[i][2], sizeof texts[i][2], "198.18.0.%zu/16", i + 1);
-        snprintf(texts[i][3], sizeof texts[i][3], "2001:2::%zx/64", i + 1);
-        confs[i] = (struct port_conf){
-            .name = texts[i][0],
-            .network = "default",
-            .netns = netlab_namespace(i),
-            .iface = "eth0",
-            .driver = driver,
-            .mac = texts[i][1],
-            .ipv4 = texts[i][2],
-            .ipv6 = texts[i][3],
-        };
+        snprintf(macs[i], sizeof macs[i], "02:00:00:00:5b:%02zx", i + 1);
+        snprintf(ipv4s[i], sizeof ipv4s[i], "198.18.0.%zu/16", i + 1);
+        snprintf(ipv6s[i], sizeof ipv6s[i], "2001:2::%zx/64", i + 1);
+        confs[i].driver = xdp ? "af_xdp" : "af_packet";
+        confs[i].mac = macs[i];
+        confs[i].ipv4 = ipv4s[i];
+        confs[i].ipv6 = ipv6s[i];
     }
-    if (through_port || through_kernel)
+    if (gateway || router)
         set_prefixes(confs);
-    if (reason == NULL && through_kernel && !make_router())
-        reason = "the kernel can't forward";
+    if (reason == NULL)
+        RUN("ip", "-n", netlab_namespace(0), "link", "add", "down0", "type", "veth");
+    if (reason == NULL && router)
+        make_router();
     return reason;
-}
-
-static void tune(struct phase *phase)
-{
-    options_of(phase)->header = header;
-    options_of(phase)->catch_up = 64;
-    options_of(phase)->vlan = vlan;
-    options_of(phase)->vlan_id = vlan ? 77 : 0;
-    options_of(phase)->pcp = vlan ? 5 : 0;
-    options_of(phase)->dscp = 10;
-    options_of(phase)->udp_sources = header == HEADER_L2 ? 1 : 3;
-}
-
-static void tagged(struct phase *phase)
-{
-    options_of(phase)->vlan = true;
 }
 
 static const struct battery_refusal refusals[] = {
@@ -375,17 +324,27 @@ static const struct battery_refusal refusals[] = {
     {.size = 9217, .says = "at most"},
     {.no_load = true, .says = "no load"},
     {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
-    {.spoil = tagged, .says = "rxvlan off"}, /* AF_XDP's */
+    {.says = NULL},
 };
-#define REFUSALS (sizeof refusals / sizeof refusals[0])
+static const struct battery_refusal xdp_refusals[] = {
+    {.options = "vlan=77", .says = "rxvlan off"},
+    {.says = NULL},
+};
 
-static bool has(int argc, char **argv, const char *word)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], word) == 0)
-            return true;
-    return false;
-}
+static const struct battery_closed closed[] = {
+    {{.iface = NULL}, "one of iface, pci and vdev"},
+    {{.vdev = "net_nosuch0"}, "DPDK can't use"},
+    {{.pci = "ffff:ff:1e.7"}, "vfio-pci"},
+    {{.vdev = "net_null0", .mac = "01:00:00:00:00:01"}, "no address of one station"},
+    {{.vdev = "net_null0", .ipv4 = "1.2.3"}, "no IPv4 address"},
+    {{.iface = "nosuch0"}, "no interface 'nosuch0'"},
+    {{.iface = "a-name-that-is-too-long"}, "too long"},
+    {{.iface = "lo"}, "no Ethernet"},
+    {{.iface = "eth0", .driver = "af_nosuch"}, "neither af_packet nor af_xdp"},
+    {{.iface = "eth0", .netns = "sbt-no-such-namespace"}, "sbt-no-such-namespace"},
+    {{.iface = "down0"}, "is down"},
+    {.says = NULL},
+};
 
 int main(int argc, char **argv)
 {
@@ -393,42 +352,43 @@ int main(int argc, char **argv)
         const char *word;
         void (*more)(struct transport_port **ports, const struct port_conf *confs);
         bool *mode;
-    } cases[] = {{"gateway", through_gateway, &through_port},
-                 {"router", through_router, &through_kernel},
-                 {"slow", through_slow_link, NULL},
-                 {"narrow", into_narrow_port, NULL}};
-    bool xdp = has(argc, argv, "af_xdp");
+    } modes[] = {{"af_xdp", NULL, &xdp},
+                 {"jumbo", NULL, &jumbo},
+                 {"huge", NULL, &huge},
+                 {"header=ipv6-udp", NULL, &v6},
+                 {"gateway", through_gateway, &gateway},
+                 {"router", through_router, &router},
+                 {"slow", through_slow_link, &(bool){false}},
+                 {"narrow", into_narrow_port, &(bool){false}}};
     struct battery_subject subject = {
         .transport = &transport_dpdk,
         .what = "dpdk on a kernel interface",
         .ports = PORTS,
         .make = make,
         .unmake = netlab_unmake,
-        .tune = tune,
+        .options = battery_word(argc, argv, "header=l2") ? "catch_up=64 dscp=10"
+                                                         : "catch_up=64 dscp=10 udp_sources=3",
         .more = more,
         .back_most = 1400,
         .sizes = {88, 257, 594, 1518},
         .refusals = refusals,
-        .refusal_count = xdp ? REFUSALS : REFUSALS - 1,
-        .drops = has(argc, argv, "narrow"),
+        .drops = battery_word(argc, argv, "narrow"),
     };
 
-    driver = xdp ? "af_xdp" : "af_packet";
-    header = has(argc, argv, "ipv4-udp")   ? HEADER_IPV4_UDP
-             : has(argc, argv, "ipv6-udp") ? HEADER_IPV6_UDP
-                                           : HEADER_L2;
-    vlan = has(argc, argv, "vlan");
-    huge = has(argc, argv, "huge");
-    jumbo = has(argc, argv, "jumbo");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (!has(argc, argv, cases[i].word))
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (!battery_word(argc, argv, modes[i].word))
             continue;
-        subject.more = cases[i].more;
-        subject.only_more = true;
-        if (cases[i].mode != NULL)
-            *cases[i].mode = true;
+        *modes[i].mode = true;
+        subject.only_more = subject.only_more || modes[i].more != NULL;
+        subject.more = modes[i].more != NULL ? modes[i].more : subject.more;
     }
     if (jumbo)
         subject.sizes[4] = xdp ? 3000 : 9216;
-    return battery_main(&subject);
+    if (xdp)
+        subject.refusals = xdp_refusals;
+    else if (!subject.only_more)
+        subject.overrun = "burst=128";
+    if (!xdp && !jumbo)
+        subject.closed = closed;
+    return battery_main(&subject, argc, argv);
 }

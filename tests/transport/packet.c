@@ -7,7 +7,6 @@
 #include "fill.h"
 #include "netlab.h"
 #include "netns.h"
-#include "option_set.h"
 #include "signature.h"
 
 #include <linux/if_ether.h>
@@ -31,56 +30,15 @@ static const char *make(struct port_conf *confs)
     return netlab_make_ports(confs, PORTS, jumbo ? 9000 : 1500);
 }
 
-static void set_number(struct phase *phase, const char *key, uint64_t value)
-{
-    option_set(transport_packet.options, battery_options(phase), key, value);
-}
-
-static void tune(struct phase *phase)
-{
-    set_number(phase, "catch_up", 64);
-}
-
 static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "64 to "},
     {.size = 9019, .says = "MTU"},
     {.no_load = true, .says = "no load"},
-    {.option = "burst", .value = 0, .says = "1 to 128"},
+    {.options = "burst=0", .says = "1 to 128"},
+    {.says = NULL},
 };
 
 /* --- counting ----------------------------------------------------------------------------------*/
-
-/* Three senders send more than one receiver takes: what the senders count is what arrived and what
- * the receiving host says that its ring had no room for. */
-static void overrun(struct transport_port **ports)
-{
-    static const uint32_t senders[] = {0, 2, 3};
-    struct port_facts before, after;
-    struct battery_run run;
-    uint64_t sent = 0, received = 0;
-
-    battery_begin(&run);
-    run.phase.load = (struct load){.unlimited = true};
-    set_number(&run.phase, "burst", 128);
-    for (size_t i = 0; i < 3; i++)
-        battery_add(&run, senders[i], 1, PATTERN_GENERATE);
-    transport_packet.facts(ports[1], &before, true);
-    battery_play(&run);
-    transport_packet.facts(ports[1], &after, true);
-    for (size_t i = 0; i < 3; i++) {
-        const struct flow_side *to = &run.flows[i].destination;
-
-        sent += run.flows[i].source.live.frames;
-        received += to->live.frames;
-        assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
-    }
-    print_message("sent %llu, received %llu, dropped %lld\n", (unsigned long long)sent,
-                  (unsigned long long)received,
-                  (long long)(after.hardware.dropped_receive - before.hardware.dropped_receive));
-    assert_true(received > 1000 && received < sent);
-    assert_int_equal(after.hardware.dropped_receive - before.hardware.dropped_receive,
-                     sent - received);
-}
 
 #define FRAME_BYTES (256 - 4)
 
@@ -196,38 +154,12 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
     assert_int_equal(count.foreign, 2); /* another phase's, and the tagged one */
 }
 
-/* --- opening -----------------------------------------------------------------------------------*/
-
-static void refuse(struct port_conf conf, const char *says)
-{
-    const struct transport_run battery = {.run_id = "battery", .node = "battery"};
-    struct transport_port *port = NULL;
-    struct err err = {""};
-
-    assert_true(transport_packet.open(&port, &conf, &battery, &err) < 0);
-    assert_null(port);
-    print_message("%s\n", err.text);
-    assert_non_null(strstr(err.text, says));
-}
-
-static void more(struct transport_port **ports, const struct port_conf *confs)
-{
-    const struct transport_run battery = {.run_id = "battery", .node = "battery"};
-    struct port_conf conf = confs[0];
-    struct err err = {""};
-
-    count_each(ports, confs);
-    overrun(ports);
-    transport_packet.close(ports[1]); /* what it dropped goes with it */
-    ports[1] = NULL;
-    assert_int_equal(transport_packet.open(&ports[1], &confs[1], &battery, &err), 0);
-    conf.iface = NULL;
-    refuse(conf, "iface");
-    conf.iface = "eth7";
-    refuse(conf, "can't read the state of eth7");
-    conf.iface = "lo";
-    refuse(conf, "no Ethernet interface");
-}
+static const struct battery_closed closed[] = {
+    {{.iface = NULL}, "iface"},
+    {{.iface = "eth7"}, "can't read the state of eth7"},
+    {{.iface = "lo"}, "no Ethernet interface"},
+    {.says = NULL},
+};
 
 int main(int argc, char **argv)
 {
@@ -237,16 +169,17 @@ int main(int argc, char **argv)
         .ports = PORTS,
         .make = make,
         .unmake = netlab_unmake,
-        .tune = tune,
+        .options = "catch_up=64",
+        .overrun = "burst=128",
         .back_most = 1400,
         .sizes = {64, 65, 128, 777, 1518},
         .refusals = refusals,
-        .refusal_count = sizeof refusals / sizeof refusals[0],
-        .more = more,
+        .closed = closed,
+        .more = count_each,
     };
 
-    jumbo = argc > 1 && strcmp(argv[1], "jumbo") == 0;
+    jumbo = battery_word(argc, argv, "jumbo");
     if (jumbo)
         subject.sizes[4] = 9018;
-    return battery_main(&subject);
+    return battery_main(&subject, argc, argv);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The battery over verbs, on this machine's own RDMA devices: verbs DEVICE... [WORD...]
+ * The battery over verbs, on this machine's own RDMA devices: verbs DEVICE... [KEY=VALUE...]
  *
- * Words: uc, ud; write; pairs (three queue pairs); poll, event; fresh (no reuse); shallow (depth
- * 2); outline (nothing inline). The devices must reach each other over a wire: in a guest whose
+ * The devices must reach each other over a wire: in a guest whose
  * interfaces are on one switch, and whose routes between them do not stay inside (tests/vm).
  */
 #include "battery.h"
@@ -20,15 +19,10 @@
 
 extern const struct transport transport_verbs;
 
-static struct verbs_options *options_of(struct phase *phase)
-{
-    return battery_options(phase);
-}
-
 static char names[BATTERY_PORTS][32];
 static char *devices[BATTERY_PORTS];
 static size_t device_count;
-static struct verbs_options wanted;
+static bool reliable;
 
 static const char *make(struct port_conf *confs)
 {
@@ -48,83 +42,38 @@ static const char *make(struct port_conf *confs)
     return device_count >= 2 ? NULL : "two RDMA devices must be named";
 }
 
-static void tune(struct phase *phase)
-{
-    phase->load.rate_bps = 2e6;
-    *options_of(phase) = wanted;
-}
-
-static void tune_waiting(struct phase *phase)
-{
-    options_of(phase)->queue_pairs = 1;
-}
-
-/* --- refusals --- */
-
-static void too_large_an_mtu(struct phase *phase)
-{
-    options_of(phase)->mtu = 4096;
-}
-
-static void no_such_mtu(struct phase *phase)
-{
-    options_of(phase)->mtu = 1500;
-}
-
-static void no_such_gid(struct phase *phase)
-{
-    options_of(phase)->gid_index = 200;
-}
-
-static void uc_send(struct phase *phase)
-{
-    options_of(phase)->service = VERBS_UC;
-    options_of(phase)->operation = VERBS_SEND;
-}
-
-static void too_large_for_ud(struct phase *phase)
-{
-    options_of(phase)->service = VERBS_UD;
-    options_of(phase)->operation = VERBS_SEND;
-    phase->sizes[0] = 5000;
-}
-
-static void several_pairs_back(struct phase *phase)
-{
-    phase->traffic = TRAFFIC_PINGPONG;
-    options_of(phase)->service = VERBS_RC;
-    options_of(phase)->operation = VERBS_SEND;
-    options_of(phase)->queue_pairs = 2;
-}
-
 static const struct battery_refusal refusals[] = {
-    {.spoil = too_large_an_mtu, .says = "larger than the port's active MTU"},
-    {.spoil = no_such_mtu, .says = "a path MTU is 256, 512"},
-    {.spoil = no_such_gid, .says = "is not in the port's GID table"},
-    {.spoil = uc_send, .says = "uc has write"},
-    {.spoil = too_large_for_ud, .says = "a message is one packet"},
-    {.spoil = several_pairs_back, .says = "leave queue_pairs out"},
+    {.options = "mtu=4096", .says = "larger than the port's active MTU"},
+    {.options = "mtu=1500", .says = "a path MTU is 256, 512"},
+    {.options = "gid_index=200", .says = "is not in the port's GID table"},
+    {.options = "service=uc operation=send", .says = "uc has write"},
+    {.options = "service=ud operation=send", .size = 5000, .says = "a message is one packet"},
+    {.options = "service=rc operation=send queue_pairs=2",
+     .message = true,
+     .says = "leave queue_pairs out"},
+    {.says = NULL},
 };
+
+static const struct verbs_options *options_of(const struct battery_run *run)
+{
+    return run->phase.options;
+}
 
 /* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
 static void unlimited(struct transport_port **ports, const struct port_conf *confs)
 {
-    struct port_facts before;
-    struct port_facts after;
-    bool reliable = wanted.service == VERBS_RC;
-
     for (unsigned turn = 0; turn < 2; turn++) {
+        int64_t sent = -BATTERY_COUNTER(0, sent_frames);
         struct battery_run run;
 
         battery_begin(&run);
         run.phase.load = (struct load){.unlimited = true};
         run.duration_ns = NS_PER_S;
-        run.phase.sizes[0] = wanted.service == VERBS_UD ? 1000 : 65536;
+        run.phase.sizes[0] = options_of(&run)->service == VERBS_UD ? 1000 : 65536;
         battery_add(&run, 0, 1, PATTERN_GENERATE);
         battery_add(&run, 1, 0, PATTERN_GENERATE);
-        transport_verbs.facts(ports[0], &before, true);
         battery_play(&run);
-        transport_verbs.facts(ports[0], &after, true);
+        sent += BATTERY_COUNTER(0, sent_frames);
         if (reliable)
             battery_whole(&run, 200000);
         for (size_t i = 0; i < run.flow_count; i++) {
@@ -137,8 +86,7 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
             assert_int_equal(to->corrupted, 0);
             assert_true(to->live.messages * 2 > run.flows[i].source.live.messages);
         }
-        assert_true((uint64_t)(after.hardware.sent_frames - before.hardware.sent_frames) * 1024 >=
-                    run.flows[0].source.live.payload_bytes / 2);
+        assert_true((uint64_t)sent * 1024 >= run.flows[0].source.live.payload_bytes / 2);
     }
 }
 
@@ -163,12 +111,12 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
 /* A kept end whose partner kept none is connected again; then both keep theirs. */
 static void one_side_forgets(void)
 {
-    bool keeps = wanted.service == VERBS_RC && wanted.reuse > 0;
-
     for (unsigned turn = 0; turn < 4; turn++) {
         struct battery_run run;
+        bool keeps;
 
         battery_begin(&run);
+        keeps = reliable && options_of(&run)->reuse > 0;
         battery_add(&run, 0, 1, PATTERN_GENERATE);
         battery_add(&run, 1, 0, PATTERN_GENERATE);
         run.look = look_at_reuse;
@@ -177,7 +125,8 @@ static void one_side_forgets(void)
         if (keeps)
             battery_whole(&run, 1);
         if (turn > 0)
-            assert_int_equal((int)reused_pairs, keeps && turn == 3 ? wanted.queue_pairs : 0);
+            assert_int_equal((int)reused_pairs,
+                             keeps && turn == 3 ? options_of(&run)->queue_pairs : 0);
     }
 }
 
@@ -187,65 +136,30 @@ static void further(struct transport_port **ports, const struct port_conf *confs
     one_side_forgets();
 }
 
-/* --- words --- */
-
-static void set_word(const char *word)
-{
-    static const struct {
-        const char *word;
-        size_t at; /* among the options */
-        uint32_t value;
-    } words[] = {
-#define OPTION_AT(member) offsetof(struct verbs_options, member)
-        {"uc", OPTION_AT(service), VERBS_UC},
-        {"ud", OPTION_AT(service), VERBS_UD},
-        {"write", OPTION_AT(operation), VERBS_WRITE},
-        {"poll", OPTION_AT(completion), VERBS_COMPLETION_POLL},
-        {"event", OPTION_AT(completion), VERBS_COMPLETION_EVENT},
-        {"fresh", OPTION_AT(reuse), 0},
-        {"outline", OPTION_AT(inline_bytes), 0},
-#undef OPTION_AT
-    };
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(words[i].word, word) == 0) {
-            memcpy((char *)&wanted + words[i].at, &words[i].value, sizeof words[i].value);
-            return;
-        }
-    if (strcmp(word, "pairs") == 0)
-        wanted.queue_pairs = 3;
-    else if (strcmp(word, "shallow") == 0)
-        wanted.depth = 2;
-    else if (device_count < BATTERY_PORTS)
-        devices[device_count++] = strdup(word);
-}
-
 int main(int argc, char **argv)
 {
+    bool write = battery_word(argc, argv, "operation=write");
+    bool datagrams = battery_word(argc, argv, "service=ud");
     struct battery_subject subject = {
         .transport = &transport_verbs,
         .what = "verbs",
         .make = make,
-        .tune = tune,
-        .tune_waiting = tune_waiting,
-        .sizes = {1, 16, 100, 1024, 8192},
+        .options = "timeout=18", /* 1 s: an emulated machine may be busy with others */
+        .waiting = "queue_pairs=1",
+        .rate_bps = 2000000,
+        .sizes = {1, 16, 100, 1024, datagrams ? 0 : 8192},
+        .back_most = datagrams ? 1024 : 0,
         .refusals = refusals,
-        .refusal_count = sizeof refusals / sizeof refusals[0],
         .more = further,
         .emulated = true,
     };
 
-    option_defaults(verbs_option_table.options, &wanted);
-    wanted.timeout = 18; /* 1 s: an emulated machine may be busy with others */
     for (int i = 1; i < argc; i++)
-        set_word(argv[i]);
-    /* A chain is forwarded over rc only. */
-    subject.ports = wanted.service == VERBS_RC ? device_count : 2;
-    if (wanted.service == VERBS_UD) {
-        subject.sizes[4] = 0;
-        subject.back_most = 1024;
-    }
-    subject.no_steps = wanted.service != VERBS_RC || wanted.operation != VERBS_SEND;
-    subject.gives_up = wanted.service != VERBS_RC;
-    return battery_main(&subject);
+        if (strchr(argv[i], '=') == NULL && device_count < BATTERY_PORTS)
+            devices[device_count++] = argv[i];
+    reliable = !datagrams && !battery_word(argc, argv, "service=uc");
+    subject.ports = reliable ? device_count : 2; /* a chain is forwarded over rc only */
+    subject.no_steps = !reliable || write;
+    subject.gives_up = !reliable;
+    return battery_main(&subject, argc, argv);
 }

@@ -4,6 +4,7 @@
  */
 #include "port_state.h"
 
+#include <errno.h>
 #include <rte_ethdev.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,72 +12,49 @@
 
 #include <cmocka.h>
 
-static struct rte_eth_dev_info a_device(uint16_t receives, uint16_t sends, uint64_t offloads)
+#define FAST_FREE RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+#define HASHES (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP)
+
+/* One queue is not spread, several by what the device hashes of ours; fast free gives every pool a
+ * send queue, where there are as many. */
+static void a_port_gets_the_queues_that_it_asks_for(void **state)
 {
-    return (struct rte_eth_dev_info){
-        .driver_name = "net_made_up",
-        .max_rx_queues = receives,
-        .max_tx_queues = sends,
-        .tx_offload_capa = offloads,
-        .flow_type_rss_offloads =
-            RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_VXLAN,
+    static const struct {
+        uint32_t asked;
+        bool at_most;
+        uint16_t receives, sends;     /* that the device has, and */
+        uint64_t offloads;            /* its */
+        struct queue_layout expected; /* no queues: it is refused */
+    } cases[] = {
+        {0, false, 8, 8, 0, {1, 1, 0, 0}},
+        {4, false, 8, 8, 0, {4, 4, 0, HASHES}},
+        {4, false, 8, 8, FAST_FREE, {4, 8, FAST_FREE, HASHES}},
+        {5, false, 8, 8, FAST_FREE, {5, 5, 0, HASHES}}, /* 10 send queues are more than 8 */
+        {5, true, 8, 4, 0, {4, 4, 0, HASHES}},
+        {5, false, 8, 4, 0, {0}},
     };
-}
 
-static struct queue_layout laid_out(uint32_t queues, bool at_most,
-                                    const struct rte_eth_dev_info *device)
-{
-    struct port_conf conf = {.name = "a:e0", .queues = queues, .queues_at_most = at_most};
-    struct queue_layout layout;
-    struct err err = {""};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct rte_eth_dev_info device = {
+            .driver_name = "net_made_up",
+            .max_rx_queues = cases[i].receives,
+            .max_tx_queues = cases[i].sends,
+            .tx_offload_capa = cases[i].offloads,
+            .flow_type_rss_offloads = HASHES | RTE_ETH_RSS_VXLAN,
+        };
+        const struct port_conf conf = {
+            .name = "a:e0", .queues = cases[i].asked, .queues_at_most = cases[i].at_most};
+        struct queue_layout layout = {0};
+        struct err err = {""};
 
-    if (choose_queues(&layout, &conf, device, &err) != 0)
-        fail_msg("%s", err.text);
-    return layout;
-}
-
-static void one_queue_is_not_spread(void **state)
-{
-    struct rte_eth_dev_info device = a_device(8, 8, 0);
-    struct queue_layout layout = laid_out(0, false, &device);
-
-    assert_int_equal(layout.queues, 1);
-    assert_int_equal(layout.send_queues, 1);
-    assert_int_equal(layout.spread_by, 0);
-    assert_int_equal(layout.send_offloads, 0);
-}
-
-static void several_are_spread_by_what_the_device_hashes(void **state)
-{
-    struct rte_eth_dev_info device = a_device(8, 8, 0);
-    struct queue_layout layout = laid_out(4, false, &device);
-
-    assert_int_equal(layout.queues, 4);
-    assert_int_equal(layout.spread_by, RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP);
-}
-
-static void fast_free_gives_every_pool_a_send_queue(void **state)
-{
-    struct rte_eth_dev_info device = a_device(8, 8, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
-    struct queue_layout layout = laid_out(4, false, &device);
-
-    assert_int_equal(layout.send_offloads, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE);
-    assert_int_equal(layout.send_queues, 8);
-    layout = laid_out(5, false, &device); /* 10 send queues are more than there are */
-    assert_int_equal(layout.send_offloads, 0);
-    assert_int_equal(layout.send_queues, 5);
-}
-
-static void more_queues_than_there_are_are_refused(void **state)
-{
-    struct rte_eth_dev_info device = a_device(8, 4, 0);
-    struct port_conf conf = {.name = "a:e0", .queues = 5};
-    struct queue_layout layout;
-    struct err err = {""};
-
-    assert_true(choose_queues(&layout, &conf, &device, &err) < 0);
-    assert_string_equal(err.text, "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
-    assert_int_equal(laid_out(5, true, &device).queues, 4);
+        assert_int_equal(choose_queues(&layout, &conf, &device, &err),
+                         cases[i].expected.queues > 0 ? 0 : -EINVAL);
+        assert_memory_equal(&layout, &cases[i].expected, sizeof layout);
+        assert_string_equal(err.text,
+                            cases[i].expected.queues > 0
+                                ? ""
+                                : "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
+    }
 }
 
 /* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
@@ -100,10 +78,7 @@ static void a_forwarder_has_buffers_for_all_that_it_holds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_queue_is_not_spread),
-        cmocka_unit_test(several_are_spread_by_what_the_device_hashes),
-        cmocka_unit_test(fast_free_gives_every_pool_a_send_queue),
-        cmocka_unit_test(more_queues_than_there_are_are_refused),
+        cmocka_unit_test(a_port_gets_the_queues_that_it_asks_for),
         cmocka_unit_test(a_forwarder_has_buffers_for_all_that_it_holds),
     };
 

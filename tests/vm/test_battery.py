@@ -16,14 +16,14 @@ LIMIT_S = 120.0
 
 pytestmark = vmkit.needs_guests
 
-QUICK = ((), ("write",), ("event",), ("ud",))
+QUICK = ((), ("operation=write",), ("completion=event",), ("service=ud",))
 SLOW = (
-    ("uc", "write"),
-    ("pairs",),
-    ("poll",),
-    ("fresh",),
-    ("shallow",),
-    ("outline",),
+    ("service=uc", "operation=write"),
+    ("queue_pairs=3",),
+    ("completion=poll",),
+    ("reuse=0",),
+    ("depth=2",),
+    ("inline=0",),
 )
 
 
