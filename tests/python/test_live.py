@@ -526,9 +526,3 @@ def test_each_metric_of_the_dashboard_exists() -> None:
     assert len(used) > 12
     labels = {"switchbench_step"}  # a label has the metric's name
     assert used - labels <= exported()
-
-
-def test_each_metric_is_documented() -> None:
-    text = (ROOT / "doc/how-to/live.md").read_text()
-    documented = set(re.findall(r"^\| `(switchbench_\w+)", text, re.M))
-    assert documented == exported()
