@@ -21,74 +21,50 @@ void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *s
     sodium_memzero(&state, sizeof state);
 }
 
-void tcp_challenge_make(struct tcp_challenge *challenge)
+void tcp_challenge_make(struct tcp_handshake *shake)
 {
-    challenge->magic = htonl(TCP_MAGIC);
-    randombytes_buf(challenge->nonce, sizeof challenge->nonce);
-}
-
-bool tcp_challenge_valid(const struct tcp_challenge *challenge)
-{
-    return challenge->magic == htonl(TCP_MAGIC);
+    shake->greeting = htonl(TCP_MAGIC);
+    randombytes_buf(shake->acceptor_nonce, sizeof shake->acceptor_nonce);
 }
 
 /* The role makes the two directions' MACs differ, so neither can be sent back as the other. */
-static void make_mac(uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_claim *claim,
-                     const struct tcp_challenge *challenge, const uint8_t *key)
+static void make_mac(uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_handshake *shake,
+                     const uint8_t *key)
 {
-    uint8_t text[1 + sizeof *challenge + offsetof(struct tcp_claim, mac)];
+    uint8_t text[1 + offsetof(struct tcp_handshake, claim)];
 
     text[0] = (uint8_t)role;
-    memcpy(text + 1, challenge, sizeof *challenge);
-    memcpy(text + 1 + sizeof *challenge, claim, offsetof(struct tcp_claim, mac));
+    memcpy(text + 1, shake, sizeof text - 1);
     crypto_generichash(mac, TCP_MAC_BYTES, text, sizeof text, key, TCP_KEY_BYTES);
 }
 
-static bool is_mac(const uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_claim *claim,
-                   const struct tcp_challenge *challenge, const uint8_t *key)
+static bool is_mac(const uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_handshake *shake,
+                   const uint8_t *key)
 {
     uint8_t due[TCP_MAC_BYTES];
 
-    make_mac(due, role, claim, challenge, key);
+    make_mac(due, role, shake, key);
     return sodium_memcmp(due, mac, sizeof due) == 0;
 }
 
-/* From host to network byte order, or back. */
-static struct tcp_place swap(const struct tcp_place *place)
+void tcp_claim_make(struct tcp_handshake *shake, const uint8_t *key)
 {
-    return (struct tcp_place){
-        .trial = htonl(place->trial),
-        .phase = htonl(place->phase),
-        .src = htonl(place->src),
-        .dst = htonl(place->dst),
-        .tag = htons(place->tag),
-        .stream = htons(place->stream),
-    };
+    shake->magic = htonl(TCP_MAGIC);
+    randombytes_buf(shake->connector_nonce, sizeof shake->connector_nonce);
+    make_mac(shake->claim, 'c', shake, key);
 }
 
-void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
-                    const struct tcp_challenge *challenge, const uint8_t *key)
+bool tcp_claim_valid(const struct tcp_handshake *shake, const uint8_t *key)
 {
-    *claim = (struct tcp_claim){.magic = htonl(TCP_MAGIC), .place = swap(place)};
-    randombytes_buf(claim->nonce, sizeof claim->nonce);
-    make_mac(claim->mac, 'c', claim, challenge, key);
+    return shake->magic == htonl(TCP_MAGIC) && is_mac(shake->claim, 'c', shake, key);
 }
 
-bool tcp_claim_valid(const struct tcp_claim *claim, const struct tcp_challenge *challenge,
-                     const uint8_t *key, struct tcp_place *place)
+void tcp_proof_make(struct tcp_handshake *shake, const uint8_t *key)
 {
-    *place = swap(&claim->place);
-    return claim->magic == htonl(TCP_MAGIC) && is_mac(claim->mac, 'c', claim, challenge, key);
+    make_mac(shake->proof, 'a', shake, key);
 }
 
-void tcp_proof_make(struct tcp_proof *proof, const struct tcp_claim *claim,
-                    const struct tcp_challenge *challenge, const uint8_t *key)
+bool tcp_proof_valid(const struct tcp_handshake *shake, const uint8_t *key)
 {
-    make_mac(proof->mac, 'a', claim, challenge, key);
-}
-
-bool tcp_proof_valid(const struct tcp_proof *proof, const struct tcp_claim *claim,
-                     const struct tcp_challenge *challenge, const uint8_t *key)
-{
-    return is_mac(proof->mac, 'a', claim, challenge, key);
+    return is_mac(shake->proof, 'a', shake, key);
 }

@@ -10,8 +10,6 @@
  *
  *     acceptor    challenge                     proof
  *     connector              claim                     message ... message, end mark
- *
- * All of it travels in network byte order.
  */
 #ifndef ENGINE_TCP_HANDSHAKE_H
 #define ENGINE_TCP_HANDSHAKE_H
@@ -28,12 +26,8 @@
 #define TCP_NONCE_BYTES 16
 #define TCP_MAC_BYTES 16
 
-struct tcp_challenge {
-    uint32_t magic;
-    uint8_t nonce[TCP_NONCE_BYTES];
-};
-
-/** @brief The place that a connection claims: stream `stream` of a flow in a phase. */
+/** @brief The place that a connection claims: stream `stream` of a flow in a phase. In network byte
+ * order. */
 struct tcp_place {
     uint32_t trial;
     uint32_t phase;
@@ -43,21 +37,23 @@ struct tcp_place {
     uint16_t stream; /**< which of the flow's connections */
 };
 
-/** @brief Who connects and what for. */
-struct tcp_claim {
+/** @brief All that travels, in its order: the challenge, the claim, the proof. In network byte
+ * order. */
+struct tcp_handshake {
+    uint32_t greeting; /**< TCP_MAGIC */
+    uint8_t acceptor_nonce[TCP_NONCE_BYTES];
     uint32_t magic;
-    struct tcp_place place; /**< in network byte order */
-    uint8_t nonce[TCP_NONCE_BYTES];
-    uint8_t mac[TCP_MAC_BYTES]; /**< over the challenge's nonce and all of the above */
+    struct tcp_place place;
+    uint8_t connector_nonce[TCP_NONCE_BYTES];
+    uint8_t claim[TCP_MAC_BYTES]; /**< over all of the above */
+    uint8_t proof[TCP_MAC_BYTES]; /**< over the same, as the acceptor */
 };
 
-struct tcp_proof {
-    uint8_t mac[TCP_MAC_BYTES]; /**< over both nonces and the claim, as the acceptor */
-};
-
-static_assert(sizeof(struct tcp_challenge) == 20, "layout");
-static_assert(sizeof(struct tcp_claim) == 56 && offsetof(struct tcp_claim, mac) == 40, "layout");
-static_assert(sizeof(struct tcp_proof) == 16, "layout");
+/** @brief Where each part of a handshake ends. */
+enum { TCP_CHALLENGE_END = 20, TCP_CLAIM_END = 76, TCP_PROOF_END = 92 };
+static_assert(offsetof(struct tcp_handshake, magic) == TCP_CHALLENGE_END, "layout");
+static_assert(offsetof(struct tcp_handshake, proof) == TCP_CLAIM_END, "layout");
+static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
 
 /**
  * @brief Derive this transport's key of a run: no MAC here is of use elsewhere.
@@ -73,59 +69,38 @@ void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *s
 /**
  * @brief Make a challenge with a nonce of its own.
  *
- * @param challenge Takes the challenge.
+ * @param shake Takes the challenge.
  */
-void tcp_challenge_make(struct tcp_challenge *challenge);
-/**
- * @brief Return whether the other side speaks this protocol.
- *
- * @param challenge Challenge, as it came.
- * @return True: it does.
- */
-bool tcp_challenge_valid(const struct tcp_challenge *challenge);
-
+void tcp_challenge_make(struct tcp_handshake *shake);
 /**
  * @brief Claim a place, in answer to a challenge.
  *
- * @param claim Takes the claim.
- * @param place Place, in host byte order.
- * @param challenge Challenge that is answered.
+ * @param shake Handshake with the challenge and the place; takes the rest of the claim.
  * @param key Key of the run.
  */
-void tcp_claim_make(struct tcp_claim *claim, const struct tcp_place *place,
-                    const struct tcp_challenge *challenge, const uint8_t *key);
+void tcp_claim_make(struct tcp_handshake *shake, const uint8_t *key);
 /**
  * @brief Return whether a claim was made with the key for this challenge.
  *
- * @param claim Claim, as it came.
- * @param challenge Challenge that it answers.
+ * @param shake Handshake up to the claim.
  * @param key Key of the run.
- * @param place Takes what a valid one claims, in host byte order.
  * @return True: it was.
  */
-bool tcp_claim_valid(const struct tcp_claim *claim, const struct tcp_challenge *challenge,
-                     const uint8_t *key, struct tcp_place *place);
-
+bool tcp_claim_valid(const struct tcp_handshake *shake, const uint8_t *key);
 /**
  * @brief Make the acceptor's proof.
  *
- * @param proof Takes the proof.
- * @param claim Claim that is answered.
- * @param challenge Challenge that the claim answered.
+ * @param shake Handshake up to the claim; takes the proof.
  * @param key Key of the run.
  */
-void tcp_proof_make(struct tcp_proof *proof, const struct tcp_claim *claim,
-                    const struct tcp_challenge *challenge, const uint8_t *key);
+void tcp_proof_make(struct tcp_handshake *shake, const uint8_t *key);
 /**
  * @brief Return whether a proof was made with the key for this claim.
  *
- * @param proof Proof, as it came.
- * @param claim Claim that it answers.
- * @param challenge Challenge that the claim answered.
+ * @param shake Whole handshake.
  * @param key Key of the run.
  * @return True: it was.
  */
-bool tcp_proof_valid(const struct tcp_proof *proof, const struct tcp_claim *claim,
-                     const struct tcp_challenge *challenge, const uint8_t *key);
+bool tcp_proof_valid(const struct tcp_handshake *shake, const uint8_t *key);
 
 #endif

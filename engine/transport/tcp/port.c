@@ -2,7 +2,6 @@
 #include "tcp_lane.h"
 
 #include "clock.h"
-#include "log.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,21 +14,53 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Connections whose claim has not come. A partner on a busy host may take a second to make it; so
- * long the oldest stays however many others come after it. */
+/* Connections whose claim has not come. */
 #define HALF_OPEN_MOST 4096u
 #define HALF_OPEN_LEAST 64u
-#define BACKLOG 4096     /* a whole phase's connections may come before the main thread looks */
-#define PROVEN_MAX 16384 /* for lanes to come */
+#define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
 /* As long as a partner waits for the connection itself. */
 #define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
-#define SILENT_NS NS_PER_S /* who says nothing for so long counts as rejected */
-/* So many connections are rejected in a turn; then the listener rests until the next one: 4,000 a
- * second cost a few percent of a core. */
-#define TURN_NS (16 * NS_PER_MS)
-#define TURN_REJECTED 64u
+/* A partner on a busy host may take so long to make its claim: it stays however many others come.
+ * A connection that is silent for longer counts as rejected, and makes room where others wait. */
+#define SILENT_NS NS_PER_S
 #define ACCEPTED_MOST 256 /* at once: the main thread has more to do */
 #define EVENTS 64
+
+/* --- handshakes --- */
+
+int tcp_handshake_read(int fd, struct tcp_handshake *shake, unsigned *shaken, unsigned end)
+{
+    ssize_t got = recv(fd, (uint8_t *)shake + *shaken, end - *shaken, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got < 0 && errno != ECONNRESET)
+        return -errno;
+    if (got <= 0)
+        return -ECONNABORTED;
+    *shaken += (unsigned)got;
+    return *shaken == end;
+}
+
+bool tcp_handshake_send(int fd, const struct tcp_handshake *shake, unsigned *shaken, unsigned end)
+{
+    size_t bytes = end - *shaken;
+    ssize_t sent = send(fd, (const uint8_t *)shake + *shaken, bytes, MSG_NOSIGNAL);
+
+    *shaken = end;
+    return sent == (ssize_t)bytes;
+}
+
+struct tcp_ends tcp_port_ends(const struct transport_port *port, const struct lane_flow *flow)
+{
+    struct sockaddr_storage partner;
+    struct tcp_ends ends;
+
+    (void)ip_port_partner(&port->ip, &flow->partner, &partner);
+    ip_address_text(&port->ip.address, ends.here);
+    ip_address_text(&partner, ends.there);
+    return ends;
+}
 
 /* --- arrivals --- */
 
@@ -37,13 +68,13 @@ static void attach(struct transport_port *port, struct tcp_arrival *arrival, boo
 {
     arrival->proven = proven;
     TAILQ_INSERT_TAIL(&port->arrivals[proven], arrival, link);
-    port->counts[proven]++;
+    port->half_open += !proven;
 }
 
 static void detach(struct transport_port *port, struct tcp_arrival *arrival)
 {
     TAILQ_REMOVE(&port->arrivals[arrival->proven], arrival, link);
-    port->counts[arrival->proven]--;
+    port->half_open -= !arrival->proven;
 }
 
 static void drop(struct transport_port *port, struct tcp_arrival *arrival)
@@ -53,47 +84,36 @@ static void drop(struct transport_port *port, struct tcp_arrival *arrival)
     free(arrival);
 }
 
-/* Logged at most once a second: nobody without the key may fill the log. */
 static void reject(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
 {
-    int64_t now_ns = clock_now();
-    char text[IP_ADDRESS_TEXT];
-
-    port->rejected.count++;
-    port->rejected.in_turn++;
-    port->rejected.from = arrival->from;
-    port->rejected.why = why;
-    if (port->rejected.warned_ns == 0 || now_ns - port->rejected.warned_ns >= NS_PER_S) {
-        port->rejected.warned_ns = now_ns;
-        log_warning("%s: dropped a connection from %s: %s", port->ip.conf->name,
-                    ip_address_text(&arrival->from, text), why);
-    }
+    port->rejected++;
+    port->rejected_from = arrival->from;
+    port->rejected_why = why;
     drop(port, arrival);
 }
 
-uint64_t tcp_port_rejected(struct transport_port *port, char last[TCP_REJECTED_TEXT])
+/* Something came from a connection that waits. Behind its claim it has nothing to say before its
+ * proof: it was closed by its owner, a partner that gave up, or it is not one of ours. */
+static void read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
 {
-    const struct sockaddr_storage *from = &port->rejected.from;
-    const char *why = port->rejected.why;
-    uint64_t count = port->rejected.count;
-    int64_t silent_ns = clock_now() - SILENT_NS;
-    const struct tcp_arrival *arrival;
-    char text[IP_ADDRESS_TEXT];
+    int rc;
 
-    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
-    {
-        if (arrival->came_ns > silent_ns)
-            break;
-        count++;
-        from = &arrival->from;
-        why = "it keeps silent";
+    if (arrival->proven) {
+        drop(port, arrival);
+        return;
     }
-    if (count > 0)
-        snprintf(last, TCP_REJECTED_TEXT, "%s: %s", ip_address_text(from, text), why);
-    return count;
+    rc = tcp_handshake_read(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
+    if (rc == 0)
+        return;
+    if (rc < 0 || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        reject(port, arrival, "it ended before it said who it is");
+    } else if (!tcp_claim_valid(&arrival->shake, port->key)) {
+        reject(port, arrival, "it does not hold this run's key");
+    } else {
+        detach(port, arrival);
+        attach(port, arrival, true);
+    }
 }
-
-/* --- accepting --- */
 
 static void greet(struct transport_port *port, int fd, const struct sockaddr_storage *from,
                   int64_t now_ns)
@@ -110,114 +130,77 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
     arrival->from = *from;
     arrival->came_ns = now_ns;
     attach(port, arrival, false);
-    tcp_challenge_make(&arrival->challenge);
-    if (send(fd, &arrival->challenge, sizeof arrival->challenge, MSG_NOSIGNAL) !=
-        (ssize_t)sizeof arrival->challenge)
+    tcp_challenge_make(&arrival->shake);
+    if (!tcp_handshake_send(fd, &arrival->shake, &arrival->shaken, TCP_CHALLENGE_END))
         drop(port, arrival);
 }
 
-/* While the listener rests, those who wait there wake nobody. */
-static void watch_listener(struct transport_port *port, bool watch)
-{
-    struct epoll_event event = {.events = watch ? (uint32_t)EPOLLIN : 0u, .data.ptr = NULL};
-
-    if (port->listening != watch)
-        epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->ip.socket, &event);
-    port->listening = watch;
-}
-
+/* Where as many are half open as may be, the oldest makes room once it has been silent for long
+ * enough. Until then, and without a descriptor left, the listener rests: those who wait in its
+ * backlog wake nobody. */
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
-    for (unsigned i = 0; i < ACCEPTED_MOST; i++) {
+    bool rests = false;
+
+    for (unsigned i = 0; i < ACCEPTED_MOST && !rests; i++) {
+        struct tcp_arrival *oldest = TAILQ_FIRST(&port->arrivals[false]);
+        bool full = port->half_open >= port->half_open_most;
         struct sockaddr_storage from = {0};
         socklen_t size = sizeof from;
         int fd;
 
-        if (port->rejected.in_turn >= TURN_REJECTED) {
-            watch_listener(port, false);
-            return;
-        }
+        rests = full && now_ns - oldest->came_ns < SILENT_NS;
+        if (rests)
+            break;
         fd =
             accept4(port->ip.socket, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && errno == ECONNABORTED)
+        if (fd < 0 && errno == EAGAIN)
+            break;
+        rests = fd < 0 && errno != ECONNABORTED;
+        if (fd < 0)
             continue;
-        if (fd < 0) { /* without a descriptor left, not at once again */
-            watch_listener(port, errno == EAGAIN);
-            return;
-        }
-        if (port->counts[false] >= port->half_open_most)
-            reject(port, TAILQ_FIRST(&port->arrivals[false]), "it kept silent while others waited");
+        if (full)
+            reject(port, oldest, "it kept silent while others waited");
         greet(port, fd, &from, now_ns);
     }
-    watch_listener(port, true);
+    if (port->listening == rests) {
+        struct epoll_event event = {.events = rests ? 0u : (uint32_t)EPOLLIN, .data.ptr = NULL};
+
+        epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->ip.socket, &event);
+        port->listening = !rests;
+    }
 }
 
-/* Something came from a connection that waits for its lane: before its proof it has nothing to
- * say, so it was closed by its owner, or it is not one of ours. One that is closed behind its claim
- * is of a partner that gave up. */
-static void read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
-{
-    const char *why = NULL;
-    ssize_t got;
-
-    if (arrival->proven) {
-        drop(port, arrival);
-        return;
-    }
-    got = recv(arrival->fd, (uint8_t *)&arrival->claim + arrival->claim_bytes,
-               sizeof arrival->claim - arrival->claim_bytes, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    arrival->claim_bytes += got > 0 ? (unsigned)got : 0;
-    if (got > 0 && arrival->claim_bytes < sizeof arrival->claim)
-        return;
-    if (got <= 0 || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
-        why = "it ended before it said who it is";
-    else if (!tcp_claim_valid(&arrival->claim, &arrival->challenge, port->key, &arrival->place))
-        why = "it does not hold this run's key";
-    else if (port->counts[true] >= PROVEN_MAX)
-        why = "too many connections wait for a later phase";
-    if (why != NULL) {
-        reject(port, arrival, why);
-        return;
-    }
-    detach(port, arrival);
-    attach(port, arrival, true);
-}
-
-void tcp_acceptor_work(struct transport_port *port, int64_t now_ns)
+void tcp_port_accept(struct transport_port *port, int64_t now_ns)
 {
     struct epoll_event events[EVENTS];
     int count = epoll_wait(port->epoll, events, EVENTS, 0);
     struct tcp_arrival *oldest;
-    bool knocking = false;
+    bool knocking = !port->listening;
 
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             knocking = true;
-        else if (events[i].data.ptr != port) /* a connection out: connect reads it */
+        else if (events[i].data.ptr != port) /* a connection out: its lane reads it */
             read_claim(port, events[i].data.ptr, events[i].events);
     }
     while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
            now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
         reject(port, oldest, "it did not say who it is in time");
-    if (now_ns - port->rejected.turn_ns >= TURN_NS) {
-        port->rejected.turn_ns = now_ns;
-        port->rejected.in_turn = 0;
-        knocking = knocking || !port->listening;
-    }
     if (knocking)
         accept_some(port, now_ns);
 }
 
-struct tcp_arrival *tcp_acceptor_take(struct transport_port *port, const struct phase *phase)
+struct tcp_arrival *tcp_port_take(struct transport_port *port, const struct phase *phase)
 {
     struct tcp_arrival *arrival;
 
     TAILQ_FOREACH(arrival, &port->arrivals[true], link)
     {
-        if (arrival->place.trial != phase->trial || arrival->place.phase != phase->number ||
-            arrival->place.tag != phase->tag)
+        const struct tcp_place *place = &arrival->shake.place;
+
+        if (place->trial != htonl(phase->trial) || place->phase != htonl(phase->number) ||
+            place->tag != htons(phase->tag))
             continue;
         detach(port, arrival);
         epoll_ctl(port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
@@ -234,15 +217,11 @@ static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max / 4 < HALF_OPEN_LEAST)
         return HALF_OPEN_LEAST;
-    if (limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (limit.rlim_cur / 4 < HALF_OPEN_LEAST)
-        return HALF_OPEN_LEAST;
-    return limit.rlim_cur / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_cur / 4 : HALF_OPEN_MOST;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_max / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_max / 4 : HALF_OPEN_MOST;
 }
 
 static int listen_on(struct transport_port *port, struct err *err)
@@ -298,13 +277,30 @@ void tcp_port_close(struct transport_port *port)
     free(port);
 }
 
+/* Silent connections count as rejected before they are. */
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
+    const struct sockaddr_storage *from = &port->rejected_from;
+    const char *why = port->rejected_why;
+    int64_t silent_ns = clock_now() - SILENT_NS;
+    const struct tcp_arrival *arrival;
     socklen_t size = sizeof facts->congestion;
+    char text[IP_ADDRESS_TEXT];
 
     ip_port_facts(&port->ip, facts, counters);
     facts->connect_fd = port->epoll;
     /* The namespace's, which /proc/sys would not show from outside of it. */
     getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
-    facts->rejected = tcp_port_rejected(port, facts->last_rejected);
+    facts->rejected = port->rejected;
+    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
+    {
+        if (arrival->came_ns > silent_ns)
+            break;
+        facts->rejected++;
+        from = &arrival->from;
+        why = "it keeps silent";
+    }
+    if (facts->rejected > 0)
+        snprintf(facts->last_rejected, sizeof facts->last_rejected, "%s: %s",
+                 ip_address_text(from, text), why);
 }

@@ -15,9 +15,10 @@
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h> /* struct tcp_info is longer than the C library's */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -51,10 +52,57 @@
 #define KEEP_IDLE_S 10 /* a connection without data is tried after so long ... */
 #define KEEP_EVERY_S 5 /* ... and again, if nobody answers ... */
 #define KEEP_COUNT 4   /* ... so often */
+#define FRAME_BYTES 38 /* preamble and delimiter 8, Ethernet 14, FCS 4, gap 12 */
+#define TCP_HEADER 20
+#define TIMESTAMPS 12       /* the option with its padding, RFC 7323 */
+#define SEGMENT_BYTES 1448u /* of IPv4 at MTU 1500, with timestamps */
 
 static struct tcp_lane *lane_of(struct message_lane *lane)
 {
     return (struct tcp_lane *)(void *)lane;
+}
+
+/* A connection has failed: sets the lane's error; `why` 0: it ended early. */
+static void fault(struct message_lane *base, const struct lane_flow *flow, int why)
+{
+    struct tcp_ends ends = tcp_port_ends(lane_of(base)->port, flow);
+
+    err_set(&base->lane.error, -EPIPE, "the connection between %s and %s (rank %u) broke: %s",
+            ends.here, ends.there, flow->src == base->lane.request.rank ? flow->dst : flow->src,
+            why != 0 ? strerror(why) : "the partner closed it too early");
+}
+
+/* --- what the kernel knows of a connection --- */
+
+bool tcp_info_read(int fd, struct tcp_info *info)
+{
+    socklen_t size = sizeof *info;
+
+    memset(info, 0, sizeof *info);
+    return fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0;
+}
+
+double tcp_segment_overhead(int fd, const struct tcp_info *info)
+{
+    int domain = AF_INET;
+    socklen_t size = sizeof domain;
+
+    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+    return FRAME_BYTES + (domain == AF_INET6 ? 40 : 20) + TCP_HEADER +
+           (info->tcpi_options & TCPI_OPT_TIMESTAMPS ? TIMESTAMPS : 0);
+}
+
+/* Chooses a flow's segment, and its payload among the bytes that a full one takes at layer 1. */
+static void choose_segment(struct message_flow *flow, int fd)
+{
+    struct tcp_info info;
+
+    flow->segment = SEGMENT_BYTES;
+    flow->payload_share = SEGMENT_BYTES / 1538.0;
+    if (!tcp_info_read(fd, &info) || info.tcpi_snd_mss == 0)
+        return;
+    flow->segment = info.tcpi_snd_mss;
+    flow->payload_share = flow->segment / (flow->segment + tcp_segment_overhead(fd, &info));
 }
 
 /* --- sending --- */
@@ -66,7 +114,7 @@ static size_t push_result(struct tcp_out *out, ssize_t sent, size_t asked)
     if (sent < 0 && errno == EINTR)
         return 0;
     if (sent < 0 && errno != EAGAIN) {
-        tcp_fault(out->base.lane, out->base.flow, errno);
+        fault(out->base.lane, out->base.flow, errno);
         return 0;
     }
     out->writable = sent == (ssize_t)asked;
@@ -249,12 +297,6 @@ static void finish(struct message_out *base, int64_t now_ns)
 
 /* --- receiving --- */
 
-static void in_ended(struct tcp_lane *lane, struct tcp_in *in)
-{
-    lane->loads_left -= !in->base.ended && in->base.use == MESSAGE_LOAD;
-    message_in_ended(&in->base);
-}
-
 /* The connection has ended. A forwarder that its own source can't reach has no check's message to
  * send on: the next rank misses it. */
 static void closed(struct tcp_lane *lane, struct tcp_in *in, int why)
@@ -265,9 +307,9 @@ static void closed(struct tcp_lane *lane, struct tcp_in *in, int why)
     if (in->base.sink.ended)
         return;
     if (why != 0 || !message_lane_checks(&lane->base))
-        tcp_fault(&lane->base, in->base.flow, why);
+        fault(&lane->base, in->base.flow, why);
     else
-        in_ended(lane, in);
+        message_in_ended(&in->base);
 }
 
 /* What became of a receive: bytes, 0 when there is nothing, or the connection has ended. */
@@ -316,7 +358,7 @@ static void receive(struct tcp_lane *lane, struct tcp_in *in, int64_t now_ns)
     if (!ended && sink->ended)
         setsockopt(in->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
     if (sink->whole)
-        in_ended(lane, in);
+        message_in_ended(&in->base);
     message_side_time(sink->side, now_ns);
     if (in->base.use != MESSAGE_ANSWER)
         lane->base.lane.arrived_ns = now_ns;
@@ -350,7 +392,7 @@ static void out_event(struct tcp_out *out, uint32_t events)
     getsockopt(out->fd, SOL_SOCKET, SO_ERROR, &why, &size);
     /* Behind the end mark the partner may close first: but it must have taken all. */
     if (out->base.ended ? why != 0 && unacknowledged(out->fd) : why || (events & HANG_UPS))
-        tcp_fault(out->base.lane, out->base.flow, why);
+        fault(out->base.lane, out->base.flow, why);
 }
 
 /* A schedule's connection has something, or has broken, whether or not a step reads it now. */
@@ -432,7 +474,8 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     (void)moved;
     if (base->outs_ended == base->out_count && !base->lane.tx_done) {
         look_ns = now_ns + DRAIN_LOOK_NS;
-    } else if (lane->loads_left > 0 && !base->schedules) {
+    } else if (base->lane.request.receive_count > 0 && !base->lane.rx_done && !base->schedules &&
+               base->pingpong == NULL) {
         if (lane->most_read > LOOK_MANY_BYTES)
             lane->look_ns /= 2;
         else if (lane->most_read < LOOK_FEW_BYTES)
@@ -529,19 +572,11 @@ static void begin(struct message_lane *base)
     struct tcp_lane *lane = lane_of(base);
 
     for (uint32_t i = 0; i < base->lane.request.send_count; i++) {
-        struct message_flow *flow = &lane->base.flows[i];
-
-        flow->payload_share =
-            tcp_payload_share(lane->outs[i * lane->base.stride].fd, &flow->segment);
-        lane->segment = flow->segment;
+        choose_segment(&lane->base.flows[i], lane->outs[i * lane->base.stride].fd);
+        lane->segment = lane->base.flows[i].segment;
     }
-    for (unsigned i = 0; i < lane->base.in_count; i++) {
-        const struct message_in *in = &lane->ins[i].base;
-
-        lane->loads_left += !in->ended && in->use == MESSAGE_LOAD;
-        if (lane->base.schedules)
-            keep_alive(lane->ins[i].fd);
-    }
+    for (unsigned i = 0; lane->base.schedules && i < lane->base.in_count; i++)
+        keep_alive(lane->ins[i].fd);
 }
 
 const struct message_hooks tcp_hooks = {
