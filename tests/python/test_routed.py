@@ -17,7 +17,7 @@ import pytest
 from switchbench.cli.main import main
 from switchbench.labs.devices import Interface, Routing
 from switchbench.labs.lab import describe
-from switchbench.plan.listing import Hops
+from switchbench.plan.listing import hops_between
 from switchbench.topology import lab_addresses
 from switchbench.topology.fabric import from_topology
 from switchbench.topology.form import Topology, TopologyError
@@ -59,11 +59,11 @@ def walked(topology: Topology, source: str, destination: str) -> list[str]:
 def test_tables_lead_everywhere_and_over_as_many_hops_as_the_paper_counts() -> None:
     """Of 35 others 9 are reached in one hop, 14 in two and 12 in three (Salmon 1998, section 3)."""
     topology = load("salmon-36")
-    hops = Hops(from_topology(topology))
+    hops = hops_between(from_topology(topology))
     counts: Counter[int] = Counter()
     for destination in (node.name for node in topology.nodes[1:]):
         way = walked(topology, "node1", destination)
-        assert len(way) - 1 == hops.between("node1", destination)
+        assert len(way) - 1 == hops("node1", destination)
         counts[len(way) - 1] += 1
     assert counts == {1: 9, 2: 14, 3: 12}
 

@@ -132,27 +132,20 @@ SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which o
 
 def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """Return the planned trial of each measurement: the first of all repeats of a point."""
-    first = [trial for trial in trials if trial.repeat == 0]
-    for trial in first:
+    found: list[Trial] = []
+    for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
             raise ConfigurationError(
                 f"suite: it sends frames at a load, and {trial.pattern['name']} over "
                 f"{trial.transport} ({trial.traffic}) has none: use dpdk or udp, traffic: stream"
             )
-    return tuple(
-        replace(_divided(suite, trial), id=number, point=number, repeats=Repeats(), search=number)
-        for number, trial in enumerate(first)
-    )
-
-
-def _divided(suite: str, trial: Trial) -> Trial:
-    """In two parts, where some of its ports send by TCP."""
-    subtest = SUITES[suite].subtest(trial.parameters.get(SUBTEST))
-    if not subtest.two_transports or subtest.variants is None:
-        return trial
-    variants = subtest.variants(len(trial.parts[0].ranks))
-    wanted = trial.parameters[VARIANT]
-    return in_two_transports(trial, next(each for each in variants if each.name == wanted))
+        subtest, number = SUITES[suite].subtest(trial.parameters.get(SUBTEST)), len(found)
+        if subtest.two_transports and subtest.variants is not None:
+            variants = subtest.variants(len(trial.parts[0].ranks))
+            wanted = trial.parameters[VARIANT]
+            trial = in_two_transports(trial, next(one for one in variants if one.name == wanted))
+        found.append(replace(trial, id=number, point=number, repeats=Repeats(), search=number))
+    return tuple(found)
 
 
 def subtest_of(run: Run, planned: Trial) -> Subtest:
@@ -224,31 +217,24 @@ def estimates_s(
     known: set[tuple[int, ...]] = set()  # sizes of which a search says where others begin
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
-        setting = setting_of(planned, parameters)
+        point = setting_of(planned, parameters)
+        half = {"throughput_percent": point.loads.max / 2}
         near = subtest.near if planned.sizes in known else None
-        found.append(_estimate_s(subtest, setting, overhead_s(planned), near, of))
+
+        def make(
+            truth: float, subtest: Subtest = subtest, point: SuitePoint = point,
+            half: Row = half, near: Callable[[SuitePoint, float], Row] | None = near,
+        ) -> Method:  # fmt: skip
+            earlier: dict[str, Row] = dict.fromkeys(subtest.needs, half)
+            if near is not None:
+                earlier["found"] = near(point, truth)
+            made = subtest.method(point, earlier)
+            return FixedTrials((), 0.0, "") if isinstance(made, str) else made
+
+        found.append(method_s(make, subtest.range(point), overhead_s(planned), of))
         if subtest.near is not None:
             known.add(planned.sizes)
     return tuple(found)
-
-
-def _estimate_s(
-    subtest: Subtest,
-    setting: SuitePoint,
-    overhead: float,
-    near: Callable[[SuitePoint, float], Row] | None,
-    of: Callable[[Sequence[float]], float],
-) -> float:
-    half = {"throughput_percent": setting.loads.max / 2}
-
-    def make(truth: float) -> Method:
-        earlier: dict[str, Row] = dict.fromkeys(subtest.needs, half)
-        if near is not None:
-            earlier["found"] = near(setting, truth)
-        made = subtest.method(setting, earlier)
-        return FixedTrials((), 0.0, "") if isinstance(made, str) else made
-
-    return method_s(make, subtest.range(setting), overhead, of)
 
 
 def refuse_too_short(run: Run, limit_s: float) -> None:
@@ -279,14 +265,14 @@ def chosen_trial(
     subtest, asked = subtest_of(run, planned), parameters_of(run)
     point, quantity = setting_of(planned, asked), subtest.quantity
     value, seconds = proposed.value, proposed.duration_s
-    took_s = overhead_s(planned) + seconds
+    took_s, burst = overhead_s(planned) + seconds, planned.burst or Burst(0)
     trial = replace(planned, id=identity, point=identity, expected_s=took_s)
     if quantity == "burst":  # one burst of so many frames of each port that sends
         drain_s = max(asked.drain_s, planned.drain_s)
         return replace(
             trial,
             load=Load(percent=round(subtest.burst_percent(point), 6)),
-            burst=_burst(planned, subtest.burst_frames(point, value)),
+            burst=replace(burst, frames=subtest.burst_frames(point, value)),
             drain_s=drain_s,
             drain_max_s=max(planned.drain_max_s, 2 * drain_s),
         )
@@ -295,7 +281,7 @@ def chosen_trial(
         if quantity == "rate":
             count, rate = round(asked.learning_addresses), value
             first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
-        trial = replace(trial, burst=_burst(planned, count))
+        trial = replace(trial, burst=replace(burst, frames=count))
         return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
     [(field, most)] = _given(planned.load).items()
     load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as summaries have it
@@ -313,10 +299,6 @@ def chosen_trial(
         assert fps is not None  # in_two_transports has asked
         return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
     return trial
-
-
-def _burst(planned: Trial, frames: int) -> Burst:
-    return replace(planned.burst or Burst(frames), frames=frames)
 
 
 def _given(load: Load) -> dict[str, float]:
@@ -362,41 +344,10 @@ Flows = Sequence[Sequence[str]]  # pairs of ports
 
 
 def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
-    """Return a trial of these flows.
+    """Return a trial of these flows, sent as that of the nearest load sends those of its ports.
 
     None where there are none, or where no trial of the run shows how to send them.
     """
-    found = _model(run, flows, transport, load_percent)
-    if not flows or found is None:
-        return None
-    model, part = found
-    number = {port.name: rank for rank, port in enumerate(part.ranks)}
-    identity = max(trial.id for trial in (*run.trials, *run.again)) + 1
-    pattern: Pattern = {
-        "name": "flows",
-        "list": [number[end] for pair in flows for end in pair],
-    }
-    return replace(
-        model,
-        id=identity,
-        repeat=0,
-        point=max(trial.point for trial in run.trials) + 1,
-        repeats=Repeats(),
-        parts=(part,),
-        pattern=pattern,
-        parameters={"flows": [list(pair) for pair in flows]},
-        phases=1,
-        flows=len(flows),
-        expected_s=model.expected_s / model.phases,
-        locating=True,
-        connectivity_check=False,
-    )
-
-
-def _model(
-    run: Run, flows: Flows, transport: str, load_percent: float
-) -> tuple[Trial, Part] | None:
-    """Return the trial of the nearest load whose ports the flows are among, and its part."""
     ends = {end for pair in flows for end in pair}
     fitting = [
         (abs((trial.load.percent or 0.0) - load_percent), trial.id, trial, part)
@@ -405,7 +356,22 @@ def _model(
         for part in trial.parts
         if ends <= {port.name for port in part.ranks} and "load_of" not in trial.pattern
     ]
-    if not fitting:
+    if not flows or not fitting:
         return None
-    _, _, trial, part = min(fitting, key=lambda one: one[:2])
-    return trial, part
+    _, _, model, part = min(fitting, key=lambda one: one[:2])
+    number = {port.name: rank for rank, port in enumerate(part.ranks)}
+    return replace(
+        model,
+        id=max(trial.id for trial in (*run.trials, *run.again)) + 1,
+        repeat=0,
+        point=max(trial.point for trial in run.trials) + 1,
+        repeats=Repeats(),
+        parts=(part,),
+        pattern={"name": "flows", "list": [number[end] for pair in flows for end in pair]},
+        parameters={"flows": [list(pair) for pair in flows]},
+        phases=1,
+        flows=len(flows),
+        expected_s=model.expected_s / model.phases,
+        locating=True,
+        connectivity_check=False,
+    )

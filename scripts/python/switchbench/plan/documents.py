@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import yaml
 
 from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import ClockChoice, Load, Part, Port, Process, Run, Site, Trial
+from ..base.model import Load, Process, Run, Trial
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,47 @@ class Deal:
 
 def deal(run: Run, machine: LocalCores | None = None) -> Deal:
     """Return the cores of a run's nodes; ConfigurationError with what is possible."""
-    processes = run.site.processes
+    processes, named = run.site.processes, run.site.cores
     if not run.site.launcher.in_lab:
-        named = {process.name: process.cores for process in processes if process.cores}
-        return Deal(run.worker, named)
+        return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
     machine = machine or LocalCores.here()
-    if run.site.cores:
-        return _deal_named(run, machine)
-    return _deal_free(run, machine)
+    if not named:
+        lanes, cores = sum(map(queues, processes)), sorted(machine.usable)
+        if run.worker == "sleep" or (run.worker == "auto" and len(cores) <= lanes + 1):
+            return Deal("sleep")
+        if len(cores) - 1 < len(processes):
+            raise ConfigurationError(
+                f"worker: poll: {len(processes)} node processes need a core each besides the "
+                f"command's, and this machine has {len(cores)} to use ({written(cores)}): pack the "
+                "nodes into fewer processes, or worker: sleep"
+            )
+        return Deal("poll", _spread(processes, cores[1:][-lanes:]))
+    absent = [core for core in named if core not in machine.present]
+    if absent:
+        raise ConfigurationError(
+            f"cores: {written(absent)}: this machine has only {written(machine.present)}"
+        )
+    enough = len(named) >= len(processes)
+    if run.worker == "sleep" or (run.worker == "auto" and not enough):
+        return Deal("sleep", _spread(processes, named))
+    if not enough:
+        raise ConfigurationError(
+            f"worker: poll: {len(processes)} node processes need a core each, and cores names "
+            f"{len(named)}: name more, pack more nodes into a process, or worker: sleep"
+        )
+    # Not every core is polled: the command, its heartbeats and main threads need one.
+    both = machine.usable & frozenset(named)
+    if machine.usable < machine.present and both:
+        raise ConfigurationError(
+            f"cores: {written(both)}: the command itself was given {written(machine.usable)}: name "
+            "others for its nodes, or start it elsewhere (`taskset`)"
+        )
+    if not machine.present - frozenset(named):
+        raise ConfigurationError(
+            f"cores: {written(named)} are all that this machine has, and the command needs one: "
+            "leave one out, or worker: sleep"
+        )
+    return Deal("poll", _spread(processes, named))
 
 
 def queues(process: Process) -> int:
@@ -73,56 +106,6 @@ def written(cores: Iterable[int]) -> str:
         else:
             spans.append((core, core))
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
-
-
-def _deal_named(run: Run, machine: LocalCores) -> Deal:
-    named, processes = run.site.cores, run.site.processes
-    absent = [core for core in named if core not in machine.present]
-    if absent:
-        raise ConfigurationError(
-            f"cores: {written(absent)}: this machine has only {written(machine.present)}"
-        )
-    enough = len(named) >= len(processes)
-    if run.worker == "sleep" or (run.worker == "auto" and not enough):
-        return Deal("sleep", _spread(processes, named))
-    if not enough:
-        raise ConfigurationError(
-            f"worker: poll: {len(processes)} node processes need a core each, and cores names "
-            f"{len(named)}: name more, pack more nodes into a process, or worker: sleep"
-        )
-    _refuse_overlap(named, machine)
-    return Deal("poll", _spread(processes, named))
-
-
-def _deal_free(run: Run, machine: LocalCores) -> Deal:
-    processes = run.site.processes
-    lanes, cores = sum(map(queues, processes)), sorted(machine.usable)
-    spare = len(cores) > lanes + 1
-    if run.worker == "sleep" or (run.worker == "auto" and not spare):
-        return Deal("sleep")
-    if len(cores) - 1 < len(processes):
-        raise ConfigurationError(
-            f"worker: poll: {len(processes)} node processes need a core each besides the "
-            f"command's, and this machine has {len(cores)} to use ({written(cores)}): pack the "
-            "nodes into fewer processes, or worker: sleep"
-        )
-    return Deal("poll", _spread(processes, cores[1:][-lanes:]))
-
-
-def _refuse_overlap(named: Sequence[int], machine: LocalCores) -> None:
-    """Refuse to burn every core: the command, its heartbeats and main threads need one."""
-    narrowed = machine.usable < machine.present
-    both = machine.usable & frozenset(named)
-    if narrowed and both:
-        raise ConfigurationError(
-            f"cores: {written(both)}: the command itself was given {written(machine.usable)}: name "
-            "others for its nodes, or start it elsewhere (`taskset`)"
-        )
-    if not machine.present - frozenset(named):
-        raise ConfigurationError(
-            f"cores: {written(named)} are all that this machine has, and the command needs one: "
-            "leave one out, or worker: sleep"
-        )
 
 
 def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -268,10 +251,42 @@ def job_document(
     run: Run, run_id: str, dealt: Deal | None = None, controlled: bool = True
 ) -> dict[str, object]:
     """Return what exists: the nodes with the ports that the run's trials use, and their cores."""
-    used, stamped = _transports_used(run), _ports_probed(run)
+    used: dict[str, list[str]] = {}  # transports by port, in the order of first use
+    stamped: set[str] = set()  # ports that dpdk probes for latency: their drivers stamp frames
+    for trial in run.planned:
+        for part in trial.parts:
+            transport = trial.of(part.network).transport
+            probed = trial.traffic == "stream" and trial.probe_fps != 0
+            for port in part.ranks:
+                if transport not in used.setdefault(port.name, []):
+                    used[port.name].append(transport)
+                if probed and transports.of(transport).raw:
+                    stamped.add(port.name)
     dealt = dealt or deal(run)
-    bind = {"bind": True} if "bind" in run.site.effective else {}
-    return bind | {
+    nodes = []
+    for process in run.site.processes:
+        control = process.control
+        if run.site.launcher.is_far:  # a node looks up no names (platform/address.h)
+            address = numeric_address(process.name, control["address"])
+            control = {**control, "address": address}
+        ports = [
+            {
+                "name": port.name,
+                "network": port.network,
+                **port.engine,
+                **({"timestamps": True} if port.name in stamped else {}),
+                "transports": used[port.name],
+            }
+            for port in process.ports
+            if port.name in used
+        ]
+        node: dict[str, object] = {"name": process.name, "control": control, "ports": ports}
+        if cores := dealt.cores.get(process.name):
+            node["cores"] = list(cores)
+        nodes.append(node)
+    clock = {"mode": run.clock.mode}
+    return {
+        **({"bind": True} if "bind" in run.site.effective else {}),
         "protocol": PROTOCOL,
         "run": run_id,
         "controlled": controlled,
@@ -279,75 +294,14 @@ def job_document(
         "barrier_timeout_ms": run.site.barrier_timeout_ms,
         "worker": dealt.worker,
         "log": run.log,
-        "clock": _clock(run.clock),
-        "nodes": [
-            _node(_placed(process, run.site), used, stamped)
-            | _cores(dealt.cores.get(process.name, ()))
-            for process in run.site.processes
-        ],
+        "clock": clock | ({"error_ns": run.clock.error_ns} if run.clock.error_ns else {}),
+        "nodes": nodes,
     }
 
 
 def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, object]:
     """Who is where, with the run's key sealed to each node; both by node index."""
     return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
-
-
-def _transports_used(run: Run) -> dict[str, list[str]]:
-    """Return which transports the trials use on each port, in the order of first use."""
-    used: dict[str, list[str]] = {}
-    for trial in run.planned:
-        for part in trial.parts:
-            for port in part.ranks:
-                names = used.setdefault(port.name, [])
-                if (transport := trial.of(part.network).transport) not in names:
-                    names.append(transport)
-    return used
-
-
-def _ports_probed(run: Run) -> set[str]:
-    """Return the ports that dpdk probes for latency: their drivers have to stamp frames."""
-    return {
-        port.name
-        for trial in run.planned
-        for part in trial.parts
-        if transports.of(trial.of(part.network).transport).raw
-        and trial.traffic == "stream"
-        and trial.probe_fps != 0
-        for port in part.ranks
-    }
-
-
-def _node(
-    process: Process, used: dict[str, list[str]], stamped: Container[str]
-) -> dict[str, object]:
-    return {
-        "name": process.name,
-        "control": process.control,
-        "ports": [
-            _port(port, used[port.name], port.name in stamped)
-            for port in process.ports
-            if port.name in used
-        ],
-    }
-
-
-def _clock(clock: ClockChoice) -> dict[str, object]:
-    return {"mode": clock.mode} | ({"error_ns": clock.error_ns} if clock.error_ns else {})
-
-
-def _cores(named: Sequence[int]) -> dict[str, object]:
-    return {"cores": list(named)} if named else {}
-
-
-def _port(port: Port, names: list[str], stamped: bool) -> dict[str, object]:
-    return {
-        "name": port.name,
-        "network": port.network,
-        **port.engine,
-        **({"timestamps": True} if stamped else {}),
-        "transports": names,
-    }
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
@@ -363,11 +317,19 @@ def trial_document(trial: Trial) -> dict[str, Any]:
     }
     # Whether ports without a flow may get frames that are measured there.
     listen = options.get("addresses", 1) > 1 or options.get("destination", "port") != "port"
+    parts = []
+    for part in trial.parts:
+        ranks = [port.name for port in part.ranks]
+        named: dict[str, object] = {"network": part.network, "ranks": ranks}
+        if own := trial.own.get(part.network):
+            sizes = list(own.sizes)
+            named |= {"transport": own.transport, "sizes": sizes, "load": _load(own.load)}
+        parts.append(named)
     document: dict[str, object] = {
         "id": trial.id,
         "repeat": trial.repeat,
         "transport": trial.transport,
-        "parts": [_part(trial, part) for part in trial.parts],
+        "parts": parts,
         "pattern": trial.pattern,
         "seed": trial.seed,
         "connectivity_check": trial.connectivity_check,
@@ -396,60 +358,33 @@ def trial_document(trial: Trial) -> dict[str, Any]:
     return document
 
 
-def _part(trial: Trial, part: Part) -> dict[str, object]:
-    ranks = [port.name for port in part.ranks]
-    named: dict[str, object] = {"network": part.network, "ranks": ranks}
-    own = trial.own.get(part.network)
-    if own is None:
-        return named
-    return named | {"transport": own.transport, "sizes": list(own.sizes), "load": _load(own.load)}
-
-
 def _load(load: Load) -> dict[str, float]:
     return {key: value for key, value in asdict(load).items() if value is not None}
 
 
 def hand_job(run: Run, run_id: str) -> str:
     """Return all documents of a run for people to start by hand, the key in clear."""
-    run = replace(run, site=replace(run.site, processes=tuple(_fixed(run))))
-    addresses = [process.control["address"] for process in run.site.processes]
+    processes = []
+    for process in run.site.processes:  # each at an address that all know before anybody starts
+        host, _, port = process.control["address"].rpartition(":")
+        number = int(port)
+        if number == 0 and run.site.launcher.in_lab:
+            number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
+        if number == 0:
+            raise ConfigurationError(
+                "control.udp_port: 0 leaves the port open, but the nodes of a job that is started "
+                "by hand have to know it"
+            )
+        address = numeric_address(process.name, f"{host}:{number}")
+        processes.append(replace(process, control={**process.control, "address": address}))
+    run = replace(run, site=replace(run.site, processes=tuple(processes)))
+    addresses = [process.control["address"] for process in processes]
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
     job = job_document(run, run_id, controlled=False)
-    documents = [to_yaml("job", job), to_yaml("peers", peers)]
     # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
-    documents += [
-        to_yaml("trial", trial_document(trial)) for trial in run.trials if not trial.optional
-    ]
-    return "".join([*documents, to_yaml("quit", True)])
-
-
-def _placed(process: Process, site: Site) -> Process:
-    """On real hosts with its numeric address: a node looks up no names (platform/address.h)."""
-    if not site.launcher.is_far:
-        return process
-    address = numeric_address(process.name, process.control["address"])
-    return replace(process, control={**process.control, "address": address})
-
-
-def _fixed(run: Run) -> Iterator[Process]:
-    """Yield the processes, each at an address that all can know before anybody starts."""
-    for process in run.site.processes:
-        address = _fixed_address(run, process.name, process.control["address"])
-        yield replace(process, control={**process.control, "address": address})
-
-
-def _fixed_address(run: Run, node: str, address: str) -> str:
-    """Return a numeric address with a port that all can know before anybody starts."""
-    host, _, port = address.rpartition(":")
-    number = int(port)
-    if number == 0 and run.site.launcher.in_lab:
-        number = BY_HAND_UDP_PORT  # one port for all: each node has a namespace of its own
-    if number == 0:
-        raise ConfigurationError(
-            "control.udp_port: 0 leaves the port open, but the nodes of a job that is started by "
-            "hand have to know it"
-        )
-    return numeric_address(node, f"{host}:{number}")
+    trials = [trial_document(trial) for trial in run.trials if not trial.optional]
+    documents = [to_yaml("job", job), to_yaml("peers", peers)]
+    return "".join([*documents, *(to_yaml("trial", one) for one in trials), to_yaml("quit", True)])
 
 
 def numeric_address(node: str, address: str) -> str:
@@ -474,23 +409,21 @@ def write_private(path: Path, text: str) -> None:
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        lack = _exposed(os.fstat(file.fileno()))
-        if lack is not None:
+        # What lets others read or replace a file that was there before.
+        status, lack = os.fstat(file.fileno()), ""
+        mode = stat.S_IMODE(status.st_mode)
+        if not stat.S_ISREG(status.st_mode):
+            lack = "is no regular file"
+        elif status.st_uid != os.geteuid():
+            lack = f"belongs to user {status.st_uid}"
+        elif status.st_nlink != 1:
+            lack = f"has {status.st_nlink} names (hard links)"
+        elif mode != PRIVATE_MODE:
+            lack = f"has mode {mode:04o}"
+        if lack:
             raise ConfigurationError(
                 f"{path}: {lack}, and a job holds the run's key: it has to be a file of yours "
                 "with mode 0600 and one name; remove it"
             )
         file.truncate()
         file.write(text)
-
-
-def _exposed(status: os.stat_result) -> str | None:
-    """Return what lets others read or replace a file that was there before."""
-    if not stat.S_ISREG(status.st_mode):
-        return "is no regular file"
-    if status.st_uid != os.geteuid():
-        return f"belongs to user {status.st_uid}"
-    if status.st_nlink != 1:
-        return f"has {status.st_nlink} names (hard links)"
-    mode = stat.S_IMODE(status.st_mode)
-    return None if mode == PRIVATE_MODE else f"has mode {mode:04o}"

@@ -6,16 +6,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base import transports
-from ..base.model import Burst, Part, Pattern, Port, Scatter, Site, Trial
+from ..base.model import Burst, Part, Port, Scatter, Site, Trial
 from ..topology import topology as topologies
-from ..topology.fabric import Fabric, Routes, from_topology
+from ..topology.fabric import Routes, from_topology
 from .engine import LAYER1_OVERHEAD, plan_phases, plan_size
 
 # What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
@@ -34,85 +31,14 @@ START_PER_NODE_S = 0.1
 UNKNOWN_LINE_BPS = 1e9  # taken for a transfer's time where nobody knows better
 
 
-@dataclass(frozen=True)
-class TrialTiming:
-    """How a trial goes."""
-
-    phases: int
-    traffic_s: float  # of one phase, warm-up to stop
-    drain_s: float
-    by_clock_s: float | None  # the drain of each phase if they follow by the clock; None: barriers
-    probe: bool
-    setup_s: float = 0.0  # of one phase: what its connections take beyond PHASE_S
-
-
-def trial_s(site: Site, course: TrialTiming) -> float:
-    """Return what a trial should take, barriers and drains included."""
-    sharing = len(site.processes) if site.launcher.in_lab else 0
-    between_s = course.drain_s + course.setup_s + PHASE_S + PHASE_PER_NODE_S * sharing
-    probe_s = PROBE_S if course.probe else 0.0
-    if course.by_clock_s is None:
-        pauses_s = course.phases * between_s
-    else:
-        step_s = course.by_clock_s + CLOCK_HOLD_S + CLOCK_GAP_S
-        pauses_s = between_s - course.drain_s + course.phases * step_s - CLOCK_GAP_S
-    return course.phases * course.traffic_s + pauses_s + probe_s
-
-
 def start_s(site: Site) -> float:
     """Return what a run takes before its first trial."""
     return START_S + START_PER_NODE_S * len(site.processes)
 
 
-# --- duration -------------------------------------------------------------------------------------
-# How long a trial should take.
-
-
 STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _TURN_S = 200e-6  # of a message besides its bytes
 MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is worth
-
-
-class Busiest:
-    """The links of a lab. A message goes over those of its flow, and its answer back."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
-        self._routes = Routes(fabric)
-
-    @classmethod
-    def of(cls, site: Site) -> Self | None:
-        """Return a lab's; None of any other site, whose links are not known here."""
-        if site.lab is None:
-            return None
-        topology = topologies.load(site.lab, site.lab_overrides)
-        return cls(from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS)))
-
-    def byte_s(self, part: Part, pattern: Pattern, seed: int, a_flow: bool) -> float:
-        """Return the seconds of the busiest link if each flow sends a byte and gets it back.
-
-        It is the mean over phases; unless `a_flow`, each rank sends it, by one of its flows.
-        """
-        places = np.array([self._rank[port.host] for port in part.ranks])
-        phases = [
-            self._phase_byte_s(places, phase.flows, a_flow)
-            for phase in plan_phases(len(part.ranks), pattern, seed)
-            if len(phase.flows)
-        ]
-        return sum(phases) / len(phases)
-
-    def _phase_byte_s(
-        self, places: npt.NDArray[np.int64], ranks: npt.NDArray[np.int64], a_flow: bool
-    ) -> float:
-        sources = ranks[:, 0]
-        weight = 1.0 if a_flow else 1 / np.bincount(sources)[sources]
-        there = self._routes.paths(*places[ranks].T)
-        load = np.zeros(self._routes.nothing + 1)
-        for paths in (there, self._routes.opposite(there)):
-            np.add.at(load, paths, np.broadcast_to(weight, len(ranks))[:, None])
-        return float(np.max(8 * load[:-1] / self._routes.capacity_bps))
-
-
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
 # link's own time, seen on labs of 8 nodes.
 _CROWD = 1.25
@@ -122,21 +48,20 @@ _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that
 
 
 def expected_s(site: Site, trial: Trial) -> float:
-    """Return the seconds of a trial, with what comes before and behind its phases."""
+    """Return the seconds of a trial, barriers and drains included."""
     flows = trial.flows / trial.phases
     if transports.of(trial.transport).rdma:
         says_when_over = trial.options["service"] == "rc"
     else:  # frames and datagrams only fall silent
         says_when_over = trial.size_unit == "message"
-    course = TrialTiming(
-        phases=trial.phases,
-        traffic_s=_traffic_s(site, trial, flows),
-        drain_s=0.0 if says_when_over else trial.drain_s,
-        setup_s=_setup_s(trial, flows),
-        by_clock_s=trial.drain_s if trial.sync == "none" else None,
-        probe=trial.connectivity_check,
-    )
-    return trial_s(site, course)
+    sharing = len(site.processes) if site.launcher.in_lab else 0
+    between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
+    probe_s = PROBE_S if trial.connectivity_check else 0.0
+    whole_s = trial.phases * _traffic_s(site, trial, flows) + probe_s
+    if trial.sync == "none":
+        step_s = trial.drain_s + CLOCK_HOLD_S + CLOCK_GAP_S
+        return whole_s + between_s + trial.phases * step_s - CLOCK_GAP_S
+    return whole_s + trial.phases * (between_s + (0.0 if says_when_over else trial.drain_s))
 
 
 def _setup_s(trial: Trial, flows: float) -> float:
@@ -218,12 +143,34 @@ def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: b
     """Return what a byte takes for a round trip where the messages in flight share links."""
     crowd = 2 - 1 / len(part.ranks) if random else _CROWD
     size = plan_size(len(part.ranks), trial.pattern, trial.seed)
-    busiest = Busiest.of(site) if size.flows <= MOST_FLOWS else None
-    if busiest is not None:
-        return crowd * busiest.byte_s(part, trial.pattern, trial.seed, not random)
+    if site.lab is not None and size.flows <= MOST_FLOWS:
+        return crowd * _busiest_byte_s(site, trial, part, random)
     in_flight = 2.0 if random else 2 * flows / len(_ports(trial))
     rates_bps = [port.line_rate_bps for port in part.ranks]
     return crowd * 8 * in_flight / (min(rates_bps) or UNKNOWN_LINE_BPS)
+
+
+def _busiest_byte_s(site: Site, trial: Trial, part: Part, random: bool) -> float:
+    """Return the seconds of a lab's busiest link if each flow sends a byte and gets it back.
+
+    It is the mean over phases; where partners are random, each rank sends it, by one of its flows.
+    """
+    topology = topologies.load(str(site.lab), site.lab_overrides)
+    fabric = from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS))
+    rank, routes = {host: rank for rank, host in enumerate(fabric.hosts)}, Routes(fabric)
+    places = np.array([rank[port.host] for port in part.ranks])
+    phases_s = []
+    for phase in plan_phases(len(part.ranks), trial.pattern, trial.seed):
+        flows = phase.flows
+        if not len(flows):
+            continue
+        weight = 1 / np.bincount(flows[:, 0])[flows[:, 0]] if random else np.ones(len(flows))
+        load = np.zeros(routes.nothing + 1)
+        there = routes.paths(*places[flows].T)
+        for paths in (there, routes.opposite(there)):  # an answer goes back by the same links
+            np.add.at(load, paths, weight[:, None])
+        phases_s.append(float(np.max(8 * load[:-1] / routes.capacity_bps)))
+    return sum(phases_s) / len(phases_s)
 
 
 def _log_uniform(least: float, most: float) -> tuple[float, float]:

@@ -143,18 +143,6 @@ _SLACK = 1.0005  # clocks' differences are no oversubscription (RFC 8239 allows 
 Parts = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Oversubscribed:
-    """A port that a phase offers more than its line carries.
-
-    What is beyond is lost, or held up where the network can tell the senders.
-    """
-
-    phase: int
-    port: str
-    percent: float  # of its line
-
-
 def divided(pattern: Pattern) -> bool:
     """Return whether ports may have another part of the load than all of it."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
@@ -189,8 +177,12 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
     return largest
 
 
-def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscribed]:
-    """Yield the ports of known line rate that are offered more than it, by phase."""
+def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[tuple[str, float]]:
+    """Yield the ports that a phase offers more than their line, and in percent of it how much.
+
+    What is beyond is lost, or held up where the network can tell the senders. Lines that are not
+    known are left out.
+    """
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])
     percent = load.percent
     loads = lines * percent / 100 if percent is not None else layer1_bps(trial, load) + 0 * lines
@@ -202,8 +194,7 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[Oversubscri
             minlength=len(lines),
         )
         for rank in np.flatnonzero((offered > lines * _SLACK) & (lines > 0)):
-            percent = float(100 * offered[rank] / lines[rank])
-            yield Oversubscribed(phase.number, part.ranks[rank].name, percent)
+            yield part.ranks[rank].name, float(100 * offered[rank] / lines[rank])
 
 
 def layer1_bps(trial: Trial, load: Load) -> float:

@@ -8,17 +8,17 @@ One table-like object, which `--json` writes as it is and the terminal prints
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import cache
 from itertools import groupby
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base import quantities, transports
-from ..base.model import SCHEDULE, WAITING, Part, Run, Site, Trial
+from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
 from ..config.patterns import PATTERNS
 from ..topology import topology as topologies
@@ -26,28 +26,18 @@ from ..topology.fabric import Fabric, Routes, from_topology
 from ..topology.form import ROUTED
 from .engine import MOST_FLOWS, Phase, oversubscribed, plan_phases
 
+Between = Callable[[str, str], int]
 
-class Hops:
-    """Between hosts that forward; a hop leads over one link, or through switches."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        self._rank = {host: rank for rank, host in enumerate(fabric.hosts)}
-        self._routes = Routes(fabric)
-        self.between = cache(self._between)
+def hops_between(fabric: Fabric) -> Between:
+    """Return the hops from host to host: over one link each, or through switches."""
+    rank, routes = {host: rank for rank, host in enumerate(fabric.hosts)}, Routes(fabric)
 
-    @classmethod
-    def of(cls, site: Site) -> Self | None:
-        """Return a routed lab's; None of any other site, where a flow has one hop."""
-        if site.lab is None:
-            return None
-        topology = topologies.load(site.lab, site.lab_overrides)
-        if topology.kind != ROUTED:
-            return None
-        return cls(from_topology(topology, unlimited_bps=1))
+    def between(source: str, destination: str) -> int:
+        ends = (np.array([rank[host]]) for host in (source, destination))
+        return int(routes.host_hops(*ends)[0])
 
-    def _between(self, source: str, destination: str) -> int:
-        ends = (np.array([self._rank[host]]) for host in (source, destination))
-        return int(self._routes.host_hops(*ends)[0])
+    return cache(between)
 
 
 T = TypeVar("T")
@@ -67,7 +57,11 @@ def listing(
     `phases`: only these of each plan; `everything`: all phases and flows, however many; `in_words`:
     the flows of a phase are one text for people.
     """
-    plans, hops = _plans(run), Hops.of(run.site)
+    plans, site, said, hops = _plans(run), run.site, notes(run), None
+    if site.lab is not None:
+        topology = topologies.load(site.lab, site.lab_overrides)
+        if topology.kind == ROUTED:
+            hops = hops_between(from_topology(topology, unlimited_bps=1))
 
     def listed(number: int, trials: list[Trial]) -> dict[str, object]:
         first = trials[0]
@@ -98,7 +92,8 @@ def listing(
             "phases": list(rows.values()),
         }
 
-    said = notes(run)
+    what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
+    networks = ", ".join(f"{name}: {len(ports)} ports" for name, ports in site.networks.items())
     if hops is not None:
         said.append("hops, (n), of a flow lead over links or switches from node to node")
     if any(trial.traffic == SCHEDULE for trial in run.trials):
@@ -109,7 +104,7 @@ def listing(
     number = {trial.id: i for i, trials in enumerate(plans) for trial in trials}
     return {
         "switchbench": 1,
-        "site": _site(run),
+        "site": f"{what}; {networks}; {len(site.processes)} node processes; seed {run.seed}",
         "ports": [
             {
                 "network": network,
@@ -119,7 +114,7 @@ def listing(
                 "switch_port": port.switch_port,
                 "line_rate_bps": port.line_rate_bps or None,
             }
-            for network, members in run.site.networks.items()
+            for network, members in site.networks.items()
             for rank, port in enumerate(members)
         ],
         "seed": run.seed,
@@ -156,14 +151,6 @@ def listing(
     }  # fmt: skip
 
 
-def _site(run: Run) -> str:
-    """Return a sentence."""
-    site = run.site
-    what = f"lab {site.lab}" if site.lab else f"site of {len(site.processes)} hosts ({site.launch})"
-    networks = ", ".join(f"{name}: {len(ports)} ports" for name, ports in site.networks.items())
-    return f"{what}; {networks}; {len(site.processes)} node processes; seed {run.seed}"
-
-
 def _plans(run: Run) -> list[list[Trial]]:
     """Return the trials of each different plan, in the order of their first ones."""
     found: dict[str, list[Trial]] = {}
@@ -178,8 +165,21 @@ def _plans(run: Run) -> list[list[Trial]]:
 
 def notes(run: Run) -> list[str]:
     """Return sentences that whoever reads the plan should know."""
-    alternated = [run.not_alternated] if run.not_alternated else []
-    return [*run.reservations, *alternated, *_oversubscribed(run)]
+    found = [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
+    plans = _plans(run)
+    offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
+    if offered:  # ports that are offered more than their lines: a sentence for all plans
+        number = max(offered, key=lambda number: max(offered[number].values()))
+        ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
+        named = ", ".join(ports[:PORTS_NAMED])
+        if len(ports) > PORTS_NAMED:
+            named += f" and {len(ports) - PORTS_NAMED} more"
+        words = f"plan {number} offers more than the line of {named}"
+        if len(offered) > 1:
+            count = f"{len(offered)} of {len(plans)} plans"
+            words = f"{count} offer a port more than its line, plan {number} the most: {named}"
+        found.append(f"{words}: what a line has no room for is lost by design")
+    return found
 
 
 def _offered(run: Run) -> list[str]:
@@ -197,45 +197,19 @@ def _offered(run: Run) -> list[str]:
         elif len(texts) > 1:
             each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
             sentences[f"{pattern} differ: {each}"] = None
-    probed = [trial for trial in paced if trial.traffic == "stream" and trial.probe_fps != 0]
-    for rate in unique(trial.probe_fps for trial in probed):
+    probed: dict[float | None, dict[str, None]] = {}  # loads that leave probes no room, by rate
+    for trial in paced:
+        if trial.traffic == "stream" and trial.probe_fps != 0:
+            full = probed.setdefault(trial.probe_fps, {})
+            filled = (trial.load.percent or 0.0) > 100.0 - PROBES_PERCENT
+            if transports.of(trial.transport).frames and filled:
+                full[quantities.load_text(trial.load)] = None
+    for rate, full in probed.items():
         most = "at most 0.1 % of line" if rate is None else f"{rate:g}/s per flow"
-        full = unique(
-            quantities.load_text(trial.load)
-            for trial in probed
-            if trial.probe_fps == rate and _fills_line(trial)
-        )
-        yields = (
-            f"; at {' and '.join(full)} the line has no room for both, and the load yields to them"
-            if full
-            else ""
-        )
+        yields = "the line has no room for both, and the load yields to them"
+        yields = f"; at {' and '.join(full)} {yields}" if full else ""
         sentences[f"latency probes are on top of the load, {most}{yields}"] = None
     return list(sentences)
-
-
-def _fills_line(trial: Trial) -> bool:
-    """Return whether frames leave less of the line than the probes may take."""
-    percent = trial.load.percent or 0.0
-    return transports.of(trial.transport).frames and percent > 100.0 - PROBES_PERCENT
-
-
-def _oversubscribed(run: Run) -> Iterator[str]:
-    """Ports that are offered more than their lines: a sentence for all plans."""
-    plans = _plans(run)
-    offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
-    if not offered:
-        return
-    number = max(offered, key=lambda number: max(offered[number].values()))
-    ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
-    named = ", ".join(ports[:PORTS_NAMED])
-    if len(ports) > PORTS_NAMED:
-        named += f" and {len(ports) - PORTS_NAMED} more"
-    words = f"plan {number} offers more than the line of {named}"
-    if len(offered) > 1:
-        count = f"{len(offered)} of {len(plans)} plans"
-        words = f"{count} offer a port more than its line, plan {number} the most: {named}"
-    yield f"{words}: what a line has no room for is lost by design"
 
 
 def _percents(plan: list[Trial]) -> dict[str, float]:
@@ -253,8 +227,8 @@ def _percents(plan: list[Trial]) -> dict[str, float]:
             own = trial.of(part.network)
             if transports.of(own.transport).reliable:
                 continue
-            for found in oversubscribed(own, part, own.load):
-                most[found.port] = max(found.percent, most.get(found.port, 0.0))
+            for port, percent in oversubscribed(own, part, own.load):
+                most[port] = max(percent, most.get(port, 0.0))
     return most
 
 
@@ -317,7 +291,7 @@ def _idle(phase: Phase, part: Part) -> list[str]:
     return [part.ranks[rank].name for rank in np.flatnonzero(busy == 0)]
 
 
-def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
+def _named(phase: Phase, part: Part, hops: Between | None) -> dict[str, object]:
     names = [port.name for port in part.ranks]
     hosts = [port.host for port in part.ranks]
     pairs = phase.flows.tolist()
@@ -329,11 +303,11 @@ def _named(phase: Phase, part: Part, hops: Hops | None) -> dict[str, object]:
         "idle": _idle(phase, part),
     }
     if hops is not None:
-        named["hops"] = [hops.between(hosts[src], hosts[dst]) for src, dst in pairs]
+        named["hops"] = [hops(hosts[src], hosts[dst]) for src, dst in pairs]
     return named
 
 
-def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> dict[str, object]:
+def _worded(phase: Phase, part: Part, hops: Between | None, everything: bool) -> dict[str, object]:
     """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards.
 
     With the hops behind them; then who idles. Without spaces in a flow, so that lines break between
@@ -349,7 +323,7 @@ def _worded(phase: Phase, part: Part, hops: Hops | None, everything: bool) -> di
         src, dst = phase.flows[flow].tolist()
         arrow = "⇄" if meets[flow] else "⇒" if phase.forwards[flow] else "→"
         source, destination = part.ranks[src], part.ranks[dst]
-        far = f"({hops.between(source.host, destination.host)})" if hops is not None else ""
+        far = f"({hops(source.host, destination.host)})" if hops is not None else ""
         return f"{source.name}{arrow}{destination.name}{far}"
 
     words = ", ".join(map(text, shown.tolist()))
