@@ -20,9 +20,8 @@ from typing import Any
 import measures_page
 import standards_page
 from switchbench.cli.main import build_parser
-from switchbench.records.document import schema
-from switchbench.records.document.schema import summary_schema
 from switchbench.records.schema import TABLES, TITLES
+from switchbench.records.summary_form import WORDS, summary_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "doc" / "reference"
@@ -63,7 +62,7 @@ it, on any machine.
 | `verdict.xml` | their verdict as JUnit XML |
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
 
-`python -m switchbench.records.document.schema` prints the JSON Schema of `summary.json`, with the
+`python -m switchbench.records.summary_form` prints the JSON Schema of `summary.json`, with the
 meaning of every key; [types](../developer/summary.md) lists the keys, and [measures](measures.md)
 has the formulas. `null` is *not observed*.
 """
@@ -318,7 +317,7 @@ def main() -> None:
     for name, refreshed in PARTS.items():
         (FOLDER / name).write_text(refreshed((FOLDER / name).read_text("utf-8")), "utf-8")
     words = measures_page.parse((FOLDER / "measures.md").read_text("utf-8"))
-    target = Path(schema.__file__).with_name(schema.WORDS)
+    target = WORDS
     target.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

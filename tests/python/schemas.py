@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from switchbench.records.document.schema import summary_schema
+from switchbench.records.summary_form import summary_schema
 
 
 @cache

@@ -278,14 +278,12 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
     beside: tuple[int, ...], said: str
 ) -> None:
     """Nodes that compute faster beside messages are not slower by less than nothing."""
-    table = series.ComputeTable()
-    for number, busy_ns in enumerate(beside):
-        table.feed(compute_record(f"node{number}", busy_ns))
+    records = [compute_record(f"node{number}", busy_ns) for number, busy_ns in enumerate(beside)]
     trial = make_trial(make_site(), transport="tcp", sizes=(64,), traffic="pingpong",
                        size_unit="message")  # fmt: skip
     output = io.StringIO()
     found = {"curves": [], "crossovers": [], "scatter": []} | {
-        "concurrent_computation": table.summary([trial])
+        "concurrent_computation": series.computing([trial], {(0, 0): records})
     }
     show_messages(found, Console(file=output, width=160))
     assert said in output.getvalue()
@@ -294,17 +292,15 @@ def test_what_messages_did_to_computing_is_said_as_it_is(
 
 def test_each_repeat_computes_for_itself() -> None:
     """A node was slower by 20 % in the first repeat, by half in the second."""
-    table = series.ComputeTable()
-    table.feed(compute_record("node1", 12_500_000))
-    table.feed(compute_record("node1", 20_000_000) | {"repeat": 1})
+    times = {
+        (0, repeat): [compute_record("node1", 12_500_000 + 7_500_000 * repeat)] for repeat in (0, 1)
+    }
     trials = [make_trial(make_site(), transport="tcp", repeat=repeat) for repeat in range(3)]
-    found = table.summary(trials)
+    found = series.computing(trials, times)
     assert [(entry["repeat"], entry["max_slowdown_percent"]) for entry in found] == [
         (0, pytest.approx(20)),
         (1, pytest.approx(50)),
     ]
-    table.forget((0, 1))
-    assert [entry["repeat"] for entry in table.summary(trials)] == [0]
 
 
 # --- the configuration -------------------------------------------------------------------------

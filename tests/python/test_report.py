@@ -24,9 +24,9 @@ from switchbench.analysis import tidy
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.loss_location import in_network
 from switchbench.cli import main
+from switchbench.records import summary_form
 from switchbench.records.directory import SUMMARY, load_summary
-from switchbench.records.document import schema
-from switchbench.records.document.summary import NOTHING_LOCATED
+from switchbench.records.summary_form import NOTHING_LOCATED
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import named
 from switchbench.render.printer import Column, make
@@ -59,18 +59,18 @@ def report(directory: Path, *options: str) -> int:
 
 def test_definitions_are_those_of_the_page() -> None:
     """Made anew by: python tests/python/pages.py"""
-    stored = json.loads((Path(schema.__file__).with_name(schema.WORDS)).read_text())
+    stored = json.loads(summary_form.WORDS.read_text())
     assert stored == measures_page.parse((ROOT / "doc" / "reference" / "measures.md").read_text())
     assert len(stored) > 60
 
 
 def test_a_definition_is_description_and_formula() -> None:
-    words = schema.definition("throughput.min_percent_of_line")
+    words = summary_form.definition("throughput.min_percent_of_line")
     assert (
         words == "Percent of line of the worst receiving port. Formula: the lowest of these ports"
     )
-    assert "RFC 2285" in schema.definition("offered_load")
-    assert schema.definition("no such key") == ""
+    assert "RFC 2285" in summary_form.definition("offered_load")
+    assert summary_form.definition("no such key") == ""
 
 
 def test_every_number_has_a_definition() -> None:

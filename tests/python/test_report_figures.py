@@ -17,7 +17,7 @@ from simulated import SPANS, Choice, simulate
 from switchbench.analysis.data import Measured, PlanKey, PlanTimes, Spans, plan_key
 from switchbench.base.errors import ConfigurationError
 from switchbench.records.directory import PLAN, SUMMARY
-from switchbench.records.document.schema import summary_schema
+from switchbench.records.summary_form import summary_schema
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import Figure, packed, unpacked
 from switchbench.render.tables import Heading as names

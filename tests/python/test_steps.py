@@ -22,9 +22,9 @@ from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site,
 from switchbench.plan import compile
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
-from switchbench.records.document.schema import summary_schema
 from switchbench.records.latency import Histogram
 from switchbench.records.rows import NameIndex, PhaseKey
+from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side
 from test_messages import bucket

@@ -17,7 +17,7 @@ from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
 from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
-from switchbench.records.document.schema import summary_schema
+from switchbench.records.summary_form import summary_schema
 from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
 
 SITE = make_site()

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base import format
 from ..base.model import Site
-from ..records.document.series import Steps
+from ..records.summary_form import Entry
 from . import measures as m
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
@@ -143,7 +143,7 @@ def _early_bytes(result: m.PhaseResult, port: str, end: str) -> float:
 _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 
-def above_line(steps: Steps, site: Site) -> Iterator[str]:
+def above_line(steps: Entry, site: Site) -> Iterator[str]:
     """Yield a sentence for each figure of `steps` above the fastest line of its network."""
     lines = {name: _fastest_bps(site, name) for name in site.networks}
     for what, network, bps in _bandwidths(steps):
@@ -170,7 +170,7 @@ def _why(site: Site) -> str:
     return _NO_LINE
 
 
-def _bandwidths(steps: Steps) -> Iterator[tuple[str, str, float]]:
+def _bandwidths(steps: Entry) -> Iterator[tuple[str, str, float]]:
     """Yield what it is, its network, and bit/s that left a port."""
     for function in steps["functions"]:
         ways = _IMB_WAYS.get(function["pattern"])

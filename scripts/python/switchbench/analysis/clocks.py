@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..base.model import ONE_WAY
-from ..records.document.summary import ClockEntry
-from ..records.document.trials import filled
 from ..records.latency import Histogram
 from ..records.record_forms import Record
 from ..records.rows import Rows
+from ..records.summary_form import Entry, filled
 from .measures import observed
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
@@ -121,11 +120,11 @@ class ClockTable:
         asked = any(record.get("clock_reason") == ASKED for record in ready)
         return len(known) == 1 and None not in known and not asked
 
-    def summary(self) -> list[ClockEntry]:
+    def summary(self) -> list[Entry]:
         """Return the summary's `clocks`, by node."""
         return [
             filled(
-                ClockEntry,
+                "ClockEntry",
                 record,
                 reason=record.get("clock_reason"),
                 bound_us=self._bounds.get(node),
@@ -134,7 +133,7 @@ class ClockTable:
         ]
 
 
-def sentence(clocks: Iterable[ClockEntry]) -> str | None:
+def sentence(clocks: Iterable[Entry]) -> str | None:
     """Return the table's line; None: nothing is known of clocks."""
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:

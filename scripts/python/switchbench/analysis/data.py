@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,12 @@ from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import ONE_WAY, Port
 from ..config.names import Names
 from ..records.directory import CONFIGURATION, SUMMARY, as_read, load_summary, refuse_endless
-from ..records.document.schema import checked
-from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
-from ..records.document.trials import PhaseEntry, PlanEntry, filled
 from ..records.latency import MIDDLES
 from ..records.plan_file import read_plan
 from ..records.rows import Floats, Numbers, PhaseFlows, Rows
 from ..records.schema import MOMENT
 from ..records.store import Tables, has_tables, refuse_old_form
+from ..records.summary_form import Entry, PhaseEntry, PlanEntry, SummaryDocument, checked, filled
 from . import measures as m
 from .clocks import ClockTable
 from .location.wired import group_of_port
@@ -291,7 +289,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     """
     refuse_endless(directory)
     refuse_old_form(directory)
-    summary = cast("SummaryDocument", {})
+    summary: SummaryDocument = {}
     try:
         summary = load_summary(directory)
         whole = checked(summary, directory / SUMMARY)
@@ -310,20 +308,21 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     except SwitchbenchError as error:
         raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
     damage.append("what is shown here was made of the tables that there are")
-    return cast("SummaryDocument", as_read(again))  # its text as a terminal can show it
+    shown: SummaryDocument = as_read(again)  # its text as a terminal can show it
+    return shown
 
 
-def _about(directory: Path) -> BegunRun:
+def _about(directory: Path) -> Entry:
     """Return what a summary says of its run, where only the records are left."""
     return filled(
-        BegunRun,
+        "BegunRun",
         id=directory.name,
         started="unknown",
         command=[],
         launch="hand",
         excluded_hosts=[],
         versions={},
-        machine=filled(MachineEntry, host="unknown", system="unknown", cpus=0),
+        machine=filled("MachineEntry", host="unknown", system="unknown", cpus=0),
     )
 
 

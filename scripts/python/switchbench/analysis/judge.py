@@ -12,7 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,8 @@ from ..base.errors import ConfigurationError
 from ..base.measures import COUNT, NOTHING, VALID, Measure
 from ..base.model import Run, Trial
 from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause, selected
-from ..records.document.schema import at
-from ..records.document.summary import (
-    AboutEntry,
-    BegunRun,
-    ClauseEntry,
-    ExitStatus,
-    FailureEntry,
-    ValueLocationEntry,
-    VerdictEntry,
-)
-from ..records.document.trials import Outcome, PhaseEntry, PlanEntry, filled
 from ..records.rows import Floats, NameIndex, PhaseFlows
+from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, PlanEntry, at, filled
 from . import measures as m
 from .loss_location import beyond_hosts, lost_in_network
 from .measures import ByPort, PhaseResult
@@ -134,9 +124,9 @@ class ValueLocation(NamedTuple):
     dst: str | None = None
     port: str | None = None
 
-    def entry(self) -> ValueLocationEntry:
+    def entry(self) -> Entry:
         """As the summary has it."""
-        return filled(ValueLocationEntry, self)
+        return filled("ValueLocationEntry", self)
 
     def words(self, over: str) -> str:
         """Return what the value is of, for people, and where it was seen if in one place."""
@@ -265,7 +255,7 @@ class _Seen:
             failures=self._named(),
         )
 
-    def _named(self) -> list[FailureEntry]:
+    def _named(self) -> list[Entry]:
         """Return the worst values that are not as required."""
         ordered = sorted(self.failures, key=lambda item: (item[0], -item[1]), reverse=True)
         return [
@@ -412,7 +402,7 @@ def clause_entry(
     """
     margin = None if worst is None else clause.margin(worst)
     return filled(
-        ClauseEntry,
+        "ClauseEntry",
         {"source": None, **clause.spec},
         seen,
         limit=clause.limit,
@@ -433,14 +423,12 @@ def clause_entry(
 SCOPE = "Covers these clauses and this run only; not a conformance certificate."
 
 
-def overall(
-    run: Run, about: BegunRun, expectations: Iterable[ClauseEntry], status: str
-) -> VerdictEntry:
+def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status: str) -> Entry:
     """Return the verdict and its sentence.
 
     In a run that is partial FAIL stays FAIL; PASS becomes INCONCLUSIVE.
     """
-    verdict: Outcome
+    verdict: str
     counts = Counter(clause["verdict"] for clause in expectations)
     if counts[FAIL]:
         verdict = FAIL
@@ -450,7 +438,7 @@ def overall(
         verdict = PASS
     return {
         "verdict": verdict,
-        "sentence": f"{_tested(cast('AboutEntry', run.about))} {_outcome(verdict, counts)}",
+        "sentence": f"{_tested(run.about)} {_outcome(verdict, counts)}",
         "scope": SCOPE,
         "passed": counts[PASS],
         "failed": counts[FAIL],
@@ -460,13 +448,13 @@ def overall(
     }
 
 
-def left_out(about: BegunRun) -> list[str]:
+def left_out(about: Entry) -> list[str]:
     """Return a sentence for each host that the run went on without."""
     hosts = about.get("excluded_hosts", [])
     return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
 
 
-def _outcome(verdict: Outcome, counts: Mapping[Outcome, int]) -> str:
+def _outcome(verdict: str, counts: Mapping[str, int]) -> str:
     """Return what is said of the system under test."""
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
     each = counts_words(failed, undecided, counts[PASS])
@@ -491,7 +479,7 @@ def _of_clauses(count: int, every: int) -> str:
     return "its one clause" if every == 1 else f"{count} of {every} clauses"
 
 
-def _tested(about: AboutEntry) -> str:
+def _tested(about: Entry) -> str:
     """Return what the verdict is about, by its model, serial number and firmware."""
     switches = about.get("switches", [])
     if not switches:
@@ -504,9 +492,7 @@ def _tested(about: AboutEntry) -> str:
     return " with ".join(name.removesuffix(" ()") for name in names)
 
 
-def exit_status(
-    status: str, expectations: Iterable[ClauseEntry], judged: bool = True
-) -> ExitStatus:
+def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool = True) -> int:
     """Return the precedence of exit statuses: (2,) 3, 1, 4, 0.
 
     `judged`: anything that was asked for could be judged.

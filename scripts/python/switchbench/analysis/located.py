@@ -14,30 +14,22 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from ..base import format, transports
 from ..base.measures import MEASURES
 from ..base.model import SCHEDULE, Run, Trial
-from ..records.document.summary import (
-    SEVERITIES,
-    ClauseEntry,
-    ElementEntry,
-    FindingEntry,
-    HostCause,
-    HostLossEntry,
-    Kind,
-    LocationEntry,
-    NextTestEntry,
-    OversubscriptionEntry,
-    Severity,
-    SuspectEntry,
-)
-from ..records.document.trials import filled
 from ..records.record_forms import Record
 from ..records.rows import Pair, PhaseKey
+from ..records.summary_form import (
+    SEVERITIES,
+    ClauseEntry,
+    Entry,
+    FindingEntry,
+    LocationEntry,
+    filled,
+)
 from . import measures as m
 from .location import locate
 from .location.facts import Element, NextTest, Oversubscription, Paths, PhaseFacts, Suspect
@@ -65,7 +57,7 @@ CAUSES = {
 class _Flow:
     """Something counted of one flow in one phase."""
 
-    kind: Kind
+    kind: str
     pair: Pair
     count: int
     transport: str
@@ -164,7 +156,7 @@ class Locator:
             "hosts": _host_losses(self.observed.host_losses),
             "expected": list(_expected(found.expected, observations.phases)),
             "unexplained_frames": round(max(left, 0.0)),
-            "untested": [filled(ElementEntry, one) for one in found.untested[:MOST_UNTESTED]],
+            "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": _next_test(found.next_test),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
         }
@@ -191,7 +183,7 @@ def _ports_at(element: Element) -> list[str]:
     return [names[element.kind]] if names.get(element.kind) else []
 
 
-def _suspect(one: Suspect) -> SuspectEntry:
+def _suspect(one: Suspect) -> Entry:
     unit, scale = UNITS.get(one.kind, ("%", 100.0))
     sizes = [
         None if one.kind in NO_SIZE or math.isnan(size) else size * scale
@@ -199,10 +191,10 @@ def _suspect(one: Suspect) -> SuspectEntry:
     ]
     first = min(one.phases, default=None)
     return filled(
-        SuspectEntry,
+        "SuspectEntry",
         one,
-        element=filled(ElementEntry, one.element),
-        alike=[filled(ElementEntry, other) for other in one.alike],
+        element=filled("ElementEntry", one.element),
+        alike=[filled("ElementEntry", other) for other in one.alike],
         ports=_ports_at(one.element),
         **dict(zip(("value", "low", "high"), sizes, strict=True)),
         unit="" if sizes[0] is None else unit,
@@ -217,7 +209,7 @@ def _suspect(one: Suspect) -> SuspectEntry:
     )
 
 
-def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[HostLossEntry]:
+def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[Entry]:
     """Return what each port's host or foreign traffic cost in all phases, the most first."""
     frames, phases = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for _, loss in losses:
@@ -226,7 +218,7 @@ def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[HostLossEn
     return [
         {
             "port": port,
-            "cause": cast("HostCause", cause),
+            "cause": cause,
             "frames": count,
             "phases": phases[port, cause],
         }
@@ -234,9 +226,7 @@ def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[HostLossEn
     ]
 
 
-def _expected(
-    found: Sequence[Oversubscription], phases: Sequence[PhaseFacts]
-) -> Iterator[OversubscriptionEntry]:
+def _expected(found: Sequence[Oversubscription], phases: Sequence[PhaseFacts]) -> Iterator[Entry]:
     """Yield each element that was asked for more than its line, over all phases."""
     transports_of = {facts.key: facts.transport for facts in phases}
     together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
@@ -245,7 +235,7 @@ def _expected(
             together[one.element, transports_of[one.phase]].append(one)
     for (element, transport), some in together.items():
         yield {
-            "element": filled(ElementEntry, element),
+            "element": filled("ElementEntry", element),
             "ports": _ports_at(element),
             "transport": transport,
             "offered_mbps": max(one.offered_bps for one in some) / m.MEGA,
@@ -255,26 +245,24 @@ def _expected(
         }
 
 
-def _next_test(test: NextTest | None) -> NextTestEntry | None:
+def _next_test(test: NextTest | None) -> Entry | None:
     if test is None:
         return None
     return filled(
-        NextTestEntry, test, flows=[list(pair) for pair in test.flows], load=100 * test.load
+        "NextTestEntry", test, flows=[list(pair) for pair in test.flows], load=100 * test.load
     )
 
 
 # --- the summary's `findings` --------------------------------------------------------------------
 
 
-def _finding(
-    kind: str, severity: Severity, count: int, sentence: str, **more: object
-) -> FindingEntry:
+def _finding(kind: str, severity: str, count: int, sentence: str, **more: object) -> FindingEntry:
     at = {"kind": kind, "severity": severity, "count": count, "sentence": sentence}
-    return filled(FindingEntry, more, at, {"transport": ""})
+    return filled("FindingEntry", more, at, {"transport": ""})
 
 
-def _of_suspect(one: SuspectEntry) -> FindingEntry:
-    severity: Severity = "warning" if one["kind"] in WARNINGS else "error"
+def _of_suspect(one: Entry) -> FindingEntry:
+    severity: str = "warning" if one["kind"] in WARNINGS else "error"
     names = ("src", "dst") if len(one["ports"]) == 2 else ("port",)
     ports = dict(zip(names, one["ports"], strict=False))
     return _finding(
@@ -330,14 +318,14 @@ def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
         yield _finding("unexplained", "warning", count, f"{lost}: no element explains them")
 
 
-def _of_host(one: HostLossEntry) -> FindingEntry:
+def _of_host(one: Entry) -> FindingEntry:
     said = CAUSES[one["cause"]].format(count=format.of(one["frames"], "lost frame"))
     where = f"in {format.of(one['phases'], 'phase')}"
     sentence = f"{one['port']}: {said}, {where}: no fault of the network"
     return _finding("host", "warning", one["frames"], sentence, port=one["port"])
 
 
-def _of_expected(one: OversubscriptionEntry) -> FindingEntry:
+def _of_expected(one: Entry) -> FindingEntry:
     name = " ".join((one["element"]["name"], one["element"]["direction"])).rstrip()
     rates = [format.bit_rate(m.MEGA * one[key]) for key in ("offered_mbps", "line_mbps")]
     sentence = (
@@ -373,4 +361,4 @@ def _unfinished(result: m.PhaseResult) -> Iterator[_Flow]:
 
 def _flow(result: m.PhaseResult, kind: str, flow: int, count: float) -> _Flow:
     pair, transport = result.flows.pairs[flow], result.entry["transport"]
-    return _Flow(cast("Kind", kind), pair, int(count), transport, result.key, result.label)
+    return _Flow(kind, pair, int(count), transport, result.key, result.label)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..records.document.trials import LossLocationEntry, LossLocationPort
 from ..records.rows import Bools, Floats, Rows
+from ..records.summary_form import Entry
 from . import measures as m
 
 PORTS_SHOWN = 16
@@ -30,22 +30,7 @@ NO_LOSS = (
 )
 
 
-# Before anything is known.
-NOT_LOCATED: LossLocationEntry = {
-    "lost_frames": None,
-    "sender_host": None,
-    "network": None,
-    "other_traffic": None,
-    "receiver_host": None,
-    "wire_errors": None,
-    "counted_in_network": None,
-    "other_frames": None,
-    "consistent": None,
-    "ports": [],
-}
-
-
-def loss_location(result: m.PhaseResult) -> LossLocationEntry:
+def loss_location(result: m.PhaseResult) -> Entry:
     """Return the `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
@@ -234,7 +219,7 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
     return max((count for count in (by_flow, network) if count is not None), default=None)
 
 
-def contradicted(found: LossLocationEntry) -> bool:
+def contradicted(found: Entry) -> bool:
     """Return whether flows miss frames that the ports' counters do not miss, or others."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
@@ -317,7 +302,7 @@ def _others(ports: Rows) -> Floats:
     return found
 
 
-def _worst(hosts: _Hosts) -> list[LossLocationPort]:
+def _worst(hosts: _Hosts) -> list[Entry]:
     """Return the ports at which something went missing, the worst first."""
     counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
     badness: Floats = np.sum([m.or_zero(count) for count in counts], axis=0)

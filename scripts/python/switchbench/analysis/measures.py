@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.measures import LATENCY_MEASURES, Reduce
-from ..records.document.trials import PhaseEntry
 from ..records.latency import figure
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
 from ..records.rows import NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times
 from ..records.rows import or_zero as or_zero
+from ..records.summary_form import PhaseEntry
 
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What one phase in one network amounts to, and a whole plan: their entries of the summary.
 
-Keys and their meaning are the form's (records/document/trials.py), formulas are in
+Keys and their meaning are the form's (records/summary_form.toml), formulas are in
 doc/reference/measures.md. A key with no observation is there, and is None.
 """
 
@@ -10,27 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..base import transports
 from ..base.measures import ANY, FRAMES, MEASURES, MESSAGES, RDMA, REDUCED, Reduce
 from ..base.model import SCHEDULE, Part, Run, Trial
-from ..records.document.summary import NodeEntry
-from ..records.document.trials import (
-    IntervalsEntry,
-    Lowest,
-    MostDisordered,
-    PhaseEntry,
-    PlanEntry,
-    QueuePairs,
-    ReorderingEntry,
-    Setting,
-    State,
-    Throughput,
-    filled,
-)
 from ..records.latency import phase_latency
 from ..records.record_forms import Record
 from ..records.rows import (
@@ -44,15 +30,16 @@ from ..records.rows import (
     PhaseRecords,
     Rows,
 )
+from ..records.summary_form import Entry, PhaseEntry, PlanEntry, filled
 from . import measures as m
 from .clocks import ClockTable
-from .loss_location import NOT_LOCATED, contradicted, displaced_frames, loss_location
+from .loss_location import contradicted, displaced_frames, loss_location
 from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
 
 LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
 
 # What nodes say of a phase, the cause first.
-_STATES: tuple[State, ...] = ("flooded", "stopped", "unreachable")
+_STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 
 # Counts of a phase: key, column of flows, column of ports, how parts are put together, transports
 # that have it. Those of clauses are declared in base/measures.py.
@@ -85,7 +72,7 @@ class PhaseResults:
         self.clocks = ClockTable(
             {port.name: node.name for node in run.site.processes for port in node.ports}
         )
-        self._hellos: list[NodeEntry] = []
+        self._hellos: list[Entry] = []
         self._in_lab = run.site.launcher.in_lab
         self._order = {process.name: i for i, process in enumerate(run.site.processes)}
         self._opened: dict[tuple[str, str], Record] = {}  # by port and transport
@@ -94,11 +81,11 @@ class PhaseResults:
 
     def greet(self, record: Record) -> None:
         """Take a `hello`."""
-        self._hellos.append(filled(NodeEntry, record))
+        self._hellos.append(filled("NodeEntry", record))
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
 
-    def nodes(self) -> list[NodeEntry]:
+    def nodes(self) -> list[Entry]:
         """Return the summary's nodes, in the site's order."""
         return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
 
@@ -138,7 +125,7 @@ class PhaseResults:
         computes = trial.scatter is not None and trial.scatter.compute > 0
         limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
         entry = filled(
-            PhaseEntry,
+            "PhaseEntry",
             setting(trial, part, key.phase, lines),
             _timing(nodes),
             _rates(flows, shares),
@@ -151,7 +138,7 @@ class PhaseResults:
             latency=phase_latency(flows.times),
             flows=len(flows),
             flows_observed=int(flows.whole.sum()),
-            loss_location=NOT_LOCATED,
+            loss_location=filled("LossLocationEntry", ports=[]),  # nothing is known yet
             reordering=_disorder(flows, trial.transport),
             intervals=interval_entry(intervals, off),
             state=how,
@@ -202,12 +189,12 @@ class PhaseResults:
 # --- parts of a phase's entry --------------------------------------------------------------------
 
 
-def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Setting:
+def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Entry:
     """Return what a phase was asked to do."""
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     networks = [one.network for one in trial.parts]
     return filled(
-        Setting,
+        "Setting",
         trial,
         trial=trial.id,
         pattern=trial.pattern["name"],
@@ -275,7 +262,7 @@ def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:
     return {
         "offered_load": m.mean(shares.offered.values()),
         "throughput": filled(
-            Throughput,
+            "Throughput",
             figures,
             layer="payload",
             unit="Mbit/s",
@@ -312,7 +299,7 @@ def reduced(flows: PhaseFlows) -> dict[str, float | None]:
     return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
 
 
-def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
+def _queue_pairs(flows: PhaseFlows) -> Entry:
     """Return what sources say of their queue pairs.
 
     Settings, as they took effect, are equal on all flows or null.
@@ -326,7 +313,7 @@ def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
     each = [flows[f"{end}_queue_pair_bytes"] for end in ("sent", "received")]
     settings = ("depth", "signal_every", "inline_bytes", "gid_index")
     return filled(
-        QueuePairs,
+        "QueuePairs",
         {name: same(name) for name in settings},
         path_mtu_bytes=same("sent_path_mtu_bytes"),
         count=m.total(sources["queue_pairs"]),
@@ -337,7 +324,7 @@ def _queue_pairs(flows: PhaseFlows) -> QueuePairs:
     )
 
 
-def _state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
+def _state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> str:
     """Return how a phase ended: of several ways the cause; partial where a record is missing."""
     said = set(nodes.texts("state"))
     for state in _STATES:
@@ -347,17 +334,17 @@ def _state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> State:
     return "complete" if whole else "partial"
 
 
-def _disorder(flows: PhaseFlows, transport: str) -> ReorderingEntry:
+def _disorder(flows: PhaseFlows, transport: str) -> Entry:
     """Return the `reordering` of a phase's entry; nulls where frames are not seen."""
     frames, extent = flows["received_frames"], flows["extent_max"]
     delivered = m.total_int(frames) if transports.of(transport).frames else None
     if not delivered:
-        return filled(ReorderingEntry)
+        return filled("ReorderingEntry")
     counted = [flows[name] for name in ("reordered", "extent_sum", "three_reordered")]
     some = ~np.isnan([extent, *counted]).any(axis=0)
     reordered, extents, three = (int(counts[some].sum()) for counts in counted)
     shares = np.where(some, 100.0 * counted[0] / frames, np.nan)
-    worst: MostDisordered | None = None
+    worst: Entry | None = None
     if (shares > 0).any():
         place = int(np.nanargmax(shares))
         src, dst = flows.pairs[place]
@@ -441,7 +428,7 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
     return found
 
 
-def interval_entry(intervals: Intervals, off: Set[Pair]) -> IntervalsEntry:
+def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
     """Return the `intervals` of a phase's entry, without flows whose window was off."""
     size, spans = len(intervals.pairs), intervals.spans
     count = np.bincount(intervals.flow, minlength=size)
@@ -456,7 +443,7 @@ def interval_entry(intervals: Intervals, off: Set[Pair]) -> IntervalsEntry:
     low[flows] = intervals.mbps[spans_of]
     percent = np.where(mean > 0, 100.0 * low / np.where(mean > 0, mean, 1.0), 100.0)
 
-    def entry(place: int) -> Lowest:
+    def entry(place: int) -> Entry:
         src, dst = intervals.pairs[place]
         from_s, to_s = (
             float(spans.floats(name)[lowest[place]] / 1e3) for name in ("from_ms", "to_ms")
@@ -522,7 +509,6 @@ def plan_entry(
     not limit.
     """
     fair = [entry for entry in entries if not entry["tester_limited"]]
-    every = cast("Sequence[Mapping[str, Any]]", entries)
     rates = [entry["throughput"] for entry in fair]
     windows = [entry["window_s"] for entry in fair]
     worst = min(
@@ -532,7 +518,7 @@ def plan_entry(
     )
     elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
     throughput = filled(
-        Throughput,
+        "Throughput",
         layer="payload",
         unit="Mbit/s",
         min=m.least(rate["min"] for rate in rates),
@@ -543,9 +529,9 @@ def plan_entry(
         min_percent_of_line=m.least(rate["min_percent_of_line"] for rate in rates),
     )
     return filled(
-        PlanEntry,
-        {name: m.total_int(entry[name] for entry in every) for name in _SUMS},
-        {name: m.total(entry[name] for entry in every) for name in ("cpu_s", "cpu_process_s")},
+        "PlanEntry",
+        {name: m.total_int(entry[name] for entry in entries) for name in _SUMS},
+        {name: m.total(entry[name] for entry in entries) for name in ("cpu_s", "cpu_process_s")},
         {"worst_phase": None, "slowest": None}
         if worst is None
         else {"worst_phase": worst["phase"], "slowest": worst["slowest"]},
@@ -566,7 +552,8 @@ def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None
     whole = plan["phases_measured"] == plan["phases"]
     if not whole or any(entry["state"] != "complete" for entry in entries):
         return None
-    return plan["throughput"]["mean"]
+    mean: float | None = plan["throughput"]["mean"]
+    return mean
 
 
 def _weighted(values: Sequence[float | None], windows: Sequence[float | None]) -> float | None:

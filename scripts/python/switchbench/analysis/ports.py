@@ -11,9 +11,9 @@ import numpy as np
 
 from ..base import transports
 from ..base.model import SCHEDULE, Site
-from ..records.document.trials import Direction, PortEntry, RdmaPort, SlowPhase, filled
 from ..records.record_forms import Record
 from ..records.rows import Floats, Numbers, Rows
+from ..records.summary_form import Entry, filled
 from .measures import (
     PhaseResult,
     as_int,
@@ -60,7 +60,7 @@ class _Lines:
     """All ports with one transport."""
 
     ends: dict[str, _Direction]
-    slowest: dict[str, list[SlowPhase]] = field(default_factory=dict)  # phases by port
+    slowest: dict[str, list[Entry]] = field(default_factory=dict)  # phases by port
 
 
 class PortTable:
@@ -111,7 +111,7 @@ class PortTable:
                 direction.relative.append((numbers[free], parts[free] / middle))
         slowest = result.entry["slowest"]
         if alike and slowest and slowest["src"] not in limited:
-            place: SlowPhase = {"trial": result.key.trial, "phase": result.key.phase}
+            place: Entry = {"trial": result.key.trial, "phase": result.key.phase}
             for port in {slowest["src"], slowest["dst"]}:
                 lines.slowest.setdefault(port, []).append(place)
 
@@ -140,7 +140,7 @@ class PortTable:
             if variant and variant not in seen:
                 seen.append(variant)
 
-    def summary(self, suspects: Mapping[str, str]) -> list[PortEntry]:
+    def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
         """Return one entry for each port and transport, in the site's order.
 
         `suspects`: by port, what it is suspected of.
@@ -151,13 +151,13 @@ class PortTable:
             for entry in self._entries(transport)
         ]
 
-    def _rdma(self, name: str, transport: str) -> RdmaPort | None:
+    def _rdma(self, name: str, transport: str) -> Entry | None:
         opened = self._opened.get((name, transport), {})
         if not transports.of(transport).rdma:
             return None
-        return filled(RdmaPort, opened)
+        return filled("RdmaPort", opened)
 
-    def _entries(self, transport: str) -> Iterator[PortEntry]:
+    def _entries(self, transport: str) -> Iterator[Entry]:
         """Yield one for each port that had flows."""
         lines, size = self._lines[transport], len(self._ports)
         percents, relatives = {}, {}
@@ -167,7 +167,7 @@ class PortTable:
         for number, (name, port) in enumerate(self._ports.items()):
             ends = {
                 f"as_{end}": filled(
-                    Direction,
+                    "Direction",
                     phases=int(direction.phases[number]),
                     median_percent_of_line=_known(percents[end][0][number]),
                     min_percent_of_line=_known(percents[end][1][number]),
@@ -182,7 +182,7 @@ class PortTable:
                 continue
             opened = self._opened.get((name, transport), {})
             yield filled(
-                PortEntry,
+                "PortEntry",
                 ends,
                 opened,
                 port=name,

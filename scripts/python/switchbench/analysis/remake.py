@@ -14,11 +14,10 @@ from typing import Any
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
 from ..records.directory import PLAN
-from ..records.document.summary import SummaryDocument, SupersededEntry
-from ..records.document.trials import filled
 from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
+from ..records.summary_form import Entry, SummaryDocument, filled
 from ..records.switch_counters import AFTER, BEFORE, compare_counters
 from .series import scatter_times
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
@@ -122,7 +121,7 @@ def feed(summary: Summary, directory: Path, events: Collection[str] | None = Non
     summary.close_ended()
 
 
-def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
+def superseded(run: Run, directory: Path) -> list[Entry]:
     """Return the phases that were measured again, as they were before.
 
     SUPERSEDED has their tables.
@@ -142,7 +141,7 @@ def superseded(run: Run, directory: Path) -> list[SupersededEntry]:
              for trial in (*run.trials, *run.superseded)}  # fmt: skip
     return [
         filled(
-            SupersededEntry,
+            "SupersededEntry",
             entry,
             trial=first[entry["trial"]],
             reason="; ".join(f"{e['port']}: {e['reason']}" for e in entry["tester_limited"])

@@ -36,9 +36,9 @@ from ..records.directory import (
     refuse_other_form,
     replace_bytes,
 )
-from ..records.document.summary import ClauseEntry, SummaryDocument, VerdictEntry
 from ..records.record_forms import Record
 from ..records.store import Tables, TableWriter
+from ..records.summary_form import ClauseEntry, Entry, SummaryDocument
 from .judge import FAIL, INCONCLUSIVE
 
 MANIFEST = "manifest.json"
@@ -376,7 +376,7 @@ _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 _ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
 
 
-def junit(summary: SummaryDocument, verdict: VerdictEntry) -> bytes:
+def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
     """Return the document of a run and its verdict."""
     run = summary["run"]
     whole = summary["status"] == "complete"
@@ -415,7 +415,7 @@ def junit(summary: SummaryDocument, verdict: VerdictEntry) -> bytes:
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def _properties(summary: SummaryDocument, verdict: VerdictEntry) -> Iterator[tuple[str, object]]:
+def _properties(summary: SummaryDocument, verdict: Entry) -> Iterator[tuple[str, object]]:
     yield "verdict", verdict["verdict"]
     yield "clauses_sha256", verdict["clauses_sha256"]
     about = summary["run"].get("about", {})

@@ -15,37 +15,16 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..base.model import PERCENTILES, PINGPONG, Part, Repeats, Trial
-from ..records.document.series import (
-    Computing,
-    ConfidenceIntervalEntry,
-    Crossing,
-    CrossingRange,
-    Curve,
-    CurvePoint,
-    CurveSetting,
-    Function,
-    FunctionPoint,
-    ImbFigures,
-    KernelEntry,
-    Peak,
-    PieceTimes,
-    RankedPath,
-    Ranking,
-    RepetitionTimes,
-    ScatterTimes,
-    Steps,
-)
-from ..records.document.trials import filled
 from ..records.latency import Histogram, merged
 from ..records.record_forms import Record
 from ..records.rows import Floats, NameIndex, Pair, PhaseFlows, PhaseKey, Times
 from ..records.schema import Row
 from ..records.store import TableFile
+from ..records.summary_form import Entry, filled
 from . import measures as m
 from .statistics import interval
 
@@ -78,14 +57,14 @@ class SweepTable:
         """Drop the times of a trial (id, repeat)."""
         self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
 
-    def lost(self, entry: ScatterTimes) -> int | None:
+    def lost(self, entry: Entry) -> int | None:
         """Messages of one trial's entry that did not come back; None: that is not known."""
         key = (entry["trial"], entry["repeat"], entry["network"])
         return merged(self._flows.get(key, {}).values()).lost
 
-    def curves(self) -> Iterator[Curve]:
+    def curves(self) -> Iterator[Entry]:
         """Yield one of each setting, its points by size."""
-        found: dict[str, tuple[CurveSetting, dict[int, list[Flows]]]] = {}
+        found: dict[str, tuple[Entry, dict[int, list[Flows]]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
             if not is_sweep(trial):
@@ -99,7 +78,7 @@ class SweepTable:
             yield {**said, "points": points, **peak(points)}
 
 
-def about(trial: Trial, part: Part) -> CurveSetting:
+def about(trial: Trial, part: Part) -> Entry:
     """Return what tells a curve from others."""
     return {
         "transport": trial.transport,
@@ -110,7 +89,7 @@ def about(trial: Trial, part: Part) -> CurveSetting:
     }
 
 
-def _point(size: int, repeats: Sequence[Flows]) -> CurvePoint:
+def _point(size: int, repeats: Sequence[Flows]) -> Entry:
     """Return one size: all flows and repeats together, and the slowest flow."""
     flows: Flows = {}
     for repeat in repeats:
@@ -153,7 +132,7 @@ def _bandwidth(size: int, mean_ns: float | None) -> float | None:
     return None if not mean_ns else 8 * size / (mean_ns / 2000)
 
 
-def peak(points: Sequence[CurvePoint]) -> Peak:
+def peak(points: Sequence[Entry]) -> Entry:
     """Return the largest bandwidth of a curve, and the sizes that reach half and 90 % of it."""
     known = [(p["size"], p["bandwidth_mbps"]) for p in points if p["bandwidth_mbps"] is not None]
     size, most = max(known, key=lambda pair: pair[1], default=(None, None))
@@ -183,12 +162,12 @@ def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
 # --- two paths side by side --------------------------------------------------------------------
 
 
-def path_of(curve: CurveSetting) -> str:
+def path_of(curve: Entry) -> str:
     """Return what one chooses between: a transport in a network."""
     return f"{curve['transport']} in {curve['network']}"
 
 
-def crossovers(curves: Sequence[Curve]) -> Iterator[Crossing]:
+def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
     """For each two paths with the same matrix: which is the faster, and where that changes."""
     for one, other in combinations(curves, 2):
         if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
@@ -204,12 +183,12 @@ def crossovers(curves: Sequence[Curve]) -> Iterator[Crossing]:
             }
 
 
-def matrix_of(curve: CurveSetting) -> str:
+def matrix_of(curve: Entry) -> str:
     """Equal for curves that can be compared."""
     return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
 
 
-def _ranges(one: Curve, other: Curve) -> list[CrossingRange]:
+def _ranges(one: Entry, other: Entry) -> list[Entry]:
     """From size to size: which path to use; null where they are alike."""
     times = [
         {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
@@ -220,7 +199,7 @@ def _ranges(one: Curve, other: Curve) -> list[CrossingRange]:
         for size in sorted(times[0].keys() & times[1].keys())
         if times[0][size] and times[1][size]
     ]
-    found: list[CrossingRange] = []
+    found: list[Entry] = []
     within: dict[int, float] = {}  # where they cross while they are alike, by range
     for place, (size, ratio) in enumerate(ratios):
         use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
@@ -252,9 +231,9 @@ def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | Non
 _CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
 
 
-def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[ScatterTimes]:
+def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
     """Return one entry for each scatter in each network."""
-    scattered = [trial for trial in trials if "scatter" in trial.parameters]
+    scattered = [one for one in trials if "scatter" in one.parameters and one.traffic == "pingpong"]
     if not scattered:
         return []
     import pyarrow.compute as pc
@@ -262,63 +241,34 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[ScatterTimes
     table = TableFile(directory, "samples").whole()
     found = []
     for trial in scattered:
-        if trial.traffic != "pingpong":
-            continue
         for part in trial.parts:
-            chosen = pc.and_(
-                pc.and_(
-                    pc.equal(table["trial"], trial.id), pc.equal(table["repeat"], trial.repeat)
-                ),
-                pc.equal(table["network"], part.network),
-            )
-            rows = table.filter(chosen)
+            place = {"trial": trial.id, "repeat": trial.repeat, "network": part.network}
+            rows = table
+            for name, value in place.items():
+                rows = rows.filter(pc.field(name) == value)
             if rows.num_rows:
-                found.append(_entry(trial, part, rows))
+                size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
+                p50, p99, most = np.quantile(time_us, (0.5, 0.99, 1.0)).tolist()
+                found.append(filled(
+                    "ScatterTimes", about(trial, part), place, messages=len(size),
+                    min_size=int(size.min()), max_size=int(size.max()), p50_us=p50, p99_us=p99,
+                    max_us=most,
+                ))  # fmt: skip
     return found
 
 
-def _entry(trial: Trial, part: Part, rows: Any) -> ScatterTimes:
-    size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
-    p50, p99, most = (float(value) for value in np.quantile(time_us, (0.5, 0.99, 1.0)))
-    return {
-        **about(trial, part),
-        "trial": trial.id,
-        "repeat": trial.repeat,
-        "messages": len(size),
-        "min_size": int(size.min()),
-        "max_size": int(size.max()),
-        "p50_us": p50,
-        "p99_us": p99,
-        "max_us": most,
-    }
+def computing(
+    trials: Sequence[Trial], records: Mapping[tuple[int, int], Sequence[Record]]
+) -> list[Entry]:
+    """Return how much slower nodes computed beside their messages than alone.
+
+    An entry for each trial that computed; `records`: its `compute` records, by trial and repeat.
+    """
+    keys = [(trial, (trial.id, trial.repeat)) for trial in trials]
+    return [_slowdown(trial, records[key]) for trial, key in keys if key in records]
 
 
-class ComputeTable:
-    """How much slower nodes computed beside their messages than alone."""
-
-    def __init__(self) -> None:
-        """No record yet."""
-        self._records: dict[tuple[int, int], list[Record]] = {}
-
-    def feed(self, record: Record) -> None:
-        """Take one `compute` record."""
-        key = (record["trial"], record.get("repeat") or 0)
-        self._records.setdefault(key, []).append(record)
-
-    def forget(self, trial: tuple[int, int]) -> None:
-        """Drop the records of a trial (id, repeat)."""
-        self._records.pop(trial, None)
-
-    def summary(self, trials: Sequence[Trial]) -> list[Computing]:
-        """Return one entry for each trial that computed."""
-        return [
-            _slowdown(trial, self._records[trial.id, trial.repeat])
-            for trial in trials
-            if (trial.id, trial.repeat) in self._records
-        ]
-
-
-def _slowdown(trial: Trial, records: Sequence[Record]) -> Computing:
+def _slowdown(trial: Trial, records: Sequence[Record]) -> Entry:
     """Rates are while computing: operations by the time that pieces took."""
     alone, beside = (_rate(records, part) for part in ("compute_only", "concurrent"))
     nodes = {
@@ -328,32 +278,28 @@ def _slowdown(trial: Trial, records: Sequence[Record]) -> Computing:
     known = {node: share for node, share in nodes.items() if share is not None}
     worst = max(known, key=lambda node: known[node], default=None)
     spread = interval(list(known.values()), _CONFIDENCE)
-    return {
-        "trial": trial.id,
-        "repeat": trial.repeat,
-        "transport": trial.transport,
-        "parameters": dict(trial.parameters),
-        "nodes": len(nodes),
-        "share": records[0]["share"],
-        "compute_only_mflops": alone,
-        "concurrent_mflops": beside,
-        "slowdown_percent": slower(alone, beside),
-        "slowdown_ci_half_width_percent": None if spread is None else spread.half_width,
-        "slowest_node": worst,
-        "max_slowdown_percent": None if worst is None else known[worst],
-        "piece_us": {
-            "compute_only": _pieces(records, "compute_only"),
-            "concurrent": _pieces(records, "concurrent"),
-        },
+    pieces = {
+        part: {
+            name: max(record[part][f"piece_{name}_ns"] for record in records) / 1000
+            for name in ("p50", "p99", "max")
+        }
+        for part in ("compute_only", "concurrent")
     }
-
-
-def _pieces(records: Sequence[Record], part: str) -> PieceTimes:
-    p50, p99, most = (
-        max(record[part][f"piece_{name}_ns"] for record in records) / 1000
-        for name in ("p50", "p99", "max")
+    return filled(
+        "Computing",
+        trial,
+        trial=trial.id,
+        parameters=dict(trial.parameters),
+        nodes=len(nodes),
+        share=records[0]["share"],
+        compute_only_mflops=alone,
+        concurrent_mflops=beside,
+        slowdown_percent=slower(alone, beside),
+        slowdown_ci_half_width_percent=None if spread is None else spread.half_width,
+        slowest_node=worst,
+        max_slowdown_percent=None if worst is None else known[worst],
+        piece_us=pieces,
     )
-    return {"p50": p50, "p99": p99, "max": most}
 
 
 def _rate(records: Sequence[Record], part: str) -> float | None:
@@ -479,7 +425,7 @@ class ExecutionTable:
         """Return what one repeat adds to the mean over repeats."""
         return self._of(trial, network).over_ranks(m.mean)
 
-    def summary(self) -> Steps:
+    def summary(self) -> Entry:
         """Return the summary's `steps`."""
         functions: dict[str, list[MeasuredExecutions]] = {}
         kernels: dict[tuple[int, str], list[MeasuredExecutions]] = {}
@@ -512,7 +458,7 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
     return None if mean is None else mean / m.MEGA
 
 
-def _function(some: Iterable[MeasuredExecutions]) -> Function:
+def _function(some: Iterable[MeasuredExecutions]) -> Entry:
     """Return one function at one setting, its points by size."""
     sizes: dict[int, list[MeasuredExecutions]] = {}
     for one in some:
@@ -521,7 +467,7 @@ def _function(some: Iterable[MeasuredExecutions]) -> Function:
     return {**about(one.trial, one.part), "points": points}
 
 
-def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> FunctionPoint:
+def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     """Return one size: all phases and repeats together."""
     first = repeats[0].trial
     pattern = first.pattern["name"]
@@ -547,7 +493,7 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Functio
         },
         "by_repeat": by_repeat,
         "repetition_us": filled(
-            RepetitionTimes,
+            "RepetitionTimes",
             {name: None if ns is None else ns / 1e3 for name, ns in batch.items()},
             mean=m.mean(averages),
         ),
@@ -562,7 +508,7 @@ def _parts_of(pattern: str) -> int:
     return 2 if pattern == "pingpong" else 1
 
 
-def _imb(size: int, one: MeasuredExecutions) -> ImbFigures:
+def _imb(size: int, one: MeasuredExecutions) -> Entry:
     """Return IMB's figures of one repeat; null where it was not measured whole."""
     pattern = one.trial.pattern["name"]
     by_rank: dict[str, list[float]] = {}
@@ -587,9 +533,7 @@ def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | Non
     return factor * size / (time_us / 1e6) / IMB_MEGA if factor and time_us else None
 
 
-def _sure(
-    values: Sequence[float | None], asked: Repeats, scale: float
-) -> ConfidenceIntervalEntry | None:
+def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry | None:
     """Return the interval of the mean over repeats, times `scale`.
 
     None where there are too few, or one was not measured whole.
@@ -606,7 +550,7 @@ def _iterations(one: MeasuredExecutions) -> int | None:
     return one.trial.steps.iterations if one.trial.steps else None
 
 
-def _kernel(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
+def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
     first = repeats[0]
     iterations = _iterations(first) or 0
     times = [one.over_ranks(m.greatest) for one in repeats]
@@ -625,9 +569,9 @@ def _kernel(repeats: Sequence[MeasuredExecutions]) -> KernelEntry:
     }
 
 
-def _rankings(entries: Iterable[KernelEntry]) -> Iterator[Ranking]:
+def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield each problem that several paths (a transport in a network) ran: the fastest first."""
-    problems: dict[str, list[tuple[float, KernelEntry]]] = {}
+    problems: dict[str, list[tuple[float, Entry]]] = {}
     for entry in entries:
         if entry["total_s"] is not None:
             problems.setdefault(matrix_of(entry), []).append((entry["total_s"], entry))
@@ -636,10 +580,10 @@ def _rankings(entries: Iterable[KernelEntry]) -> Iterator[Ranking]:
             ordered = sorted(some, key=itemgetter(0))
             least, fastest = ordered[0]
             yield filled(
-                Ranking,
+                "Ranking",
                 fastest,
                 paths=[
-                    RankedPath(
+                    Entry(
                         path=path_of(entry),
                         total_s=total_s,
                         ratio_to_fastest=total_s / least if least else None,

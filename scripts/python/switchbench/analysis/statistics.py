@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.model import SCHEDULE, Repeats, Trial
-from ..records.document.series import StatisticEntry
-from ..records.document.trials import filled
+from ..records.summary_form import Entry, filled
 
 Floats = NDArray[np.float64]
 
@@ -149,35 +148,22 @@ class ConfidenceInterval:
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
 
 
-def intervals(
-    columns: Sequence[Sequence[float]], confidence: float, chosen: bool = False
-) -> list[ConfidenceInterval | None]:
-    """Return the interval of each column's mean; None for less than two values."""
-    table = np.full((max(map(len, columns), default=0), len(columns)), np.nan)
-    for i, values in enumerate(columns):
-        table[: len(values), i] = values
-    found = estimates(table, confidence, chosen)
-    return [
-        None
-        if count < 2
-        else ConfidenceInterval(
-            int(count),
-            float(found.mean[i]),
-            float(found.deviation[i]),
-            confidence,
-            t_quantile(confidence, int(count) - 1) * float(found.error[i]),
-            None if np.isnan(found.correlation[i]) else float(found.correlation[i]),
-            bool(found.dependent[i]),
-        )
-        for i, count in enumerate(found.count.tolist())
-    ]
-
-
 def interval(
     values: Sequence[float], confidence: float, chosen: bool = False
 ) -> ConfidenceInterval | None:
     """Return the interval of the values' mean, as `estimates` has it; None for less than two."""
-    return intervals([values], confidence, chosen)[0]
+    if len(values) < 2:
+        return None
+    found = estimates(np.array(values, dtype=np.float64)[:, None], confidence, chosen)
+    (mean,), (deviation,), (error,), (correlation,), (dependent,) = (
+        column.tolist()
+        for column in (found.mean, found.deviation, found.error, found.correlation, found.dependent)
+    )
+    half_width = t_quantile(confidence, len(values) - 1) * error
+    known = None if math.isnan(correlation) else correlation
+    return ConfidenceInterval(
+        len(values), mean, deviation, confidence, half_width, known, dependent
+    )
 
 
 @dataclass
@@ -241,7 +227,7 @@ class RepeatTable:
         doubts = [self._doubt(trial.repeats, point.of(network)) for network in networks]
         return next((doubt for doubt in doubts if doubt), None)
 
-    def summary(self) -> list[StatisticEntry]:
+    def summary(self) -> list[Entry]:
         """Return the summary's `statistics`.
 
         One entry for each setting and network that was repeated.
@@ -272,7 +258,7 @@ class RepeatTable:
             + (", and the repeats depend on each other" if found.dependent else "")
         )
 
-    def _entry(self, point: _Point, network: str) -> StatisticEntry:
+    def _entry(self, point: _Point, network: str) -> Entry:
         repeats = point.first.repeats
         values = point.of(network)
         asked = repeats.width is not None
@@ -281,7 +267,7 @@ class RepeatTable:
         doubt = self._doubt(repeats, values)
         by_steps = point.first.traffic == SCHEDULE
         return filled(
-            StatisticEntry,
+            "StatisticEntry",
             {key: getattr(found, name, None) for key, name in _INTERVAL.items()},
             point=point.first.point,
             test=point.first.test,

@@ -27,15 +27,7 @@ from ..plan.chosen import (
     subtest_of,
     suite_words,
 )
-from ..records.document.series import (
-    SearchEntry,
-    SubtestEntry,
-    SuiteEntry,
-    SuiteSetting,
-    TrialEntry,
-)
-from ..records.document.summary import ClauseEntry
-from ..records.document.trials import filled
+from ..records.summary_form import ClauseEntry, Entry, filled
 from ..search.loads import (
     Done,
     GoalResult,
@@ -241,7 +233,7 @@ def _point(planned: Trial) -> tuple[Any, ...]:
     return planned.sizes, tuple(part.network for part in planned.parts), planned.transport
 
 
-def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
+def suite_summary(run: Run, course: SuiteCourse) -> Entry:
     """Return the summary's `suite`."""
     ports = [port for planned in run.searches for part in planned.parts for port in part.ranks]
     rates = sorted({port.line_rate_bps for port in ports if port.line_rate_bps})
@@ -261,11 +253,11 @@ def suite_summary(run: Run, course: SuiteCourse) -> SuiteEntry:
     }
 
 
-def search_entries(course: SuiteCourse) -> list[SearchEntry]:
+def search_entries(course: SuiteCourse) -> list[Entry]:
     """Return the summary's `searches`: one entry per search of loads and goal."""
     return [
         filled(
-            SearchEntry,
+            "SearchEntry",
             _facts_of(measured),
             result,
             {f"goal_{key}": value for key, value in vars(goal).items()},
@@ -291,16 +283,16 @@ def _goal_results(measured: Measurement) -> list[tuple[str, SearchGoal, GoalResu
     return list(zip(goals, goals.values(), measured.result, strict=True))
 
 
-def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
+def suite_entries(course: SuiteCourse) -> list[Entry]:
     """Return one entry per subtest, variant and size, with its rows."""
-    found: list[SubtestEntry] = []
+    found: list[Entry] = []
     for measured in course.every:
         if not measured.subtest.values:
             continue
         sentence, whole = measured.outcome()
         found.append(
             filled(
-                SubtestEntry,
+                "SubtestEntry",
                 _facts_of(measured),
                 subtest=measured.subtest.name,
                 variant=measured.planned.parameters.get(VARIANT),
@@ -315,10 +307,10 @@ def suite_entries(course: SuiteCourse) -> list[SubtestEntry]:
     return found
 
 
-def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFacts) -> TrialEntry:
+def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFacts) -> Entry:
     rate = {"rate": proposed.value, "addresses": proposed.value / (proposed.duration_s or 1.0)}
     return filled(
-        TrialEntry,
+        "TrialEntry",
         proposed,
         facts,
         learning_rate=rate.get(measured.subtest.quantity),
@@ -326,10 +318,10 @@ def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFac
     )
 
 
-def _facts_of(measured: Measurement) -> SuiteSetting:
+def _facts_of(measured: Measurement) -> Entry:
     planned = measured.planned
     return filled(
-        SuiteSetting,
+        "SuiteSetting",
         planned,
         pattern=planned.parameters.get(VARIANT) or planned.pattern["name"],
         parameters=dict(planned.parameters),

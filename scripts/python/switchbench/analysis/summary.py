@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """summary.json from the tables: one pass, one phase's rows in memory at a time.
 
-Its form is records/document, its formulas are in doc/reference/measures.md.
+Its form is records/summary_form.toml, its formulas are in doc/reference/measures.md.
 """
 
 from __future__ import annotations
@@ -10,28 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
 from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected, Moment
-from ..records.directory import SCHEMA
-from ..records.document.series import ScatterTimes
-from ..records.document.summary import (
-    AboutEntry,
-    BegunRun,
-    FindingEntry,
-    RunEntry,
-    Status,
-    SummaryDocument,
-    SupersededEntry,
-    SwitchCountersEntry,
-)
-from ..records.document.trials import PhaseEntry, PlanEntry
 from ..records.record_forms import DamagedRecord, Record
 from ..records.rows import PhaseKey, PhaseRows, by_network
+from ..records.summary_form import (
+    SCHEMA,
+    Entry,
+    FindingEntry,
+    PhaseEntry,
+    PlanEntry,
+    SummaryDocument,
+)
 from ..search.suites.declaration import TrialFacts
 from . import series
 from .above_line import above_line, windows_above_line
@@ -117,8 +112,8 @@ class Summary:
         with trials that end.
         """
         self._brief = brief
-        self.switch: SwitchCountersEntry | None = None  # its counters, compared
-        self.superseded: list[SupersededEntry] = []  # phases that were measured again
+        self.switch: Entry | None = None  # its counters, compared
+        self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
@@ -126,9 +121,9 @@ class Summary:
         self._judge = Judge(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
         self._sweep = series.SweepTable(self._trials)
-        self._computing = series.ComputeTable()
+        self._computed: dict[tuple[int, int], list[Record]] = {}  # by trial and repeat
         self._executions = series.ExecutionTable(self._trials)
-        self._scatter: list[ScatterTimes] = []
+        self._scatter: list[Entry] = []
         self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self.locator = Locator(run)
@@ -155,7 +150,7 @@ class Summary:
             "unreachable": self._take_unreachable,
             "event": self._take_event,
             "bye": self._take_bye,
-            "compute": self._computing.feed,
+            "compute": self._take_compute,
         }
         if brief:
             self._takers = {kind: self._takers[kind] for kind in _BRIEF}
@@ -226,13 +221,11 @@ class Summary:
         """Return what went wrong in the trials that have ended so far."""
         return self.locator.findings()
 
-    def take_scatter(self, entries: list[ScatterTimes]) -> None:
+    def take_scatter(self, entries: list[Entry]) -> None:
         """Take what single times amount to; they do not come as records."""
         self._scatter = entries
 
-    def finish(
-        self, about: BegunRun, faults: Iterable[str], refused: bool = False
-    ) -> SummaryDocument:
+    def finish(self, about: Entry, faults: Iterable[str], refused: bool = False) -> SummaryDocument:
         """Return the summary.
 
         `about` is its `run`; each fault is a sentence that made it partial.
@@ -245,7 +238,7 @@ class Summary:
         missing = self._missing()
         expectations = self._judge.verdicts(self._doubts(), self._not_needed())
         self.locator.explain(expectations)
-        status: Status = "partial" if reasons or missing else "complete"
+        status: str = "partial" if reasons or missing else "complete"
         if not self._entries:
             status = "failed"
         course = self.suite.course(self._run)
@@ -270,7 +263,7 @@ class Summary:
                 "curves": curves,
                 "crossovers": list(series.crossovers(curves)),
                 "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self._scatter],
-                "concurrent_computation": self._computing.summary(self._run.trials),
+                "concurrent_computation": series.computing(self._run.trials, self._computed),
             },
             "steps": steps,
             "ports": self._ports.summary(self.locator.suspects_by_port()),
@@ -297,17 +290,17 @@ class Summary:
         whole: SummaryDocument = rounded(result)
         return whole
 
-    def _about(self, about: BegunRun) -> RunEntry:
+    def _about(self, about: Entry) -> Entry:
         nodes = self._results.nodes()
         engine = nodes[0]["version"] if nodes else None
-        found: RunEntry = {
+        found: Entry = {
             **about,
             "versions": about["versions"] | {"engine": engine},
             "seed": self._run.seed,
             "nodes": nodes,
         }
         if self._run.about:
-            found["about"] = cast("AboutEntry", self._run.about)
+            found["about"] = self._run.about
         if self._run.remeasured:
             found["remeasured_phases"] = self._run.remeasured
         return found
@@ -321,6 +314,10 @@ class Summary:
     def _take_beside(self, record: Record) -> None:
         moment = (record["trial"], record.get("repeat") or 0, record["phase"])
         self._beside.setdefault(moment, []).append(record)
+
+    def _take_compute(self, record: Record) -> None:
+        key = record["trial"], record.get("repeat") or 0
+        self._computed.setdefault(key, []).append(record)
 
     def _take_trial(self, record: Record) -> None:
         open_trial = self._trial((record["trial"], record.get("repeat") or 0))
@@ -413,8 +410,9 @@ class Summary:
         """Drop what only `finish` would say of a trial."""
         for said in (self._entries, self._plans, self._alarms, self._notes, self._events):
             said.clear()
-        for table in (self._sweep, self._computing, self._executions):
+        for table in (self._sweep, self._executions):
             table.forget(key)
+        self._computed.pop(key, None)
         self._ports = PortTable(self._run.site)
         self._other_traffic = OtherTraffic()
         self.locator.forget_clean()

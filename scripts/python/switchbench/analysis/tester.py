@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base import format
-from ..records.document.trials import TesterLimitEntry, filled
 from ..records.rows import Bools, Floats, PhaseFlows, Rows
+from ..records.summary_form import Entry, filled
 from . import measures as m
 from .loss_location import lost_in_network
 
@@ -31,7 +31,7 @@ PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEE
 
 def _limit(
     port: str, pauses: int = 0, dropped_frames: int | None = None, **percents: float
-) -> TesterLimitEntry:
+) -> Entry:
     """Return why a host may have been the limit; `pauses`: too few for its shortfall."""
     words = {
         "shortfall_percent": "offered {:.1f} % less than intended"
@@ -46,7 +46,11 @@ def _limit(
         reasons.insert("shortfall_percent" in percents, dropped)
     known = {"start_delay_ms": None, "window_error_percent": None, **percents}
     return filled(
-        TesterLimitEntry, known, port=port, dropped_frames=dropped_frames, reason=", ".join(reasons)
+        "TesterLimitEntry",
+        known,
+        port=port,
+        dropped_frames=dropped_frames,
+        reason=", ".join(reasons),
     )
 
 
@@ -83,7 +87,7 @@ def host_limits(
     window_s: float | None,
     lines: Mapping[str, int],
     computes: bool = False,
-) -> list[TesterLimitEntry]:
+) -> list[Entry]:
     """Ports whose hosts could not offer what was intended, dropped frames themselves, began late.
 
     Or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
@@ -128,7 +132,7 @@ def host_limits(
 
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
-) -> list[TesterLimitEntry]:
+) -> list[Entry]:
     """Return the ports of a lab, whose hosts share one machine.
 
     Of which less than the load was delivered (percent of line), and not to full lines only, while

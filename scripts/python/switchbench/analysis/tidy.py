@@ -8,11 +8,12 @@ column means stands in COLUMNS, once: the codebook and the Parquet file's own sc
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -23,11 +24,10 @@ from ..base.errors import ConfigurationError, RunError
 from ..base.measures import MEASURES
 from ..base.model import PINGPONG, ROUND_TRIP
 from ..records.directory import SUMMARY
-from ..records.document.schema import at, definition
-from ..records.document.summary import SummaryDocument
 from ..records.latency import NS_PER_US
-from ..records.schema import columns_of
+from ..records.schema import EXPORT, columns_of
 from ..records.store import TableFile, has_tables
+from ..records.summary_form import SummaryDocument, at, definition
 from . import measures
 
 FLOWS = "flows"  # flows.csv, flows.parquet
@@ -45,77 +45,30 @@ class Variable:
     kind: pa.DataType
     unit: str
     meaning: str
-    entry: str = ""  # where the summary's entry of the phase has it
-    column: str = ""  # of the table `flows`, where it is one of its columns
+    of_phase: bool  # the summary's entry of the phase has it
+    column: str  # of the table `flows`, where it is one of its columns
 
 
-def _of_phase(name: str, kind: pa.DataType, unit: str = "", meaning: str = "") -> Variable:
-    return Variable(name, kind, unit, meaning or definition(name), entry=name)
+_COUNT, _REAL = pa.int64(), pa.float64()
+_KINDS = {"text": pa.string(), "count": _COUNT, "number": _REAL}
 
 
-def _of_flow(name: str, kind: pa.DataType, column: str = "", note: str = "") -> Variable:
-    """Return a measure of base.measures, of the flow itself."""
-    measure = MEASURES[name]
-    words = measure.definition + (note and f"; {note}")
-    return Variable(name, kind, measure.unit, words, column=column)
+def _variable(name: str, kind: str, unit: str, source: str, words: str = "") -> Variable:
+    """Return a row of `EXPORT` as a variable."""
+    of_phase, column = source == "entry", columns_of("flows").get(source)
+    said = definition(name) if of_phase else ""
+    if name in MEASURES and not of_phase:
+        said = MEASURES[name].definition
+    elif column is not None:
+        said, unit = column.meaning, unit or column.unit
+    meaning = words.replace("{}", said) or said
+    return Variable(name, _KINDS[kind], unit, meaning, of_phase, column.name if column else "")
 
 
-_TEXT, _COUNT, _REAL = pa.string(), pa.int64(), pa.float64()
-
-VARIABLES = (
-    Variable("run", _TEXT, "", "The run's id: summary.json, run.id"),
-    _of_phase("trial", _COUNT),
-    _of_phase("test", _COUNT),
-    _of_phase("repeat", _COUNT),
-    _of_phase("pattern", _TEXT),
-    _of_phase("parameters", _TEXT),
-    _of_phase("transport", _TEXT),
-    _of_phase("network", _TEXT),
-    _of_phase("ranks", _COUNT),
-    _of_phase("traffic", _TEXT),
-    _of_phase("size", _TEXT, "B", "Of a frame or message; several where mixed"),
-    _of_phase("size_unit", _TEXT),
-    _of_phase("intended_load", _REAL, "% of line"),
-    _of_phase("phase", _COUNT),
-    _of_phase("phase_name", _TEXT),
-    _of_phase("state", _TEXT, "", "How the phase ended; partial: records are missing"),
-    _of_phase("start_skew_us", _REAL, "µs"),
-    _of_phase("stop_skew_us", _REAL, "µs"),
-    Variable("src", _TEXT, "", "Port that sends"),
-    Variable("dst", _TEXT, "", "Port that receives"),
-    Variable("intended", _COUNT, "frames or B", definition("intended"), column="intended"),
-    _of_flow("offered_frames", _COUNT, "sent_frames", "empty for tcp and verbs"),
-    _of_flow("delivered_frames", _COUNT, "received_frames"),
-    Variable("offered_bytes", _COUNT, "B", "Payload that the source sent, whole trial",
-             column="sent_payload_bytes"),
-    Variable("delivered_bytes", _COUNT, "B", "Payload that the destination verified, whole trial",
-             column="received_payload_bytes"),
-    Variable("window_s", _REAL, "s", "The destination's window, as it really was"),
-    Variable("window_bytes", _COUNT, "B", "Payload that the destination verified in its window",
-             column="received_window_payload_bytes"),
-    Variable("throughput_mbps", _REAL, "Mbit/s", "Payload, one way: 8 x window_bytes / window_s"),
-    _of_flow("lost_frames", _COUNT, note="empty in a phase that was stopped in the middle"),
-    *(Variable(one.name, _COUNT, one.unit, one.meaning, column=one.name)
-      for one in columns_of("flows").values()
-      if one.name in ("duplicated", "reordered", "late", "corrupted")),
-    _of_flow("retransmitted_segments", _REAL, "retransmitted_segments"),
-    *(
-        Variable(f"{kind}_{name}", data, unit, f"{words}, {what}")
-        for kind, words in (
-            (ROUND_TRIP, "Round trips of probes beside the load"),
-            (PINGPONG, "Ping-pong round trips"),
-        )
-        for name, data, unit, what in (
-            ("count", _COUNT, "", "how many were timed"),
-            ("min_us", _REAL, "µs", "the minimum"),
-            ("mean_us", _REAL, "µs", "the mean"),
-            ("max_us", _REAL, "µs", "the maximum"),
-        )
-    ),
-)  # fmt: skip
+VARIABLES = tuple(_variable(*row) for row in EXPORT)
 
 _WINDOW = "received_window_ns"
-_SAME = {one.column: one.name for one in VARIABLES if one.column}
+_SAME = {one.column: one.name for one in VARIABLES if one.column not in ("", "src", "dst")}
 
 
 def write(directory: Path, summary: SummaryDocument, folder: Path) -> list[Path]:
@@ -180,24 +133,20 @@ def _phases(summary: SummaryDocument) -> pa.Table:
     entries = summary.get("trials", [])
     made: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
-        "size": lambda entry: "/".join(map(str, _listed(entry["size"]))),
+        "size": lambda entry: "/".join(map(str, np.atleast_1d(entry["size"]).tolist())),
     }
     columns = {}
     for variable in VARIABLES:
-        if variable.entry:
-            value = made.get(variable.name, lambda entry, key=variable.entry: at(entry, key))
+        if variable.of_phase:
+            value = made.get(variable.name, lambda entry, key=variable.name: entry.get(key))
             values = [value(e) for e in entries]
             try:
                 columns[variable.name] = pa.array(values, variable.kind)
             except (pa.ArrowInvalid, OverflowError):  # 1e308 is a whole number, too
                 raise ConfigurationError(
-                    f"{SUMMARY} is damaged: {variable.entry} of a phase is out of range"
+                    f"{SUMMARY} is damaged: {variable.name} of a phase is out of range"
                 ) from None
     return pa.table(columns)
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _computed(table: pa.Table, run: str) -> pa.Table:
@@ -213,7 +162,7 @@ def _computed(table: pa.Table, run: str) -> pa.Table:
     lost = pa.array(missing, from_pandas=True).cast(_COUNT)
     settled = pc.invert(pc.is_in(table["state"], pa.array(measures.UNSETTLED)))
     return (
-        table.append_column("run", pa.array([run] * table.num_rows, _TEXT))
+        table.append_column("run", pa.array([run] * table.num_rows, pa.string()))
         .append_column("window_s", window_s)
         .append_column("throughput_mbps", pc.divide(pc.divide(bits, some_s), 1e6))
         .append_column("lost_frames", pc.if_else(settled, lost, None))

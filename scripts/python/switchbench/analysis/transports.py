@@ -16,8 +16,7 @@ from typing import Literal
 
 from ..base.model import Trial
 from ..base.transports import BASELINES
-from ..records.document.series import ComparedEntry, ComparedThroughput, ComparisonEntry
-from ..records.document.trials import Free, PlanEntry, filled
+from ..records.summary_form import Entry, PlanEntry, filled
 from . import measures as m
 
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
@@ -28,7 +27,7 @@ class TransportSeries:
     """One transport at one setting: its plans, one for each repeat."""
 
     transport: str
-    options: Free  # what the sweep chose of the transport's own
+    options: Entry  # what the sweep chose of the transport's own
     plans: list[PlanEntry] = field(default_factory=list)
 
     @property
@@ -67,7 +66,7 @@ class TransportSeries:
 
 def compare(
     trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry], reason: str | None
-) -> list[ComparisonEntry]:
+) -> list[Entry]:
     """Return one entry for each matrix and message size that at least two transports carried.
 
     `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
@@ -156,7 +155,7 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
     return next(name for name in BASELINES if name in names)
 
 
-def _entry(row: list[TransportSeries], reason: str | None) -> ComparisonEntry:
+def _entry(row: list[TransportSeries], reason: str | None) -> Entry:
     name = _baseline_name(row)
     # Of several settings the best one is what the others have to beat.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
@@ -165,7 +164,7 @@ def _entry(row: list[TransportSeries], reason: str | None) -> ComparisonEntry:
     size = next(size for size in of_messages if size is not None)
     turns = alternated(row)
     return filled(
-        ComparisonEntry,
+        "ComparisonEntry",
         first,
         parameters={key: v for key, v in first["parameters"].items() if "." not in key},
         message_bytes=size,
@@ -191,13 +190,13 @@ def alternated(row: Iterable[TransportSeries]) -> bool | None:
     return all(max(turn) < min(following) for turn, following in pairwise(in_order))
 
 
-def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> ComparedEntry:
+def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
     first = one.plans[0]
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
     rates = one.rates.values()
     return filled(
-        ComparedEntry,
+        "ComparedEntry",
         first,
         options=one.options,
         message_bytes=one.message_bytes,
@@ -205,7 +204,7 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         repeats=len(one.plans),
         trials=[plan["trial"] for plan in one.plans],
         throughput=filled(
-            ComparedThroughput,
+            "ComparedThroughput",
             layer="payload",
             unit="Mbit/s",
             mean=one.rate,

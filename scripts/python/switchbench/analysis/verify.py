@@ -28,10 +28,9 @@ from ..records.directory import (
     as_read,
     load_summary,
 )
-from ..records.document.schema import checked
-from ..records.document.summary import SummaryDocument
 from ..records.plan_file import read_plan
 from ..records.store import Tables
+from ..records.summary_form import SummaryDocument, checked
 from . import sealing
 from .remake import remade
 from .sealing import changed_clauses, junit

@@ -36,9 +36,9 @@ from ..predict.predictor import (
     share_close,
 )
 from ..records.directory import CONFIGURATION, PLAN, SUMMARY
-from ..records.document.summary import NOTHING_LOCATED, ElementEntry, LocationEntry, NextTestEntry
 from ..records.plan_file import read_plan
 from ..records.store import cut_streams, finish, has_tables, refuse_old_form
+from ..records.summary_form import NOTHING_LOCATED, Entry, LocationEntry
 from ..render.printer import (
     Column,
     Spec,
@@ -477,7 +477,7 @@ def _with_topology(run: Run, file: Path) -> Run:
         raise ConfigurationError(str(error)) from None
 
 
-def next_command(test: NextTestEntry | None, directory: Path) -> str:
+def next_command(test: Entry | None, directory: Path) -> str:
     """Return the command that runs the next test; "" where no traffic decides."""
     if test is None or not test["flows"]:
         return ""
@@ -544,5 +544,5 @@ def _host_losses(found: LocationEntry) -> Iterator[str]:
         yield f"{one['port']}: {count} {words[one['cause']]}"
 
 
-def _element(one: ElementEntry) -> str:
+def _element(one: Entry) -> str:
     return " ".join((one["name"], one["direction"])).rstrip()

@@ -28,8 +28,8 @@ from ..records.directory import (
     replace_bytes,
     replace_json,
 )
-from ..records.document.schema import checked
 from ..records.plan_file import read_plan
+from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import EVERY
 from ..render.terminal import SummaryPrinter, show_imported

@@ -41,10 +41,10 @@ from ..hosts import push
 from ..plan import documents
 from ..plan.documents import job_document
 from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
-from ..records.document.summary import BegunRun, MachineEntry, SummaryDocument
 from ..records.plan_file import write_plan
 from ..records.resume import Begun, resume
 from ..records.store import finish
+from ..records.summary_form import Entry, SummaryDocument
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from ..run.controller import Controller, Outcome
@@ -78,7 +78,7 @@ class _Place:
 
     started: datetime
     began_s: float  # the same on the monotonic clock
-    machine: MachineEntry  # as it was then: cores that nodes poll are left to them later
+    machine: Entry  # as it was then: cores that nodes poll are left to them later
     engine: Path
     directory: RunDirectory
     shown: Watch
@@ -312,7 +312,7 @@ def announce(run: Run) -> None:
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 
-def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> BegunRun:
+def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> Entry:
     """Return what the summary's `run` says besides what the nodes said."""
     again = place.directory.path / CONFIGURATION
     return {
@@ -332,7 +332,7 @@ def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> BegunRun:
     }
 
 
-def _machine() -> MachineEntry:
+def _machine() -> Entry:
     return {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ..analysis import measures as m
 from ..analysis.data import Measured
@@ -21,8 +21,7 @@ from ..base.errors import ConfigurationError
 from ..importers import mpi
 from ..importers.reading import COMMON, GPU, MEGA
 from ..records.directory import CONFIGURATION
-from ..records.document.summary import ComparableEntry, ImportedEntry
-from ..records.document.trials import PlanEntry
+from ..records.summary_form import PlanEntry
 from .measures import STEP_TIMES, WHOLE_S, ComparedMeasure, Entry
 
 Settings = dict[str, str]
@@ -127,7 +126,7 @@ class Case:
         """How it was carried."""
         plan = self.plans[0]
         if self.figure is not None and plan["size"] is None:
-            return plan["transport"]
+            return str(plan["transport"])
         load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
         return f"{plan['transport']}, {format.size(plan)}{load}"
 
@@ -167,10 +166,10 @@ class Subject:
     @property
     def one_machine(self) -> bool:
         """Whether all nodes are on one machine: a lab's."""
-        return self.measured.summary["run"].get("launch") == "lab"
+        return bool(self.measured.summary["run"].get("launch") == "lab")
 
     @property
-    def imported(self) -> list[ImportedEntry]:
+    def imported(self) -> list[Entry]:
         """Figures of other programs (`switchbench import`); none where we measured."""
         return self.measured.summary.get("imported") or []
 
@@ -374,7 +373,7 @@ def _switch(subject: Subject) -> str:
 
 _PAIR = 2
 _FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
-_Figures = Iterator[tuple[str, ComparableEntry | None]]  # each with its program or our transport
+_Figures = Iterator[tuple[str, Entry | None]]  # each with its program or our transport
 
 
 def figure_cases(subject: Subject) -> list[Case]:
@@ -396,11 +395,11 @@ def figure_cases(subject: Subject) -> list[Case]:
         )
         empty = Case(words, [(subject.results[0], [])], measure)
         case = cases.setdefault(tuple(words.values()), empty)
-        case.plans.append(cast("PlanEntry", {
+        case.plans.append({
             "trial": 0, "repeat": len(case.plans), "network": ABSENT, "pattern": common.title,
             "parameters": {}, "ranks": one["ranks"], "size": one["size"], "size_unit": "message",
             "transport": program, "traffic": ABSENT, "intended_load": None, "value": one["value"],
-        }))  # fmt: skip
+        })  # fmt: skip
     return list(cases.values())
 
 

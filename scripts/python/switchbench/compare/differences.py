@@ -25,7 +25,7 @@ from ..analysis.data import plan_key
 from ..analysis.statistics import Estimates, Floats, estimates
 from ..base import format
 from ..records.directory import SUMMARY
-from ..records.document.trials import PlanEntry
+from ..records.summary_form import PlanEntry
 from .cases import LOAD, Case, ComparedRun, Subject
 from .measures import FLOW_LOSS, FLOW_RATE, MEASURES, ComparedMeasure, Entry, with_times
 

@@ -11,7 +11,7 @@ from ..analysis.measures import total
 from ..base.measures import MEASURES as REGISTRY
 from ..base.measures import REDUCED
 from ..base.model import SCHEDULE
-from ..records.document.schema import at
+from ..records.summary_form import at
 
 Entry = Mapping[str, Any]
 Reading = Callable[[Entry], float | None]

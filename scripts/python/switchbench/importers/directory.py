@@ -16,8 +16,8 @@ from pathlib import Path
 from .. import __version__
 from ..base.errors import ConfigurationError
 from ..base.source import read_regular
-from ..records.directory import SCHEMA, RunDirectory, replace_bytes
-from ..records.document.summary import NOTHING_LOCATED, ImportedEntry, SummaryDocument
+from ..records.directory import RunDirectory, replace_bytes
+from ..records.summary_form import NOTHING_LOCATED, SCHEMA, Entry, SummaryDocument
 from .mpi import HPCC, IMB, NCCL, OSU
 from .pairs import IPERF3, PERFTEST
 from .reading import Kind, Read, Source
@@ -69,10 +69,10 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     contents = [_content(path) for path in files]
     parts = [read(path, ranks, content) for path, content in zip(files, contents, strict=True)]
     directory = RunDirectory(out)
-    entries: list[ImportedEntry] = []
+    entries: list[Entry] = []
     for path, content, part in zip(files, contents, parts, strict=True):
         kept = _keep(path, content, out)
-        entries += [{**vars(figure), "file": kept} for figure in part.figures]  # type: ignore[typeddict-item]
+        entries += [{**vars(figure), "file": kept} for figure in part.figures]
     warnings = [sentence for part in parts for sentence in part.warnings]
     directory.write_summary(_summary(out, files, entries, warnings, command))
     return warnings
@@ -103,7 +103,7 @@ def _keep(path: Path, content: bytes, out: Path) -> str:
 def _summary(
     out: Path,
     files: Sequence[Path],
-    entries: list[ImportedEntry],
+    entries: list[Entry],
     warnings: list[str],
     command: Sequence[str],
 ) -> SummaryDocument:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..base.source import count, number
-from ..records.document.summary import ComparableEntry
+from ..records.summary_form import Entry
 from .reading import (
     GPU,
     HOST,
@@ -156,9 +156,7 @@ _IMB_END = "# All processes entering MPI_Finalize"
 OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
 
 
-def rate_in_ours(
-    function: str, ranks: int, size: int, bytes_per_s: float
-) -> ComparableEntry | None:
+def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> Entry | None:
     """Return a function's bandwidth by IMB's count; None where nothing of ours is like it."""
     if function not in PROGRAMS["imb"]["rates"] or bytes_per_s <= 0:
         return None
@@ -166,7 +164,7 @@ def rate_in_ours(
     return comparable(measure, ranks, size, bytes_per_s * 8 / MEGA / times)
 
 
-def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> ComparableEntry | None:
+def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Entry | None:
     """Return a function's t_avg, of PingPong its only t."""
     measure = "pingpong_time" if function == "pingpong" else collective(function)
     return None if measure is None else comparable(measure, ranks, size, time_us)
@@ -204,7 +202,7 @@ def _imb_figures(
     if mega == _MEBI:
         table.columns |= {_IMB_RATE: PrintedColumn(_IMB_RATE, "MiB/s")}
 
-    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+    def ours(row: Row, name: str, value: float) -> Entry | None:
         if name == _IMB_RATE:
             return rate_in_ours(function, ranks, row.size, value * mega)
         wanted = "t[usec]" if function == "pingpong" else "t_avg[usec]"
@@ -276,7 +274,7 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
     called = benchmark.removesuffix(" Latency")
     function = _OSU_NAMES.get(called, called.lower().replace("-", "_").replace(" ", "_"))
 
-    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+    def ours(row: Row, name: str, value: float) -> Entry | None:
         if name != first or ranks is None:
             return None
         if benchmark in _PAIR:
@@ -349,7 +347,7 @@ def _nccl_figures(
                 "of another operation, or damaged"
             )
 
-    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+    def ours(row: Row, name: str, value: float) -> Entry | None:
         if operation == "sendrecv" and ranks and name == f"{_OUT} algbw":
             return comparable("sendrecv_rate", ranks, row.size, value * 8e3)
         if not measure or not ranks or name != f"{_OUT} time":

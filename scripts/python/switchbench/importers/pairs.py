@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..base.source import Pairs, json_decoder, unique
-from ..records.document.summary import ComparableEntry
+from ..records.summary_form import Entry
 from .reading import (
     GPU,
     HOST,
@@ -114,7 +114,7 @@ def _iperf3_figures(source: Source, test: Mapping[str, Any]) -> Iterator[Importe
 
 def _sums(
     asked: Mapping[str, Any], end: Mapping[str, Any]
-) -> Iterator[tuple[str, str, float, ComparableEntry | None]]:
+) -> Iterator[tuple[str, str, float, Entry | None]]:
     """Yield name, unit, value and what is comparable, of the sums of a test."""
     tcp = asked.get("protocol", "TCP") == "TCP"  # the rate of UDP is what was asked for
     measure = "both_ways_rate" if f"sum_received{_REVERSE}" in end else "one_way_rate"
@@ -205,7 +205,7 @@ def _perftest_figures(
     test = _TEST.fullmatch(benchmark)
     other = test is None or test[1] or test[2] or benchmark.startswith("Atomic")
 
-    def ours(row: Row, name: str, value: float) -> ComparableEntry | None:
+    def ours(row: Row, name: str, value: float) -> Entry | None:
         if row.part or other:
             return None
         if name.startswith("BW average"):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import ConfigurationError
 from ..base.source import count, number
-from ..records.document.summary import ComparableEntry
+from ..records.summary_form import Entry
 
 MEGA = 1e6
 HOST, GPU = "host", "gpu"
@@ -41,7 +41,7 @@ COMMON: dict[str, Common] = {
 }
 
 
-def comparable(measure: str, ranks: int, size: int | None, value: float) -> ComparableEntry:
+def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entry:
     """Return a figure by the definition of COMMON, in its unit.
 
     `size`: bytes of a message; None where it has none, or it does not matter.
@@ -72,7 +72,7 @@ class ImportedFigure:
     name: str = ""
     value: float = 0.0
     unit: str = ""
-    comparable: ComparableEntry | None = None  # None: we have nothing of that definition
+    comparable: Entry | None = None  # None: we have nothing of that definition
     memory: str = HOST  # of the buffers
 
 
@@ -227,7 +227,7 @@ def figures(
     rows: Iterable[Row],
     columns: Mapping[str, PrintedColumn],
     like: ImportedFigure,
-    ours: Callable[[Row, str, float], ComparableEntry | None],
+    ours: Callable[[Row, str, float], Entry | None],
 ) -> Iterator[ImportedFigure]:
     """Yield a figure of each value, with tool, version and so on as of `like`.
 

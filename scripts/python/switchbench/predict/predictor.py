@@ -20,9 +20,9 @@ from ..base.model import Part, Run, Trial
 from ..base.programs import find_engine
 from ..plan.engine import plan_phases
 from ..records.directory import SUMMARY, load_summary
-from ..records.document.schema import checked
 from ..records.rows import by_network
 from ..records.store import Tables
+from ..records.summary_form import checked
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Ranks, Rates, Routes, from_topology
 from ..topology.form import TopologyError

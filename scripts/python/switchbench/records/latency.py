@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
-from .document.trials import Figures, Latency, TimesEntry, WorstFlow, filled
 from .record_forms import Record
 from .schema import Row
+from .summary_form import Entry, filled
 
 NS_PER_US = 1000.0
 
@@ -196,13 +196,13 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
     return total
 
 
-def figures(kind: str, times: Histogram | None) -> Figures:
+def figures(kind: str, times: Histogram | None) -> Entry:
     """Return what the summary says of one kind: microseconds, and why what is None is so."""
     times = times or Histogram()
     values = {name: _figure(kind, name, times) for name in LATENCY_FIGURES}
     reasons = {name: why for name, (_, why) in values.items() if why}
     return filled(
-        Figures,
+        "Figures",
         {name: value for name, (value, _) in values.items()},
         times,
         unit="us",
@@ -273,19 +273,19 @@ def _is_cut(times: Histogram) -> bool:
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
-) -> Latency:
+) -> Entry:
     """Return a phase's, by kind: of all its flows together, and the flow with the greatest p99."""
 
-    def of(kind: str) -> TimesEntry | None:
+    def of(kind: str) -> Entry | None:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}
         if not found:
             return None
         return {**figures(kind, merged(found.values())), "worst": _worst(kind, found)}
 
-    return filled(Latency, {kind: of(kind) for kind in LATENCY_KINDS})
+    return filled("Latency", {kind: of(kind) for kind in LATENCY_KINDS})
 
 
-def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> WorstFlow | None:
+def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> Entry | None:
     values = ((figure(kind, "p99", times), ends) for ends, times in found.items())
     known = [(value, ends) for value, ends in values if value is not None]
     if not known:

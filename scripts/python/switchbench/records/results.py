@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.model import Run
 from .directory import load_summary, refuse_endless
-from .document.summary import SummaryDocument
 from .plan_file import read_plan
+from .summary_form import SummaryDocument
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,14 @@ observed, never 0.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
+
+from typing_extensions import TypedDict, get_type_hints
 
 FORM: Final = "switchbench-results/1"  # in each file's metadata
 
@@ -63,6 +67,7 @@ def _group(name: str) -> list[ResultColumn]:
     return [ResultColumn(*row) for row in rows]
 
 
+EXPORT: list[list[str]] = _DECLARED["export"]["rows"]
 TITLES: dict[str, str] = {name: one["title"] for name, one in _DECLARED["tables"].items()}
 TABLES: dict[str, tuple[ResultColumn, ...]] = {
     name: tuple(
@@ -75,6 +80,13 @@ TABLES: dict[str, tuple[ResultColumn, ...]] = {
 }
 BY_PHASE = ("flows", "ports", "phases", "histograms", "intervals")
 MOMENT = ("trial", "repeat", "phase")
+
+
+def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> Any:
+    """Return a `TypedDict` with these keys, whose kinds are annotations of names that are known."""
+    hints = get_type_hints(SimpleNamespace(__annotations__=keys), dict(known), include_extras=True)
+    make: Any = TypedDict  # by keys that no checker of types knows
+    return make(name, hints)
 
 
 @cache

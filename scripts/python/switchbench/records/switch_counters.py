@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..base.errors import RunError
 from ..base.model import SwitchCountersCommand
-from .document.summary import SwitchCountersEntry
+from .summary_form import Entry
 
 BEFORE = "switch-counters-before.txt"
 AFTER = "switch-counters-after.txt"
@@ -59,9 +59,7 @@ def parse_counters(text: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in found if match}
 
 
-def compare_counters(
-    asked: SwitchCountersCommand | None, directory: Path
-) -> SwitchCountersEntry | None:
+def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> Entry | None:
     """Return the summary's `switch_counters`; None where no command was configured."""
     if asked is None:
         return None

@@ -22,7 +22,7 @@ from ..compare.differences import (
     Row,
 )
 from ..records.directory import replace_bytes
-from ..records.document.schema import at
+from ..records.summary_form import at
 from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
 from .report.build import Section, Words, meanings, render, sentences
 

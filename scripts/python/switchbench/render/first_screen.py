@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 from ..analysis import measures as m
 from ..analysis.judge import counts_words
@@ -21,8 +21,7 @@ from ..base import format, transports
 from ..base.model import WAITING
 from ..base.transports import Way
 from ..plan.chosen import port_of_interface
-from ..records.document.summary import SEVERITIES, Severity, SummaryDocument
-from ..records.document.trials import PhaseEntry, TesterLimitEntry, TimesEntry
+from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocument
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite
 
@@ -111,7 +110,8 @@ def named(summary: Mapping[str, Any]) -> SummaryDocument:
                 made[key] = names.get(made[key], made[key])
         return made
 
-    return cast("SummaryDocument", renamed(summary) if names else summary)
+    shown: SummaryDocument = renamed(summary) if names else dict(summary)
+    return shown
 
 
 def bypasses(transport: str) -> bool:
@@ -243,7 +243,7 @@ def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
 
     Where too few were measured for one, the longest time, which p99 does not exceed.
     """
-    trips: dict[str, list[TimesEntry]] = {}
+    trips: dict[str, list[Entry]] = {}
     for entry in fair:
         trip = entry["latency"]["round_trip"]
         if trip and trip["p50"] is not None:
@@ -325,16 +325,16 @@ def ports_at_load(summary: SummaryDocument) -> AtLoad | None:
 # --- findings, counts of one kind together --------------------------------------------------------
 
 
-ERROR: Severity = "error"
-WARNING: Severity = "warning"
-INFO: Severity = "info"
+ERROR: str = "error"
+WARNING: str = "warning"
+INFO: str = "info"
 
 
 @dataclass(frozen=True)
 class Said:
     """One finding for people; `parts`: what it is made of, a sentence each, the worst first."""
 
-    severity: Severity
+    severity: str
     text: str
     parts: tuple[str, ...] = ()
 
@@ -355,7 +355,7 @@ def _together(found: Sequence[Said]) -> Iterator[Said]:
 
     Are one finding.
     """
-    alike: dict[tuple[Severity, str, str], list[Said]] = {}
+    alike: dict[tuple[str, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")
         words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)  # 1 frame, 2 frames
@@ -386,7 +386,7 @@ def ppm(count: float, of: float) -> str:
 
 def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
     """Yield the finding on tester-limited phases, and a sentence for each port."""
-    limits: dict[str, list[TesterLimitEntry]] = {}
+    limits: dict[str, list[Entry]] = {}
     for entry in trials:
         for limit in entry["tester_limited"]:
             limits.setdefault(limit["port"], []).append(limit)
@@ -402,7 +402,7 @@ def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
     yield Said(INFO, text, tuple(parts))
 
 
-def _limit_words(limits: Sequence[TesterLimitEntry]) -> str:
+def _limit_words(limits: Sequence[Entry]) -> str:
     """Return the worst of each kind of limit."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):

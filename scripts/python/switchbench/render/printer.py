@@ -24,7 +24,7 @@ from rich.text import Text
 from ..base import format
 from ..base.errors import RunError
 from ..base.measures import COUNT, MEASURES, PERCENT
-from ..records.document.schema import at, definition
+from ..records.summary_form import at, definition
 from .first_screen import named
 
 Entry = Mapping[str, Any]

@@ -20,8 +20,8 @@ from ..analysis.loss_location import in_network
 from ..analysis.statistics import MEASURE
 from ..base import format, quantities
 from ..base.model import PERCENTILES, SCHEDULE
-from ..records.document.schema import at
 from ..records.latency import needed
+from ..records.summary_form import at
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Column, Entry, Spec, count, heading, listed, make, note_lines, say, show, text

@@ -29,8 +29,7 @@ from ...base import format
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
-from ...records.document.schema import definition
-from ...records.document.summary import SummaryDocument
+from ...records.summary_form import SummaryDocument, definition
 from ...search.suites.declaration import Suite
 from .. import first_screen, tables
 from ..first_screen import (

@@ -21,7 +21,7 @@ from ...analysis.data import Measured, Spans, plan_key
 from ...base import format
 from ...base.format import Unit, unit_for
 from ...base.model import WAITING
-from ...records.document.trials import PhaseEntry, PlanEntry
+from ...records.summary_form import PhaseEntry, PlanEntry
 from ..tables import Heading
 from .chart import (
     PALETTE,

@@ -26,10 +26,9 @@ from ...predict.predictor import (
     predicted,
     share_close,
 )
-from ...records.document.schema import at
-from ...records.document.trials import PlanEntry
 from ...records.plan_file import read_plan
 from ...records.store import TableFile
+from ...records.summary_form import PlanEntry, at
 from ...search.suites.declaration import OVERHEAD_BYTES
 from ..first_screen import suite_of
 from .chart import (

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...records.document.schema import at
+from ...records.summary_form import at
 from ..printer import BOTH, PAGE, SHOWN, TERMINAL, Column, Entry, Spec, measured
 from . import rows
 

@@ -10,7 +10,7 @@ from ...analysis.loss_location import NO_LOSS, in_network
 from ...base import format
 from ...base.format import pattern, size
 from ...base.measures import COUNT, PERCENT
-from ...records.document.schema import at
+from ...records.summary_form import at
 from ...search.suites import SUITES
 from ...search.suites.declaration import Subtest, Suite
 from .. import first_screen

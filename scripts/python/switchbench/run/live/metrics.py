@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from ... import __version__
 from ...base.errors import ConfigurationError
-from ...records.document.summary import KINDS
+from ...records.summary_form import KINDS
 from .state import STEPS, RunState, pattern_words
 
 

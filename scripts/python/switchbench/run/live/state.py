@@ -18,9 +18,9 @@ from ...analysis import measures as m
 from ...analysis.summary import EndedPhase, Summary
 from ...base import format
 from ...base.model import Run, Trial
-from ...records.document.summary import FindingEntry
 from ...records.record_forms import Record
 from ...records.rows import PhaseFlows
+from ...records.summary_form import FindingEntry
 
 JUDGED = ("duplicated", "reordered", "corrupted")
 

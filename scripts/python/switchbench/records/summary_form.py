@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The form of summary.json: its parts, their keys, and what each key means.
+
+    python -m switchbench.records.summary_form
+
+writes its JSON Schema, for other programs. summary_form.toml declares the parts. The formulas are
+those of doc/reference/measures.md, which is not installed with the package: definitions.json has
+its words. It is made by tests/python/pages.py, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+
+from ..base.errors import ConfigurationError
+from ..base.measures import MEASURES, REDUCED
+from .schema import typed
+
+Entry = dict[str, Any]  # one part of a summary
+SummaryDocument: TypeAlias = Entry
+PhaseEntry: TypeAlias = Entry
+PlanEntry: TypeAlias = Entry
+ClauseEntry: TypeAlias = Entry
+FindingEntry: TypeAlias = Entry
+LocationEntry: TypeAlias = Entry
+
+SCHEMA: Final = "switchbench-summary/2"
+SEVERITIES = ("error", "warning", "info")
+FAULTS = ("loss", "capacity", "size", "dead", "intermittent", "duplication", "reordering",
+          "corruption", "flooding", "wrong-port", "burst")  # fmt: skip
+KINDS = (*FAULTS, "unexplained", "host", "oversubscribed", "unfinished", "misdelivered", "forged")
+NOTHING_LOCATED: LocationEntry = {
+    "paths": "none", "phases": 0, "limited_phases": 0, "suspects": [], "hosts": [], "expected": [],
+    "unexplained_frames": 0, "untested": [], "next_test": None, "problems": [],
+}  # fmt: skip
+
+# Parts that a summary may lack, as they are then.
+_LACKING: Mapping[str, object] = {
+    "steps": {"functions": [], "kernels": [], "rankings": []}, "superseded": [], "searches": [],
+    "suite": {}, "verdict": None, "imported": [],
+}  # fmt: skip
+# Parts of the summary whose keys are known without those before them.
+_UNPREFIXED = (
+    *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
+    *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
+    *("QueuePairs", "ComparisonEntry", "ComparedEntry", "StatisticEntry", "Lowest"),
+    *("TimesEntry", "SummaryDocument"),
+)
+
+WORDS = Path(__file__).with_name("definitions.json")
+_NOTHING = object()
+
+
+@cache
+def _declared() -> Entry:
+    """Return the file's parts by name, and the values of kinds."""
+    found = tomllib.loads(WORDS.with_name("summary_form.toml").read_text("utf-8"))
+    found["Reduced"]["keys"] = [[one.key, "float | None", one.definition] for one in REDUCED]
+    return found
+
+
+@cache
+def _parts() -> Entry:
+    """Return the parts by name, those that others have first."""
+    return {name: part for name, part in _declared().items() if name != "values"}
+
+
+@cache
+def _rows(part: str) -> dict[str, tuple[str, str]]:
+    """Return kind and meaning of each key of a part, of those that it has from others first."""
+    own = {key: (kind, "".join(words)) for key, kind, *words in _parts()[part]["keys"]}
+    others: dict[str, tuple[str, str]] = {}
+    for other in _parts()[part].get("has", ()):
+        others |= _rows(other)
+    return others | own
+
+
+@cache
+def _kinds() -> Entry:
+    """Return the kinds of keys by name; a part is a `TypedDict`."""
+    known: Entry = {
+        "Annotated": Annotated, "Any": Any, "Field": Field, "Literal": Literal,
+        "NotRequired": NotRequired, "Severity": Literal[SEVERITIES], "FaultKind": Literal[FAULTS],
+        "Kind": Literal[KINDS], "Count": Annotated[int, Field(ge=0)],
+        "Moment": Annotated[str, Field(json_schema_extra={"format": "date-time"})],
+        "Sha256": Annotated[str, Field(pattern="^[0-9a-f]{64}$")],
+        "Size": Annotated[int, Field(ge=0)] | list[Annotated[int, Field(ge=1)]],
+        **{name: Literal[tuple(some)] for name, some in _declared()["values"].items()},
+    }  # fmt: skip
+    for part in _parts():
+        kinds = {key: kind for key, (kind, _) in _rows(part).items()}
+        known[part] = typed(part, kinds, known)
+        known[part].__doc__ = _parts()[part]["title"]
+    known["SummaryDocument"].__pydantic_config__ = ConfigDict(extra="forbid")
+    return known
+
+
+def filled(part: str, *sources: object, **own: object) -> Entry:
+    """Return a part of the summary: each key from `own`, else the first source that has it.
+
+    Sources are mappings, or values with attributes of these names. What nothing has is null.
+    """
+    found: Entry = {}
+    for key, (kind, _) in _rows(part).items():
+        for source in (own, *sources):
+            if isinstance(source, Mapping):
+                value = source.get(key, _NOTHING)
+            else:
+                value = getattr(source, key, _NOTHING)
+            if value is not _NOTHING:
+                found[key] = value
+                break
+        else:
+            if not kind.startswith("NotRequired"):
+                found[key] = None
+    return found
+
+
+def refuse_other_keys(value: object, part: str, file: Path) -> None:
+    """Refuse what is not of the form of a part; ConfigurationError says where."""
+    try:
+        _adapter(part).validate_python(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(at) for at in first["loc"])
+        why = (
+            f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
+        )
+        raise ConfigurationError(f"{file} is damaged: {why}") from None
+
+
+def checked(summary: Mapping[str, Any], file: Path) -> SummaryDocument:
+    """Return a summary with all its parts; ConfigurationError where it is of another form."""
+    refuse_other_keys(summary, "SummaryDocument", file)
+    return {**_LACKING, **summary}
+
+
+@cache
+def _adapter(part: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_kinds()[part])
+
+
+class _Form(GenerateJsonSchema):
+    """Without titles, which are the keys once more."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+@cache
+def summary_schema() -> Entry:
+    """Return the JSON Schema (draft 2020-12) of the summary."""
+    form = _adapter("SummaryDocument").json_schema(schema_generator=_Form)
+    for name, part in (*form["$defs"].items(), ("SummaryDocument", form)):
+        part["description"] = _parts()[name]["title"]
+        for key, value in part["properties"].items():
+            if words := _words().get((name, key)):
+                value["description"] = words
+    return {"$schema": _Form.schema_dialect, **form, "title": "Switchbench summary"}
+
+
+# --- what a key means ----------------------------------------------------------------------------
+
+
+def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield path, part and key of all keys of a part, and of those within."""
+    for key, (kind, _) in _rows(part).items():
+        yield before + key, part, key
+        for inner in re.findall(r"\w+", kind):
+            if inner in _parts():
+                yield from _keys(inner, f"{before}{key}.")
+
+
+@cache
+def _words() -> dict[tuple[str, str], str]:
+    """Return what each key of a part means; of a measure its definition."""
+    found = {
+        (name, key): words for name in _parts() for key, (_, words) in _rows(name).items() if words
+    }
+    measures = {measure.entry: measure.definition for measure in MEASURES.values()}
+    for path, part, key in (*_keys("PhaseEntry"), *_keys("PlanEntry")):
+        if path in measures:
+            found.setdefault((part, key), measures[path])
+    return found
+
+
+@cache
+def _short() -> dict[str, str]:
+    """Return what keys mean by their paths: `lost_frames`, `throughput.min`.
+
+    Of keys that phases and plans have as others do, theirs is the meaning.
+    """
+    found: dict[str, str] = {}
+    for name in _UNPREFIXED:
+        for path, part, key in _keys(name):
+            if words := _words().get((part, key)):
+                found.setdefault(path, words)
+    return found
+
+
+@cache
+def _formulas() -> dict[str, str]:
+    loaded: dict[str, str] = json.loads(WORDS.read_text("utf-8"))
+    return loaded
+
+
+def definition(key: str) -> str:
+    """Return what a key of the summary means, such as `throughput.min`; "" where nothing says."""
+    short, formula = _short().get(key), _formulas().get(key)
+    if short and formula:
+        return f"{short}. Formula: {formula}"
+    outer, dot, inner = key.partition(".")
+    return short or formula or (definition(inner) if dot and outer else "")
+
+
+def at(entry: Any, key: str) -> Any:
+    """Return the value below a path of keys; None where there is none: older results have fewer."""
+    for name in key.split("."):
+        if not isinstance(entry, Mapping):
+            return None
+        entry = entry.get(name)
+    return entry
+
+
+if __name__ == "__main__":
+    print(json.dumps(summary_schema(), indent=2, ensure_ascii=False))
