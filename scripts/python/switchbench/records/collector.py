@@ -8,13 +8,13 @@ phase or trial that all nodes have ended. So the rows of a run fit together.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import Any
 
 from ..base.model import Run, Trial
 from .latency import Histogram
 from .record_forms import DamagedRecord, Record
 from .rows import EXECUTION, PhaseRows, Rows
-from .schema import BY_PHASE, Row, columns_of, flow_side
+from .schema import BY_PHASE, MOMENT, Row, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check
 
@@ -27,21 +27,96 @@ _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key}
 _PER_PHASE = frozenset(
     ("flow", "port", "phase", "clock", "histogram", "interval", "reorder", EXECUTION)
 )
-_BESIDE = ("misdelivered-flow",)  # events that a phase's result is made of
-_ORDERED = _PER_PHASE.union(_BESIDE, ("trial",))
+_BESIDE = "misdelivered-flow"  # an event that a phase's result is made of
 _LIVE = frozenset(("progress", "samples"))  # for the screen, and for a table of their own
 
 
-@dataclass
-class _Open:
-    """A phase that not all nodes have ended."""
+class _Phase:
+    """The rows of a phase that not all nodes have ended."""
 
-    flows: dict[tuple[str, str, str], Row] = field(default_factory=dict)
-    ports: dict[tuple[str, str], Row] = field(default_factory=dict)
-    nodes: dict[str, Row] = field(default_factory=dict)
-    clocks: dict[str, Row] = field(default_factory=dict)
-    times: dict[tuple[str, str, str, str], tuple[Row, Histogram]] = field(default_factory=dict)
-    spans: list[Row] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._flows: dict[tuple[str, str, str], Row] = {}
+        self._ports: dict[tuple[str, str], Row] = {}
+        self.nodes: dict[str, Row] = {}
+        self._clocks: dict[str, Row] = {}
+        self._times: dict[tuple[str, str, str, str], tuple[Row, Histogram]] = {}
+        self._spans: list[Row] = []
+
+    def take(self, record: Record) -> None:
+        """Take one record; DamagedRecord where its end of a flow is known."""
+        kind = record["type"]
+        if kind == "flow":
+            self._take_flow(record)
+        elif kind == "reorder":
+            row = self._flows.get((record["network"], record["src"], record["dst"]), {})
+            row |= {key: record[key] for key in _REORDER if row}
+        elif kind == "port":
+            self._ports[record["network"], record["port"]] = _columns("ports", record)
+        elif kind == "phase":
+            self.nodes[record["node"]] = _columns("phases", record)
+        elif kind == "clock":
+            self._clocks[record["node"]] = {name: record.get(key) for key, name in _CLOCK.items()}
+        elif kind == "interval":
+            self._take_spans(record)
+        else:
+            self._take_times(record)
+
+    def _take_flow(self, record: Record) -> None:
+        src, dst, side = record["src"], record["dst"], record["side"]
+        row = {"network": record["network"], "src": src, "dst": dst}
+        row |= {"source_reported": False, "destination_reported": False}
+        row = self._flows.setdefault((record["network"], src, dst), row)
+        if row[f"{side}_reported"]:
+            raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
+        row[f"{side}_reported"] = True
+        measures = record.get("measures") or {}
+        for key, name in flow_side(side).items():
+            is_measure = columns_of("flows")[name].kind == "number"
+            value = (measures if is_measure else record).get(key)
+            if value is not None:
+                row[name] = value
+
+    def _take_times(self, record: Record) -> None:
+        if record["type"] == EXECUTION:
+            ends = {"src": record["rank"], "dst": record["rank"], "kind": EXECUTION}
+            more = {name: record.get(name) for name in ("repetitions", "verified")}
+            record = record | ends | {"count": record["batches"], "lost": None}
+        else:
+            more = {}
+        row = {name: record[name] for name in ("network", "src", "dst", "kind")}
+        _, times = self._times.setdefault(tuple(row.values()), (row, Histogram()))
+        times.add_record(record)
+        self._times[tuple(row.values())] = row | more, times
+
+    def _take_spans(self, record: Record) -> None:
+        ends = record["at_ms"]
+        for src, counts in record["flows"]:
+            flow = {"network": record["network"], "src": src, "dst": record["dst"]}
+            self._spans += [
+                {**flow, "from_ms": begin, "to_ms": end, "payload_bytes": count}
+                for begin, end, count in zip([record["from_ms"], *ends], ends, counts, strict=False)
+                if end > begin
+            ]
+
+    def tables(self, moment: Moment) -> PhaseData:
+        """Return the rows by table."""
+        place = dict(zip(MOMENT, moment, strict=True))
+        tables = {
+            "flows": list(self._flows.values()),
+            "ports": list(self._ports.values()),
+            "phases": [row | self._clocks.get(node, {}) for node, row in self.nodes.items()],
+            "histograms": [row | times.row() for row, times in self._times.values()],
+            "intervals": self._spans,
+        }
+        return {name: [row | place for row in rows] for name, rows in tables.items() if rows}
+
+
+_REORDER = ("reordered", "extent_sum", "extent_max", "three_reordered")
+
+
+def _columns(table: str, record: Record) -> Row:
+    known = columns_of(table)
+    return {key: value for key, value in record.items() if key in known}
 
 
 class Collector:
@@ -49,7 +124,7 @@ class Collector:
 
     def __init__(self, run: Run) -> None:
         self._nodes = {process.name for process in run.site.processes}
-        self._open: dict[tuple[int, int], dict[int, _Open]] = {}
+        self._open: dict[tuple[int, int], dict[int, _Phase]] = {}
         self._ended: dict[tuple[int, int], set[int]] = {}  # phases by trial
         self._ending: dict[tuple[int, int], set[str]] = {}  # nodes that ended a trial
         self._done: set[tuple[int, int]] = set()  # trials that all nodes have ended
@@ -60,20 +135,22 @@ class Collector:
         An event belongs to no row of a phase: it is only held against what came before.
         """
         kind = record["type"]
-        if kind not in _ORDERED:
+        if kind not in (*_PER_PHASE, _BESIDE, "trial"):
             return []
         key = (record["trial"], record.get("repeat") or 0)
-        self._refuse_late(key, record)
+        own = record.get("phase", PROBE)
+        if key in self._done:
+            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
+        if own in self._ended.get(key, ()):
+            raise DamagedRecord(f"it comes after all nodes have ended phase {own} of it")
         if kind == "trial":
-            return self._end_trial(key, record)
-        if kind in _BESIDE:
+            return self._end_trial(key, record["node"])
+        if kind == _BESIDE:
             return []
-        phases = self._open.setdefault(key, {})
-        phase = phases.setdefault(record["phase"], _Open())
-        _TAKERS[kind](phase, record)
-        if kind == "phase" and phase.nodes.keys() >= self._nodes:
-            return self._closed(key, [record["phase"]])
-        return []
+        phase = self._open.setdefault(key, {}).setdefault(own, _Phase())
+        phase.take(record)
+        is_ended = kind == "phase" and phase.nodes.keys() >= self._nodes
+        return self._closed(key, [own]) if is_ended else []
 
     def rest(self) -> list[PhaseData]:
         """Return the phases that not all nodes have ended; no more records are taken of them."""
@@ -83,9 +160,9 @@ class Collector:
             for found in self._closed(key, sorted(phases))
         ]
 
-    def _end_trial(self, key: tuple[int, int], record: Record) -> list[PhaseData]:
+    def _end_trial(self, key: tuple[int, int], node: str) -> list[PhaseData]:
         nodes = self._ending.setdefault(key, set())
-        nodes.add(record["node"])
+        nodes.add(node)
         if not nodes >= self._nodes:
             return []
         found = self._closed(key, sorted(self._open.get(key, ())))
@@ -94,108 +171,10 @@ class Collector:
             known.pop(key, None)
         return found
 
-    def _refuse_late(self, key: tuple[int, int], record: Record) -> None:
-        if key in self._done:
-            raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
-        phase = record.get("phase", PROBE)
-        if phase in self._ended.get(key, ()):
-            raise DamagedRecord(f"it comes after all nodes have ended phase {phase} of it")
-
     def _closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
-        return [found for phase in phases if (found := self._close(key, phase))]
-
-    def _close(self, key: tuple[int, int], phase: int) -> PhaseData:
-        if phase != PROBE:
-            self._ended.setdefault(key, set()).add(phase)
-        found = self._open[key].pop(phase)
-        place = {"trial": key[0], "repeat": key[1], "phase": phase}
-        tables = {
-            "flows": list(found.flows.values()),
-            "ports": list(found.ports.values()),
-            "phases": [row | found.clocks.get(node, {}) for node, row in found.nodes.items()],
-            "histograms": [row | times.row() for row, times in found.times.values()],
-            "intervals": found.spans,
-        }
-        return {name: [row | place for row in rows] for name, rows in tables.items() if rows}
-
-
-def _take_flow(phase: _Open, record: Record) -> None:
-    src, dst, side = record["src"], record["dst"], record["side"]
-    row = {"network": record["network"], "src": src, "dst": dst}
-    row |= {"source_reported": False, "destination_reported": False}
-    row = phase.flows.setdefault((record["network"], src, dst), row)
-    if row[f"{side}_reported"]:
-        raise DamagedRecord(f"a second record of the {side} of {src} -> {dst} in one phase")
-    row[f"{side}_reported"] = True
-    names = flow_side(side)
-    measures = record.get("measures") or {}
-    for key, name in names.items():
-        column = columns_of("flows")[name]
-        value = (measures if column.kind == "number" else record).get(key)
-        if value is not None:
-            row[name] = value
-
-
-def _take_reorder(phase: _Open, record: Record) -> None:
-    row = phase.flows.get((record["network"], record["src"], record["dst"]))
-    if row is not None:
-        for key in ("reordered", "extent_sum", "extent_max", "three_reordered"):
-            row[key] = record[key]
-
-
-def _columns(table: str, record: Record) -> Row:
-    known = columns_of(table)
-    return {key: value for key, value in record.items() if key in known}
-
-
-def _take_port(phase: _Open, record: Record) -> None:
-    phase.ports[record["network"], record["port"]] = _columns("ports", record)
-
-
-def _take_node(phase: _Open, record: Record) -> None:
-    phase.nodes[record["node"]] = _columns("phases", record)
-
-
-def _take_clock(phase: _Open, record: Record) -> None:
-    phase.clocks[record["node"]] = {name: record.get(key) for key, name in _CLOCK.items()}
-
-
-def _take_times(phase: _Open, record: Record) -> None:
-    if record["type"] == EXECUTION:
-        src = dst = record["rank"]
-        kind = EXECUTION
-        record = record | {"count": record["batches"], "lost": None}
-    else:
-        src, dst, kind = record["src"], record["dst"], record["kind"]
-    key = (record["network"], src, dst, kind)
-    row, times = phase.times.setdefault(key, ({}, Histogram()))
-    times.add_record(record)
-    row |= {"network": key[0], "src": src, "dst": dst, "kind": kind}
-    if kind == EXECUTION:
-        row |= {name: record.get(name) for name in ("repetitions", "verified")}
-
-
-def _take_spans(phase: _Open, record: Record) -> None:
-    ends = record["at_ms"]
-    begins = [record["from_ms"], *ends]
-    for src, counts in record["flows"]:
-        for begin, end, count in zip(begins, ends, counts, strict=False):
-            if end > begin:
-                span = {"from_ms": begin, "to_ms": end, "payload_bytes": count}
-                flow = {"network": record["network"], "src": src, "dst": record["dst"]}
-                phase.spans.append(flow | span)
-
-
-_TAKERS = {
-    "flow": _take_flow,
-    "reorder": _take_reorder,
-    "port": _take_port,
-    "phase": _take_node,
-    "clock": _take_clock,
-    "histogram": _take_times,
-    EXECUTION: _take_times,
-    "interval": _take_spans,
-}
+        self._ended.setdefault(key, set()).update(phase for phase in phases if phase != PROBE)
+        every = [self._open[key].pop(phase).tables((*key, phase)) for phase in phases]
+        return [found for found in every if found]
 
 
 def is_event(record: Record) -> bool:
@@ -216,6 +195,10 @@ def phase_rows(tables: PhaseData) -> PhaseRows:
 
 # Which end of a flow a record is of, and so which node has to have written it.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
+_OWN_PORT = {
+    "port-open": "port", "port": "port", "misdelivered-flow": "port", "event": "port",
+    "interval": "dst", "reorder": "dst", EXECUTION: "rank",
+}  # fmt: skip
 # By table: the columns that name ports, and those that tell rows of a phase and network apart.
 _NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
           "intervals": ("src", "dst")}  # fmt: skip
@@ -230,11 +213,16 @@ class Expected:
         processes = run.site.processes
         self._owner = {port.name: process.name for process in processes for port in process.ports}
         self._nodes = {process.name for process in processes}
-        self._trials = {(trial.id, trial.repeat): _Names(trial) for trial in run.trials}
+        self._trials: dict[tuple[object, object], Trial] = {}
+        self._ranks: dict[tuple[object, object], dict[str, set[str]]] = {}  # by network
+        for trial in run.trials:
+            self.add(trial)
 
     def add(self, trial: Trial) -> None:
         """One more trial, which a search chose."""
-        self._trials[trial.id, trial.repeat] = _Names(trial)
+        key = trial.id, trial.repeat
+        self._trials[key] = trial
+        self._ranks[key] = {p.network: {port.name for port in p.ranks} for p in trial.parts}
 
     def check(self, record: Record) -> None:
         """DamagedRecord where no node of this run can have written the record."""
@@ -242,7 +230,13 @@ class Expected:
         if node not in self._nodes:
             raise DamagedRecord(f"it is of the node {node!r}, and this run has none of that name")
         if "trial" in record:
-            self._check_trial(record)
+            number, phase, network = map(record.get, ("trial", "phase", "network"))
+            own = phase if isinstance(phase, int) else PROBE  # some types have no form
+            every = self._ranks_of(number, record.get("repeat") or 0, own)
+            named = isinstance(network, str)
+            ranks = _of_network(every, network, number) if named else set(self._owner)
+            ends = (record.get("src"), record.get("dst"))
+            _refuse_strange((end for end in ends if isinstance(end, str)), ranks, number)
         for port in _own_ports(record):
             if self._owner.get(port) != node:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
@@ -250,23 +244,15 @@ class Expected:
     def check_phase(self, phase: PhaseRows) -> None:
         """DamagedRecord where the rows of a phase are not the run's, or there twice."""
         number, repeat, own = phase.moment
-        trial = self._trials.get((number, repeat))
-        if trial is None:
-            raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
-        if not trial.has_phase(own):
-            raise DamagedRecord(f"trial {number} has no phase {own}")
+        every = self._ranks_of(number, repeat, own)
         strange = set(phase.rows("phases").texts("node")) - self._nodes
         if strange:
             raise DamagedRecord(f"this run has no node {sorted(strange)[0]!r}")
         for table, names in _NAMES.items():
             for network, rows in phase.rows(table).by_network():
-                ranks = trial.ranks.get(network)
-                if ranks is None:
-                    raise DamagedRecord(f"trial {number} has no network {network!r}")
+                ranks = _of_network(every, network, number)
                 for name in names:
-                    strange = set(rows.texts(name)) - ranks
-                    if strange:
-                        raise DamagedRecord(f"trial {number} has no rank {sorted(strange)[0]!r}")
+                    _refuse_strange(set(rows.texts(name)), ranks, number)
                 if table in _SINGLE and own >= 0:
                     ids = list(zip(*map(rows.texts, _SINGLE[table]), strict=True))
                     if len(set(ids)) < len(ids):
@@ -275,53 +261,38 @@ class Expected:
                             f"{twice} is there twice in phase {own} of trial {number}: {table}"
                         )
 
-    def _check_trial(self, record: Record) -> None:
-        number, repeat = record["trial"], record.get("repeat") or 0
-        numbers = isinstance(number, int) and isinstance(repeat, int)  # some types have no form
-        trial = self._trials.get((number, repeat)) if numbers else None
+    def _ranks_of(self, number: object, repeat: object, phase: int) -> dict[str, set[str]]:
+        """Return the ranks of a trial by network; DamagedRecord where it has no such phase."""
+        known = isinstance(number, int) and isinstance(repeat, int)
+        trial = self._trials.get((number, repeat)) if known else None
         if trial is None:
             raise DamagedRecord(f"this run has no trial {number}, repeat {repeat}")
-        network = record.get("network")  # some types have none; then it is no text, perhaps
-        if isinstance(network, str) and network not in trial.ranks:
-            raise DamagedRecord(f"trial {number} has no network {network!r}")
-        phase = record.get("phase", -1)
-        if isinstance(phase, int) and not trial.has_phase(phase):
+        chosen = range(trial.phases) if trial.chosen is None else trial.chosen
+        if phase >= 0 and phase not in chosen:
             raise DamagedRecord(f"trial {number} has no phase {phase}")
-        ranks = trial.ranks[network] if isinstance(network, str) else self._owner
-        for end in (record.get("src"), record.get("dst")):
-            if isinstance(end, str) and end not in ranks:
-                raise DamagedRecord(f"trial {number} has no rank {end!r}")
+        return self._ranks[number, repeat]
 
 
-class _Names:
-    """What a trial's records may name."""
+def _of_network(ranks: dict[str, set[str]], network: Any, number: object) -> set[str]:
+    if network not in ranks:
+        raise DamagedRecord(f"trial {number} has no network {network!r}")
+    return ranks[network]
 
-    def __init__(self, trial: Trial) -> None:
-        self.ranks = {part.network: {port.name for port in part.ranks} for part in trial.parts}
-        self._phases = trial.phases
-        self._chosen = trial.chosen  # None: all
 
-    def has_phase(self, phase: int) -> bool:
-        if phase < 0:
-            return True
-        return phase in self._chosen if self._chosen is not None else phase < self._phases
+def _refuse_strange(ports: Iterable[str], ranks: set[str], number: object) -> None:
+    for port in sorted(set(ports) - ranks)[:1]:
+        raise DamagedRecord(f"trial {number} has no rank {port!r}")
 
 
 def _own_ports(record: Record) -> list[str]:
     """Return the ports that the record's node has to have."""
     kind = record["type"]
-    if kind in ("port-open", "port", "misdelivered-flow"):
-        return [record["port"]]
-    if kind == "flow":
-        return [record["src" if record["side"] == "source" else "dst"]]
-    if kind == "histogram":
-        return [record["dst" if record["kind"] in _OF_DESTINATION else "src"]]
-    if kind in ("interval", "reorder"):
-        return [record["dst"]]
-    if kind == "execution":
-        return [record["rank"]]
     if kind == "progress":
         return [name for name, *_ in record.get("ports") or ()]
-    if kind == "event" and record.get("port") is not None:
-        return [record["port"]]
-    return []
+    if kind == "flow":
+        key = "src" if record["side"] == "source" else "dst"
+    elif kind == "histogram":
+        key = "dst" if record["kind"] in _OF_DESTINATION else "src"
+    else:
+        key = _OWN_PORT.get(kind, "")
+    return [] if record.get(key) is None else [record[key]]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What each type of record holds (doc/developer/node-protocol.md, "Records").
 
-And how a line becomes one.
+And how a line becomes one. record_forms.toml declares the forms.
 
 A file of records may be damaged or made up, and a node may be another's. What is read here has the
 types that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
@@ -11,164 +11,71 @@ and pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
-from typing_extensions import TypedDict
 
 from ..base.errors import ConfigurationError, printable
-from .schema import ResultColumn, columns_of, flow_side
+from .schema import GREATEST, MOST, columns_of, flow_side, typed
 
-Record = dict[str, Any]  # as one of the forms below has it
+Record = dict[str, Any]  # as one of the forms has it
 
 LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at the most, imported figures some more
-_MOST = (1 << 63) - 1
-_GREATEST = 1e15  # of figures: products of a few of them stay finite
-
-Count = Annotated[int, Field(ge=0, le=_MOST)]
-Whole = Annotated[int, Field(ge=-_MOST, le=_MOST)]
-Number = Annotated[int, Field(ge=0, lt=1 << 31)]  # of a trial
 REPEATS = 1 << 16
-Repeat = Annotated[int, Field(ge=0, lt=REPEATS)]
-Figure = Annotated[float, Field(ge=-_GREATEST, le=_GREATEST)]
-Phase = Annotated[int, Field(ge=-1, lt=1 << 31)]  # -1: the probe
-Name = Annotated[str, Field(max_length=256)]
-Text = Annotated[str, Field(max_length=4096)]
 
+_Count = Annotated[int, Field(ge=0, le=MOST)]
+_Figure = Annotated[float, Field(ge=-GREATEST, le=GREATEST)]
+_Name = Annotated[str, Field(max_length=256)]
 # `index:count` of results.latency's 2,240 buckets, and `displacement:frames`.
-_INDEX = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d)"
-BUCKETS = rf"^(?:{_INDEX}:\d{{1,18}}(?: |$))*$"
-Buckets = Annotated[str, Field(pattern=BUCKETS)]
-Displaced = Annotated[str, Field(pattern=r"^(?:-?\d{1,2}:\d{1,18}(?: |$))*$")]
-
-_KINDS: dict[str, Any] = {
-    "name": Name,
-    "text": Text,
-    "count": Count,
-    "whole": Whole,
-    "number": Figure,
-    "flag": bool,
-    "counts": list[Count],
-}
-_TRIAL = {"trial": Number, "repeat": NotRequired[Repeat | None]}
-_PHASE = {**_TRIAL, "phase": Phase}
-_NETWORK = {**_PHASE, "network": Name}
-_ENDS = {"src": Name, "dst": Name}
-_Span = Annotated[tuple[Name, list[Count]], Field(strict=False)]
-_Rate = Annotated[tuple[Name, Figure | None, Figure | None, Figure | None], Field(strict=False)]
-
-
-def _form(must: Mapping[str, object], **may: str | Iterable[str]) -> Any:
-    """Return the form of a record: keys that it must have, and by kind those that it may have.
-
-    What it may have, it may have as null.
-    """
-    more = {
-        key: NotRequired[_KINDS[kind] | None]
-        for kind, keys in may.items()
-        for key in (keys.split() if isinstance(keys, str) else keys)
-        if key not in must and key != "node"
-    }
-    return TypedDict("Record", {"type": str, "node": Name, **more, **must})  # type: ignore[operator]
+_BUCKET = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d):\d{1,18}"
+_DISPLACED = r"-?\d{1,2}:\d{1,18}"
+_KINDS: Record = {
+    "Literal": Literal, "NotRequired": NotRequired, "Count": _Count, "Figure": _Figure,
+    "Name": _Name, "Text": Annotated[str, Field(max_length=4096)],
+    "Whole": Annotated[int, Field(ge=-MOST, le=MOST)],
+    "Number": Annotated[int, Field(ge=0, lt=1 << 31)],  # of a trial
+    "Repeat": Annotated[int, Field(ge=0, lt=REPEATS)],
+    "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the probe
+    "Buckets": Annotated[str, Field(pattern=rf"^(?:{_BUCKET}(?: |$))*$")],
+    "Displaced": Annotated[str, Field(pattern=rf"^(?:{_DISPLACED}(?: |$))*$")],
+    "Span": Annotated[tuple[_Name, list[_Count]], Field(strict=False)],
+    "Rate": Annotated[
+        tuple[_Name, _Figure | None, _Figure | None, _Figure | None], Field(strict=False)
+    ],
+}  # fmt: skip
+_OF_COLUMN = {"count": "Count", "whole": "Whole", "number": "Figure", "text": "Text",
+              "flag": "bool", "counts": "list[Count]"}  # fmt: skip
+_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_RECORD = {"type": "str", "node": "Name"}
+TYPES = frozenset(_DECLARED["records"])  # that this version knows
 
 
-def _by_kind(columns: Iterable[tuple[str, ResultColumn]]) -> dict[str, list[str]]:
-    """Return the keys of a record that becomes a row, by the kind of their columns."""
-    found: dict[str, list[str]] = {}
-    for key, column in columns:
-        found.setdefault(column.kind, []).append(key)
+def _keys(form: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kinds of a form's keys; what it may have, it may have as null."""
+    found = _keys(_DECLARED["forms"][form["has"]]) if "has" in form else {}
+    table = form.get("columns", "")
+    columns = {name: one for name, one in columns_of(table).items() if not one.key} if table else {}
+    if table == "flows":
+        sides = {**flow_side("source"), **flow_side("destination")}
+        columns = {key: columns_of(table)[name] for key, name in sides.items()}
+    may = [(key, _OF_COLUMN[one.kind]) for key, one in columns.items() if key not in found]
+    may += [(key, kind) for kind, keys in form.get("may", {}).items() for key in keys.split()]
+    found |= {key: f"NotRequired[{kind} | None]" for key, kind in may}
+    return {**found, **form.get("must", {})}
+
+
+def _form(keys: Mapping[str, str]) -> Any:
+    found = typed("Record", keys, _KINDS)
+    found.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
     return found
 
 
-def _row_of(table: str) -> dict[str, list[str]]:
-    return _by_kind((name, one) for name, one in columns_of(table).items() if not one.key)
-
-
-_FLOW = [
-    (key, columns_of("flows")[name])
-    for side in ("source", "destination")
-    for key, name in flow_side(side).items()
-]
-
-
-class _Computed(TypedDict):
-    operations: Count
-    busy_ns: Count
-    piece_p50_ns: Count
-    piece_p99_ns: Count
-    piece_max_ns: Count
-
-
-_HISTOGRAM = {"count": "min_ns max_ns overflow lost bound_ns part"}
-
-_FORMS: dict[str, Any] = {
-    "hello": _form(
-        {"control": Text, "key": Text, "protocol": NotRequired[Whole]},
-        text="version host boot worker", count="cpus workers", counts="cores",
-    ),
-    "port-open": _form(
-        {"port": Name, "transport": Name, "network": NotRequired[Name]},
-        text="driver mac ipv4 ipv6 offloads congestion rdma link_layer gid",
-        count="link_bps line_rate_bps frame_max numa queues mtu gid_index", counts="cores",
-        number="core_fps",
-    ),
-    "ready": _form(
-        {}, text="clock clock_reason clock_id", whole="clock_offset_ns wall_clock_offset_ns",
-        count="clock_bound_ns",
-    ),
-    "clock": _form(_PHASE, text="clock", whole="offset_ns shift_ns", count="bound_ns"),
-    "flow": _form(
-        {
-            **_NETWORK, **_ENDS,
-            "side": Literal["source", "destination"],
-            "role": NotRequired[Literal["generate", "forward", "copy"] | None],
-            "measures": NotRequired[dict[Name, Figure] | None],
-        },
-        **_by_kind(_FLOW),
-    ),
-    "port": _form({**_NETWORK, "port": Name}, **_row_of("ports")),
-    "phase": _form(_PHASE, **_row_of("phases")),
-    "histogram": _form(
-        {**_NETWORK, **_ENDS, "kind": Name, "count": Count, "sum_ns": Count,
-         "buckets": NotRequired[Buckets | None]},
-        **_HISTOGRAM,
-    ),
-    "execution": _form(
-        {**_NETWORK, "rank": Name, "repetitions": Count, "batches": Count, "sum_ns": Count,
-         "buckets": NotRequired[Buckets | None]},
-        count="verified min_ns max_ns part",
-    ),
-    "interval": _form(
-        {**_NETWORK, "dst": Name, "from_ms": Figure, "at_ms": list[Figure], "flows": list[_Span]}
-    ),
-    "progress": _form(
-        {**_PHASE, "ports": NotRequired[list[_Rate] | None]},
-        text="step", number="offered_bps delivered_bps",
-    ),
-    "reorder": _form(
-        {**_NETWORK, **_ENDS, "reordered": Count, "extent_sum": Count, "extent_max": Count,
-         "three_reordered": Count, "displaced": NotRequired[Displaced | None]}
-    ),
-    "misdelivered-flow": _form(
-        {**_NETWORK, "port": Name, "src": Name | None, "dst": Name | None, "frames": Count}
-    ),
-    "compute": _form(
-        {**_PHASE, "share": Figure, "compute_only": _Computed, "concurrent": _Computed}
-    ),
-    "trial": _form(_TRIAL, whole="elapsed_ns", text="state"),
-    "unreachable": _form({**_TRIAL, **_ENDS}, count="received sent"),
-    "event": _form({}, text="kind text", name="port"),
-    "error": _form({}, text="text", whole="status"),
-    "missing": _form({}, text="missing_node text", count="barrier", whole="status"),
-    "bye": _form({}, count="dropped_datagrams dropped_records"),
-    "samples": _form({**_NETWORK, "rank": Count, "data": str}),
-}  # fmt: skip
-TYPES = frozenset(_FORMS)  # that this version knows
-for _one in (*_FORMS.values(), _Computed):
-    _one.__pydantic_config__ = ConfigDict(strict=True, extra="allow")
+_KINDS["Computed"] = _form(_keys(_DECLARED["forms"]["Computed"]))
 
 
 class DamagedRecord(ConfigurationError):
@@ -193,8 +100,7 @@ def parse(line: bytes) -> Record:
 
 def checked(record: Record) -> Record:
     """Return a record as its type's form has it; DamagedRecord where it is not."""
-    form = _FORMS.get(record["type"])
-    if form is None:
+    if record["type"] not in TYPES:
         return record
     try:
         found: Record = _adapter(record["type"]).validator.validate_python(record)
@@ -205,7 +111,7 @@ def checked(record: Record) -> Record:
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_FORMS[kind])
+    return TypeAdapter(_form(_RECORD | _keys(_DECLARED["records"][kind]) | _RECORD))
 
 
 def _sentence(kind: str, error: ValidationError) -> str:

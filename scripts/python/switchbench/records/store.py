@@ -9,11 +9,12 @@ that is continued has both; a stream whose number the Parquet file names already
 from __future__ import annotations
 
 import binascii
+import io
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,41 +97,22 @@ def has_tables(directory: Path) -> bool:
 # --- writing -------------------------------------------------------------------------------------
 
 
-class _Sink:
-    """Holds what Arrow writes until a whole batch is there."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Arrow asks for it."""
-
-    def taken(self) -> bytes:
-        whole = b"".join(self._parts)
-        self._parts.clear()
-        return whole
-
-
 class _Stream:
     """One table's stream: a batch is in it whole, or not at all."""
 
     def __init__(self, path: Path, table: str) -> None:
         self.file = LineFile(path)
-        self._sink = _Sink()
+        self._waiting = io.BytesIO()  # what Arrow writes, until a whole batch is there
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         schema = arrow_schema(table)  # what columns mean is said once, in the Parquet file
         plain = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
-        self._writer = pa.ipc.new_stream(self._sink, plain, options=options)
+        self._writer = pa.ipc.new_stream(self._waiting, plain, options=options)
 
     def append(self, batch: Any) -> None:
         self._writer.write_batch(batch)
-        self.file.write(self._sink.taken())
+        self.file.write(self._waiting.getvalue())
+        self._waiting.seek(0)
+        self._waiting.truncate()
 
 
 class TableWriter:
@@ -324,21 +306,14 @@ class TableFile:
                 self.cut.append(path)
 
 
-class _reading:
-    """Around what Arrow reads of a file: one sentence where it is none."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (pa.ArrowException, OSError, ValueError)):
-            why = " ".join(str(error).split())
-            raise ConfigurationError(
-                f"{self._path} can't be read as Parquet: {printable(why)[:120]}"
-            ) from None
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say in one sentence that a file is none that Arrow reads."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = printable(" ".join(str(error).split()))[:120]
+        raise ConfigurationError(f"{path} can't be read as Parquet: {why}") from None
 
 
 def _refuse_other_columns(path: Path, schema: Any, table: str, names: Sequence[str]) -> None:
@@ -494,33 +469,7 @@ def refuse_old_form(directory: Path) -> None:
 # --- the end of a run ----------------------------------------------------------------------------
 
 _Place = tuple[int, int]  # a trial and one of its phases
-
-
-@dataclass(frozen=True)
-class _Placement:
-    """Where phases belong that were measured again: each where it was planned."""
-
-    moved: Mapping[_Place, int]  # the trial that each of these belongs to
-    replaced: Collection[_Place]
-    again: Collection[int]  # trials that measured again
-
-    def split(self, _table: str, data: Any) -> tuple[Any, Any]:
-        """Return the rows that count, renamed, and those that are superseded."""
-        trial, phase = (
-            pc.fill_null(data[name], -1).to_numpy().copy() for name in ("trial", "phase")
-        )
-        old = np.isin(trial, list(self.again))
-        for number, own in self.replaced:
-            old |= (trial == number) & (phase == own)
-        for (number, own), target in self.moved.items():
-            mine = (trial == number) & (phase == own)
-            old &= ~mine
-            trial[mine] = target
-        if "trial" in data.schema.names:
-            place = data.schema.get_field_index("trial")
-            column = pa.array(trial, pa.int64(), mask=trial < 0)
-            data = data.set_column(place, data.schema.field(place), column)
-        return data.filter(pa.array(~old)), data.filter(pa.array(old))
+_Split = Callable[[str, Any], tuple[Any, Any]]  # a table's rows that count, and the superseded
 
 
 def finish(directory: Path, run: Run) -> Run:
@@ -532,14 +481,47 @@ def finish(directory: Path, run: Run) -> Run:
     later one. The others are superseded, as what they were to replace is. RunError where the files
     cannot be written: the streams are then as they were.
     """
-    placement = _placement(directory, run) if run.again else None
-    if placement is None:
+    if not run.again:
         _rewrite(directory, None, only_streams=True)
         return run
-    _rewrite(directory, placement.split)
-    done = replace(run, again=(), remeasured=len(placement.replaced), superseded=run.again)
+    sources = _sources(directory, run)
+    again = [trial.id for trial in run.again]
+
+    def split(_table: str, data: Any) -> tuple[Any, Any]:
+        trial, phase = (
+            pc.fill_null(data[name], -1).to_numpy().copy() for name in ("trial", "phase")
+        )
+        old = np.isin(trial, again)
+        for number, own in sources:
+            old |= (trial == number) & (phase == own)
+        for (target, _), (number, own) in sources.items():
+            mine = (trial == number) & (phase == own)
+            old &= ~mine
+            trial[mine] = target
+        place = data.schema.get_field_index("trial")
+        column = pa.array(trial, pa.int64(), mask=trial < 0)
+        data = data.set_column(place, data.schema.field(place), column)
+        return data.filter(pa.array(~old)), data.filter(pa.array(old))
+
+    _rewrite(directory, split)
+    done = replace(run, again=(), remeasured=len(sources), superseded=run.again)
     write_plan(directory, done)
     return done
+
+
+def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
+    """Return by trial and phase that were measured again what took their place."""
+    ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}
+    for record in Tables(directory, ()).events():
+        if record["type"] == "trial" and record.get("state") == "complete":
+            ends.get(record["trial"], set()).add(record["node"])
+    whole = len(run.site.processes)
+    return {
+        (trial.again, phase): (trial.id, phase)
+        for trial in run.again
+        if trial.again is not None and len(ends[trial.id]) == whole
+        for phase in trial.chosen or ()
+    }
 
 
 def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
@@ -554,11 +536,7 @@ def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
     _rewrite(directory, split)
 
 
-def _rewrite(
-    directory: Path,
-    split: Callable[[str, Any], tuple[Any, Any]] | None,
-    only_streams: bool = False,
-) -> None:
+def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:
     """Write all tables as Parquet, then put them in place together; then streams go.
 
     `split` says of rows which are kept, and which are superseded. A stream that could not be read
@@ -605,20 +583,6 @@ def _rewrite(
             path.replace(cut_file(path))
         else:
             path.unlink()
-
-
-def _placement(directory: Path, run: Run) -> _Placement:
-    ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}
-    for record in Tables(directory, ()).events():
-        if record["type"] == "trial" and record.get("state") == "complete":
-            ends.get(record["trial"], set()).add(record["node"])
-    sources: dict[_Place, _Place] = {}
-    for trial in run.again:
-        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes):
-            for phase in trial.chosen or ():
-                sources[trial.again, phase] = (trial.id, phase)
-    moved = {source: trial for (trial, _), source in sources.items()}
-    return _Placement(moved, set(sources), {trial.id for trial in run.again})
 
 
 def _onto_disk(path: Path) -> None:
