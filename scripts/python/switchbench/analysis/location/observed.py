@@ -66,7 +66,8 @@ class ObservationTable:
         self._phases: list[_Phase] = []
         self._unreachable: dict[tuple[int, int], list[Record]] = defaultdict(list)
         self._trials: dict[tuple[int, int], Trial] = {}
-        self._pairs: dict[str, set[Pair]] = defaultdict(set)  # by pattern and parts
+        # By pattern and parts, then by network and phase: pairs, numbered.
+        self._pairs: dict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
         self.lines: dict[str, int] = {}  # layer-1 rates of ports as nodes resolved them
         self.host_losses: list[tuple[PhaseKey, HostLoss]] = []
         self.unread: list[PortFrames] = []  # misdelivered frames whose flow is not known
@@ -83,7 +84,8 @@ class ObservationTable:
         src, dst = (self._numbers(flows.ends(end)) for end in ("src", "dst"))
         columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
         if trial.again is None:
-            self._pairs[_flows_key(trial)].update(flows.pairs)
+            place = result.key.network, result.key.phase
+            self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
         columns |= self._counts(result) if transport.frames else _no_counts(len(flows))
         columns |= self._rates(result, trial)
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
@@ -284,10 +286,15 @@ class ObservationTable:
 
         Or as all pairs are its flows.
         """
-        known = self._pairs.get(_flows_key(trial), set())
+        known = self._pairs.get(_flows_key(trial), {})
         if not known and trial.flows == len(names) * (len(names) - 1):
             return set(permutations(names, 2))
-        return {pair for pair in known if pair[0] in names and pair[1] in names}
+        numbers = [self._number[name] for name in names]
+        every = np.concatenate([*known.values(), np.zeros(0, np.int64)])
+        src, dst = np.divmod(np.unique(every), len(self._names))
+        here = np.isin(src, numbers) & np.isin(dst, numbers)
+        ends = zip(src[here].tolist(), dst[here].tolist(), strict=True)
+        return {(self._names[s], self._names[d]) for s, d in ends}
 
 
 def _is_bad(phase: _Phase) -> bool:
