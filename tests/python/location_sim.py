@@ -435,15 +435,9 @@ def make_phases(
                     for index, pairs in enumerate(matrix(pattern, ports, rng)):
                         key = PhaseKey(trial, 0, "net", index)
                         label = f"{pattern} phase {index + 1} at {100 * load:.0f} %"
+                        is_open = transport == "dpdk"
                         facts = PhaseFacts(
-                            key,
-                            label,
-                            transport,
-                            transport == "dpdk",
-                            float(size),
-                            window_s,
-                            load,
-                            bursts,
+                            key, label, transport, is_open, float(size), window_s, load, bursts
                         )
                         out = np.bincount([a for a, _ in pairs], minlength=ports)
                         rates = np.array([load * LINE / out[a] for a, _ in pairs])

@@ -10,12 +10,13 @@ from typing import Any
 from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
 from switchbench.records.collector import Collector
-from switchbench.records.document.schema import summary_schema
 from switchbench.records.rows import Pair, PhaseFlows, PhaseRecords, Rows, Times
+from switchbench.records.summary_form import summary_schema
 
 LINE_BPS = 100_000_000
 FRAME = 1518
 FRAME_PAYLOAD = 1500
+PLACE: dict[str, Any] = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
 
 
 def make_site(hosts: int = 2, launch: str = "lab", line_bps: int = LINE_BPS, **more: Any) -> Site:
@@ -31,24 +32,12 @@ def make_site(hosts: int = 2, launch: str = "lab", line_bps: int = LINE_BPS, **m
 def make_trial(site: Site, number: int = 0, **changes: Any) -> Trial:
     """Pairs over all ports of the site, one second of dpdk frames at 95 %."""
     trial = Trial(
-        id=number,
-        test=0,
-        repeat=0,
-        transport="dpdk",
-        parts=(Part("lab", site.ports),),
+        id=number, test=0, repeat=0, transport="dpdk", parts=(Part("lab", site.ports),),
         pattern={"name": "pairs", "partners": "neighbours"},
-        parameters={"partners": "neighbours"},
-        sizes=(FRAME,),
-        size_unit="frame",
-        load=Load(percent=95.0),
-        traffic="stream",
-        warmup_s=0.1,
-        window_s=1.0,
-        cooldown_s=0.1,
-        phases=1,
-        flows=2,
-        expected_s=2.0,
-    )
+        parameters={"partners": "neighbours"}, sizes=(FRAME,), size_unit="frame",
+        load=Load(percent=95.0), traffic="stream", warmup_s=0.1, window_s=1.0, cooldown_s=0.1,
+        phases=1, flows=2, expected_s=2.0,
+    )  # fmt: skip
     return replace(trial, **changes)
 
 
@@ -60,20 +49,10 @@ def make_run(site: Site, *trials: Trial, **more: Any) -> Run:
 def hello(node: str, **changes: Any) -> dict[str, Any]:
     """A node's hello."""
     return {
-        "type": "hello",
-        "node": node,
-        "protocol": 2,
-        "version": __version__,
-        "host": "here",
-        "boot": "00112233aabbccdd",
-        "pid": 7,
-        "control": "127.0.0.1:4000",
-        "key": "",
-        "cpus": 2,
-        "workers": 1,
-        "worker": "sleep",
-        "ports": 1,
-    } | changes
+        "type": "hello", "node": node, "protocol": 2, "version": __version__, "host": "here",
+        "boot": "00112233aabbccdd", "pid": 7, "control": "127.0.0.1:4000", "key": "", "cpus": 2,
+        "workers": 1, "worker": "sleep", "ports": 1,
+    } | changes  # fmt: skip
 
 
 def frames_count(prefix: str, frames: int | None) -> dict[str, Any]:
@@ -89,22 +68,11 @@ def frames_count(prefix: str, frames: int | None) -> dict[str, Any]:
 
 def frame_side(side: str, src: str, dst: str, frames: int, window: int, **more: Any) -> Any:
     """A `flow` record of dpdk; more: other keys, or others' values."""
-    record = {
-        "type": "flow",
-        "node": (src if side == "source" else dst).split(":")[0],
-        "trial": 0,
-        "repeat": 0,
-        "network": "lab",
-        "phase": 0,
-        "side": side,
-        "src": src,
-        "dst": dst,
-        "role": "generate",
-        "messages": None,
-        "window_messages": None,
-        "window_ns": 1_000_000_000,
-        "intended": frames if side == "source" else None,
-    }
+    record = PLACE | {
+        "type": "flow", "node": (src if side == "source" else dst).split(":")[0], "side": side,
+        "src": src, "dst": dst, "role": "generate", "messages": None, "window_messages": None,
+        "window_ns": 1_000_000_000, "intended": frames if side == "source" else None,
+    }  # fmt: skip
     judged = 0 if side == "destination" else None
     record |= dict.fromkeys(("duplicated", "reordered", "late", "forged", "corrupted"), judged)
     return record | frames_count("", frames) | frames_count("window_", window) | more
@@ -136,45 +104,26 @@ def port_record(port: str, **changes: Any) -> dict[str, Any]:
     """A `port` record on which nothing happened."""
     counts = ("misdelivered", "unexpected", "arp_nd_sent", "arp_nd_received", "send_refused")
     hardware = ("dropped_receive", "dropped_send", "errors", "pause")
-    place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
     head = {"type": "port", "node": port.split(":")[0], "port": port}
-    return head | place | dict.fromkeys(counts + hardware, 0) | changes
+    return head | PLACE | dict.fromkeys(counts + hardware, 0) | changes
 
 
 def phase_record(node: str, **changes: Any) -> dict[str, Any]:
     """A `phase` record that ended well."""
     return {
-        "type": "phase",
-        "node": node,
-        "trial": 0,
-        "repeat": 0,
-        "phase": 0,
-        "name": "pairs",
-        "window_ns": 1_000_000_000,
-        "elapsed_ns": 1_500_000_000,
-        "start_skew_us": 120.5,
-        "stop_skew_us": 80.25,
-        "skew_bound_us": 0.5,
-        "state": "complete",
-        "drained": True,
-        "cpu_span_s": 1.5,
-        "cpu_s": 0.2,
-        "cpu_idle_s": 2.5,
-        "cpus": 2,
-    } | changes
+        "type": "phase", "node": node, "trial": 0, "repeat": 0, "phase": 0, "name": "pairs",
+        "window_ns": 1_000_000_000, "elapsed_ns": 1_500_000_000, "start_skew_us": 120.5,
+        "stop_skew_us": 80.25, "skew_bound_us": 0.5, "state": "complete", "drained": True,
+        "cpu_span_s": 1.5, "cpu_s": 0.2, "cpu_idle_s": 2.5, "cpus": 2,
+    } | changes  # fmt: skip
 
 
 def trial_record(node: str, **changes: Any) -> dict[str, Any]:
     """A `trial` record that ended well."""
     return {
-        "type": "trial",
-        "node": node,
-        "trial": 0,
-        "repeat": 0,
-        "phases": 1,
-        "elapsed_ns": 1_800_000_000,
-        "state": "complete",
-    } | changes
+        "type": "trial", "node": node, "trial": 0, "repeat": 0, "phases": 1,
+        "elapsed_ns": 1_800_000_000, "state": "complete",
+    } | changes  # fmt: skip
 
 
 def pair_records() -> list[dict[str, Any]]:
@@ -198,17 +147,13 @@ def pair_records() -> list[dict[str, Any]]:
 
 def about() -> dict[str, Any]:
     """The `run` of a summary, but for what the records say."""
+    machine = {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None}
     return {
-        "id": "run-1",
-        "started": "2026-01-01T00:00:00Z",
-        "elapsed_s": 3.0,
-        "command": ["switchbench", "run", "results/x/configuration.yaml"],
-        "launch": "lab",
-        "lab": "one-switch",
-        "excluded_hosts": [],
-        "versions": {"switchbench": "0.1.0"},
-        "machine": {"host": "h", "system": "Linux", "cpus": 2, "cpu": None, "memory_bytes": None},
-    }
+        "id": "run-1", "started": "2026-01-01T00:00:00Z", "elapsed_s": 3.0,
+        "command": ["switchbench", "run", "results/x/configuration.yaml"], "launch": "lab",
+        "lab": "one-switch", "excluded_hosts": [], "versions": {"switchbench": "0.1.0"},
+        "machine": machine,
+    }  # fmt: skip
 
 
 def blank(form: str | dict[str, Any]) -> Any:

@@ -40,7 +40,7 @@ from switchbench.records.plan_file import write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
 from switchbench.records.schema import BY_PHASE, TABLES, arrow_schema
 from switchbench.records.store import parquet_file
-from synthetic import about, hello, make_run, make_site, make_trial, pair_records
+from synthetic import about, make_run, make_site, make_trial, pair_records
 
 Json = dict[str, Any]
 Damage = Callable[[Path], None]
@@ -206,11 +206,6 @@ def both(*damages: Damage) -> Damage:
     return act
 
 
-def flow_record(**changes: Any) -> Json:
-    (flow,) = [r for r in rich_records() if r["type"] == "flow"][:1]
-    return parse(json.dumps(flow | changes).encode())
-
-
 def details(text: str) -> Damage:
     return more_rows("events", {"type": "event", "node": "node1", "details": text})
 
@@ -260,56 +255,45 @@ BY_HAND: dict[str, Damage] = {
 }
 
 
+def changed_part(file: str, at: tuple[Any, ...], new: Any) -> Damage:
+    """Another value in a place of a JSON file; without its plan's summary, so that it is read."""
+
+    def act(path: Path) -> None:
+        value = json.loads((path / file).read_text())
+        (path / file).write_text(json.dumps(changed(value, at, new)))
+        if file == PLAN:
+            (path / SUMMARY).unlink()
+
+    return act
+
+
 def damaged_summaries() -> dict[str, Damage]:
     """A hundred parts of the summary, chosen by a fixed seed, each replaced."""
 
     def damage(number: int) -> Damage:
         def act(path: Path) -> None:
             choose = random.Random(number)
-            summary = json.loads((path / SUMMARY).read_text())
-            every = sorted(places(summary), key=str)
-            at = choose.choice(every)
-            (path / SUMMARY).write_text(
-                json.dumps(changed(summary, at, choose.choice([*STRANGE, ...])))
-            )
+            every = sorted(places(json.loads((path / SUMMARY).read_text())), key=str)
+            changed_part(SUMMARY, choose.choice(every), choose.choice([*STRANGE, ...]))(path)
 
         return act
 
     top = {
-        f"summary's {key} is {new!r}": _replaced(key, new)
+        f"summary's {key} is {new!r}": changed_part(SUMMARY, (key,), new)
         for key in ("run", "trials", "plans", "findings", "warnings", "status", "verdict", "errors")
         for new in (..., None, 7, "x", [7], {"x": []})
     }
     return top | {f"summary {number}": damage(number) for number in range(100)}
 
 
-def _replaced(key: str, new: Any) -> Damage:
-    def act(path: Path) -> None:
-        summary = json.loads((path / SUMMARY).read_text())
-        (path / SUMMARY).write_text(json.dumps(changed(summary, (key,), new)))
-
-    return act
-
-
 def damaged_plans() -> dict[str, Damage]:
     """Every part of the plan, each with one of the strange values."""
-
-    def damage(at: tuple[Any, ...], new: Any) -> Damage:
-        def act(path: Path) -> None:
-            plan = json.loads((path / PLAN).read_text())
-            (path / PLAN).write_text(json.dumps(changed(plan, at, new)))
-            (path / SUMMARY).unlink()  # so that it is read
-
-        return act
-
     site = make_site()
-    run = make_run(site, make_trial(site), expectations=(CLAUSE,))
     with TemporaryDirectory() as folder:
-        write_plan(Path(folder), run)
+        write_plan(Path(folder), make_run(site, make_trial(site), expectations=(CLAUSE,)))
         plan = json.loads((Path(folder) / PLAN).read_text())
-    choices = cycle([*STRANGE, ...])
-    pairs = ((at, next(choices)) for at in places(plan))
-    return {f"plan's {at} is {new!r}": damage(at, new) for at, new in pairs}
+    pairs = zip(places(plan), cycle([*STRANGE, ...]), strict=False)
+    return {f"plan's {at} is {new!r}": changed_part(PLAN, at, new) for at, new in pairs}
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -486,51 +470,47 @@ def test_whatever_is_in_a_table_the_reader_says_what_is_wrong(
     assert read > 100 / step
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"node": "node2"}, "is no port of that"),
-        ({"node": "node7"}, "this run has none of that name"),
-        ({"trial": 4}, "this run has no trial 4"),
-        ({"repeat": 4}, "this run has no trial 0, repeat 4"),
-        ({"phase": 1}, "trial 0 has no phase 1"),
-        ({"network": "other"}, "trial 0 has no network 'other'"),
-        ({"dst": "node3:e0"}, "trial 0 has no rank 'node3:e0'"),
-    ],
-)
-def test_a_record_is_of_the_run_and_of_its_node(
-    changes: Json, words: str, whole: tuple[Path, Run]
-) -> None:
-    expected = Expected(whole[1])
-    expected.check(flow_record())
-    with pytest.raises(DamagedRecord, match=words):
-        expected.check(flow_record(**changes))
-
-
 TCP_SIDE: Json = dict.fromkeys(("frames", "frame_bytes", "window_frames", "window_frame_bytes"))
+NO_FORM = "is not what it has to be"
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes"),
+    ("kind", "changes", "words"),
     [
-        ("flow", TCP_SIDE | {"measures": {"mss_bytes": 1e308}}),
-        ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}),
+        ("flow", {"node": "node2"}, "is no port of that"),
+        ("flow", {"node": "node7"}, "this run has none of that name"),
+        ("flow", {"trial": 4}, "this run has no trial 4"),
+        ("flow", {"repeat": 4}, "this run has no trial 0, repeat 4"),
+        ("flow", {"phase": 1}, "trial 0 has no phase 1"),
+        ("flow", {"network": "other"}, "trial 0 has no network 'other'"),
+        ("flow", {"dst": "node3:e0"}, "trial 0 has no rank 'node3:e0'"),
+        ("flow", TCP_SIDE | {"measures": {"mss_bytes": 1e308}}, NO_FORM),
+        ("phase", {"cpu_span_s": 1e308, "cpu_idle_s": -1e308}, NO_FORM),
+        # A trial is a number in records, too, that have none or are not known.
+        ("hello", {"trial": [1]}, "this run has no trial"),
+        ("hello", {"trial": 0, "repeat": {"a": 1}}, "this run has no trial"),
+        ("hello", {"type": "zzz", "trial": [1]}, "this run has no trial"),
+        ("hello", {"control": None}, "a hello record's `control`"),
+        ("hello", {"key": None}, "a hello record's `key`"),
+        ("event", {"text": "x" * LONGEST_LINE}, "the line has"),
     ],
 )
-def test_no_figure_is_beyond_measure(kind: str, changes: Json) -> None:
-    (record,) = [r for r in rich_records() if r["type"] == kind][:1]
-    with pytest.raises(DamagedRecord, match="is not what it has to be"):
-        parse(json.dumps(record | changes).encode())
+def test_a_record_that_no_node_of_the_run_wrote(
+    kind: str, changes: Json, words: str, whole: tuple[Path, Run]
+) -> None:
+    record = next(r for r in rich_records() if r["type"] == kind)
+    expected = Expected(whole[1])
+    expected.check(parse(json.dumps(record).encode()))
+    with pytest.raises(DamagedRecord, match=words):
+        expected.check(parse(json.dumps(record | changes).encode()))
 
 
-def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+def test_what_is_no_json_is_not_written_and_what_has_no_end_is_unknown(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "new")
     with pytest.raises(RunError, match="no JSON can be made of that"):
-        RunDirectory(tmp_path / "new").write_summary({"mean": object()})
+        directory.write_summary({"mean": object()})
     assert not (tmp_path / "new" / SUMMARY).exists()
-
-
-def test_what_has_no_end_is_written_as_unknown(tmp_path: Path) -> None:
-    RunDirectory(tmp_path / "new").write_summary({"mean": float("inf"), "min": float("nan")})
+    directory.write_summary({"mean": float("inf"), "min": float("nan")})
     assert json.loads((tmp_path / "new" / SUMMARY).read_text()) == {"mean": None, "min": None}
 
 
@@ -545,34 +525,11 @@ def test_a_summary_made_again_can_be_read(whole: tuple[Path, Run], tmp_path: Pat
     assert entry["offered_load"] is None
 
 
-@pytest.mark.parametrize("kind", ["hello", "zzz"])
-@pytest.mark.parametrize("changes", [{"trial": [1]}, {"trial": 0, "repeat": {"a": 1}}])
-def test_a_trial_is_a_number_in_any_record(
-    kind: str, changes: Json, whole: tuple[Path, Run]
-) -> None:
-    """Of types, too, that have none, and of those that this version does not know."""
-    record = hello("node1", type=kind) | changes
-    with pytest.raises(DamagedRecord, match="this run has no trial"):
-        Expected(whole[1]).check(parse(json.dumps(record).encode()))
-
-
-@pytest.mark.parametrize("key", ["control", "key"])
-def test_a_hello_says_where_its_node_is(key: str) -> None:
-    record = {name: value for name, value in hello("node1").items() if name != key}
-    with pytest.raises(DamagedRecord, match=f"a hello record's `{key}`"):
-        parse(json.dumps(record).encode())
-
-
 @pytest.mark.parametrize("trials", [None, 0, "", {}, [{}]])
 def test_only_a_summary_without_trials_is_begun_only(trials: Any) -> None:
     summary = {"trials": [], "exit_status": 3}
     assert remake.is_begun_only(summary)
     assert not remake.is_begun_only(summary | {"trials": trials})
-
-
-def test_a_line_has_a_limit() -> None:
-    with pytest.raises(DamagedRecord, match="the line has"):
-        parse(b" " * (LONGEST_LINE + 1))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import measures_page
-import messages
 from switchbench.analysis import tidy
 from switchbench.analysis.judge import _OF_PORT
 from switchbench.analysis.measures import DERIVED, REDUCERS
@@ -19,8 +17,8 @@ from switchbench.analysis.phases import reduced
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED, registry
 from switchbench.compare import measures as compared
 from switchbench.importers.reading import COMMON
-from switchbench.records.document.schema import summary_schema
 from switchbench.records.schema import columns_of
+from switchbench.records.summary_form import summary_schema
 from synthetic import flows_of, frame_side, frames_count
 
 ROOT = Path(__file__).parents[2]
@@ -84,36 +82,6 @@ def test_the_codebook_has_the_registry_s_units_and_words() -> None:
         measure = MEASURES[variable.name]
         assert variable.unit == measure.unit.replace("us", "µs")
         assert measure.definition in variable.meaning
-
-
-def declarations(path: Path) -> set[str]:
-    """Measures to which a module gives words or a unit of its own, in a call or an annotation."""
-    found = set()
-    for node in ast.walk(messages.parsed(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call):
-            texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
-            for key in MEASURES.keys() & {text for text in texts if isinstance(text, str)}:
-                if MEASURES[key].unit in texts or MEASURES[key].definition in texts:
-                    found.add(key)
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            key, words = node.target.id, [getattr(n, "value", None) for n in ast.walk(node)]
-            if key in MEASURES and MEASURES[key].definition in words:
-                found.add(key)
-    return found
-
-
-def test_no_other_module_declares_a_measure() -> None:
-    others = PACKAGE.rglob("*.py")
-    assert {str(path): names for path in others if (names := declarations(path))} == {}
-
-
-def test_a_planted_declaration_is_found(tmp_path: Path) -> None:
-    planted = tmp_path / "planted.py"
-    planted.write_text('X = Variable("lost_frames", COUNT, "frames", "gone")\n')
-    assert declarations(planted) == {"lost_frames"}
-    words = MEASURES["lost_frames"].definition
-    planted.write_text(f'class C:\n    lost_frames: Annotated[int, Field(description="{words}")]\n')
-    assert declarations(planted) == {"lost_frames"}
 
 
 def test_the_page_is_made_of_the_registry() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from recorded import Feed, fed, write_tables
 from switchbench.analysis import tidy
-from switchbench.analysis.data import Columns, plan_key
+from switchbench.analysis.data import Columns, PlanKey, plan_key
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
@@ -299,3 +299,29 @@ def test_a_column_that_one_row_of_many_has_is_read(tmp_path: Path) -> None:
     found = phase.rows("flows").floats("sent_mss_bytes")
     assert np.flatnonzero(~np.isnan(found)).tolist() == [2]
     assert found[2] == 1448
+
+
+def test_a_table_of_all_spans(tmp_path: Path) -> None:
+    """Ends are numbered as the ports are. A count has the time since the mark before; a flow of no
+    known port and a count without a mark are left out."""
+    place = {"type": "interval", "node": "c", "trial": 3, "repeat": 1, "network": "lab", "phase": 2}
+    records = [
+        place | {"dst": dst, "from_ms": begin, "at_ms": ends, "flows": list(flows.items())}
+        for dst, begin, ends, flows in (
+            ("c", 0.5, [100.0, 200.0], {"a": [10, 20], "b": [30, 40, 99], "strange": [7, 7]}),
+            ("strange", 0.5, [100.0], {"a": [7]}),
+            ("a", 200.0, [450.0], {"c": [50]}),
+            ("a", 450.0, [450.0], {"c": [99]}),
+        )
+    ]
+    write_tables(tmp_path, make_run(SITE), records)
+    table = Columns(["a", "b", "c"])
+    table.read(tmp_path)
+    spans = table.spans(PlanKey(3, 1, "lab"))
+    assert spans is not None
+    columns = (spans.phase, spans.src, spans.dst, spans.from_ms, spans.to_ms, spans.payload_bytes)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [
+        (2, 0, 2, 0.5, 100.0, 10.0), (2, 0, 2, 100.0, 200.0, 20.0), (2, 1, 2, 0.5, 100.0, 30.0),
+        (2, 1, 2, 100.0, 200.0, 40.0), (2, 2, 0, 200.0, 450.0, 50.0),
+    ]  # fmt: skip
+    assert (table.damage, table.spans(PlanKey(3, 0, "lab"))) == ([], None)

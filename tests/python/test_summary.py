@@ -80,7 +80,7 @@ def thousand(came: int) -> list[Json]:
 
 def of_flows(case: Json) -> list[Json]:
     """The flows of a case, and the phases of its nodes."""
-    made = tcp_side if case.get("trial", {}).get("transport") == "tcp" else frame_side
+    made = frame_side if case.get("trial", {}).get("transport", "dpdk") == "dpdk" else tcp_side
     records = []
     for src, dst, sent, came, *more in case["flows"]:
         ends = (f"{src}:e0", f"{dst}:e0")
@@ -305,25 +305,6 @@ def test_an_alarm_names_the_host_that_was_away() -> None:
     site = make_site(queue_bytes=200_000, burst_bytes=200_000)
     (alarm,) = above_line(16_339, 2.0, site, window_ns=1_900_000_000)
     assert "the host of node1:e0 may be why: its window was 5.0 % off its length" in alarm
-
-
-def test_tcp_may_read_what_waited_behind_a_missing_segment() -> None:
-    trial = make_trial(SITE, transport="tcp", sizes=(65536,), size_unit="message", flows=1)
-    ends = ("node1:e0", "node2:e0")
-    line = 12_500_000 * 1448 // 1538
-    for late, segments, alarmed in (
-        (60_000, 50, False),
-        (200_000, 500, True),  # the buffer does not hold so much
-        (60_000, 0, True),  # none was missing
-    ):
-        measures = {"receive_buffer_bytes": 131_072, "out_of_order_segments": segments}
-        records = [
-            tcp_side("source", *ends, line, line),
-            tcp_side("destination", *ends, line, line + late),
-        ]
-        records[1] |= {"measures": measures}
-        alarms = summarise(records, make_run(SITE, trial))["warnings"]
-        assert bool(alarms) == alarmed
 
 
 def test_networks_together_are_apart() -> None:
