@@ -125,11 +125,6 @@ bool pattern_is_scheduled(const struct pattern_plan *plan)
     return plan->emit != NULL;
 }
 
-bool pattern_verifies(const struct pattern_plan *plan)
-{
-    return plan->emit != NULL && plan->iterations == 0;
-}
-
 uint32_t pattern_iterations(const struct pattern_plan *plan)
 {
     return plan->iterations;

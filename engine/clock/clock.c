@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "clock.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <sys/timex.h>
 
-const char *clock_mode_name(enum clock_mode mode)
-{
-    static const char *const names[] = {
-        [CLOCK_AUTO] = "auto",
-        [CLOCK_SHARED] = "shared",
-        [CLOCK_PTP] = "ptp",
-        [CLOCK_ESTIMATED] = "estimated",
-    };
-
-    static_assert(sizeof names / sizeof names[0] == CLOCK_MODES, "each has a name");
-    return names[mode];
-}
+const char *const clock_words[CLOCK_MODES + 1] = {
+    [CLOCK_AUTO] = "auto",
+    [CLOCK_SHARED] = "shared",
+    [CLOCK_PTP] = "ptp",
+    [CLOCK_ESTIMATED] = "estimated",
+};
 
 void clock_sleep_until(int64_t time_ns)
 {

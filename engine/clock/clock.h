@@ -21,13 +21,8 @@
 /** @brief How the clocks of a run's nodes are brought together (run_clock.h). */
 enum clock_mode { CLOCK_AUTO, CLOCK_SHARED, CLOCK_PTP, CLOCK_ESTIMATED, CLOCK_MODES };
 
-/**
- * @brief Return the mode's word in documents and records.
- *
- * @param mode Mode.
- * @return Word; static.
- */
-const char *clock_mode_name(enum clock_mode mode);
+/** @brief The modes' words in documents and records, by mode; ends with NULL. */
+extern const char *const clock_words[CLOCK_MODES + 1];
 
 /** @brief What the run asks for. */
 struct clock_conf {

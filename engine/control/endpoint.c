@@ -244,6 +244,7 @@ static void learn_clocks(struct control *control, int64_t now_ns)
     control->clocks.mode = control->clock.mode;
     control->clocks.with_node_0 = root_boot >> 31 == boot >> 31;
     control->clocks.one_clock = root_boot == boot;
+    control->clocks.crowded = membership->crowded;
     control->clocks.id = (uint64_t)boot;
     if (control->clock.mode == CLOCK_PTP)
         ask_kernel(control);
@@ -494,11 +495,6 @@ void control_abort(struct control *control, const char *text, bool impossible, i
 {
     if (control->addresses != NULL)
         membership_abort(&control->membership, text, impossible, now_ns);
-}
-
-bool control_crowded(const struct control *control)
-{
-    return control->membership.crowded;
 }
 
 void control_beat(struct control *control, int64_t now_ns)

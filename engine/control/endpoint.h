@@ -53,6 +53,7 @@ struct control_clocks {
     enum clock_mode mode;
     bool with_node_0;    /**< on its machine ... */
     bool one_clock;      /**< ... and its CLOCK_MONOTONIC shows the same */
+    bool crowded;        /**< all nodes are on one machine, and more than its cores */
     uint64_t id;         /**< of our CLOCK_MONOTONIC: equal on nodes that share it */
     int64_t maxerror_ns; /**< ptp: as the kernel said last; below 0: it was not asked */
     int64_t esterror_ns;
@@ -191,15 +192,6 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
  * @param all All of it; false: what has CONTROL_PHASE_BLOB in its id.
  */
 void control_forget(struct control *control, bool all);
-
-/**
- * @brief Return whether all nodes are on one machine and more than its cores; known once a barrier
- * is passed.
- *
- * @param control Endpoint.
- * @return True: they are.
- */
-bool control_crowded(const struct control *control);
 
 /**
  * @brief Return run time minus this node's clock at a time of this clock, past or to come.

@@ -32,12 +32,6 @@ static const char *const log_words[] = {[LOG_LEVEL_ERROR] = "error",
                                         [LOG_LEVEL_INFO] = "info",
                                         [LOG_LEVEL_DEBUG] = "debug",
                                         NULL};
-static const char *const clock_words[] = {[CLOCK_AUTO] = "auto",
-                                          [CLOCK_SHARED] = "shared",
-                                          [CLOCK_PTP] = "ptp",
-                                          [CLOCK_ESTIMATED] = "estimated",
-                                          NULL};
-
 static const struct option control_keys[] = {
     {KEY_STRING(doc_node, "netns", control_netns)},
     {KEY_STRING(doc_node, "address", control_address)},

@@ -15,11 +15,6 @@
 #define PCI_SHAPE HEX HEX HEX HEX ":" HEX HEX ":" HEX HEX "." HEX
 #define LOWER_MAX 16 /* devices below each other; more are a circle */
 
-static const char *driver_name(const struct guard_rules *rules)
-{
-    return rules->driver && *rules->driver ? rules->driver : "this driver";
-}
-
 /* What to do, by what `shared` could change. */
 static void remedy(const struct guard_rules *rules, char *text, size_t size)
 {
@@ -31,7 +26,7 @@ static void remedy(const struct guard_rules *rules, char *text, size_t size)
         snprintf(text, size,
                  "`shared: true` allows it only where the driver isolates flows (rte_flow isolated "
                  "mode), which %s does not: " OWN_INTERFACE,
-                 driver_name(rules));
+                 rules->driver);
     else if (rules->isolates_flows && !rules->leaves_kernel)
         snprintf(text, size, OWN_INTERFACE ", or say `shared: true`");
     else
@@ -127,7 +122,7 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
                        "Interface %s can't be `shared: true`: %s does not isolate flows (rte_flow "
                        "isolated mode); nothing was found there that needs it, so leave `shared` "
                        "out.",
-                       name, driver_name(rules));
+                       name, rules->driver);
     return 0;
 }
 
@@ -214,13 +209,11 @@ static int no_such_interface(const struct guard_map *map, const char *iface, con
                              struct err *err)
 {
     char names[256] = "";
-    size_t used = 0, i = 0;
+    size_t used = 0;
 
-    for (; i < map->link_count && used + IF_NAMESIZE + sizeof(", ...") < sizeof(names); i++)
+    for (size_t i = 0; i < map->link_count && used < sizeof(names); i++)
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
                                  map->links[i].name);
-    if (i < map->link_count)
-        snprintf(names + used, sizeof(names) - used, ", ...");
     return err_set(err, -ENODEV, "There is no interface %.40s in %s%.80s; there are: %s.", iface,
                    netns && *netns ? "network namespace " : "this network namespace",
                    netns ? netns : "", names);

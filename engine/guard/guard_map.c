@@ -119,7 +119,7 @@ static void read_remote(const struct nlattr *data, uint16_t type, int bytes,
     static const unsigned char none[sizeof(link->remote)];
     unsigned char remote[sizeof(link->remote)] = {0};
 
-    if (type == 0 || !netlink_copy(netlink_find_in(data, type), remote, (size_t)bytes) ||
+    if (!netlink_copy(netlink_find_in(data, type), remote, (size_t)bytes) ||
         memcmp(remote, none, sizeof(none)) == 0)
         return;
     memcpy(link->remote, remote, sizeof(remote));
@@ -215,29 +215,23 @@ static int add_route(const struct nlmsghdr *message, void *data)
     return code;
 }
 
-static int dump(const struct reading *reading, uint16_t type, size_t fixed_bytes,
-                int (*each)(const struct nlmsghdr *message, void *data), void *data)
-{
-    struct netlink_request request;
-
-    netlink_begin(&request, type, NLM_F_DUMP, fixed_bytes);
-    return netlink_ask(reading->fd, &request, each, data);
-}
-
 /* Links and routes; again from the beginning where the kernel interrupted a dump. Partial routes
  * count where they lead to half of all addresses together. */
 static int read_here(struct reading *reading)
 {
     struct guard_map *map = reading->map;
+    struct netlink_request request;
     int code = -EINTR;
     size_t kept = 0;
 
     for (int i = 0; i < DUMP_TRIES && code == -EINTR; i++) {
         map->link_count = map->use_count = 0;
         memset(reading->parts, 0, sizeof(reading->parts));
-        code = dump(reading, RTM_GETLINK, sizeof(struct ifinfomsg), add_link, map);
+        netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+        code = netlink_ask(reading->fd, &request, add_link, map);
+        netlink_begin(&request, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
         if (code == 0)
-            code = dump(reading, RTM_GETROUTE, sizeof(struct rtmsg), add_route, reading);
+            code = netlink_ask(reading->fd, &request, add_route, reading);
     }
     for (size_t i = 0; i < map->use_count; i++) {
         bool v6 = map->uses[i].part == 6;

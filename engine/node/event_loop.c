@@ -224,7 +224,7 @@ void set_thread_priority(struct node *node, bool claims)
     if (!node->cores.sleeps)
         return;
     if (claims)
-        precedence = control_crowded(node->control) ? CORES_AT_ONCE : CORES_IN_TIME;
+        precedence = control_clocks(node->control).crowded ? CORES_AT_ONCE : CORES_IN_TIME;
     (void)reserve_cores(precedence);
 }
 

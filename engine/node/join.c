@@ -95,7 +95,7 @@ static int start_workers(struct node *node)
 {
     const struct doc_node *self = &node->job->nodes[node->self];
     struct core usable[CORES_MAX];
-    int lanes[CORES_LANES_MAX]; /* the NUMA node of each queue */
+    int lanes[CORES_LANES_MAX] = {-1}; /* the NUMA node of each queue */
     struct cores_ask ask = {
         .policy = node->job->worker,
         .usable = usable,
@@ -121,7 +121,7 @@ static int start_workers(struct node *node)
             lanes[lane] =
                 pci != NULL ? (int)sysfs_number(-1, "/sys/bus/pci/devices/%s/numa_node", pci) : -1;
     }
-    ask.lane_count = node->lane_count;
+    ask.lane_count = node->lane_count > 0 ? node->lane_count : 1;
     rc = cores_choose(&node->cores, &ask, &node->err);
     if (rc == 0)
         cores_yield(&node->cores);
@@ -305,7 +305,7 @@ static void say_ready(struct node *node)
     clock_gettime(CLOCK_REALTIME, &wall);
     snprintf(id, sizeof id, "%016" PRIx64, clocks.id);
     const struct record_row rows[] = {
-        {"clock", json_string(clock_mode_name(clocks.mode))},
+        {"clock", json_string(clock_words[clocks.mode])},
         {"clock_reason", json_string(reason)},
         {"clock_id", json_string(id)},
         {"clock_offset_ns", now.bound_ns < 0 ? json_null() : json_integer(now.offset_ns)},

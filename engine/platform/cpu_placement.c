@@ -44,11 +44,6 @@ static int check_named(const struct cores_ask *ask, struct err *err)
     return 0;
 }
 
-static size_t lanes_of(const struct cores_ask *ask)
-{
-    return ask->lane_count > 0 ? ask->lane_count : 1;
-}
-
 /* Whether workers poll, by the rules in the header. */
 static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
 {
@@ -56,7 +51,7 @@ static int decide(const struct cores_ask *ask, bool *polls, struct err *err)
 
     *polls = ask->policy == WORKER_POLL;
     if (ask->policy == WORKER_AUTO)
-        *polls = ask->named_count > 0 ? spare : ask->usable_count > lanes_of(ask) + 1;
+        *polls = ask->named_count > 0 ? spare : ask->usable_count > ask->lane_count + 1;
     if (ask->policy == WORKER_POLL && !spare)
         return err_set(
             err, -EINVAL,
@@ -78,8 +73,8 @@ static void deal(struct cores_choice *choice, const struct cores_ask *ask)
         candidates[i] = ask->named_count > 0 ? find(ask, ask->named[i])
                                              : &ask->usable[ask->usable_count - 1 - i];
     choice->workers = 0;
-    for (size_t lane = 0; lane < lanes_of(ask); lane++) {
-        int numa = ask->lane_count > 0 ? ask->lanes[lane] : -1;
+    for (size_t lane = 0; lane < ask->lane_count; lane++) {
+        int numa = ask->lanes[lane];
         size_t best = count;
 
         for (size_t i = 0; i < count && choice->workers < CORES_WORKERS_MAX; i++)

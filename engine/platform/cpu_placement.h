@@ -39,8 +39,8 @@ struct cores_ask {
     size_t usable_count;
     const uint32_t *named; /**< `cores`, if count > 0 */
     size_t named_count;
-    const int *lanes; /**< the NUMA node of each lane's port; -1: none */
-    size_t lane_count;
+    const int *lanes;  /**< the NUMA node of each lane's port; -1: none */
+    size_t lane_count; /**< at least 1 */
 };
 
 struct cores_choice {

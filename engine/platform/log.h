@@ -29,6 +29,5 @@ void log_print(enum log_level level, const char *format, ...) __attribute__((for
 #define log_error(...) log_print(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_print(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...) log_print(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...) log_print(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

@@ -17,18 +17,6 @@
         va_end(args);                                                                              \
     } while (0)
 
-static bool read_line(char *line, size_t size, const char *path)
-{
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL || fgets(line, (int)size, file) == NULL)
-        line[0] = '\0';
-    if (file != NULL)
-        fclose(file);
-    line[strcspn(line, "\n")] = '\0';
-    return line[0] != '\0';
-}
-
 bool sysfs_exists(const char *path, ...)
 {
     char whole[PATH_MAX];
@@ -40,9 +28,16 @@ bool sysfs_exists(const char *path, ...)
 bool sysfs_line(char *line, size_t size, const char *path, ...)
 {
     char whole[PATH_MAX];
+    FILE *file;
 
     FORMAT(whole, path);
-    return read_line(line, size, whole);
+    file = fopen(whole, "re");
+    if (file == NULL || fgets(line, (int)size, file) == NULL)
+        line[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return line[0] != '\0';
 }
 
 long long sysfs_number(long long missing, const char *path, ...)
@@ -51,7 +46,7 @@ long long sysfs_number(long long missing, const char *path, ...)
     long long number;
 
     FORMAT(whole, path);
-    read_line(line, sizeof line, whole);
+    sysfs_line(line, sizeof line, "%s", whole);
     number = strtoll(line, &end, 0);
     return end != line ? number : missing;
 }
@@ -77,4 +72,19 @@ void sysfs_glob(glob_t *found, const char *pattern, ...)
     *found = (glob_t){0};
     if (glob(whole, 0, NULL, found) != 0)
         found->gl_pathc = 0;
+}
+
+uint64_t memory_spare(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    uint64_t spare = UINT64_MAX;
+    unsigned long long kib;
+    char line[128];
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            spare = ((uint64_t)kib << 10) / 8 * 7;
+    if (file != NULL)
+        fclose(file);
+    return spare;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Files of /sys and /proc with one line each: words, numbers, links.
+ * @brief Files of /sys and /proc: those with one line, links, and what memory is to spare.
  *
  * Paths are given as a format, as printf takes it.
  */
@@ -11,6 +11,7 @@
 #include <glob.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define SYSFS_PATH(path, arguments) __attribute__((format(printf, path, arguments)))
 
@@ -58,5 +59,13 @@ void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
  * @param pattern Pattern as a printf format, its arguments behind it.
  */
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
+
+/**
+ * @brief Return the bytes that may be taken now: seven eighths of the kernel's MemAvailable
+ * (proc(5)), which is an estimate, and others live on the host, too.
+ *
+ * @return Bytes; UINT64_MAX: not known.
+ */
+uint64_t memory_spare(void);
 
 #endif

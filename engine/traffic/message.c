@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message.h"
 
-#include "byte_compare.h"
-
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -25,6 +23,18 @@ void message_payload_init(void)
         message_payload[i] = (uint8_t)(prng_bits(PAYLOAD_SEED, i) >> 56);
     for (size_t i = MESSAGE_PERIOD; i < sizeof message_payload; i++)
         message_payload[i] = message_payload[i - MESSAGE_PERIOD];
+}
+
+/* Counts the bytes that differ: nearly always none, so whole pieces are compared first. */
+static uint64_t differ_bytes(const uint8_t *a, const uint8_t *b, size_t bytes)
+{
+    uint64_t count = 0;
+
+    if (memcmp(a, b, bytes) == 0)
+        return 0;
+    for (size_t i = 0; i < bytes; i++)
+        count += a[i] != b[i];
+    return count;
 }
 
 /* --- script and cursor --- */

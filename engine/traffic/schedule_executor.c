@@ -2,7 +2,7 @@
 #include "schedule_executor.h"
 
 #include "clock.h"
-#include "memory.h"
+#include "sysfs.h"
 
 #include <assert.h>
 #include <errno.h>

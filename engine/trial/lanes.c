@@ -7,10 +7,10 @@
 
 #include "burst.h"
 #include "clock.h"
-#include "memory.h"
 #include "node.h"
 #include "offered_load.h"
 #include "schedule_executor.h"
+#include "sysfs.h"
 
 #include <errno.h>
 #include <sodium.h>

@@ -354,7 +354,7 @@ static void report_clock(const struct phase_run *run)
     struct control_clocks clocks = control_clocks(run->trial->node->control);
     int64_t shift_ns = run->clock.shift_ns, bound_ns = run->clock.bound_ns;
     const struct record_row rows[] = {
-        {"clock", json_string(clock_mode_name(clocks.mode))},
+        {"clock", json_string(clock_words[clocks.mode])},
         {"offset_ns", bound_ns >= 0 ? json_integer(run->offset_ns + shift_ns) : json_null()},
         {"bound_ns", record_count(bound_ns)},
         {"shift_ns", bound_ns >= 0 ? json_integer(shift_ns) : json_null()},

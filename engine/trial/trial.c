@@ -110,7 +110,7 @@ static int make_plan(struct trial *trial, struct trial_part *part)
                                 "true with pattern %s"
                               : "trial %u: the steps of pattern %s need traffic: schedule",
                        doc->id, doc->pattern.name);
-    if (doc->phase.schedule.compute && !pattern_verifies(part->plan))
+    if (doc->phase.schedule.compute && pattern_iterations(part->plan) > 0)
         return err_set(err, -EINVAL,
                        "trial %u: pattern %s has no result that could be verified: leave compute "
                        "out",

@@ -91,20 +91,12 @@ struct schedule {
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
 /**
- * @brief Return whether results of this scheduled plan can be verified: not those of application
- * kernels, which move sizes without meaning.
- *
- * @param plan Plan.
- * @return True: they can.
- */
-bool pattern_verifies(const struct pattern_plan *plan);
-
-/**
  * @brief Return the iterations of the whole benchmark, for its class, of which one repetition is
  * one.
  *
  * @param plan Plan.
- * @return Iterations; 0: the plan is no application kernel.
+ * @return Iterations; 0: the plan is no application kernel. Results of kernels can't be verified:
+ *         they move sizes without meaning.
  */
 uint32_t pattern_iterations(const struct pattern_plan *plan);
 

@@ -24,18 +24,14 @@ unsigned kernel_log2(uint32_t power)
     return bits;
 }
 
-/* The most ranks that share a dimension of this benchmark's grid. */
-static uint32_t ranks_along(const struct kernel *kernel, uint32_t n)
-{
-    return kernel->ranks == RANKS_SQUARE ? root_of(n) : UINT32_C(1) << (kernel_log2(n) + 1) / 2;
-}
-
 static int check_ranks(const struct pattern_plan *plan, struct pattern_why *why)
 {
     const struct kernel *kernel = &plan->kind->kernel;
     const struct kernel_problem *problem = plan->problem;
     uint32_t n = plan->n;
-    uint32_t along = ranks_along(kernel, n);
+    /* The most ranks that share a dimension of this benchmark's grid. */
+    uint32_t along =
+        kernel->ranks == RANKS_SQUARE ? root_of(n) : UINT32_C(1) << (kernel_log2(n) + 1) / 2;
 
     if (kernel->ranks == RANKS_SQUARE && root_of(n) * root_of(n) != n)
         return pattern_refuse(why,

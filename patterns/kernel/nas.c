@@ -53,11 +53,6 @@ const struct pattern_kind kind_nas_ep = {
 #define IS_INT 4u
 #define IS_TEST_KEYS 5u /* travel with the bucket sizes */
 
-static uint32_t is_buckets(const struct kernel_problem *problem)
-{
-    return problem->size[0] <= 16 ? 1u << 9 : 1u << 10; /* class S has half */
-}
-
 /* The source's own limits. */
 static uint64_t is_most(const struct kernel_problem *problem)
 {
@@ -70,7 +65,8 @@ static void emit_is(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
     uint64_t keys = UINT64_C(1) << problem->size[0];
-    uint64_t sizes = (is_buckets(problem) + IS_TEST_KEYS) * IS_INT;
+    uint64_t buckets = problem->size[0] <= 16 ? 1u << 9 : 1u << 10; /* class S has half */
+    uint64_t sizes = (buckets + IS_TEST_KEYS) * IS_INT;
     struct sum sum = {.input = 0, .result = sizes, .spare = 2 * sizes};
     uint64_t own = keys / plan->n * IS_INT;
     struct swap counts = {
@@ -102,11 +98,6 @@ const struct pattern_kind kind_nas_is = {
 
 #define FT_COMPLEX 16u
 
-static double ft_points(const struct kernel_problem *problem)
-{
-    return (double)problem->size[0] * problem->size[1] * problem->size[2];
-}
-
 /* In two dimensions nz ranks cut x and y, and the others z and then y. */
 static uint64_t ft_most(const struct kernel_problem *problem)
 {
@@ -132,7 +123,7 @@ static void transpose(struct steps *steps, uint64_t own_bytes)
 static void emit_ft(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
-    double points = ft_points(problem);
+    double points = (double)problem->size[0] * problem->size[1] * problem->size[2];
     uint32_t rows = plan->n <= problem->size[2] ? 1 : problem->size[2];
     uint32_t columns = plan->n / rows, rank = steps->rank;
     uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;

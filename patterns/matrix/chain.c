@@ -8,13 +8,10 @@
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     bool sends = list->side == PATTERN_SENDS;
-    uint32_t end = sends ? plan->n - 1 : 0;
-    uint32_t src, peer;
+    uint32_t peer = sends ? list->rank + 1 : list->rank - 1, src = sends ? list->rank : peer;
 
-    if (list->rank == end)
+    if (list->rank == (sends ? plan->n - 1 : 0))
         return;
-    peer = sends ? list->rank + 1 : list->rank - 1;
-    src = sends ? list->rank : peer;
     pattern_add_flow(list, peer,
                      plan->asked.forward && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE, 0);
 }

@@ -68,19 +68,15 @@ static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32
 
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
-    uint32_t found[DEGREE_MAX], count;
+    bool sends = list->side == PATTERN_SENDS;
+    uint32_t found[DEGREE_MAX], end = sends ? list->rank + 1 : plan->n;
 
-    if (list->side == PATTERN_SENDS) {
-        count = partners(plan, list->phase, list->rank, found);
+    for (uint32_t rank = sends ? list->rank : 0; rank < end; rank++) {
+        uint32_t count = partners(plan, list->phase, rank, found);
+
         for (uint32_t i = 0; i < count; i++)
-            pattern_add(list, found[i]);
-        return;
-    }
-    for (uint32_t rank = 0; rank < plan->n; rank++) {
-        count = rank == list->rank ? 0 : partners(plan, list->phase, rank, found);
-        for (uint32_t i = 0; i < count; i++)
-            if (found[i] == list->rank)
-                pattern_add(list, rank);
+            if (sends || found[i] == list->rank)
+                pattern_add(list, sends ? found[i] : rank);
     }
 }
 

@@ -5,7 +5,6 @@
  */
 #include "address.h"
 #include "environment.h"
-#include "memory.h"
 #include "sysfs.h"
 
 #include <errno.h>
