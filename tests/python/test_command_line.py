@@ -174,20 +174,6 @@ def test_a_pattern_beside_tests_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("limit", "require"),
-    [("min: 94", ">= 94"), ("max: 5 ms", "<= 5 ms"), ("equals: 0", "== 0"), ("min: 94%", ">= 94%")],
-)
-def test_a_limit_in_words_is_a_comparison(limit: str, require: str, tmp_path: Path) -> None:
-    path = tmp_path / "conf.yaml"
-    measure = "round_trip_p99_us" if "ms" in limit else "percent_of_line"
-    clause = f"expect: [{{id: a, measure: {measure}, {limit}}}]\n"
-    path.write_text(FILE + "tests: [{pattern: pairs}]\n" + clause)
-    (found,) = loaded(str(path)).expectations
-    assert found["require"] == require
-    assert not {"min", "max", "equals"} & set(found)
-
-
-@pytest.mark.parametrize(
     ("limits", "said"),
     [
         ("min: 94, require: '== 0'", "expect.0.min: stands beside require: give one of them"),

@@ -6,9 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
-from configs import LAB, compile_text, needs_engine, read_text
+from configs import LAB, read_text
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
 from switchbench.config.tests import points
 
@@ -29,38 +28,6 @@ def test_many_mistakes_are_told_in_few_lines(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         read_text(tmp_path, LAB + text)
     assert len(str(error.value).splitlines()) <= MISTAKES_MOST + 1
-
-
-@needs_engine
-def test_what_was_understood_lists_the_same_flows(tmp_path: Path) -> None:
-    text = LAB + "tests: [{pattern: flows, flows: [[0, 1, 60%], [node1, node3]]}]\n"
-    run = compile_text(tmp_path, text)
-    (test,) = run.effective["tests"]
-    again = compile_text(tmp_path, yaml.safe_dump(run.effective))
-    assert test["flows"] == again.effective["tests"][0]["flows"]
-    assert again.trials[0].pattern == run.trials[0].pattern
-    assert again.trials[0].pattern["list"] == [0, 1, 0, 2]
-
-
-def test_order_of_points(tmp_path: Path) -> None:
-    """Ranks, sizes, loads, then the sweep with its last key fastest."""
-    text = LAB + (
-        "tests:\n- {pattern: pairs, ranks: [4, 8], frame_sizes: [64, 128], loads: [50%, 60%],\n"
-        "   sweep: {count: [1, 2], warmup: [1s, 2s]}}\n"
-    )
-    (test,) = read_text(tmp_path, text).tests
-    found = [
-        (*(p.ranks or ()), p.sizes[0], p.load.percent, p.count, (p.warmup or 0) // 10**9)
-        for p in points(test)
-    ]
-    assert found == [
-        (ranks, size, load, count, warmup)
-        for ranks in (4, 8)
-        for size in (64, 128)
-        for load in (50.0, 60.0)
-        for count in (1, 2)
-        for warmup in (1, 2)
-    ]
 
 
 def test_a_test_on_several_networks_has_one_default_load(tmp_path: Path) -> None:
@@ -146,11 +113,6 @@ def test_short_forms(tmp_path: Path) -> None:
     sizes = reading.tests[0].imix
     assert sizes is not None
     assert [sizes.count(size) for size in (64, 594, 1518)] == [7, 4, 1]
-
-
-def test_a_suite_takes_times_with_units(tmp_path: Path) -> None:
-    text = f"{LAB}suite: rfc2544\nsuite_parameters: {{trial_s: 10s}}\n"
-    assert read_text(tmp_path, text).suite_parameters.trial_s == 10
 
 
 def test_an_unknown_key_does_not_list_seventy(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from configs import LAB, compile_text, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, PartSetting, Run
-from switchbench.cli.main import main
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import trial_document
@@ -85,18 +84,6 @@ def test_what_a_port_is_offered_is_known(
     assert found == pytest.approx(percents, rel=1e-6)
 
 
-def test_plan_names_what_is_offered_more_than_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for load, named in (("100%", True), ("14%", False)):
-        path = tmp_path / "conf.yaml"
-        path.write_text(f"{LAB}tests:\n- {{pattern: incast, load: {load}}}\n")
-        assert main(["plan", str(path)]) == 0
-        text = " ".join(capsys.readouterr().out.split())
-        note = "note: plan 0 offers more than the line of node8:e0 (700 %): what a line has no room"
-        assert (note in text) is named
-
-
 def test_a_part_offers_its_own_load(tmp_path: Path) -> None:
     run = run_of(tmp_path, "{pattern: incast, load: 1kfps, frame_size: 1518}")
     [trial] = run.trials
@@ -104,24 +91,6 @@ def test_a_part_offers_its_own_load(tmp_path: Path) -> None:
     assert notes(run) == []
     [note] = notes(replace(run, trials=(replace(trial, own=own),)))
     assert "node8:e0 (700 %)" in note
-
-
-def test_what_waits_for_the_network_offers_what_it_gets(tmp_path: Path) -> None:
-    test = "{pattern: incast, load: 100%"
-    assert notes(run_of(tmp_path, f"{test}, transport: tcp}}")) == []
-    for order in ("[tcp, dpdk]", "[dpdk, tcp]"):
-        [note] = notes(run_of(tmp_path, f"{test}, transports: {order}}}"))
-        assert "node8:e0 (700 %)" in note
-
-
-def test_plans_that_offer_more_than_a_line_share_a_note(tmp_path: Path) -> None:
-    """A suite of RFC 8239 has 34 such plans."""
-    tests = "{pattern: incast, loads: [20%, 100%]}\n- {pattern: head_of_line, load: 100%}\n"
-    run = run_of(tmp_path, f"{tests}- {{pattern: full_mesh, load: 100%}}")
-    assert notes(run) == [
-        "2 of 3 plans offer a port more than its line, plan 0 the most: node8:e0 (700 %): what a "
-        "line has no room for is lost by design"
-    ]
 
 
 def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:

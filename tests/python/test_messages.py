@@ -16,7 +16,6 @@ from configs import LAB, compile_text
 from recorded import rows_in, write_tables
 from switchbench.analysis import series
 from switchbench.analysis.remake import gather
-from switchbench.plan.documents import trial_document
 from switchbench.records.latency import Histogram
 from switchbench.records.record_forms import DamagedRecord
 from switchbench.records.rows import PhaseKey
@@ -306,20 +305,6 @@ def test_each_repeat_computes_for_itself() -> None:
 # --- the configuration -------------------------------------------------------------------------
 
 PINGPONG = LAB + "transport: tcp\ntraffic: pingpong\n"
-
-
-def test_document_of_a_sweep(tmp_path: Path) -> None:
-    """One ping-pong a pair, a window that holds several round trips of the largest message."""
-    run = compile_text(
-        tmp_path, PINGPONG + "message_sizes: [4, 4MiB]\ntests: [{pattern: pairs, ranks: [8]}]\n"
-    )
-    small, large = (trial_document(trial) for trial in run.trials)
-    assert small["pattern"]["round_trip"]
-    assert run.trials[0].flows == 4
-    assert small["pingpong"] == {"timeout_ns": small["drain_timeout_ns"]}
-    assert large["drain_max_ns"] > large["drain_timeout_ns"] + 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
-    assert large["window_ns"] > 8 * 2 * 8 * (4 << 20) / 100e6 * 1e9
-    assert small["window_ns"] < large["window_ns"]
 
 
 def scatter_s(tmp_path: Path, lab: str, test: str) -> float:

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench plan`: what people and programs get, and its exit status."""
+"""`switchbench plan`: what people and programs get, and its exit status.
+
+Transcripts are written anew by: python tests/python/test_plan.py
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
-import re
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +24,17 @@ from configs import (
     LAB,
     LAB_EXAMPLE,
     PROJECT,
-    TRANSPORTS_EXAMPLE,
     compile_text,
     needs_engine,
     write_files,
 )
 from switchbench.base.programs import find_engine
+from switchbench.base.source import read_file
 from switchbench.cli.main import COMMANDS, build_parser, main
 from switchbench.plan import engine
 
 pytestmark = needs_engine
+DATA = PROJECT / "tests/python/data"
 
 
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -42,113 +48,37 @@ def plan_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(plan(capsys, *arguments, "--json"))
 
 
-def test_lab_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests with their time, ports with their switch ports, flows by names."""
-    text = plan(capsys, str(write_files(tmp_path, LAB_EXAMPLE)))
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "0 chain dpdk lab 2, 4, 8 1518 95% 1 3 3 9 s" in lines
-    assert any(line.startswith("expected time 2 min") for line in lines)
-    assert "lab 7 node8:e0 switch p8 100Mbit" in lines
-    assert "plan 1: chain, 4 ranks of lab, 1 phase (tests 0, 1)" in lines
-    assert "0 chain node1:e0→node2:e0, node2:e0→node3:e0, node3:e0→node4:e0" in lines
-    neighbours = [line for line in lines if line.startswith("0 neighbours")]
-    assert neighbours == [
-        "0 neighbours node1:e0⇄node2:e0, node3:e0⇄node4:e0, node5:e0⇄node6:e0, node7:e0⇄node8:e0"
-    ]
+@pytest.mark.parametrize("option", ["--pattern", "--load", "--transport", "--suite"])
+def test_an_empty_option_is_invalid(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--site", "one-switch", option, ""]) == 2
+    assert f"{option} : " in capsys.readouterr().err
 
 
-def test_steps_are_counted_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tests = "tests: [{pattern: pingping, ranks: [2]}, {pattern: nas_ep, ranks: [2]}]\n"
-    path = tmp_path / "steps.yaml"
-    path.write_text("switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n" + tests)
-    said = plan(capsys, str(path))
-    assert "1 step and 2 messages of all ranks (test 0)" in said
-    assert (
-        "4 steps and 6 messages of all ranks, 192 B together; 1 iteration in total (test 1)" in said
-    )
+CASES: dict[str, dict[str, str]] = read_file(DATA / "plans.yaml").data
 
 
-def test_what_offers_no_load_shows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Steps and messages there and back wait for each other; a kernel's class says its sizes."""
-    tests = """tests:
-- {pattern: bcast}
-- {pattern: nas_cg}
-- {pattern: hpl, matrix: 512, block: 64}
-- {pattern: pairs, traffic: pingpong}
-- pattern: aapc
-  order: naive
-  traffic: pingpong
-  scatter: {partners: random, sizes: [4, 64KiB], count: 9}
-- {pattern: pairs}
-"""
-    path = tmp_path / "loads.yaml"
-    path.write_text("switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\n" + tests)
-    said = [" ".join(line.split()) for line in plan(capsys, str(path)).splitlines()]
-    rows = {line.partition(" ")[0]: line for line in said if " tcp lab " in line}
-    assert rows["0"] == "0 bcast algorithm=binomial batch=1 tcp lab 8 64KiB - 1 1 1 3 s"
-    assert rows["1"] == "1 nas_cg problem_class=S batch=1 tcp lab 8 class S - 1 1 1 3 s"
-    assert " tcp lab 8 matrix 512 - 1 " in rows["2"]
-    assert " tcp lab 8 64KiB - 1 " in rows["3"]
-    assert " tcp lab 8 4B to 64KiB - 1 " in rows["4"]
-    assert " scatter=random messages=9," in " ".join(said)
-    assert " tcp lab 8 64KiB 100% 1 " in rows["5"]
-    assert any(line.startswith("note: for collectives, all communicating pairs") for line in said)
-    found = plan_json(capsys, str(path))
-    kernel, stream = found["tests"][1], found["tests"][5]
-    assert (kernel["sizes"], kernel["loads"]) == ([], [])
-    assert (stream["sizes"], stream["loads"]) == ([[65536]], ["100%"])
-    by_test = {trial["test"]: trial for trial in found["trials"]}
-    assert (by_test[1]["size"], by_test[1]["load"]) == (None, None)
-    assert (by_test[5]["size"], by_test[5]["load"]) == ([65536], "100%")
+def transcript(name: str, folder: Path) -> str:
+    """What is printed of a plan, on a machine of two cores."""
+    path = write_files(folder, CASES[name]["text"])
+    with contextlib.redirect_stdout(io.StringIO()) as stream:
+        assert main(["plan", str(path), *CASES[name].get("words", "").split()]) == 0
+    return stream.getvalue().replace(str(folder), "FOLDER")
 
 
-def test_idle_ranks_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With an odd number of ranks one idles; a forwarding chain shows who forwards."""
-    text = LAB + (
-        "tests:\n- {pattern: pairs, ranks: [5]}\n- {pattern: chain, ranks: [3], forward: true}\n"
-    )
-    path = str(write_files(tmp_path, text))
-    shown = plan(capsys, path)
-    assert "node3:e0⇄node4:e0; idle: node5:e0" in shown
-    assert "node1:e0→node2:e0, node2:e0⇒node3:e0" in shown
-    found = plan_json(capsys, path)["plans"]
-    assert found[0]["phases"][0]["networks"][0]["idle"] == ["node5:e0"]
-    assert found[1]["phases"][0]["networks"][0]["flows"] == [
-        ["node1:e0", "node2:e0", "generate"],
-        ["node2:e0", "node3:e0", "forward"],
-    ]
+@pytest.mark.parametrize("name", CASES)
+def test_what_people_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert transcript(name, tmp_path) == (DATA / f"transcripts/plan/{name}.txt").read_text()
 
 
-def test_groups_and_many_idle_ranks_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Brackets are text, not the terminal's markup; idle ranks are folded, none left out."""
-    text = plan(capsys, str(PROJECT / "conf" / "two-modules.yaml"), "--phases", "0")
-    assert "pairs partners=inside groups=[left right]" in " ".join(text.split())
-    assert "node7:e0⇄node19:e0; idle: node[8-12,20-24]:e0" in text
-
-
-def test_large_plans_are_summarised(capsys: pytest.CaptureFixture[str]) -> None:
-    """A dozen phases and a few flows of each, unless all or some phases are asked for."""
+def test_phases_are_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     site = ("--site", "sixty-four", "--set", "pattern=aapc")
-    short = plan(capsys, *site)
-    assert "… 51 more phases (--all, or --phases RANGES)" in short
-    assert "… 48 more" in short
-    assert "distance 12" in short
-    assert "distance 13" not in short
     assert "distance 63" in plan(capsys, *site, "--all")
-    chosen = plan(capsys, *site, "--phases", "0,40-41")
-    names = re.findall(r"distance \d+", chosen)
-    assert names == ["distance 1", "distance 41", "distance 42"]
     with pytest.raises(SystemExit):
         main(["plan", *site, "--phases", "0-999999999"])
     assert "'0-999999999' are more than 65536 phases: no plan has" in capsys.readouterr().err
     assert main(["plan", *site, "--phases=-1"]) == 2
     assert "--phases -1: the plans have phases 0 to 62" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--pattern", "--load", "--transport", "--suite"])
-def test_an_empty_option_is_invalid(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--site", "one-switch", option, ""]) == 2
-    assert f"{option} : " in capsys.readouterr().err
 
 
 def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,42 +105,6 @@ def test_a_suite_takes_the_time_of_its_measurements(
     assert found["expected_s"] == pytest.approx(run.expected_s, abs=0.1)
     times = [test["expected_s"] for test in found["tests"]]
     assert times == pytest.approx(run.estimates_s, abs=0.1)
-
-
-def test_what_a_plan_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The order of transports, and networks together."""
-    path = str(write_files(tmp_path, TRANSPORTS_EXAMPLE))
-    text = plan(capsys, path, "--phases", "0")
-    assert "note: dpdk takes its ports from the kernel (bind), so all other transports ran" in text
-    assert "rail0 + rail1" in text
-
-
-def test_a_plan_states_what_is_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One load for all transports, or that they differ; and how probes stand to it."""
-
-    def offered(*words: str) -> list[str]:
-        path = str(write_files(tmp_path, LAB + "\n".join(words) + "\n"))
-        found: list[str] = plan_json(capsys, path)["offered"]
-        assert all(f"load: {one}" in plan(capsys, path).replace("\n", " ") for one in found)
-        return found
-
-    on_top = "latency probes are on top of the load, at most 0.1 % of line"
-    both = "transports: [tcp, dpdk]"
-    assert offered("pattern: pairs", both) == ["95% over tcp and dpdk alike", on_top]
-    assert offered("pattern: pairs", both, "loads: [50%, 90%]") == [
-        "50% and 90% over tcp and dpdk alike", on_top,
-    ]  # fmt: skip
-    assert offered("tests:", "- {pattern: pairs, transport: tcp}",
-                   "- {pattern: pairs, transport: dpdk}") == [
-        "pairs differ: 100% over tcp, 95% over dpdk", on_top,
-    ]  # fmt: skip
-    assert offered("pattern: pairs", "transport: dpdk", "latency: {probes: 0}") == []
-    assert offered("pattern: pairs", "transport: dpdk", "load: 100%") == [
-        f"{on_top}; at 100% the line has no room for both, and the load yields to them"
-    ]
-    assert offered("pattern: pairs", "transport: dpdk", "latency: {probes: 200/s}") == [
-        "latency probes are on top of the load, 200/s per flow"
-    ]
 
 
 def test_what_is_to_be_planned_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,3 +236,11 @@ def test_engine_that_cannot_be_started(
     monkeypatch.setenv("SWITCHBENCH_NODE", "/bin/false")
     assert main(["plan", path]) == 3
     assert "switchbench-node: ended with status 1" in capsys.readouterr().err
+
+
+if __name__ == "__main__":
+    os.cpu_count = lambda: 2
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            kept = DATA / f"transcripts/plan/{case}.txt"
+            kept.write_text(transcript(case, Path(folder)))
