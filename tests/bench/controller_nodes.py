@@ -45,6 +45,7 @@ from rich.console import Console  # noqa: E402
 from switchbench.base.model import Process, Run  # noqa: E402
 from switchbench.records.directory import RunDirectory  # noqa: E402
 from switchbench.run.controller import Controller  # noqa: E402
+from switchbench.run.launch import Launcher  # noqa: E402
 from switchbench.run.live import Watch, Wish  # noqa: E402
 from switchbench.run.nodes import Interrupt  # noqa: E402
 from synthetic import (  # noqa: E402
@@ -105,6 +106,9 @@ class Member:
         """Nothing is left to end."""
 
     kill = terminate
+
+    def send_signal(self, _number: int) -> None:
+        """Nothing is left to end."""
 
 
 class Crowd:
@@ -194,7 +198,7 @@ class Crowd:
         yield phase_record(self.names[at]) | where
 
 
-class CrowdLauncher:
+class CrowdLauncher(Launcher):
     """Hands out the nodes of a crowd."""
 
     def __init__(self, run: Run, load: str, seconds: float) -> None:

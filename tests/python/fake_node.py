@@ -87,44 +87,39 @@ class FakeNode:
         digest = hashlib.sha256(key).hexdigest()
         write({"type": "ready", "node": self.name, "length": len(key), "digest": digest})
 
-    def on_trial(self, trial: dict[str, Any]) -> int | None:
-        other = next(name for name in self.names if name != self.name)
-        mine, theirs = f"{self.name}:e0", f"{other}:e0"
-        place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
-        came = 500 + 400 * (trial["id"] % 2) if self.behaviour == "noisy" else 900
-        if self.behaviour == "busy" and trial["id"] in (0, 2):  # its host was away for a while
-            write(frame_side("source", mine, theirs, 500, 450, intended=1000) | place)
-            write(frame_side("destination", theirs, mine, 1000, came) | place)
-            self.ended(place)
-            return None
-        if trial["id"] == 3 and self.behaviour == "half-then-dies":
-            return self.fault_die()
-        if trial["id"] == 1 and self.behaviour == "dies-in-1":
-            return self.fault_die()
-        if self.behaviour == "cut" and trial["id"] == 0:  # busy, and its cable was away for a while
-            write(frame_side("source", mine, theirs, 500, 450, intended=1000) | place)
-            write(frame_side("destination", theirs, mine, 600, 600) | place)
-            self.ended(place)
-            return None
+    @property
+    def other(self) -> str:
+        return next(name for name in self.names if name != self.name)
+
+    def counts(self, trial: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int], int]:
+        """Frames sent, received and intended; of the first two also those in the window."""
+        number = trial["id"]
+        if self.behaviour == "busy" and number in (0, 2):  # its host was away for a while
+            return (500, 450), (1000, 900), 1000
+        if self.behaviour == "cut" and number == 0:  # busy, and its cable was away for a while
+            return (500, 450), (600, 600), 1000
         if self.behaviour.startswith("half"):  # the network has room for half of the line rate
             came = min(1000, round(1000 * 50 / trial["load"]["percent"]))
-            write(frame_side("source", mine, theirs, 1000, 1000) | place)
-            write(frame_side("destination", theirs, mine, came, came) | place)
-            self.ended(place)
-            return None
-        write(frame_side("source", mine, theirs, 1000, 900) | place)
-        write(frame_side("destination", theirs, mine, 1000, came) | place)
+            return (1000, 1000), (came, came), 1000
+        noisy = self.behaviour == "noisy"
+        return (1000, 900), (1000, 500 + 400 * (number % 2) if noisy else 900), 1000
+
+    def on_trial(self, trial: dict[str, Any]) -> int | None:
+        mine, theirs = f"{self.name}:e0", f"{self.other}:e0"
+        place = {"trial": trial["id"], "repeat": trial.get("repeat", 0)}
+        if (self.behaviour, trial["id"]) in (("half-then-dies", 3), ("dies-in-1", 1)):
+            return self.fault_die()
+        sent, came, intended = self.counts(trial)
+        write(frame_side("source", mine, theirs, *sent, intended=intended) | place)
+        write(frame_side("destination", theirs, mine, *came) | place)
         fault = getattr(self, "fault_" + self.behaviour.replace("-", "_"), None)
         if self.behaviour == "chatty" and trial["id"] == 0:
             fault = None
-        status = fault() if fault else None
+        status: int | None = fault() if fault else None
         if status is None:
-            self.ended(place)
+            write(phase_record(self.name, **place))
+            write(trial_record(self.name, **place))
         return status
-
-    def ended(self, place: dict[str, int]) -> None:
-        write(phase_record(self.name, **place))
-        write(trial_record(self.name, **place))
 
     def on_quit(self, _value: bool) -> int:
         write({"type": "bye", "node": self.name, "status": 0, "reason": "quit",
@@ -152,19 +147,15 @@ class FakeNode:
         write({"type": "error", "node": self.name, "text": "the link is down", "status": 3})
         return 3
 
+    def miss(self, text: str, **more: Any) -> int:
+        text = f"{self.other} {text}"
+        about = {"type": "missing", "node": self.name, "missing_node": self.other, "text": text}
+        write(about | more)
+        return int(more.get("status", 3))
+
     def fault_missing(self) -> int:
-        other = next(name for name in self.names if name != self.name)
-        text = f"{other} did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
-        write(
-            {
-                "type": "missing",
-                "node": self.name,
-                "missing_node": other,
-                "barrier": 14,
-                "text": text,
-            }
-        )
-        return 3
+        late = "did not reach barrier 14 within 5 s; last heard 6.2 s ago at barrier 13"
+        return self.miss(late, barrier=14)
 
     def fault_missing_first(self) -> int:
         """A moment after the first node missed another."""
@@ -172,20 +163,14 @@ class FakeNode:
         return self.fault_missing()
 
     def fault_refused_by_other(self) -> int:
-        other = next(name for name in self.names if name != self.name)
-        text = f"{other} gave up: no such pattern"
-        write(
-            {"type": "missing", "node": self.name, "missing_node": other, "text": text, "status": 2}
-        )
-        return 2
+        return self.miss("gave up: no such pattern", status=2)
 
     def fault_garbage(self) -> None:
         sys.stdout.write("EAL: hello\n")
 
     def fault_liar(self) -> None:
         """Speaks for the other one."""
-        other = next(name for name in self.names if name != self.name)
-        write(phase_record(other))
+        write(phase_record(self.other))
 
     def fault_stranger(self) -> None:
         write(phase_record(self.name, phase=7))
@@ -205,9 +190,8 @@ class FakeNode:
 
     def fault_chatty(self) -> None:
         for _ in range(2000):
-            write(
-                {"type": "event", "node": self.name, "kind": "noise", "text": os.urandom(99).hex()}
-            )
+            noise = os.urandom(99).hex()
+            write({"type": "event", "node": self.name, "kind": "noise", "text": noise})
 
     def fault_hang(self) -> None:
         for _line in sys.stdin:  # waits for what never comes, until the end of input

@@ -18,7 +18,7 @@ from switchbench.plan import documents
 from switchbench.plan.compile import compile_run
 from switchbench.run import controller
 from switchbench.run.controller import Binder, hold_words
-from switchbench.run.launch.far import popen_options
+from switchbench.run.launch.far import Launcher, piped
 
 CONF = """\
 switchbench: 1
@@ -44,28 +44,18 @@ note("restore")
 """
 
 
-class Here:
+class Here(Launcher):
     """A launcher that starts the program on this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.started: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        raise NotImplementedError
-
     def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         line = [sys.executable, *port_binding_words(words)[1:]]
         env = {"NOTE": str(self.folder / process.name)}
-        popen = subprocess.Popen(line, env=env, **popen_options())
-        self.started[process.name] = popen
-        return popen
+        self.started[process.name] = piped(line, env=env)
+        return self.started[process.name]
 
     def noted(self) -> dict[str, str]:
         return {path.name: path.read_text().strip() for path in self.folder.glob("node?")}

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 import yaml
@@ -27,51 +27,34 @@ from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import RunError
 from switchbench.base.model import Process, Repeats, Run, Trial
-from switchbench.plan.documents import to_yaml
 from switchbench.records.directory import LineFile, RunDirectory
 from switchbench.records.resume import Begun
 from switchbench.run import controller, nodes
 from switchbench.run.controller import Controller, Outcome, peers
-from switchbench.run.launch.far import FarProcess, popen_options
-from switchbench.run.nodes import Interrupt, Node, Pump
+from switchbench.run.launch.far import Launcher, piped
+from switchbench.run.nodes import Interrupt, Node, RemoteNodes
 from synthetic import about, hello, make_run, make_site, make_trial
 
 HERE = Path(__file__).parent
 FAKE = HERE / "fake_node.py"
 
 
-class FakeLauncher:
+class FakeLauncher(Launcher):
     """Starts fake nodes; remembers them so that a test can look for what is left."""
 
     def __init__(self) -> None:
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"PYTHONPATH": str(HERE)}
-        self.started.append(subprocess.Popen(command, env=environment, **popen_options()))
+        self.started.append(piped(command, env=os.environ | {"PYTHONPATH": str(HERE)}))
         return self.started[-1]
-
-
-class Far(FarProcess):
-    """A connection that knows of every end but the node's own: as ssh's client with 255."""
-
-    def lost(self, _log: Sequence[str]) -> str | None:
-        return "was lost there" if self.returncode else None
 
 
 class FarLauncher(FakeLauncher):
-    """Starts fake nodes behind connections."""
+    """Whose connections know of every end but the node's own: as ssh's client with 255."""
 
-    def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"PYTHONPATH": str(HERE)}
-        self.started.append(Far(command, env=environment, **popen_options()))
-        return self.started[-1]
+    def lost(self, _host: str, status: int | None, _log: Sequence[str]) -> str | None:
+        return "was lost there" if status else None
 
 
 class BrokenPlace(FakeLauncher):
@@ -143,67 +126,36 @@ def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
     return result
 
 
-def repeated(bench: Bench, repeats: Repeats) -> None:
-    """Makes the bench's run one test that is repeated, with a clause about its throughput."""
-    site = bench.run.site
-    trials = [
-        make_trial(
-            site,
-            number,
-            repeat=number,
-            repeats=repeats,
-        )
-        for number in range(repeats.most)
-    ]
-    clause = {"measure": "throughput", "over": "plan", "require": "> 1", "where": {}}
-    bench.run = make_run(site, *trials, expectations=(clause,))
-
-
-def test_repeats_end_when_the_mean_is_sure(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    repeated(bench, Repeats(3, 8, 0.02))
-    outcome = bench.conduct()
-    assert outcome == Outcome([], 0)
-    summary = bench.summary(outcome)
-    assert (summary["status"], summary["exit_status"]) == ("complete", 0)
-    assert [plan["repeat"] for plan in summary["plans"]] == [0, 1, 2]
-    (entry,) = summary["statistics"]
-    assert (entry["verdict"], entry["ci_width_percent"]) == ("conclusive", 0)
-    assert entry["trials"] == [0, 1, 2]
-
-
-def test_unsure_repeats_go_on_to_the_limit_and_are_inconclusive(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    repeated(bench, Repeats(3, 6, 0.02))
-    outcome = bench.conduct(node1="noisy", node2="noisy")
-    assert outcome == Outcome([], 0)
-    summary = bench.summary(outcome)
-    assert (summary["status"], summary["exit_status"]) == ("complete", 4)
-    assert [plan["repeat"] for plan in summary["plans"]] == list(range(6))
-    (entry,) = summary["statistics"]
-    assert entry["verdict"] == "inconclusive"
-    assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
-    (clause,) = summary["expectations"]
-    assert clause["verdict"] == "INCONCLUSIVE"
-    assert "after 6 repeats, more than the 2 % asked for" in clause["reason"]
-
-
-def test_a_run_that_died_lacks_its_repeats(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("behaviour", "most", "run", "verdict"),
+    [("good", 8, 3, "conclusive"), ("noisy", 6, 6, "inconclusive"), ("die", 6, 0, "inconclusive")],
+)
+def test_repeats_go_on_until_the_mean_is_sure(
+    behaviour: str, most: int, run: int, verdict: str, tmp_path: Path
+) -> None:
     """What was needed and not run is not mistaken for what was not needed."""
     bench = Bench(tmp_path / "run")
-    repeated(bench, Repeats(3, 6, 0.02))
-    outcome = bench.conduct(node2="die")
-    assert outcome.status == 3
+    site, repeats = bench.run.site, Repeats(3, most, 0.02)
+    trials = [make_trial(site, number, repeat=number, repeats=repeats) for number in range(most)]
+    clause = {"measure": "throughput", "over": "plan", "require": "> 1", "where": {}}
+    bench.run = make_run(site, *trials, expectations=(clause,))
+    outcome = bench.conduct(node1=behaviour.replace("die", "good"), node2=behaviour)
     summary = bench.summary(outcome)
-    assert summary["status"] == "partial"
-    (entry,) = summary["statistics"]
-    assert entry["verdict"] == "inconclusive"
-    assert entry["reason"].endswith("repeats could not be measured")
-    assert summary["not_measured"]
-
-
-def threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate()}
+    (entry,), (judged,) = summary["statistics"], summary["expectations"]
+    assert entry["verdict"] == verdict
+    if not run:
+        assert (outcome.status, summary["status"]) == (3, "partial")
+        assert entry["reason"].endswith("repeats could not be measured")
+        assert summary["not_measured"]
+        return
+    assert outcome == Outcome([], 0)
+    assert summary["status"] == "complete"
+    assert [plan["repeat"] for plan in summary["plans"]] == entry["trials"] == list(range(run))
+    assert entry["ci_low"] <= entry["mean"] <= entry["ci_high"]
+    assert summary["exit_status"] == (0 if verdict == "conclusive" else 4)
+    if verdict == "inconclusive":
+        assert judged["verdict"] == "INCONCLUSIVE"
+        assert "after 6 repeats, more than the 2 % asked for" in judged["reason"]
 
 
 def test_all_goes_well(tmp_path: Path) -> None:
@@ -216,7 +168,7 @@ def test_all_goes_well(tmp_path: Path) -> None:
     assert [entry["trial"] for entry in summary["trials"]] == [0, 1]
     rows = Counter(record["type"] for record in bench.records())
     assert (rows["flow"], rows["phase"], rows["trial"]) == (8, 4, 4)
-    assert "heart" not in threads()
+    assert "heart" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_all_nodes_get_one_key_that_is_nowhere_else(
@@ -263,6 +215,10 @@ ENDS: list[tuple[str, str, int]] = [
     ("endless good", "the line has", 3),
     ("wild good", "a flow record's `frames` is not what it has to be", 3),
     ("stutter good", "a second record of the source", 3),
+    ("good mute", "waited 4 s for node2 to say hello", 3),
+    ("refuse deaf", "node1: no interface eth7", 2),  # one that no signal but SIGKILL ends
+    ("good error", "node2 (leaf2 Eth1/17): the link is down", 3),
+    ("escapes good", r"\x1b[2J", 3),
 ]
 
 
@@ -273,13 +229,20 @@ def test_how_runs_end_that_nodes_spoil(
     """One fault, which names the cause; what was measured until then can be read."""
     monkeypatch.setattr(controller, "QUIT_TIMEOUT_S", 1.5)
     monkeypatch.setattr(controller, "SILENCE_SLACK_S", -15.0)
+    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 4.0)
     monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
     every = behaviours.split()
     bench = Bench(tmp_path / "run", hosts=len(every))
+    if "error" in every:
+        port = bench.run.site.processes[1].ports[0]
+        object.__setattr__(port, "switch", "leaf2")
+        object.__setattr__(port, "switch_port", "Eth1/17")
     outcome = bench.conduct(**{f"node{i}": one for i, one in enumerate(every, start=1)})
     assert outcome.status == status
     assert words in outcome.faults[0]
     assert outcome.faults[0].isprintable()
+    assert (tmp_path / "run" / "nodes.log").read_text().replace("\n", "").isprintable()
     begun = any(record["type"] == "flow" for record in bench.records())
     assert bench.summary(outcome)["status"] == ("partial" if begun else "failed")
 
@@ -294,16 +257,6 @@ def test_the_cause_of_a_nodes_end_is_named(
     bench = Bench(tmp_path / "run")
     bench.launcher = launcher()
     assert bench.conduct(node1=node1, node2="die").faults[0].startswith(cause)
-
-
-def test_switch_and_port_are_named_where_wired(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    port = bench.run.site.processes[1].ports[0]
-    object.__setattr__(port, "switch", "leaf2")
-    object.__setattr__(port, "switch_port", "Eth1/17")
-    outcome = bench.conduct(node2="error")
-    assert outcome.faults == ["node2 (leaf2 Eth1/17): the link is down"]
-    assert outcome.status == 3
 
 
 def test_a_node_that_hangs_is_not_ended_by_a_signal_of_its_own(
@@ -324,36 +277,6 @@ def test_a_log_is_read_until_its_node_has_ended(tmp_path: Path) -> None:
     assert bench.conduct(node2="goes-on-logging") == Outcome([], 0)
     log = (tmp_path / "run" / "nodes.log").read_text()
     assert log.count("node2: a long farewell\n") == 20_000
-
-
-def test_a_log_shows_as_what_it_is(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    outcome = bench.conduct(node1="escapes")
-    assert r"\x1b[2J" in outcome.faults[0]
-    assert (tmp_path / "run" / "nodes.log").read_text().replace("\n", "").isprintable()
-
-
-def test_a_silent_node_is_waited_for_so_long_and_no_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 1.5)
-    bench = Bench(tmp_path / "run")
-    begin = time.monotonic()
-    outcome = bench.conduct(node2="mute")
-    assert outcome.faults == ["waited 2 s for node2 to say hello"]
-    assert time.monotonic() - begin < 6
-
-
-def test_a_node_that_does_not_end_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 3)
-    bench = Bench(tmp_path / "run")
-    outcome = bench.conduct(node1="refuse", node2="deaf")
-    assert outcome.status == 2
-    assert bench.launcher.started[1].returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -437,36 +360,13 @@ def test_a_key_that_nothing_can_be_sealed_with_is_named(key: str) -> None:
 
 
 def test_a_node_that_invents_types_is_not_kept() -> None:
-    popen = subprocess.Popen(["true"], stdin=-1, stdout=-1, stderr=-1)
+    """And one that has ended takes no document."""
+    popen = piped(["true"])
     node = Node(make_site().processes[0], popen)
     for kind in ("hello", "ready", *map(str, range(100))):
         node.hear({"type": kind, "node": "node1"})
     assert node.said.keys() == {"hello", "ready"}
-    popen.communicate()
-
-
-def test_a_document_that_no_pipe_holds_follows_in_later_turns() -> None:
-    popen = subprocess.Popen(["cat"], **popen_options())
-    node = Node(make_site().processes[0], popen)
-    lines: list[bytes] = []
-    pump = Pump([node], lambda _node, line: lines.append(line), lambda _node, _line: None)
-    text = b"".join(b"%09d\n" % number for number in range(100_000))
-    pump.tell(node, text)
-    assert node.waiting
-    deadline = time.monotonic() + 20
-    while len(lines) < 100_000 and time.monotonic() < deadline:
-        pump.turn(0.1)
-    assert b"".join(lines) == text
-    assert not node.waiting
-    pump.end_input(node)
-    pump.close()
     assert popen.wait(10) == 0
-
-
-def test_a_node_that_has_ended_takes_no_document() -> None:
-    popen = subprocess.Popen(["true"], **popen_options())
-    assert popen.wait(10) == 0
-    node = Node(make_site().processes[0], popen)
     node.send(b"trial: {}\n...\n")
     node.beat(b"heartbeat: 1\n...\n")
     assert not node.waiting
@@ -475,67 +375,59 @@ def test_a_node_that_has_ended_takes_no_document() -> None:
 @pytest.mark.parametrize(
     ("trials", "pairs", "says"),
     [
-        ([3, 3], 1, "no load in trial 3: no probe got through n0 -> n1"),
         ([4, 3], 2, "no load in trials 3, 4: no probe got through n0 -> n1, n1 -> n2"),
-        ([3], 6, ", n4 -> n5, n5 -> n6"),
-        ([3], 7, ", n4 -> n5, n5 -> n6 and 1 more"),
+        ([3], 7, "no load in trial 3: no probe got through n0 -> n1, n1 -> n2, n2 -> n3, "
+                 "n3 -> n4, n4 -> n5, n5 -> n6 and 1 more"),
     ],
-)
+)  # fmt: skip
 def test_what_was_unreachable_is_named(trials: list[int], pairs: int, says: str) -> None:
     records = [
         {"trial": trial, "src": f"n{number}", "dst": f"n{number + 1}"}
         for trial in trials
         for number in range(pairs)
     ]
-    words = controller.unreachable(records)
-    assert words.endswith(says)
-    assert words.count(" -> ") == min(pairs, 6)
-
-
-def test_a_shells_limit_of_files_does_not_limit_nodes() -> None:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
-        controller.permit_files(200)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (256, limits[1])
-        controller.permit_files(3200)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(3200, limits[1]), limits[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert controller.unreachable(records) == says
 
 
 def test_each_node_may_open_its_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own three, and those of the program that binds its ports."""
+    """Its own three, and those of the program that binds its ports: beyond a shell's limit."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+        for count, soft in ((200, 256), (3200, min(3200, limits[1]))):
+            controller.permit_files(count)
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     asked: list[int] = []
     monkeypatch.setattr(controller, "permit_files", asked.append)
     for hosts in (2, 4):
         assert not Bench(tmp_path / str(hosts), hosts).conduct().faults
-    pipes = popen_options().keys() & {"stdin", "stdout", "stderr"}
-    assert asked[1] - asked[0] == 2 * 2 * len(pipes)
+    assert asked[1] - asked[0] == 2 * 2 * 3
 
 
-def test_documents_and_beats_never_mix(tmp_path: Path) -> None:
-    """A node that reads slowly, a long document and many beats: each arrives whole."""
-    reader = "import sys,time\ntime.sleep(0.5)\nsys.stdout.write(sys.stdin.read())\n"
+def test_documents_and_beats_never_mix() -> None:
+    """A node that reads slowly, documents that no pipe holds and many beats: each arrives whole."""
+    reader = "import sys\nsys.stdout.write(sys.stdin.read())\n"
     long = {"names": [f"name{number}" for number in range(60_000)]}
-    text = to_yaml("trial", long).encode()  # takes longer than the reader sleeps
-    popen = subprocess.Popen([sys.executable, "-c", reader], **popen_options())
+    popen = piped([sys.executable, "-c", reader])
     node = Node(make_site().processes[0], popen)
-    node.send(text)
-    node.send(to_yaml("quit", True).encode())
-    deadline = time.monotonic() + 10
-    number = 0
-    while node.waiting and time.monotonic() < deadline:
+    lines: list[bytes] = []
+    every = RemoteNodes([node], lambda _node, line: lines.append(line), lambda _node, _line: None)
+    popen.send_signal(signal.SIGSTOP)
+    every.send("trial", long)
+    every.send("quit", True)
+    assert node.waiting
+    number, deadline_s = 0, time.monotonic() + 30
+    while node.waiting and time.monotonic() < deadline_s:
         node.beat(b"heartbeat: %d\n...\n" % number)
         number += 1
-        time.sleep(0.002)
-    os.set_blocking(node.output.fileno(), True)
-    node.end_input()
-    echoed = popen.stdout.read() if popen.stdout else b""
-    popen.wait(10)
-    for pipe in (node.output, node.log):
-        pipe.close()
-    texts = echoed.decode().split("...\n")
+        if number == 20:
+            popen.send_signal(signal.SIGCONT)
+        every.turn(0.002)
+    every.close()
+    assert popen.returncode == 0
+    texts = b"".join(lines).decode().split("...\n")
     assert texts.pop() == ""
     documents = [yaml.load(text, yaml.CSafeLoader) for text in texts]
     kinds = [next(iter(content)) for content in documents]

@@ -12,7 +12,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +25,7 @@ from switchbench.base.model import Process, Site
 from switchbench.config import Request, read
 from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
-from switchbench.run.launch import FarLauncher, Launcher, launcher_for, standing
-from switchbench.run.launch.far import FarProcess
+from switchbench.run.launch import Launcher, launcher_for
 
 # Says its version; else repeats a line, then waits for the end of its input.
 ENGINE = f"""\
@@ -197,8 +196,6 @@ far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"], ind
 
 def gathered(launcher: Launcher, site: Site) -> list[str]:
     """The nodes of far hosts are started before the run; who can't take part."""
-    if not isinstance(launcher, FarLauncher):
-        return []
     return [host.host for host in launcher.gather(site.processes)]
 
 
@@ -224,19 +221,21 @@ def test_making_a_launcher_touches_nothing(place: Place) -> None:
 
 @every
 def test_a_nodes_streams_and_status_are_its_process(place: Place) -> None:
+    """Also in a second run, without the hosts that were lost."""
     site = place.site()
-    launcher = launcher_for(site)
-    with standing(launcher):
-        assert gathered(launcher, site) == []
-        with launcher:
-            for process in site.processes:
-                popen = started(launcher, process)
-                assert os.getsid(popen.pid) == popen.pid  # a person's Ctrl-C does not reach it
-                assert popen.stdin is not None
-                popen.stdin.write(b"a document\n")  # unbuffered
-                assert closed(popen) == (["heard a document"], ["a word"], 7)
-    assert place.is_given_back()
-    assert place.alive() == []
+    for left in (site.processes, site.processes[:-1]):
+        launcher = launcher_for(site)
+        with closing(launcher):
+            assert launcher.gather(left) == []
+            with launcher:
+                for process in left:
+                    popen = started(launcher, process)
+                    assert os.getsid(popen.pid) == popen.pid  # a person's Ctrl-C does not reach it
+                    assert popen.stdin is not None
+                    popen.stdin.write(b"a document\n")  # unbuffered
+                    assert closed(popen) == (["heard a document"], ["a word"], 7)
+        assert place.is_given_back()
+        assert place.alive() == []
 
 
 @every
@@ -245,7 +244,7 @@ def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
     launcher = launcher_for(site)
 
     def fails() -> None:
-        with standing(launcher):
+        with closing(launcher):
             gathered(launcher, site)
             with launcher:
                 raise KeyboardInterrupt
@@ -254,21 +253,6 @@ def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
         fails()
     assert place.is_given_back()
     assert place.alive() == []
-
-
-@every
-def test_a_launcher_can_be_entered_again(place: Place) -> None:
-    """A run without the hosts that were lost."""
-    site = place.site()
-    for left in (site.processes, site.processes[:-1]):
-        launcher = launcher_for(site)
-        with standing(launcher):
-            if isinstance(launcher, FarLauncher):
-                assert launcher.gather(left) == []
-            with launcher:
-                for process in left:
-                    assert closed(started(launcher, process))[2] == 7
-        assert place.is_given_back()
 
 
 def test_nodes_that_are_started_by_hand_have_no_launcher(tmp_path: Path) -> None:
@@ -284,8 +268,7 @@ def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
     place.first(f"case $host in node2|node4) {place.cut_off};; esac")
     site = place.site()
     launcher = launcher_for(site)
-    assert isinstance(launcher, FarLauncher)
-    with standing(launcher):
+    with closing(launcher):
         missing = launcher.gather(site.processes)
         assert [host.host for host in missing] == ["node2", "node4"]
         assert all(host.host in str(host) for host in missing)
@@ -298,7 +281,7 @@ def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
 def test_nodes_that_nobody_takes_are_ended(place: Far) -> None:
     site = place.site()
     launcher = launcher_for(site)
-    with standing(launcher):
+    with closing(launcher):
         assert gathered(launcher, site) == []
         deadline_s = time.monotonic() + 20
         while len(place.alive()) < 4 and time.monotonic() < deadline_s:
@@ -323,9 +306,8 @@ def test_a_host_that_says_another_greeting_is_left_out_at_once(
     place.first(f"{before}\necho switchbench-node {version}\nexec sleep 60")
     site = place.site()
     launcher = launcher_for(site)
-    assert isinstance(launcher, FarLauncher)
     began_s = time.monotonic()
-    with standing(launcher):
+    with closing(launcher):
         missing = launcher.gather(site.processes)
     assert time.monotonic() - began_s < 5
     assert [host.host for host in missing] == ["node1", "node2", "node3", "node4"]
@@ -342,14 +324,12 @@ def test_a_connection_that_ends_says_that_it_did(place: Far) -> None:
     )
     site = place.site()
     launcher = launcher_for(site)
-    with standing(launcher):
+    with closing(launcher):
         assert gathered(launcher, site) == []
         lost = []
         for process in site.processes[:3]:
-            popen = started(launcher, process)
-            assert isinstance(popen, FarProcess)
-            _, log, _ = closed(popen)
-            lost.append(popen.lost(log))
+            _, log, status = closed(started(launcher, process))
+            lost.append(launcher.lost(process.name, status, log))
     assert lost[0] is lost[2] is None
     assert lost[1] is not None
     assert lost[1].startswith("is out of reach: ")
@@ -363,7 +343,6 @@ def test_without_its_program_there_is_one_sentence(
     site = place.site()
     monkeypatch.setenv("PATH", str(place.folder))
     launcher = launcher_for(site)
-    assert isinstance(launcher, FarLauncher)
     with pytest.raises(ConfigurationError, match=f"there is no {place.reach} here"):
         launcher.gather(site.processes)
 
@@ -375,6 +354,6 @@ def test_many_hosts_are_asked_side_by_side(place: Far) -> None:
     site = place.site(hosts="node[1-64]")
     launcher = launcher_for(site)
     began_s = time.monotonic()
-    with standing(launcher):
+    with closing(launcher):
         assert gathered(launcher, site) == []
     assert time.monotonic() - began_s < 64 * 0.2 / 2

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,9 +48,8 @@ from ..records.summary_form import Entry, SummaryDocument
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from ..run.controller import Controller, Outcome
-from ..run.launch import FarLauncher, Launcher, launcher_for, standing
+from ..run.launch import Launcher, launcher_for
 from ..run.launch.far import Unreached, refuse
-from ..run.launch.lab import LabLauncher
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
@@ -115,7 +114,7 @@ def run_command(args: argparse.Namespace) -> int:
     if begun is not None:
         run_id = load_summary(args.begun)["run"]["id"]
     shown = watch(run, run_id, Wish(args.quiet, not args.no_live, args.metrics))
-    with offer_metrics(args.metrics, shown) as metrics, standing(launcher):
+    with offer_metrics(args.metrics, shown) as metrics, closing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
         return _measure(run, args, launcher, shown, begun)
@@ -271,8 +270,7 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
                 outcome = controller.conduct(
                     launcher, lambda name: [str(place.engine), "--name", name], interrupt
                 )
-                if isinstance(launcher, LabLauncher):
-                    launcher.keep_truth(place.directory.path)
+                launcher.keep_truth(place.directory.path)
         except SwitchbenchError as error:
             if outcome is None:
                 place.directory.discard_if_unused()
@@ -367,8 +365,6 @@ class Attendance:
 
     def take(self, run: Run) -> Run:
         """Return the run with all, or planned again without the hosts that can't take part."""
-        if not isinstance(self._launcher, FarLauncher):
-            return run
         with Handled(_interrupted):
             missing = tuple(self._launcher.gather(run.site.processes))
         if run.on_missing != "exclude" or len(missing) == len(run.site.processes):
@@ -383,7 +379,7 @@ class Attendance:
         That it can't be planned without them is one more fault of what was.
         """
         lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
-        if not lost or run.on_missing != "exclude" or not isinstance(self._launcher, FarLauncher):
+        if not lost or run.on_missing != "exclude" or not run.site.launcher.is_far:
             return None
         try:
             return self.take(self._without(lost))

@@ -11,14 +11,13 @@ import json
 import os
 import re
 import secrets
-import selectors
 import shlex
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from contextlib import closing, suppress
+from dataclasses import dataclass
 
 from .. import __version__
 from ..base.errors import ConfigurationError
@@ -26,7 +25,16 @@ from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE
 from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
-from ..run.launch.far import Answer, FarProcess, end, fan_out, folded, last_words, output
+from ..run.launch.far import (
+    Answer,
+    at_once,
+    end,
+    fan_out,
+    folded,
+    is_readable,
+    last_words,
+    pipe_of,
+)
 from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure, find_client, refusal
 from ..topology import cabling
 
@@ -41,55 +49,39 @@ _SHOWN = 60  # bytes of what is not understood
 _CLOCK_S = 0.1  # more than a login's delay
 
 
-@dataclass(frozen=True)
-class Hearing:
-    """By host: in words, what its control port and its clock are like."""
+def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
+    """Return by row what each host's control port, clock and time of day are like, in words.
 
-    ports: Mapping[str, str]
-    clocks: Mapping[str, str]  # whether something keeps it right
-    times: Mapping[str, str]  # against this machine's
-
-
-def hear(site: Site, processes: Sequence[Process]) -> Hearing:
-    """Try it among these hosts; who can't be asked is not among them."""
-    addresses, failed = _addresses(processes)
-    launcher = SshLauncher(site, lambda process: ["--reach", addresses[process.name]])
-    named = [process for process in processes if process.name in addresses]
-    try:
-        failed |= {one.host: one.reason for one in launcher.gather(named)}
-        there = {one.name: launcher.start(one, ()) for one in named if one.name not in failed}
-        said, ended = _converse(there, addresses)
-    finally:
-        launcher.close()
-    return Hearing(
-        _ports(list(there), {host: one.answered for host, one in said.items()}) | failed | ended,
-        {
-            host: SYNCHRONIZED if one.synchronized else f"not {SYNCHRONIZED}"
-            for host, one in said.items()
-        },
-        {host: one.off for host, one in said.items()},
-    )
-
-
-def _addresses(processes: Sequence[Process]) -> tuple[dict[str, str], dict[str, str]]:
-    """Of those that have one here; and why the others have none."""
-    found, failed = {}, {}
+    It is tried among these hosts; one that can't be asked has a control port alone, with why.
+    """
+    addresses: dict[str, str] = {}
+    ports: dict[str, str] = {}
     for process in processes:
         try:
-            found[process.name] = _address(process)
+            address = numeric_address(process.name, process.control["address"])
+            host, _, port = address.rpartition(":")
+            addresses[process.name] = f"{host}:{int(port) or BY_HAND_UDP_PORT}"
         except ConfigurationError as error:
-            failed[process.name] = str(error)
-    return found, failed
-
-
-def _address(process: Process) -> str:
-    address = numeric_address(process.name, process.control["address"])
-    host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) or BY_HAND_UDP_PORT}"
+            ports[process.name] = str(error)
+    launcher = SshLauncher(site, lambda process: ["--reach", addresses[process.name]])
+    named = [process for process in processes if process.name in addresses]
+    with closing(launcher):
+        ports |= {one.host: one.reason for one in launcher.gather(named)}
+        there = {one.name: launcher.start(one, ()) for one in named if one.name not in ports}
+        reports = _converse(there, [addresses[host] for host in there])
+    said = {host: one for host, one in reports.items() if isinstance(one, _Report)}
+    heard = mute_hosts(list(there), {host: one.answered for host, one in said.items()})
+    failed = {host: one for host, one in reports.items() if isinstance(one, str)}
+    kept = {True: SYNCHRONIZED, False: f"not {SYNCHRONIZED}"}
+    return {
+        "control port": heard | ports | failed,
+        "clock": {host: kept[one.synchronized] for host, one in said.items()},
+        "time": {host: one.off for host, one in said.items()},
+    }
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Report:
     """What an engine says at the end."""
 
     answered: frozenset[int]  # by their places: hosts that answered it
@@ -97,67 +89,49 @@ class _Said:
     off: str  # its clock, against this machine's
 
 
-@dataclass
-class _Talk:
-    """What hosts say, a line each, as it comes: nobody is waited for within one."""
-
-    begun: dict[str, bytes] = field(default_factory=dict)  # lines whose end has not come
-    said: dict[str, _Said] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-
-    def hear(self, host: str, popen: FarProcess) -> bool:
-        """Take what is there of a host; whether that is all that it has to say."""
-        chunk = os.read(output(popen).fileno(), _CHUNK)
-        text = self.begun.get(host, b"") + chunk
-        self.begun[host] = text
-        if chunk and b"\n" not in chunk and len(text) < _LINE_MOST:
-            return False
-        if text:
-            self._understand(host, text.partition(b"\n")[0])
-        else:
-            words = last_words(popen)
-            self.failed[host] = words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
-        return True
-
-    def _understand(self, host: str, line: bytes) -> None:
-        now_s = time.time()
-        try:
-            one = json.loads(line)
-            off_s = one["realtime_ns"] / 1e9 - now_s
-            off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
-            self.said[host] = _Said(frozenset(one["answered"]), one["synchronized"], off)
-        except (ValueError, LookupError, TypeError):
-            text = line[:_SHOWN].decode(errors="replace").strip()
-            self.failed[host] = f"its engine says what is not understood ({text!r})"
-
-
 def _converse(
-    there: Mapping[str, FarProcess], addresses: Mapping[str, str]
-) -> tuple[dict[str, _Said], dict[str, str]]:
-    """Return what each has said by host, and why the others could not begin."""
-    token = secrets.token_hex(_TOKEN_BYTES)
-    text = "\n".join([token, *(addresses[host] for host in there), "", ""]).encode()
-    talk = _Talk()
+    there: Mapping[str, subprocess.Popen[bytes]], addresses: Sequence[str]
+) -> dict[str, _Report | str]:
+    """Return by host what each engine has heard, or why it could not."""
+    text = "\n".join([secrets.token_hex(_TOKEN_BYTES), *addresses, "", ""]).encode()
+    engines = list(there.values())
     try:
-        with selectors.DefaultSelector() as selector:
-            for host, popen in there.items():
-                if popen.stdin is not None:
-                    with suppress(BrokenPipeError):  # it has ended: its output says how
-                        popen.stdin.write(text)
-                selector.register(output(popen), selectors.EVENT_READ, host)
-            deadline_s = time.monotonic() + _LIMIT_S
-            while selector.get_map() and time.monotonic() < deadline_s:
-                for key, _ in selector.select(max(0.0, deadline_s - time.monotonic())):
-                    if talk.hear(key.data, there[key.data]):
-                        selector.unregister(key.fileobj)
+        for popen in engines:
+            with suppress(BrokenPipeError):  # it has ended: its output says how
+                pipe_of(popen.stdin).write(text)
+        deadline_s = time.monotonic() + _LIMIT_S
+        reports = at_once(lambda popen: _report(popen, deadline_s), engines, len(engines), engines)
     finally:
-        end(list(there.values()))
-    late = f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
-    silent = [host for host in there if host not in talk.said and host not in talk.failed]
-    return talk.said, talk.failed | dict.fromkeys(silent, late)
+        end(engines)
+    return dict(zip(there, reports, strict=True))
 
 
-def _ports(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
+def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> _Report | str:
+    """Return what a line of an engine says, or why there is none that can be understood."""
+    output, text = pipe_of(popen.stdout), b""
+    while b"\n" not in text and len(text) < _LINE_MOST:
+        if not is_readable(output, deadline_s):
+            return f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
+        chunk = os.read(output.fileno(), _CHUNK)
+        if not chunk:
+            break
+        text += chunk
+    now_s = time.time()
+    if not text:
+        words = last_words(popen)
+        return words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
+    line = text.partition(b"\n")[0]
+    try:
+        one = json.loads(line)
+        off_s = one["realtime_ns"] / 1e9 - now_s
+        off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
+        return _Report(frozenset(one["answered"]), one["synchronized"], off)
+    except (ValueError, LookupError, TypeError):
+        shown = line[:_SHOWN].decode(errors="replace").strip()
+        return f"its engine says what is not understood ({shown!r})"
+
+
+def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
     """Return the fewest hosts whose fault explains who did not answer whom."""
     pairs = {
         (asker, hosts[place])
@@ -267,70 +241,42 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             cable = cabling.compared_cable(port, seen[host])
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
-    _add_hearing(site, [one for one in processes if one.name not in silent], values)
+    # Who lacks the engine is in its row already.
+    able = [one for one in processes if values["engine"].get(one.name) == __version__]
+    values |= control_network(site, able) if able else {}
     rows = [_row(name, found) for name, found in values.items() if found]
-    doubts = [*cabling.cabling_doubts(site, seen), *_unfit(processes, values)]
+    doubts = [*cabling.cabling_doubts(site, seen), *unfit(processes, values)]
     return Survey(rows, silent, doubts)
 
 
-class _Need(NamedTuple):
-    """What hosts need for a test, though all of them may lack it alike."""
-
-    what: str  # a row's name, or its last word where it is a port's
-    is_met: Callable[[str], bool]
-    words: str
-
-
-_NEEDS = (
-    _Need(
-        "hugepages",
+# What hosts need for a test, though all of them may lack it alike: by a row's name, or its last
+# words where it is a port's, whether a value will do, and what to do where it does not.
+_SENDS_NOTHING = "nothing can be sent: look at cable and switch port, "
+_NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "hugepages": (
         lambda value: value.isdigit() and int(value) > 0,
         "DPDK on a PCI device needs hugepages: `echo 1024 > /proc/sys/vm/nr_hugepages`",
     ),
-    _Need(
-        "clock",
+    "clock": (
         lambda value: value == SYNCHRONIZED,
         "one-way times get wide bounds: run chronyd or ptp4l there",
     ),
-    _Need(
-        "link",
-        lambda value: value in ("up", "unknown"),
-        "nothing can be sent: look at cable and switch port, `ip link set ... up`",
-    ),
-    _Need(
-        "rdma state",
-        lambda value: value.endswith("ACTIVE"),
-        "nothing can be sent: look at cable and switch port, `ibstat`",
-    ),
-)
+    "link": (lambda value: value in ("up", "unknown"), f"{_SENDS_NOTHING}`ip link set ... up`"),
+    "rdma state": (lambda value: value.endswith("ACTIVE"), f"{_SENDS_NOTHING}`ibstat`"),
+}
 
 
-def _unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Yield a sentence for each need that hosts do not meet."""
     by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
     for name, found in values.items():
-        for need in _NEEDS:
-            if name != need.what and not name.endswith(f" {need.what}"):
+        for need, (is_met, words) in _NEEDS.items():
+            if name != need and not name.endswith(f" {need}"):
                 continue
-            asked = by_pci if need.what == "hugepages" else found.keys()
-            bad = [host for host in found if host in asked and not need.is_met(found[host])]
+            asked = by_pci if need == "hugepages" else found.keys()
+            bad = [host for host in found if host in asked and not is_met(found[host])]
             if bad:
-                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {need.words}"
-
-
-def _add_hearing(
-    site: Site, processes: Sequence[Process], values: dict[str, dict[str, str]]
-) -> None:
-    """Who lacks the engine is in its row already."""
-    with_engine = [one for one in processes if values["engine"][one.name] == __version__]
-    if not with_engine:
-        return
-    heard = hear(site, with_engine)
-    values |= {
-        "control port": dict(heard.ports),
-        "clock": dict(heard.clocks),
-        "time": dict(heard.times),
-    }
+                yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
 
 
 def _row(name: str, values: Mapping[str, str]) -> HostComparison:

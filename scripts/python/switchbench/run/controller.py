@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import resource
 import secrets
-import select
 import subprocess
 import threading
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
@@ -37,14 +35,7 @@ from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printa
 from ..base.model import Run, Site, SwitchCountersCommand, Trial
 from ..base.programs import PORT_BINDING
 from ..plan.chosen import locating_trial, subtest_of, trials_again
-from ..plan.documents import (
-    KEY_BYTES,
-    PROTOCOL,
-    check_rates,
-    peers_document,
-    to_yaml,
-    trial_document,
-)
+from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
 from ..records.collector import Collector, Expected, is_event, phase_rows
 from ..records.directory import NODES_LOG, RunDirectory
 from ..records.plan_file import write_plan
@@ -52,20 +43,8 @@ from ..records.record_forms import DamagedRecord, Record, parse
 from ..records.resume import Begun
 from ..records.store import TableWriter
 from ..records.switch_counters import AFTER, BEFORE, read_counters, run_command
-from .launch.far import BindingLauncher, FarProcess, Launcher, WatchedLauncher
-from .nodes import (
-    Checked,
-    Heart,
-    Interrupt,
-    LostError,
-    MissedError,
-    Node,
-    Pump,
-    Talk,
-    Watcher,
-    abandon,
-    end_nodes,
-)
+from .launch.far import Launcher, end, is_readable, pipe_of
+from .nodes import Interrupt, LostError, Node, RemoteNodes
 
 HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
 READY_SLACK_S = 30.0
@@ -74,6 +53,26 @@ QUIT_TIMEOUT_S = 20.0
 FILES_PER_NODE = 6  # its pipes, and those of the program that binds its ports
 FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
 AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
+
+
+class Watcher(Protocol):
+    """Whoever shows the run's progress."""
+
+    def stage(self, text: str) -> None:
+        """Begin a stage: in words."""
+
+    def record(self, record: Record) -> None:
+        """Take what a node has said."""
+
+    def grow(self, trial: Trial) -> None:
+        """Add a trial, which a search chose."""
+
+    def turn(self) -> None:
+        """Do what is due; some times a second."""
+
+
+class MissedError(LostError):
+    """A node that another one waited for in vain."""
 
 
 @dataclass
@@ -119,16 +118,15 @@ class Controller:
         self._directory = directory
         self._watcher = watcher
         self._binder = Binder()
-        self._places: list[Checked] = []
-        self._nodes: list[Node] = []
+        self._outcome = Outcome()
+        self._sent = 0  # trials
         self._steps: dict[Any, Any] = {}  # of the load: the last phase in which each began
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
-        self._outcome = Outcome()
         self._missing: dict[str, Record] = {}  # by the node that says who is missing
         self._missed: Node | None = None  # by the others, which ended the run
         self._reset: DeviceReset | None = None  # of the trial that is measured
-        self._ending = False
+        self._ending = False  # what nodes say now is a consequence, not a cause
         self._has_begun = False  # all have met in the first barrier
         self._disk_is_full = False
 
@@ -142,75 +140,79 @@ class Controller:
         `command` gives the command line of the node of that name. What goes wrong is in the
         outcome; what was written until then stays.
         """
-        self._places = [launcher] if isinstance(launcher, WatchedLauncher) else []
-        self._places += [self._binder, self]
+        self._launcher, self._interrupt = launcher, interrupt
         try:
             with (
                 TableWriter(self._directory.path) as self._tables,
                 self._directory.open_lines(NODES_LOG) as self._log,
             ):
-                self._conduct(launcher, command, interrupt)
+                try:
+                    self._converse(self._start(command))
+                except SwitchbenchError as error:
+                    self._note(error)
+                finally:
+                    for fault in self._binder.close():
+                        self._note(fault)
+                    for phase in self._collector.rest():
+                        self._keep(self._tables.add_phase, phase)
+                    self._keep(self._tables.flush)
         except RunError as error:  # the disk is full, and events wait
             self._note(error)
         return self._outcome
 
-    def _conduct(
-        self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
-    ) -> None:
-        try:
-            self._start(launcher, command)
-            self._converse(interrupt)
-        except SwitchbenchError as error:
-            self._note(error)
-        finally:
-            for fault in self._binder.close():
-                self._note(fault)
-            for phase in self._collector.rest():
-                self._keep(partial(self._tables.add_phase, phase))
-            self._keep(self._tables.flush)
-
-    def check(self) -> None:
-        """Write what waits: called in each turn."""
-        self._keep(self._tables.flush)
-
     # --- the conversation --------------------------------------------------------------------
 
-    def _start(self, launcher: Launcher, command: Callable[[str], list[str]]) -> None:
+    def _start(self, command: Callable[[str], list[str]]) -> list[Node]:
         permit_files(FILES_PER_NODE * len(self._run.site.processes) + FILES_ELSE)
-        self._binder.start(self._run.site, self._job, launcher)
+        self._binder.start(self._run.site, self._job, self._launcher)
         self._watcher.stage("starting the nodes")
+        nodes: list[Node] = []
         for process in self._run.site.processes:
             try:
-                popen = launcher.start(process, command(process.name))
+                popen = self._launcher.start(process, command(process.name))
             except OSError as error:
-                abandon(self._nodes)
+                end(node.popen for node in nodes)
                 raise RunError(f"{process.name} can't be started: {error}") from error
-            self._nodes.append(Node(process, popen))
+            nodes.append(Node(process, popen))
+        return nodes
 
-    def _converse(self, interrupt: Interrupt) -> None:
-        pump = Pump(self._nodes, self._take_record, self._take_log)
-        pump.wake_on(interrupt.fd)
-        heart = Heart(self._nodes, self._run.site.heartbeat_timeout_ms)
-        heart.start()
+    def _converse(self, nodes: Sequence[Node]) -> None:
+        self._nodes = RemoteNodes(nodes, self._take_record, self._take_log, self._idle, self._how)
+        self._nodes.wake_on(self._interrupt.fd)
+        self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
         try:
-            talk = Talk(self._nodes, pump, interrupt, self._watcher, self._places)
-            self._greet(talk)
-            self._introduce(talk)
+            self._greet()
+            self._introduce()
             self._read_switch(BEFORE)
-            self._measure(talk)
+            if self._run.searches:
+                self._search()
+            else:
+                self._measure()
             self._read_switch(AFTER)
-            self._dismiss(talk)
+            self._dismiss()
         except MissedError:
             self._ending = True
-            self._note(self._most_missed(pump))
+            self._note(self._most_missed())
         except SwitchbenchError as error:
             self._note(error)
         finally:
             self._ending = True
-            heart.stop()
-            end_nodes(self._nodes, pump)
-            pump.close()
+            self._nodes.close()
             self._name_the_cause()
+
+    def _idle(self) -> None:
+        """Do what is due in each turn of a wait; raise what ends the run from outside."""
+        if self._interrupt.name is not None:
+            raise RunError(f"interrupted ({self._interrupt.name})")
+        self._launcher.check()
+        self._binder.check()
+        self._keep(self._tables.flush)
+        self._watcher.turn()
+
+    def _how(self, node: Node) -> str:
+        """In words, how a node's process here ended."""
+        status = node.popen.returncode
+        return self._launcher.lost(node.name, status, node.last_words) or node.ended_how()
 
     def _name_the_cause(self) -> None:
         """Name a lost node as the cause: others miss it before its connection says so.
@@ -218,68 +220,57 @@ class Controller:
         Not of a node that hangs: its connection ended by our own signal.
         """
         node = self._missed
-        if node is not None and not node.signalled and isinstance(node.popen, FarProcess):
-            lost = node.popen.lost(node.last_words)
+        if node is not None and not node.signalled:
+            lost = self._launcher.lost(node.name, node.popen.returncode, node.last_words)
             if lost is not None:
                 self._outcome.faults[0] = f"{node.place} {lost}"
                 if node.name in self._outcome.lost:
                     self._outcome.lost[node.name] = lost
 
-    def _greet(self, talk: Talk) -> None:
-        talk.tell_all([to_yaml("job", dict(self._job))])
-        talk.wait_for("hello", HELLO_TIMEOUT_S)
-        check_versions(node.said["hello"] for node in self._nodes)
+    def _greet(self) -> None:
+        self._nodes.send("job", dict(self._job))
+        self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
+        hellos = [node.said["hello"] for node in self._nodes.nodes]
+        check_versions(hellos)
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
-        check_rates(self._run, [node.said["hello"] for node in self._nodes], self._opened)
+        check_rates(self._run, hellos, self._opened)
 
-    def _introduce(self, talk: Talk) -> None:
+    def _introduce(self) -> None:
         self._watcher.stage("first barrier")
-        hellos = [node.said["hello"] for node in self._nodes]
-        talk.tell_all([to_yaml("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))])
-        talk.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
+        hellos = [node.said["hello"] for node in self._nodes.nodes]
+        self._nodes.send("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))
+        self._nodes.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
         self._has_begun = True
 
-    def _measure(self, talk: Talk) -> None:
-        """Tell all trials at once, up to the next repeat that may not be needed."""
+    def _measure(self) -> None:
+        """Send all trials at once, up to the next repeat that may not be needed.
+
+        At the end of the run come phases that the tester limited, since what kept it busy may be
+        over, and trials that tell suspects apart.
+        """
         self._watcher.stage("measuring")
-        if self._run.searches:
-            self._search(talk)
-            return
-        told = 0
         for trial in self._run.trials:
             if (trial.id, trial.repeat) in self._begun.whole:
                 continue
             if trial.optional:
-                self._await_trials(talk, told)
+                self._await_trials()
             if self.summary.needed(trial):
-                talk.tell_all([to_yaml("trial", trial_document(self._begun.left_of(trial)))])
-                told += 1
-        self._await_trials(talk, told)
-        told = self._measure_again(talk, told)
-        if self._run.locate_s is not None:
-            self._locate(talk, told, self._run.locate_s)
-
-    def _measure_again(self, talk: Talk, told: int) -> int:
-        """Phases that the tester limited, at the end of the run: what kept it busy may be over.
-
-        Return how many trials nodes were sent so far.
-        """
+                self._send(self._begun.left_of(trial))
+        self._await_trials()
         last: Sequence[Trial] = self._run.trials
         for _ in range(self._run.remeasure):
             number = len(self._run.trials) + len(self._run.again)
             last = list(trials_again(last, self.summary.remeasurable, number))
             for trial in last:
-                self._run = replace(self._run, again=(*self._run.again, trial))
-                self._add(trial)
-                talk.tell_all([to_yaml("trial", trial_document(trial))])
-            told += len(last)
-            self._await_trials(talk, told)
-        self._outcome.again = self._run.again
-        return told
+                self._add(trial, replace(self._run, again=(*self._run.again, trial)))
+                self._send(trial)
+            self._await_trials()
+        if self._run.locate_s is not None:
+            self._locate(self._run.locate_s)
 
-    def _locate(self, talk: Talk, told: int, left_s: float) -> None:
-        """Trials that tell suspects apart, until they are or the time is up."""
+    def _locate(self, left_s: float) -> None:
+        """Measure trials that tell suspects apart, until they are or the time is up."""
         tried = []
         while (test := self.summary.locator.location()["next_test"]) is not None:
             flows = test["flows"]
@@ -289,64 +280,65 @@ class Controller:
             tried.append(flows)
             left_s -= trial.expected_s
             self._watcher.stage(f"locating: {test['why']}")
-            self._run = replace(self._run, trials=(*self._run.trials, trial))
-            self._add(trial)
-            self._outcome.trials = self._run.trials
-            talk.tell_all([to_yaml("trial", trial_document(trial))])
-            told += 1
-            self._await_trials(talk, told)
+            self._add(trial, replace(self._run, trials=(*self._run.trials, trial)))
+            self._send(trial)
+            self._await_trials()
 
-    def _search(self, talk: Talk) -> None:
-        """Tell one trial at a time: what it lost decides which one follows."""
+    def _search(self) -> None:
+        """Send one trial at a time: what it lost decides which one follows."""
+        self._watcher.stage("measuring")
         ended = {trial.id: self.summary.suite.of(trial) for trial in self._run.trials}
         course = replayed(self._run, ended)
         if course.trial is not None and course.trial.id != len(ended):
             raise RunError(
                 "the run's trials do not follow from their results: it can't be continued"
             )
-        self._outcome.trials = self._run.trials
         while (trial := course.trial) is not None:
-            self._run = replace(self._run, trials=(*self._run.trials, trial))
-            self._add(trial)
-            self._outcome.trials = self._run.trials
-            with self._resetting(trial) as self._reset:
-                talk.tell_all([to_yaml("trial", trial_document(trial))])
-                self._await_trials(talk, len(self._run.trials) - len(ended))
+            self._add(trial, replace(self._run, trials=(*self._run.trials, trial)))
+            asked = self._run.device_reset
+            if asked is not None and subtest_of(self._run, trial).resets:
+                self._reset = DeviceReset(asked, trial)
+            with self._reset or nullcontext():
+                self._send(trial)
+                self._await_trials()
             self._reset = None
             course.answer(self.summary.suite.of(trial))
 
-    def _resetting(self, trial: Trial) -> AbstractContextManager[DeviceReset | None]:
-        if self._run.device_reset is None or not subtest_of(self._run, trial).resets:
-            return nullcontext()
-        return DeviceReset(self._run.device_reset, trial)
-
-    def _add(self, trial: Trial) -> None:
+    def _add(self, trial: Trial, run: Run) -> None:
         """Add a trial: the plan is there with it before any record of it."""
+        self._run = run
+        self._outcome.trials, self._outcome.again = run.trials, run.again
         self._expected.add(trial)
         self.summary.grow(trial)
         self._watcher.grow(trial)
-        write_plan(self._directory.path, self._run)
+        write_plan(self._directory.path, run)
+
+    def _send(self, trial: Trial) -> None:
+        self._nodes.send("trial", trial_document(trial))
+        self._sent += 1
+
+    def _await_trials(self) -> None:
+        """Wait until all that were sent have ended."""
+        barrier_s = self._run.site.barrier_timeout_ms / 1000
+        limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
+        self._nodes.wait(lambda node: node.trials_ended >= self._sent, "to end its trials", limit_s)
 
     def _read_switch(self, name: str) -> None:
         if self._run.switch_counters is not None:
             self._watcher.stage("reading the switch's counters")
             read_counters(self._run.switch_counters, self._directory.path / name)
 
-    def _await_trials(self, talk: Talk, count: int) -> None:
-        barrier_s = self._run.site.barrier_timeout_ms / 1000
-        limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
-        talk.wait(lambda node: node.trials_ended >= count, "to end its trials", limit_s)
-
-    def _dismiss(self, talk: Talk) -> None:
+    def _dismiss(self) -> None:
         self._watcher.stage("ending the nodes")
-        talk.tell_all([to_yaml("quit", True)])
-        talk.wait(lambda node: node.name not in talk.pump.speaking, "to end", QUIT_TIMEOUT_S)
+        nodes = self._nodes
+        nodes.send("quit", True)
+        nodes.wait(lambda node: node.name not in nodes.speaking, "to end", QUIT_TIMEOUT_S)
         if self._unreachable:
             raise RunError(unreachable(self._unreachable))
-        talk.wait_for_ends(QUIT_TIMEOUT_S)
-        for node in self._nodes:
+        nodes.wait_for_ends(QUIT_TIMEOUT_S)
+        for node in nodes.nodes:
             if node.popen.returncode != 0:
-                raise RunError(f"{node.place} {node.ended_how()}")
+                raise RunError(f"{node.place} {self._how(node)}")
 
     # --- what nodes say ----------------------------------------------------------------------
 
@@ -386,78 +378,71 @@ class Controller:
     def _take_checked(self, record: Record) -> None:
         """Write what a record adds to the tables, and give the summary what has ended with it."""
         for phase in self._collector.take(record):
-            self._keep(partial(self._tables.add_phase, phase))
+            self._keep(self._tables.add_phase, phase)
             self.summary.take_phase(phase_rows(phase))
         if record["type"] == "samples":
-            self._keep(partial(self._tables.add_samples, record))
+            self._keep(self._tables.add_samples, record)
         elif record["type"] == "progress":
-            self._take_progress(record)
+            # That a step of a phase has begun, as the first node says it: rates are live.
+            step = record.get("step")
+            event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
+            moment = (event["trial"], event["repeat"], event["phase"])
+            if self._steps.get(step) != moment:
+                self._steps[step] = moment
+                self._keep(self._tables.add_event, event | {"step": step})
         elif is_event(record):
-            self._keep(partial(self._tables.add_event, record))
+            self._keep(self._tables.add_event, record)
             self.summary.take(record)
         if record["type"] == "trial":
             self.summary.close_ended()
-
-    def _take_progress(self, record: Record) -> None:
-        """Write that a step of a phase has begun, as the first node says it: rates are live."""
-        step = record.get("step")
-        event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
-        moment = (event["trial"], event["repeat"], event["phase"])
-        if self._steps.get(step) != moment:
-            self._steps[step] = moment
-            self._keep(partial(self._tables.add_event, event | {"step": step}))
 
     def _take_log(self, node: Node, line: bytes) -> None:
         text = printable(line.decode(errors="replace").rstrip())
         if text:
             node.last_words.append(text)
-        self._keep(partial(self._log.write, f"{node.name}: {text}\n".encode()))
+        self._keep(self._log.write, f"{node.name}: {text}\n".encode())
 
-    def _keep(self, write: Callable[[], None]) -> None:
+    def _keep(self, write: Callable[..., None], *what: object) -> None:
         """Write something; once the disk is full nothing more is asked of it."""
         if self._disk_is_full:
             return
         try:
-            write()
+            write(*what)
         except RunError as error:
             self._disk_is_full = True
             if not self._ending:
                 raise
             self._note(error)
 
-    def _most_missed(self, pump: Pump) -> SwitchbenchError:
+    def _most_missed(self) -> SwitchbenchError:
         """Return the error of the node that most others miss.
 
         A node that is cut off misses the others, as they miss it: two that agree are right.
         """
-        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        deadline_s = time.monotonic() + AGREE_TIMEOUT_S
         while True:
             names = Counter(str(record.get("missing_node")) for record in self._missing.values())
             [(who, count)] = names.most_common(1)
-            if count > 1 or len(self._missing) == len(self._nodes):
+            if count > 1 or len(self._missing) == len(self._nodes.nodes):
                 break
-            if not pump.speaking or time.monotonic() > deadline:
+            if not self._nodes.speaking or time.monotonic() > deadline_s:
                 break
-            pump.turn()
-        said = next(
-            record for record in self._missing.values() if record.get("missing_node") == who
-        )
-        return self._missing_of(said)
+            self._nodes.turn()
+        said = [one for one in self._missing.values() if one.get("missing_node") == who]
+        return self._missing_of(said[0])
 
     def _missing_of(self, record: Record) -> SwitchbenchError:
         who = record.get("missing_node")
-        node = next((node for node in self._nodes if node.name == who), None)
-        place = node.place if node else str(who)
+        self._missed = next((node for node in self._nodes.nodes if node.name == who), None)
+        place = self._missed.place if self._missed else str(who)
         text = record.get("text") or f"did not reach barrier {record.get('barrier')}"
-        self._missed = node
         said = text.removeprefix(f"{who} ")
-        if node is None or record.get("status") == 2:
+        if self._missed is None or record.get("status") == 2:
             return _error(f"{place} {said}", record)
         kind = LostError if record.get("gave_up") else MissedError
-        return kind(f"{place} {said}", {node.name: said})
+        return kind(f"{place} {said}", {self._missed.name: said})
 
     def _fault(self, error: SwitchbenchError) -> None:
-        """While the nodes are being ended, what they say is a consequence, not a cause."""
         if not self._ending:
             raise error
 
@@ -639,30 +624,28 @@ class Binder:
 
     def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
         """Start a program on each host with ports to bind, and wait until each is ready."""
-        if "bind" not in job or not isinstance(launcher, BindingLauncher):
-            return
-        program = PORT_BINDING.read_bytes()
         for process, node in zip(site.processes, job["nodes"], strict=True):
-            words = hold_words(site, node)
+            words = hold_words(site, node) if "bind" in job else []
             if words:
-                holder = self._holders[process.name] = launcher.port_binding(process, words)
-                with suppress(BrokenPipeError):  # it has ended: its output says how
-                    _write(holder, program)
+                self._holders[process.name] = launcher.port_binding(process, words)
+                self._write(process.name, PORT_BINDING.read_bytes())
         deadline_s = time.monotonic() + READY_LIMIT_S
         for host, holder in self._holders.items():
-            assert holder.stdout is not None
-            left_s = max(0.0, deadline_s - time.monotonic())
-            if not select.select([holder.stdout], [], [], left_s)[0]:
+            output = pipe_of(holder.stdout)
+            if not is_readable(output, deadline_s):
                 raise RunError(f"{host}: Python did not answer within {READY_LIMIT_S:.0f} s")
-            if not holder.stdout.read(1):
+            if not output.read(1):
                 raise self._ended(host)
+
+    def _write(self, host: str, text: bytes) -> None:
+        with suppress(BrokenPipeError):  # it has ended: its output says how
+            pipe_of(self._holders[host].stdin).write(text)
 
     def bind(self, host: str) -> None:
         """Bind the ports of a host."""
         if host not in self._holders:
             raise RunError(f"{host} asks for its PCI ports to be bound, which it should not")
-        with suppress(BrokenPipeError):
-            _write(self._holders[host], b"bind\n")
+        self._write(host, b"bind\n")
 
     def check(self) -> None:
         """Raise the error of a program that has ended."""
@@ -673,44 +656,32 @@ class Binder:
     def close(self) -> Sequence[SwitchbenchError]:
         """Restore all ports; return what failed."""
         for holder in self._holders.values():
-            assert holder.stdin is not None
-            with suppress(BrokenPipeError):
-                holder.stdin.close()
+            pipe_of(holder.stdin).close()
         deadline_s = time.monotonic() + END_LIMIT_S
         faults = []
         for host, holder in list(self._holders.items()):
-            with suppress(subprocess.TimeoutExpired):
-                holder.wait(max(0.0, deadline_s - time.monotonic()))
-            fault = self._ended(host)
+            fault = self._ended(host, max(0.0, deadline_s - time.monotonic()))
             if holder.returncode != 0:
                 faults.append(fault)
         return faults
 
-    def _ended(self, host: str) -> SwitchbenchError:
+    def _ended(self, host: str, limit_s: float = 1.0) -> SwitchbenchError:
         """Let go of a program; return the error of one that failed."""
         holder = self._holders.pop(host)
-        late = holder.poll() is None
+        pipe_of(holder.stdin).close()
+        holder.stdin, is_late = None, False
         try:
-            status = holder.wait(1)
+            _, log = holder.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
+            is_late = True
             holder.kill()
-            status = holder.wait()
-        assert holder.stderr is not None
-        words = holder.stderr.read().decode(errors="replace").splitlines()
-        for pipe in (holder.stdin, holder.stdout, holder.stderr):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
+            _, log = holder.communicate()
+        words = log.decode(errors="replace").splitlines()
         if words:
+            status = holder.returncode
             return (ConfigurationError if status == 2 else RunError)(f"{host}: {words[-1]}")
-        how = "did not end" if late else f"ended with status {status}"
+        how = "did not end" if is_late else f"ended with status {holder.returncode}"
         return RunError(
             f"{host}: the program that binds its PCI ports {how}: `switchbench restore` restores "
             "what it bound"
         )
-
-
-def _write(holder: subprocess.Popen[bytes], text: bytes) -> None:
-    assert holder.stdin is not None
-    holder.stdin.write(text)
-    holder.stdin.flush()

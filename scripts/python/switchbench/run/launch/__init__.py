@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from ...base.errors import ConfigurationError
 from ...base.model import Site
@@ -33,14 +32,4 @@ def launcher_for(site: Site) -> Launcher:
     )
 
 
-@contextmanager
-def standing(launcher: Launcher) -> Iterator[None]:
-    """While inside, a launcher of real hosts keeps what it has gathered for the next run on it."""
-    try:
-        yield
-    finally:
-        if isinstance(launcher, FarLauncher):
-            launcher.close()
-
-
-__all__ = ["FarLauncher", "Launcher", "launcher_for", "standing"]
+__all__ = ["FarLauncher", "Launcher", "launcher_for"]

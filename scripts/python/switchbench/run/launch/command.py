@@ -11,20 +11,13 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Sequence
 
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from .far import Answer, FarLauncher, FarProcess, Unreached, popen_options
+from .far import Answer, FarLauncher, Unreached, piped
 from .ssh import lack
-
-
-class CommandProcess(FarProcess):
-    """A command with a node at its other end, whose status it passes on or replaces."""
-
-    def lost(self, log: Sequence[str]) -> str | None:
-        """Return None: its last words, which follow, say what they can."""
-        return None
 
 
 class CommandLauncher(FarLauncher):
@@ -43,12 +36,11 @@ class CommandLauncher(FarLauncher):
             raise ConfigurationError(f"launch: command: there is no {program} here: install it")
         return super().gather(processes)
 
-    def run(self, process: Process, words: Sequence[str]) -> CommandProcess:
+    def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the command, with these words behind it."""
         start = [word.replace("{host}", process.name) for word in self._start_words]
         # As one word it is a script; joined by blanks, `sh -c :` and then the same script.
-        script = f":;exec {shlex.join(words)}"
-        return CommandProcess([*start, "sh", "-c", script], **popen_options())
+        return piped([*start, "sh", "-c", f":;exec {shlex.join(words)}"])
 
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return what the host lacks, or why the command started nothing."""

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a launcher is to the controller."""
+"""What a launcher is to the controller, and what launchers of real hosts have in common."""
 
 from __future__ import annotations
 
 import os
 import re
-import selectors
+import select
 import shlex
+import signal
 import subprocess
 import time
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol, Self, TypedDict, runtime_checkable
+from typing import IO, Any, Self, TypeVar
 
-from ClusterShell.Event import EventHandler
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSource
-from ClusterShell.Task import task_self
-from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
@@ -29,83 +27,12 @@ from ...base.node_names import padded, refuse_many
 from ...base.programs import ENGINE, port_binding_words
 from ...base.words import meant, shown, some
 
-
-class Launcher(Protocol):
-    """Makes ready what the nodes need, starts them, and clears up whatever happens.
-
-    Entering it makes the place (a lab, a job's allocation), leaving it gives it back.
-    """
-
-    def __enter__(self) -> Self:
-        """ConfigurationError when the place can't be had: it is taken, or can't be made."""
-
-    def __exit__(self, *_: object) -> None:
-        """Give the place back; never raise for what is gone already."""
-
-    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start one node with pipes for its standard streams, in a session of its own.
-
-        A person's Ctrl-C must reach the controller alone, which ends the nodes in order.
-        """
-
-
-@runtime_checkable
-class BindingLauncher(Launcher, Protocol):
-    """One whose hosts may have PCI ports to bind."""
-
-    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds the ports of a node's host.
-
-        Which comes on its standard input.
-        """
-
-
-@runtime_checkable
-class WatchedLauncher(Launcher, Protocol):
-    """One whose place may break while nodes run in it."""
-
-    def check(self) -> None:
-        """RunError when it has: what is measured then is no more of the network that was meant."""
-
-
-class FarProcess(subprocess.Popen[bytes]):
-    """A process here that carries the streams and the status of one elsewhere."""
-
-    def lost(self, log: Sequence[str]) -> str | None:
-        """In words, once it has ended: why the way to the node ended; None: the node did itself.
-
-        `log` is the last of what came on standard error.
-        """
-
-
-class PopenOptions(TypedDict):
-    """Keyword arguments of Popen."""
-
-    stdin: int
-    stdout: int
-    stderr: int
-    start_new_session: bool
-    bufsize: int
-
-
-def popen_options() -> PopenOptions:
-    """Return what every launcher passes to Popen."""
-    return {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-        "start_new_session": True,
-        "bufsize": 0,
-    }
-
-
-# --- fan ------------------------------------------------------------------------------------------
-# One short command for each of many hosts, so many at a time: ClusterShell's task and fan-out.
-
-
 # For ssh, and for the ssh's that it starts to its gateways, which BatchMode doesn't reach: without
 # a terminal they would ask by a window.
 UNASKED = {"SSH_ASKPASS_REQUIRE": "never"}
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -117,64 +44,154 @@ class Answer:
     errors: list[str] = field(default_factory=list)
 
 
-# A command whose standard input is a file: its name, then the command's words.
-_FED = ("sh", "-c", 'exec "$@" <"$0"')
+@dataclass(frozen=True)
+class Unreached:
+    """A host that can't take part, and why."""
+
+    host: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the host and why it was not reached."""
+        return f"{self.host}: {self.reason}"
+
+
+def refuse(unreached: Sequence[Unreached]) -> None:
+    """Raise one sentence that names all of them, by what they have in common."""
+    if not unreached:
+        return
+    if len(unreached) == 1:
+        raise RunError(str(unreached[0]))
+    names = some(host.host for host in unreached)
+    kinds: dict[str, Unreached] = {}  # the first host of each: reasons of one kind begin alike
+    for one in unreached:
+        kinds.setdefault(one.reason.partition(" (")[0], one)
+    reasons = "; ".join(map(str, kinds.values()))
+    raise RunError(f"{len(unreached)} hosts can't take part ({names}): {reasons}")
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+def piped(
+    words: Sequence[str],
+    popen: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
+    **more: Any,
+) -> subprocess.Popen[bytes]:
+    """Start a process with pipes for its standard streams, in a session of its own.
+
+    A person's Ctrl-C must reach the controller alone, which ends the nodes in order.
+    """
+    pipe = subprocess.PIPE
+    return popen(
+        words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, bufsize=0, **more
+    )
+
+
+def pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
+    """Return a standard stream that is a pipe."""
+    if stream is None:
+        raise ValueError("a node needs three pipes")
+    return stream
+
+
+def is_readable(stream: IO[Any], deadline_s: float) -> bool:
+    """Wait until a pipe has bytes or its end, or until the deadline (monotonic)."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(1000 * max(0.0, deadline_s - time.monotonic())))
+
+
+def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
+    """Return the lines that a process has written on standard error until now."""
+    log = pipe_of(popen.stderr)
+    os.set_blocking(log.fileno(), False)
+    return (log.read() or b"").decode(errors="replace").splitlines()
+
+
+_LEAVE_S = 2.0  # for a connection to end, before it is killed
+
+
+def end(popens: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End connections, and what stands at their other ends: its input is closed."""
+    popens = list(popens)
+    for popen in popens:
+        pipe_of(popen.stdin).close()
+        popen.terminate()
+    deadline_s = time.monotonic() + _LEAVE_S
+    for popen in popens:
+        try:
+            popen.wait(max(0.0, deadline_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            popen.kill()
+            popen.wait()
+        pipe_of(popen.stdout).close()
+        pipe_of(popen.stderr).close()
+
+
+def at_once(
+    act: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    fanout: int,
+    started: Sequence[subprocess.Popen[bytes]],
+) -> list[_Result]:
+    """Return what `act` makes of each item, in threads, at most `fanout` at a time.
+
+    Where that is interrupted, the processes that acts have `started` until then are killed, so that
+    none waits for them.
+    """
+    with ThreadPoolExecutor(max(1, fanout)) as pool:
+        try:
+            return list(pool.map(act, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for popen in started:
+                _kill_session(popen)
+            raise
+
+
+def _kill_session(popen: subprocess.Popen[bytes]) -> None:
+    if popen.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(popen.pid, signal.SIGKILL)
 
 
 def fan_out(
     commands: Mapping[str, Sequence[str]],
     fanout: int,
     timeout_s: float,
-    given: Path | None = None,
+    given: Path = Path(os.devnull),
 ) -> dict[str, Answer]:
     """Run each host's command here (one that goes there, as `ssh`); all answers, by host.
 
     At most `fanout` run at a time, each at most `timeout_s`. Their standard input is the file
-    `given`, or empty.
+    `given`. They have no terminal to ask a person by.
     """
-    fed = [*_FED, str(given)] if given is not None else []
-    task = task_self()
-    task.set_info("fanout", fanout)
-    answers = {host: Answer() for host in commands}
-    for host, words in commands.items():
-        worker = _Worker(host, _Ear(answers), timeout_s, command=[*fed, *words], stderr=True)
-        task.schedule(worker)
-        worker.set_write_eof()
-    try:
-        task.resume()
-    except BaseException:
-        task.abort()  # ends what still runs; the task can be used again
-        raise
-    return answers
+    started: list[subprocess.Popen[bytes]] = []
 
+    def answer(words: Sequence[str]) -> Answer:
+        with given.open("rb") as file:
+            popen = subprocess.Popen(
+                words,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env=os.environ | UNASKED,
+            )
+        started.append(popen)
+        is_late = False
+        try:
+            streams = popen.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            is_late = True
+            _kill_session(popen)
+            streams = popen.communicate()
+        output, errors = (text.decode(errors="replace").splitlines() for text in streams)
+        return Answer(None if is_late else popen.returncode, output, errors)
 
-class _Client(ExecClient):  # type: ignore[misc]
-    """Starts the words as they are: no shell, no placeholders, no terminal to ask a person by.
-
-    A child is nobody's group leader: setsid becomes the command, with the same process id.
-    """
-
-    def _build_cmd(self) -> tuple[list[str], dict[str, str]]:
-        return ["setsid", *self.command], dict(UNASKED)
-
-
-class _Worker(ExecWorker):  # type: ignore[misc]
-    SHELL_CLASS = _Client
-
-
-class _Ear(EventHandler):  # type: ignore[misc]
-    """Keeps what hosts say."""
-
-    def __init__(self, answers: dict[str, Answer]) -> None:
-        self._answers = answers
-
-    def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
-        answer = self._answers[node]
-        lines = answer.output if sname == worker.SNAME_STDOUT else answer.errors
-        lines.append(msg.decode(errors="replace"))
-
-    def ev_hup(self, _worker: Any, node: str, rc: int) -> None:
-        self._answers[node].status = rc
+    answers = at_once(answer, list(commands.values()), fanout, started)
+    return dict(zip(commands, answers, strict=True))
 
 
 # --- nodesets -------------------------------------------------------------------------------------
@@ -219,38 +236,11 @@ def _resolver(site: Site) -> GroupResolver:
     return GroupResolver(GroupSource("site", groups, everyone))
 
 
-# --- survey ---------------------------------------------------------------------------------------
-# Before a run: is every host reached, without a question, and has it this version's engine?.
+# --- the engine there ----------------------------------------------------------------------------
 
 
 GREETING = "switchbench-node "
 _GREETING = re.compile(rf"{GREETING}(\d\S*)$")
-
-
-@dataclass(frozen=True)
-class Unreached:
-    """A host that can't take part, and why."""
-
-    host: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Return the host and why it was not reached."""
-        return f"{self.host}: {self.reason}"
-
-
-def refuse(unreached: Sequence[Unreached]) -> None:
-    """Raise one sentence that names all of them, by what they have in common."""
-    if not unreached:
-        return
-    if len(unreached) == 1:
-        raise RunError(str(unreached[0]))
-    names = some(host.host for host in unreached)
-    kinds: dict[str, Unreached] = {}  # the first host of each: reasons of one kind begin alike
-    for one in unreached:
-        kinds.setdefault(one.reason.partition(" (")[0], one)
-    reasons = "; ".join(map(str, kinds.values()))
-    raise RunError(f"{len(unreached)} hosts can't take part ({names}): {reasons}")
 
 
 def greeted(line: str) -> str | None:
@@ -260,9 +250,6 @@ def greeted(line: str) -> str | None:
     """
     found = _GREETING.search(line)
     return found[1] if found else None
-
-
-# --- the engine there ----------------------------------------------------------------------------
 
 
 # Where `push` leaves the engine, in the home folder of the one who logs in and for all.
@@ -295,40 +282,56 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
     return ["sh", "-c", f"{find}{first}exec {_RUN[how]}", "sh", *words]
 
 
-# --- launcher ------------------------------------------------------------------------------------
-# Nodes on real hosts are started before the run is planned to its end.
+# --- launchers ------------------------------------------------------------------------------------
 
 
-_CHUNK = 1 << 12
-_LEAVE_S = 2.0  # for a connection to end, before it is killed
+class Launcher:
+    """Makes ready what the nodes need, starts them, and clears up whatever happens.
+
+    Entering it makes the place (a lab), leaving it gives it back. `gather` comes before, for nodes
+    are started on real hosts before the run is planned to its end, and `close` at the very end.
+    """
+
+    def gather(self, _processes: Sequence[Process]) -> list[Unreached]:
+        """Return who can't take part in a run of these."""
+        return []
+
+    def close(self) -> None:
+        """Give back all that `gather` has made or started, and that was not taken."""
+
+    def __enter__(self) -> Self:
+        """ConfigurationError when the place can't be had: it is taken, or can't be made."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the place back; another run may follow."""
+
+    @abstractmethod
+    def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start one node (see `piped`)."""
+
+    def port_binding(self, process: Process, _words: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start the program that binds PCI ports on a node's host, and comes on standard input."""
+        raise RunError(f"{process.name} has no PCI ports that could be bound from here")
+
+    def lost(self, _host: str, _status: int | None, _log: Sequence[str]) -> str | None:
+        """Return why the way to a node ended, in words; None: the node itself did.
+
+        `_status` is that of the process here, `_log` the last of what came on standard error.
+        """
+        return None
+
+    def check(self) -> None:
+        """RunError when what is measured is no more of the network that was meant."""
+
+    def keep_truth(self, folder: Path) -> None:
+        """Write what the place itself has counted, if it does."""
 
 
-@dataclass
-class _Arrival:
-    """A node of which nothing is known yet."""
-
-    process: Process
-    popen: FarProcess
-    limit_s: float  # until then it is waited for (monotonic)
-    text: bytes = b""
-
-    @property
-    def lines(self) -> list[str]:
-        return self.text.decode(errors="replace").splitlines()
-
-    @property
-    def has_greeted(self) -> bool:
-        """Whether a whole line names a version; what comes before it is the login's own."""
-        whole, _, _ = self.text.rpartition(b"\n")
-        return any(greeted(line) for line in whole.decode(errors="replace").splitlines())
-
-
-class FarLauncher(ABC):
+class FarLauncher(Launcher):
     """A launcher whose hosts may be missing.
 
-    Its nodes are started before the run is planned to its end, and stand ready until the controller
-    takes them. There is nothing to enter; it can be entered again, after some of its hosts were
-    lost.
+    Its nodes are started by `gather`, and stand ready until the controller takes them.
     """
 
     fanout = 64  # nodes at a time that have not answered
@@ -337,131 +340,68 @@ class FarLauncher(ABC):
     def __init__(self, engine: str) -> None:
         """Take the engine that the site names; start nothing."""
         self.engine = engine
-        self._ready: dict[str, FarProcess] = {}
+        self._ready: dict[str, subprocess.Popen[bytes]] = {}
 
     @abstractmethod
-    def run(self, process: Process, words: Sequence[str]) -> FarProcess:
+    def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a program on the host of a node, by its words."""
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return what an answer to the start of a node lacks; None: nothing."""
 
-    def node(self, process: Process) -> FarProcess:
+    def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Start a node, which says its version first."""
         words = engine_words(self.engine, "none", ["--name", process.name], announced=True)
         return self.run(process, words)
 
-    def port_binding(self, process: Process, words: Sequence[str]) -> FarProcess:
+    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the program that binds PCI ports, beside the node."""
         return self.run(process, port_binding_words(words))
 
-    def __enter__(self) -> Self:
-        """Nothing: the nodes stand ready."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: the controller has ended the nodes, and another run may follow."""
-        return
-
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
         """Start a node for each; return once of each is known whether it can take part."""
-        waiting = deque(processes)
-        arriving: dict[int, _Arrival] = {}
-        reasons: dict[str, str] = {}
-        with selectors.DefaultSelector() as selector:
-            try:
-                while waiting or arriving:
-                    while waiting and len(arriving) < self.fanout:
-                        self._begin(waiting.popleft(), arriving, selector)
-                    for fd in self._turn(arriving, selector):
-                        arrival = arriving.pop(fd)
-                        selector.unregister(fd)
-                        reason = self._judge(arrival)
-                        if reason is not None:
-                            reasons[arrival.process.name] = reason
-            finally:
-                end([arrival.popen for arrival in arriving.values()])
-        names = [process.name for process in processes]
-        return [Unreached(name, reasons[name]) for name in names if name in reasons]
+        started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, process: Process, _command: Sequence[str]) -> FarProcess:
+        def arrive(process: Process) -> str | None:
+            popen = self.node(process)
+            started.append(popen)
+            reason = self._await_greeting(process.name, popen)
+            if reason is None:
+                self._ready[process.name] = popen
+            else:
+                end([popen])
+            return reason
+
+        reasons = at_once(arrive, processes, self.fanout, started)
+        return [
+            Unreached(process.name, reason)
+            for process, reason in zip(processes, reasons, strict=True)
+            if reason is not None
+        ]
+
+    def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
+        """Wait until a whole line names a version; return what the host lacks."""
+        deadline_s = time.monotonic() + self.limit_s
+        text, output = b"", pipe_of(popen.stdout)
+        while is_in_time := is_readable(output, deadline_s):
+            chunk = os.read(output.fileno(), 1 << 12)
+            text += chunk
+            whole = text[: text.rfind(b"\n") + 1]
+            if any(map(greeted, whole.decode(errors="replace").splitlines())):
+                return self.lack(host, Answer(0, text.decode(errors="replace").splitlines()))
+            if not chunk:
+                break
+        with suppress(subprocess.TimeoutExpired):
+            popen.wait(_LEAVE_S if is_in_time else 0)
+        lines = text.decode(errors="replace").splitlines()
+        return self.lack(host, Answer(popen.poll(), lines, last_words(popen)))
+
+    def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Hand out the node of a host that can take part; the engine there is the site's."""
         return self._ready.pop(process.name)
 
     def close(self) -> None:
-        """Give back all that `gather` has made or started, and that was not taken."""
-        end(list(self._ready.values()))
+        """End the nodes that nobody took."""
+        end(self._ready.values())
         self._ready.clear()
-
-    def _begin(
-        self, process: Process, arriving: dict[int, _Arrival], selector: selectors.BaseSelector
-    ) -> None:
-        popen = self.node(process)
-        fd = output(popen).fileno()
-        arriving[fd] = _Arrival(process, popen, time.monotonic() + self.limit_s)
-        selector.register(fd, selectors.EVENT_READ)
-
-    def _turn(self, arriving: dict[int, _Arrival], selector: selectors.BaseSelector) -> list[int]:
-        """Wait for something to happen; of whom enough is known now."""
-        first_s = min(arrival.limit_s for arrival in arriving.values())
-        known = []
-        for key, _ in selector.select(max(0.0, first_s - time.monotonic())):
-            chunk = os.read(key.fd, _CHUNK)
-            arriving[key.fd].text += chunk
-            if not chunk or arriving[key.fd].has_greeted:
-                known.append(key.fd)
-        now_s = time.monotonic()
-        late = [fd for fd, one in arriving.items() if one.limit_s <= now_s and fd not in known]
-        return known + late
-
-    def _judge(self, arrival: _Arrival) -> str | None:
-        """Keep a node that can take part, or end it and say why."""
-        name, popen = arrival.process.name, arrival.popen
-        if arrival.has_greeted:
-            reason = self.lack(name, Answer(0, arrival.lines))
-            if reason is None:
-                self._ready[name] = popen
-                return None
-            end([popen])
-            return reason
-        late = arrival.limit_s <= time.monotonic()
-        with suppress(subprocess.TimeoutExpired):
-            popen.wait(0 if late else _LEAVE_S)
-        answer = Answer(popen.poll(), arrival.lines, last_words(popen))
-        end([popen])
-        return self.lack(name, answer)
-
-
-def output(popen: FarProcess) -> IO[bytes]:
-    """Return its standard output."""
-    if popen.stdout is None:
-        raise ValueError("a node needs three pipes")
-    return popen.stdout
-
-
-def last_words(popen: FarProcess) -> list[str]:
-    """Return what it has written on standard error until now."""
-    if popen.stderr is None:
-        return []
-    os.set_blocking(popen.stderr.fileno(), False)
-    text = popen.stderr.read() or b""
-    return text.decode(errors="replace").splitlines()
-
-
-def end(popens: Sequence[FarProcess]) -> None:
-    """End connections, and what stands at their other ends: its input is closed."""
-    for popen in popens:
-        if popen.stdin is not None:
-            popen.stdin.close()
-        popen.terminate()
-    deadline_s = time.monotonic() + _LEAVE_S
-    for popen in popens:
-        try:
-            popen.wait(max(0.0, deadline_s - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            popen.kill()
-            popen.wait()
-        for pipe in (popen.stdout, popen.stderr):
-            if pipe is not None:
-                pipe.close()

@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -14,10 +15,10 @@ from ... import labs as lab
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...labs import namespaces, switches
-from .far import popen_options
+from .far import Launcher, piped
 
 
-class LabLauncher:
+class LabLauncher(Launcher):
     """Brings the lab up for the time of the run, alone, and down afterwards.
 
     A lab that `switchbench lab up` left is used and left up.
@@ -77,4 +78,4 @@ class LabLauncher:
         """
         if self._lab is None:
             raise RuntimeError("the lab is not up")
-        return self._lab.popen(process.ports[0].host, command, **popen_options())
+        return piped(command, partial(self._lab.popen, process.ports[0].host))

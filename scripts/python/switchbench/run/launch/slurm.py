@@ -14,15 +14,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
 from ...base.programs import Handled
-from .far import Answer, FarLauncher, FarProcess, Unreached, folded, popen_options
+from .far import Answer, FarLauncher, Unreached, folded, is_readable, pipe_of, piped
 from .ssh import lack
 
 JOB = "SLURM_JOB_ID"
@@ -33,19 +32,6 @@ _SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signa
 
 # A node has its host to itself: it binds its workers, and the step gets what the job has.
 _STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--mem=0", "--cpu-bind=none", "--unbuffered")
-
-
-class SlurmProcess(FarProcess):
-    """A step's srun."""
-
-    def lost(self, log: Sequence[str]) -> str | None:
-        """Return why it was lost: srun says of a node that failed and of a signal's work."""
-        status = self.returncode or 0
-        if status > _SIGNALLED:
-            number = status - _SIGNALLED
-            return f"was ended by signal {number} there ({signal.strsignal(number) or 'unknown'})"
-        said = [line for line in log if line.startswith("srun: error:") and " task " not in line]
-        return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
 
 class SlurmLauncher(FarLauncher):
@@ -87,10 +73,18 @@ class SlurmLauncher(FarLauncher):
             _give_back(self._job)
             self._job, self._asked = None, False
 
-    def run(self, process: Process, words: Sequence[str]) -> SlurmProcess:
+    def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a step on the host."""
         place = [f"--jobid={self._job}", f"--nodelist={process.name}", "--chdir=/"]
-        return SlurmProcess(["srun", *place, *_STEP, *words], **popen_options())
+        return piped(["srun", *place, *_STEP, *words])
+
+    def lost(self, _host: str, status: int | None, log: Sequence[str]) -> str | None:
+        """Return why it was lost: srun says of a node that failed and of a signal's work."""
+        if (status or 0) > _SIGNALLED:
+            number = (status or 0) - _SIGNALLED
+            return f"was ended by signal {number} there ({signal.strsignal(number) or 'unknown'})"
+        said = [line for line in log if line.startswith("srun: error:") and " task " not in line]
+        return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
     def lack(self, host: str, answer: Answer) -> str | None:
         """Return what srun says, or what the host lacks."""
@@ -122,71 +116,40 @@ def _down(hosts: Sequence[str]) -> list[Unreached]:
     return found
 
 
-class _Waiting(Handled):
-    """While entered, a signal also ends the wait for Slurm: salloc takes its request back."""
-
-    def __init__(self) -> None:
-        """Nothing is changed before it is entered."""
-        super().__init__(self._pass_on)
-        self.signal: str | None = None
-        self._salloc: subprocess.Popen[str] | None = None
-
-    def watch(self, salloc: subprocess.Popen[str]) -> None:
-        """Signals are for this one; also one that came while it was being started."""
-        self._salloc = salloc
-        if self.signal is not None:
-            _insist(salloc)
-
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = signal.Signals(number).name
-        if self._salloc is not None:
-            _insist(self._salloc)
-
-
-def _insist(salloc: subprocess.Popen[str]) -> None:
-    """Interrupts it, again each second: it may overlook a signal while it sends its request."""
-    if salloc.poll() is not None:
-        return
-    salloc.send_signal(signal.SIGINT)
-    again = threading.Timer(1, _insist, [salloc])
-    again.daemon = True
-    again.start()
-
-
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
-    """Return a job on all of these hosts; wait for it as long as Slurm does, and say so."""
+    """Return a job on all of these hosts; wait for it as long as Slurm does, and say so.
+
+    A signal also ends the wait: salloc takes its request back.
+    """
     words = ["salloc", "--no-shell", "--exclusive", "--job-name=switchbench", *options]
     words += [f"--nodelist={folded(hosts)}", f"--nodes={len(hosts)}"]
-    with _Waiting() as waiting:
-        status, job, last = _request(words, waiting)
-    if status == 0 and job is not None and waiting.signal is None:
+    caught: list[int] = []
+    job, last = None, "without a word"
+    with Handled(lambda number, _frame: caught.append(number)), piped(words) as salloc:
+        log, text = pipe_of(salloc.stderr), b""
+        while True:
+            if caught:  # again each second: it overlooks a signal while it sends its request
+                salloc.send_signal(signal.SIGINT)
+            if not is_readable(log, time.monotonic() + 1.0):
+                continue
+            chunk = os.read(log.fileno(), 1 << 12)
+            if not chunk:
+                break
+            *lines, text = (text + chunk).split(b"\n")
+            for line in lines:
+                last = _bare(line.decode(errors="replace"))
+                said = _ALLOCATION.search(last)
+                if said:
+                    job = said[2]
+                if not said or said[1] == "Pending":
+                    print(f"slurm: {last}", file=sys.stderr)
+    if salloc.returncode == 0 and job is not None and not caught:
         return job
     if job is not None:
         _give_back(job)
-    if waiting.signal is not None:
-        raise RunError(f"interrupted ({waiting.signal})")
+    if caught:
+        raise RunError(f"interrupted ({signal.Signals(caught[0]).name})")
     raise ConfigurationError(f"launch: slurm: no allocation of {folded(hosts)}: {last}")
-
-
-def _request(words: Sequence[str], waiting: _Waiting) -> tuple[int, str | None, str]:
-    """Salloc's status, the job's number once it was said, and its last line."""
-    job, last = None, "without a word"
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as salloc:
-        waiting.watch(salloc)
-        for line in salloc.stderr or ():
-            last = _bare(line)
-            said = _ALLOCATION.search(line)
-            if said:
-                job = said[2]
-            if not said or said[1] == "Pending":
-                print(f"slurm: {last}", file=sys.stderr)
-    return salloc.returncode, job, last
 
 
 def _give_back(job: str) -> None:

@@ -12,6 +12,7 @@ import platform
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,13 +36,12 @@ from .far import (
     UNASKED,
     Answer,
     FarLauncher,
-    FarProcess,
     Unreached,
     engine_words,
     fan_out,
     folded,
     greeted,
-    popen_options,
+    piped,
 )
 
 FAILED = 255  # ssh's own status, and that of a command that a signal has ended
@@ -106,9 +106,6 @@ class OpenSsh:
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
         line = shlex.join(["sh", "-c", script, "sh", *port_binding_words(words)])
         return self.command(host, f"exec {line}")
-
-
-# --- gateways ------------------------------------------------------------------------------------
 
 
 def find_client() -> None:
@@ -230,22 +227,6 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
 _LOGIN_S = 20.0
 
 
-class SshProcess(FarProcess):
-    """An ssh client with a node at its other end."""
-
-    def __init__(self, host: str, command: Sequence[str], **options: Any) -> None:
-        """Start it."""
-        super().__init__(command, **options)
-        self._host = host
-
-    def lost(self, log: Sequence[str]) -> str | None:
-        """Ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
-        if self.returncode != FAILED:
-            return None
-        why = failure(self._host, log)
-        return f"is out of reach: {why}" if why else "was ended by a signal there"
-
-
 def resolved(site: Site) -> Site:
     """Return the site with control addresses that are known here.
 
@@ -288,9 +269,6 @@ def _is_known(process: Process) -> bool:
     return True
 
 
-Words = Callable[[Process], Sequence[str]]
-
-
 class SshLauncher(FarLauncher):
     """Starts nodes by ssh; there is nothing to make."""
 
@@ -309,16 +287,23 @@ class SshLauncher(FarLauncher):
         find_client()
         return super().gather(processes)
 
-    def run(self, process: Process, words: Sequence[str]) -> SshProcess:
+    def run(self, _process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Run the client, whose own words these are."""
-        return SshProcess(process.name, words, env=os.environ | UNASKED, **popen_options())
+        return piped(words, env=os.environ | UNASKED)
 
-    def node(self, process: Process) -> SshProcess:
+    def lost(self, host: str, status: int | None, log: Sequence[str]) -> str | None:
+        """Ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
+        if status != FAILED:
+            return None
+        why = failure(host, log)
+        return f"is out of reach: {why}" if why else "was ended by a signal there"
+
+    def node(self, process: Process) -> subprocess.Popen[bytes]:
         """Log in, and start the engine."""
         name = process.name
         return self.run(process, self._way.node(name, self._words(process), announced=True))
 
-    def port_binding(self, process: Process, words: Sequence[str]) -> SshProcess:
+    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the program that binds PCI ports in a login of its own."""
         return self.run(process, self._way.port_binding(process.name, words))
 
