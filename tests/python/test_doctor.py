@@ -34,20 +34,28 @@ def found(checks: list[doctor.HostCheck], part: str, what: str) -> doctor.HostCh
     return next(check for check in checks if (check.part, check.what) == (part, what))
 
 
-def test_every_lack_has_a_remedy_and_every_part_a_line(engine: Path) -> None:
+def test_every_lack_has_a_remedy_and_every_part_a_line(
+    engine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     checks = doctor.examine()
     assert {check.part for check in checks} == {"engine", "tcp", "dpdk", "verbs", "lab", "machine"}
     for check in checks:
         assert check.state in (doctor.OK, doctor.LACK, doctor.NOTE)
         assert check.state != doctor.LACK or check.remedy, check
-
-
-def test_engine_is_found_and_says_its_version(engine: Path) -> None:
-    checks = doctor.examine()
-    check = found(checks, "engine", "switchbench-node")
-    assert check.state == doctor.OK
-    assert check.detail == f"switchbench-node 7.7, {engine}"
+        assert "{}" not in check.what + check.remedy
+    found_engine = found(checks, "engine", "switchbench-node")
+    assert (found_engine.state, found_engine.detail) == ("ok", f"switchbench-node 7.7, {engine}")
+    tcp = found(checks, "tcp", "kernel sockets")
+    assert (tcp.state, tcp.detail[:18]) == (doctor.OK, "needs no privilege")
     assert doctor.can_run(checks)
+    assert main.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "engine   ok   switchbench-node: switchbench-node 7.7" in text
+    assert all(f"-> {check.remedy}" in text for check in checks if check.remedy)
+    assert main.main(["doctor", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["can_run"] is True
+    assert {"part", "what", "state", "detail", "remedy"} == set(result["checks"][0])
 
 
 def test_without_an_engine_nothing_runs(
@@ -123,8 +131,13 @@ def test_a_terminal_without_a_character_ends_nothing(
 
 
 def test_capabilities_that_are_missing_are_named(
-    engine: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """They are put on the file that a link leads to: setcap refuses a link."""
+    link = tmp_path / "bin" / "switchbench-node"
+    link.parent.mkdir()
+    link.symlink_to("../switchbench-node")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(link))
     monkeypatch.setattr(doctor, "_capable", lambda name: name != "cap_bpf")
     monkeypatch.setattr(doctor, "_open_raw", lambda family: None)
     checks = doctor.examine()
@@ -132,32 +145,14 @@ def test_capabilities_that_are_missing_are_named(
     xdp = found(checks, "dpdk", "AF_XDP")
     assert xdp.state == doctor.LACK
     wanted = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock,cap_sys_admin"
-    assert f"setcap {wanted}+ep {engine}" in xdp.remedy
+    assert f"setcap {wanted}+ep {engine}`" in xdp.remedy
 
-
-def test_capabilities_are_put_on_the_file_that_a_link_leads_to(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """An installed command may link to it: setcap refuses a link."""
-    link = tmp_path / "bin" / "switchbench-node"
-    link.parent.mkdir()
-    link.symlink_to("../switchbench-node")
-    monkeypatch.setenv("SWITCHBENCH_NODE", str(link))
-    monkeypatch.setattr(doctor, "_capable", lambda name: False)
-    monkeypatch.setattr(doctor, "_open_raw", lambda family: None)
-    assert f"+ep {engine}`" in found(doctor.examine(), "dpdk", "AF_PACKET").remedy
-
-
-def test_a_kernel_without_a_socket_family(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_family: int) -> None:
         raise OSError(97, os.strerror(97))
 
     monkeypatch.setattr(doctor, "_open_raw", refuse)
     check = found(doctor.examine(), "dpdk", "AF_PACKET")
-    assert (check.detail, check.remedy) == (
-        "this kernel has none",
-        "a kernel with CONFIG_PACKET",
-    )
+    assert (check.detail, check.remedy) == ("this kernel has none", "a kernel with CONFIG_PACKET")
 
 
 def test_a_slow_clock_is_noted(
@@ -171,24 +166,6 @@ def test_a_slow_clock_is_noted(
     monkeypatch.setattr(Path, "read_text", pretend)
     check = found(doctor.examine(), "machine", "clock")
     assert (check.state, check.detail) == (doctor.NOTE, "hpet is slow to read")
-
-
-def test_json(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["doctor", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["can_run"] is True
-    assert {"part", "what", "state", "detail", "remedy"} == set(result["checks"][0])
-
-
-def test_text_has_a_line_a_check_and_the_remedy_below(
-    engine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main(["doctor"]) == 0
-    text = capsys.readouterr().out
-    assert "engine   ok   switchbench-node: switchbench-node 7.7" in text
-    for check in doctor.examine():
-        if check.remedy:
-            assert f"-> {check.remedy}" in text
 
 
 def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:
