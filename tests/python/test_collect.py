@@ -128,7 +128,7 @@ def test_drivers_are_there_once(collection: Collection) -> None:
     (eal,) = (one for one in collection.pieces if one.place.startswith("lib/librte_eal.so"))
     (here,) = Path("/usr/lib").glob(f"*/{os.path.basename(eal.place)}")
     assert b"\0/usr/lib/" in here.read_bytes()
-    assert push._DRIVER_FOLDER.search(eal.content) is None
+    assert push.HOST_FOLDERS[0][1].search(eal.content) is None
     assert len(eal.content) == here.stat().st_size
 
 

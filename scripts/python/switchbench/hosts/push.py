@@ -92,6 +92,11 @@ class Collection:
     machine: str  # the kernel's word: x86_64
     pieces: tuple[Piece, ...]
 
+    @classmethod
+    def of(cls, pieces: list[Piece], machine: str) -> Collection:
+        """Return a collection of this version's."""
+        return cls(__version__, machine, tuple(sorted(pieces, key=lambda one: one.place)))
+
     @property
     def digest(self) -> str:
         """Of all that is in it: two folders with the same one are the same."""
@@ -146,11 +151,17 @@ def collect() -> Collection:
     with suppress(ConfigurationError):  # built only with DPDK
         programs[SWITCH.name] = SWITCH.find()
     needed = libraries(list(programs.values()))
-    drivers = _drivers() if _has(needed, "librte_eal.so") else []
-    providers = _providers(needed) if _has(needed, "libibverbs.so") else []
+    has_dpdk = any(name.startswith("librte_eal.so") for name in needed)
+    drivers = _drivers() if has_dpdk else []
+    providers = [
+        provider
+        for name, path in needed.items()
+        if name.startswith("libibverbs.so")
+        for provider in sorted((path.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
+    ]
     needed |= libraries([*drivers, *providers])
     served = {_soname(path) for path in drivers}
-    return _sorted(
+    return Collection.of(
         [
             _piece(ENGINE, START.find(), _PROGRAM),
             Piece("start", _START_SCRIPT.encode()),
@@ -177,9 +188,13 @@ def is_collected(program: Path) -> bool:
 
 
 def _again(engine: Path) -> Collection:
-    """Return the folder that the engine is in."""
+    """Return the folder that the engine is in, whose files are as its SHA256SUMS has them."""
     folder = engine.resolve().parent
-    named = _named(folder / SUMS)
+    try:
+        sums = (folder / SUMS).read_text("utf-8").splitlines()
+    except OSError as error:
+        raise ConfigurationError(f"the engine can't be collected: {error}") from None
+    named = {place: digest for digest, _, place in (line.partition("  ") for line in sums)}
     pieces = []
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
@@ -193,21 +208,7 @@ def _again(engine: Path) -> Collection:
                 "install it again"
             )
         pieces.append(piece)
-    return _sorted(pieces, machine_of(folder))
-
-
-def _named(sums: Path) -> dict[str, str]:
-    """Return the digest of each file, by its place."""
-    try:
-        lines = [line.partition("  ") for line in sums.read_text("utf-8").splitlines()]
-    except OSError as error:
-        raise ConfigurationError(f"the engine can't be collected: {error}") from None
-    return {place: digest for digest, _, place in lines}
-
-
-def _sorted(pieces: list[Piece], machine: str) -> Collection:
-    ordered = tuple(sorted(pieces, key=lambda one: one.place))
-    return Collection(__version__, machine, ordered)
+    return Collection.of(pieces, machine_of(folder))
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
@@ -229,10 +230,6 @@ def libraries(programs: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def _has(needed: dict[str, Path], prefix: str) -> bool:
-    return any(name.startswith(prefix) for name in needed)
-
-
 def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
     try:
         return Piece(place, path.read_bytes(), mode)
@@ -240,14 +237,34 @@ def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
         raise ConfigurationError(f"the engine can't be collected: {error}") from None
 
 
+# Folders that libraries look into at every start, and what is there instead. The host may have the
+# same DPDK: all drivers would be loaded twice, or fail to load with our C library, which ends the
+# start; there is no option against it (eal_plugins_init). A provider of the host's beside ours
+# would serve the same devices (load_drivers; ours are named in the environment): a folder that
+# never is one stands there, and one without files where libibverbs complains of a missing one.
+HOST_FOLDERS = (
+    ("librte_eal.so", re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)"), b"", b"\0"),
+    (
+        "libibverbs.so",
+        re.compile(rb"(?<=\0)/[^\0]+(?=/lib%s-rdmav[0-9]+\.so\0)"),
+        b"/dev/null",
+        b"/",
+    ),
+    ("libibverbs.so", re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)"), b"/sys/class", b"/"),
+)
+
+
 def _library(name: str, path: Path) -> Piece:
     if _LOADER.search(str(path)):
         return _piece("lib/loader", path, _PROGRAM)
     piece = _piece(f"lib/{name}", path)
-    if name.startswith("librte_eal.so"):
-        return replace(piece, content=_without_own_drivers(piece.content))
-    if name.startswith("libibverbs.so"):
-        return replace(piece, content=_without_own_providers(piece.content))
+    for prefix, folder, instead, fill in HOST_FOLDERS:
+        if name.startswith(prefix):
+            content = piece.content
+            for found in folder.finditer(content):
+                at, end = found.span()
+                content = content[:at] + instead.ljust(end - at, fill) + content[end:]
+            piece = replace(piece, content=content)
     return piece
 
 
@@ -281,43 +298,6 @@ def _soname(driver: Path) -> str:
     As its file has that name too, none is loaded twice.
     """
     return driver.name.rpartition(".")[0]
-
-
-_DRIVER_FOLDER = re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)")
-
-
-def _without_own_drivers(eal: bytes) -> bytes:
-    """librte_eal without the folder in which it looks for drivers at every start.
-
-    The host may have the same DPDK there: all drivers would be loaded twice, or fail to load with
-    our C library, which ends the start. There is no option against it (eal_plugins_init).
-    """
-    return _DRIVER_FOLDER.sub(lambda found: bytes(len(found[0])), eal)
-
-
-# --- rdma-core -----------------------------------------------------------------------------------
-
-
-_PROVIDER_FOLDER = re.compile(rb"(?<=\0)/[^\0]+(?=/lib%s-rdmav[0-9]+\.so\0)")
-_PROVIDER_LIST = re.compile(rb"(?<=\0)/[^\0]+/libibverbs\.d(?=\0)")
-
-
-def _without_own_providers(verbs: bytes) -> bytes:
-    """Libibverbs without the folders in which it looks for the host's providers.
-
-    One of them beside ours would serve the same devices (load_drivers; ours are named in the
-    environment). Instead: a folder that never is one, and, as libibverbs complains of a missing
-    one, one without files.
-    """
-    for pattern, instead in ((_PROVIDER_FOLDER, b"/dev/null"), (_PROVIDER_LIST, b"/sys/class")):
-        verbs = pattern.sub(lambda found, to=instead: to.ljust(len(found[0]), b"/"), verbs)  # type: ignore[misc]
-    return verbs
-
-
-def _providers(needed: dict[str, Path]) -> list[Path]:
-    """Libibverbs' providers, from beside it."""
-    (verbs,) = (path for name, path in needed.items() if name.startswith("libibverbs.so"))
-    return sorted((verbs.resolve().parent / "libibverbs").glob("lib*-rdmav*.so"))
 
 
 # --- AF_XDP --------------------------------------------------------------------------------------
@@ -377,7 +357,7 @@ class PushOrder:
         return script if self.privilege == "none" else ["sh", "-c", _AS_ROOT, "sh", *script]
 
 
-def order(site: Site, privilege: str | None, folder: str | None) -> PushOrder:
+def order(site: Site, privilege: str | None, folder: Path | None) -> PushOrder:
     """Return what to push to a site's hosts; refuse what its ports can't do with."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
@@ -387,9 +367,9 @@ def order(site: Site, privilege: str | None, folder: str | None) -> PushOrder:
     chosen = privilege or OpenSsh.of(site).privilege
     capabilities = _capabilities(site) if chosen == "setcap" else ()
     default = "" if chosen == "none" else SHARED_FOLDER
-    if folder is not None and not folder.startswith("/"):
+    if folder is not None and not folder.is_absolute():
         raise ConfigurationError(f"push: --to {folder}: a full path is needed, the same on all")
-    return PushOrder(collect(), chosen, folder or default, capabilities)
+    return PushOrder(collect(), chosen, str(folder or default), capabilities)
 
 
 def _capabilities(site: Site) -> tuple[str, ...]:
@@ -405,43 +385,6 @@ def _capabilities(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*CAPABILITIES, *more)))
 
 
-def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[HostResult]:
-    """Bring it to these hosts; what happened on each."""
-    find_client()
-    way = replace(OpenSsh.of(site), privilege=wanted.privilege)
-    hosts = [process.name for process in processes]
-    answers = _send(way, hosts, wanted, "ask", _ASK_S)
-    lacking = [
-        host
-        for host in hosts
-        if answers[host].status == 0 and any(map(_LACKS.search, answers[host].output))
-    ]
-    if lacking:
-        with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
-            wanted.collection.archive(file)
-            file.flush()
-            answers |= _send(way, lacking, wanted, "take", _TAKE_S, Path(file.name))
-            size_mb = Path(file.name).stat().st_size / 1e6
-    else:
-        size_mb = 0.0
-    done = [host for host in hosts if _done(answers[host]) is not None]
-    versions = _versions(way, done, answers)
-    return [_result(host, answers[host], versions.get(host), wanted, size_mb) for host in hosts]
-
-
-def _send(
-    way: OpenSsh,
-    hosts: Sequence[str],
-    wanted: PushOrder,
-    task: str,
-    limit_s: float,
-    archive: Path | None = None,
-) -> dict[str, Answer]:
-    line = f"exec {shlex.join(wanted.words(task))}"
-    commands = {host: way.command(host, line) for host in hosts}
-    return fan_out(commands, way.fanout, way.timeout_s + limit_s, archive)
-
-
 # A login may write text of its own around what receive.sh says, also on the same line. A run can't
 # do with that, and the engine's version is then answered by why (`lack`).
 _OURS = "switchbench push: "
@@ -449,49 +392,61 @@ _LACKS = re.compile(rf"{_OURS}lack$")
 _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
+def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[HostResult]:
+    """Bring it to these hosts; what happened on each."""
+    find_client()
+    way = replace(OpenSsh.of(site), privilege=wanted.privilege)
+
+    def send(hosts: Sequence[str], task: str, limit_s: float, *archive: Path) -> dict[str, Answer]:
+        line = f"exec {shlex.join(wanted.words(task))}"
+        commands = {host: way.command(host, line) for host in hosts}
+        return fan_out(commands, way.fanout, way.timeout_s + limit_s, *archive)
+
+    answers = send([process.name for process in processes], "ask", _ASK_S)
+    lacking = [
+        host
+        for host, answer in answers.items()
+        if answer.status == 0 and any(map(_LACKS.search, answer.output))
+    ]
+    size_mb = 0.0
+    if lacking:
+        with tempfile.NamedTemporaryFile(suffix=".tar.gz") as file:
+            wanted.collection.archive(file)
+            file.flush()
+            answers |= send(lacking, "take", _TAKE_S, Path(file.name))
+            size_mb = Path(file.name).stat().st_size / 1e6
+    done = {host: found for host, answer in answers.items() if (found := _done(answer))}
+    # What the engine says that was pushed, run as `run` will run it.
+    engines = {host: f"{folder}/{CURRENT}/{ENGINE}" for host, (_, folder) in done.items()}
+    versions = fan_out(
+        {
+            host: replace(way, engine=path).node(host, ["--version"])
+            for host, path in engines.items()
+        },
+        way.fanout,
+        way.timeout_s + _ASK_S,
+    )
+
+    def result(host: str, answer: Answer) -> HostResult:
+        if answer.status is None:
+            why: str | None = "it took too long: it is not known what it has; push again"
+        elif host not in done:
+            last = (answer.errors or answer.output or ["without a word"])[-1]
+            why = refusal(host, answer, "sh") or last.rpartition(_OURS)[2].strip()
+        else:
+            why = lack(host, versions[host], engines[host])
+        if why is not None:
+            return HostResult(host, NOT_ASKED, (why,))
+        word, folder = done[host]
+        how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
+        more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
+        where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"
+        return HostResult(host, 0, (f"{how}: {where}",))
+
+    return [result(host, answer) for host, answer in answers.items()]
+
+
 def _done(answer: Answer) -> tuple[str, str] | None:
     """Return what it has done (`have`, `copied`), and the folder."""
     found = [done for line in answer.output if (done := _DONE.search(line))]
     return (found[-1][1], found[-1][2]) if answer.status == 0 and found else None
-
-
-def _versions(
-    way: OpenSsh, hosts: Sequence[str], answers: Mapping[str, Answer]
-) -> dict[str, Answer]:
-    """Return what the engine says that was pushed, run as `run` will run it."""
-    commands = {}
-    for host in hosts:
-        there = replace(way, engine=_engine(answers[host]))
-        commands[host] = there.node(host, ["--version"])
-    return fan_out(commands, way.fanout, way.timeout_s + _ASK_S)
-
-
-def _engine(answer: Answer) -> str:
-    _, folder = _done(answer) or ("", "")
-    return f"{folder}/{CURRENT}/{ENGINE}"
-
-
-def _result(
-    host: str, answer: Answer, version: Answer | None, wanted: PushOrder, size_mb: float
-) -> HostResult:
-    if answer.status is None:
-        return HostResult(
-            host, NOT_ASKED, ("it took too long: it is not known what it has; push again",)
-        )
-    done = _done(answer)
-    if done is None or version is None:
-        why = refusal(host, answer, "sh") or _own_words(answer)
-        return HostResult(host, NOT_ASKED, (why,))
-    word, folder = done
-    reason = lack(host, version, _engine(answer))
-    if reason is not None:
-        return HostResult(host, NOT_ASKED, (reason,))
-    how = "has it already" if word == "have" else f"copied, {size_mb:.1f} MB"
-    more = {"none": "", "setcap": ", with capabilities", "sudo": ", run by sudo"}
-    where = f"{wanted.collection.name} in {folder}{more[wanted.privilege]}"
-    return HostResult(host, 0, (f"{how}: {where}",))
-
-
-def _own_words(answer: Answer) -> str:
-    last = (answer.errors or answer.output or ["without a word"])[-1]
-    return last.rpartition(_OURS)[2].strip()
