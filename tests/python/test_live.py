@@ -475,18 +475,13 @@ def test_metrics_say_what_the_state_says() -> None:
         socket.create_connection((server.address.host, server.address.port), 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [(":9469", "0.0.0.0", 9469), ("[::1]:0", "::1", 0), ("localhost:80", "localhost", 80)],
-)
-def test_addresses(text: str, host: str, port: int) -> None:
-    assert metrics.Address.parse(text) == metrics.Address(host, port)
-
-
-@pytest.mark.parametrize("text", ["", "9469", ":", ":x", ":65536", "::1:80", "[::1]", ":-1", "a:²"])
-def test_addresses_that_are_none(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"--metrics .*for example :9469"):
-        metrics.Address.parse(text)
+def test_addresses() -> None:
+    good = {":9469": ("0.0.0.0", 9469), "[::1]:0": ("::1", 0), "localhost:80": ("localhost", 80)}
+    for text, address in good.items():
+        assert metrics.Address.parse(text) == metrics.Address(*address)
+    for text in ("", "9469", ":", ":x", ":65536", "::1:80", "[::1]", ":-1", "a:²"):
+        with pytest.raises(ConfigurationError, match=r"--metrics .*for example :9469"):
+            metrics.Address.parse(text)
 
 
 def test_a_port_that_is_taken_is_refused() -> None:
@@ -502,27 +497,19 @@ def test_a_port_that_is_taken_is_refused() -> None:
         metrics.Metrics(metrics.Address("a..b", 9469), Shown(one_trial()))
 
 
-def exported() -> set[str]:
-    """The names of all metrics, as Prometheus has them, with something in each."""
+def test_metrics_follow_the_conventions_and_those_of_the_dashboard_exist() -> None:
     state = one_trial(phases=2)
     fed(state, *flows(1000, 990), *(phase_record(node) for node in ("node1", "node2")))
     fed(state, *(progress_record(node, 80e6, 80e6, phase=1) for node in ("node1", "node2")))
-    families = metrics.StateCollector(Shown(state)).collect()
-    return {sample.name for family in families for sample in family.samples}
-
-
-def test_names_follow_the_conventions() -> None:
-    for family in metrics.StateCollector(Shown(one_trial())).collect():
+    exported = set()
+    for family in metrics.StateCollector(Shown(state)).collect():
         assert family.name.startswith("switchbench_")
         assert family.documentation.endswith(".")
         assert not re.search(r"_(bps|bits|ms|us|percent|total)\b", family.name)
-
-
-def test_each_metric_of_the_dashboard_exists() -> None:
+        exported |= {sample.name for sample in family.samples}
     dashboard = json.loads((ROOT / "conf/grafana-switchbench.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     asked.append(dashboard["templating"]["list"][-1]["query"])
     used = {name for text in asked for name in re.findall(r"\bswitchbench_\w+", text)}
     assert len(used) > 12
-    labels = {"switchbench_step"}  # a label has the metric's name
-    assert used - labels <= exported()
+    assert used - {"switchbench_step"} <= exported  # a label has the metric's name

@@ -13,11 +13,11 @@ import termios
 import time
 import tty
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -32,10 +32,7 @@ from ...records.record_forms import Record
 from .state import PhaseLoss, PortState, RunState, rate
 
 _REFRESH_S = 0.5  # nodes tell of their progress as often
-
-_NEXT = "n "
-_PREVIOUS = "pb"
-_ORDER = "o"
+_CHUNK = 64
 
 
 class Terminal:
@@ -43,7 +40,6 @@ class Terminal:
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Take the terminal over."""
-        self._state = state
         self._screen = Screen(state)
         self._drawn_s = 0.0
         self._size = console.size
@@ -62,17 +58,19 @@ class Terminal:
 
     def stage(self) -> None:
         """Drawn at once: until the first trial the stage is all there is to say."""
-        self._draw()
+        self._drawn_s = time.monotonic()
+        self._size = self._console.size
+        self._live.refresh()
 
     def ended(self, phase: PhaseLoss) -> None:
         """In the next drawing."""
 
     def turn(self) -> None:
-        """Draw anew: when it is time, at a key, and when the terminal has another size."""
-        asked = [self._press(key) for key in self._keys.pressed()]
+        """Draw again: when it is time, at a key, and when the terminal has another size."""
+        asked = [self._screen.press(key) for key in self._keys.pressed()]
         late = time.monotonic() - self._drawn_s >= _REFRESH_S
         if any(asked) or late or self._console.size != self._size:
-            self._draw()
+            self.stage()
 
     def close(self) -> None:
         """Give the terminal back."""
@@ -80,30 +78,6 @@ class Terminal:
             self._live.stop()
         finally:
             self._keys.__exit__()
-
-    def _press(self, key: str) -> bool:
-        """Return whether the key means anything."""
-        if key in _NEXT:
-            self._screen.turn_page(1)
-        elif key in _PREVIOUS:
-            self._screen.turn_page(-1)
-        elif key in _ORDER:
-            self._screen.by_rank = not self._screen.by_rank
-        else:
-            return False
-        return True
-
-    def _draw(self) -> None:
-        self._drawn_s = time.monotonic()
-        self._size = self._console.size
-        self._live.refresh()
-
-
-# --- keys -----------------------------------------------------------------------------------------
-# Keys pressed while the screen is shown; the terminal is given back as it was.
-
-
-_CHUNK = 64
 
 
 class Keys:
@@ -136,17 +110,15 @@ class Keys:
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
             self._fd = -1
 
-    def pressed(self) -> Iterator[str]:
-        """Yield the keys since the last time; never wait."""
-        if self._fd < 0 or not select.select([self._fd], [], [], 0)[0]:
-            return
-        try:
-            text = os.read(self._fd, _CHUNK)
-        except OSError:
-            text = b""
-        if not text:
-            self._fd = -1  # hung up
-        yield from text.decode("ascii", "ignore")
+    def pressed(self) -> str:
+        """Return the keys since the last time; never wait."""
+        text = b""
+        if self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
+            with suppress(OSError):
+                text = os.read(self._fd, _CHUNK)
+            if not text:
+                self._fd = -1  # hung up
+        return text.decode("ascii", "ignore")
 
 
 # --- plain ----------------------------------------------------------------------------------------
@@ -228,38 +200,16 @@ _SEVERAL = -1  # the phase of several ports' sums
 Spans = list[tuple[str, Style]]
 
 
-@dataclass(frozen=True)
-class _Column:
-    """One column of the ports' table."""
-
-    title: str
-    width: int
-    text: Callable[[PortState, format.Unit], str]
-    left: bool = False
-
-    def cell(self, text: str) -> str:
-        """Return the text in the column's width."""
-        if self.left:
-            return set_cell_size(text, self.width)
-        return " " * max(0, self.width - cell_len(text)) + set_cell_size(
-            text, min(self.width, cell_len(text))
-        )
-
-
 def _rate(bps: float | None, unit: format.Unit) -> str:
     return unit.show(None if bps is None else bps / 1e6)
 
 
 def _bar(port: PortState, _unit: format.Unit) -> str:
     """Return what is delivered to the port, of its line rate."""
-    if port.delivered_line_bps is None or not port.line_bps:
+    if port.line_share is None:
         return ""
-    full = round(_BAR_CELLS * min(1.0, port.delivered_line_bps / port.line_bps))
+    full = round(_BAR_CELLS * min(1.0, port.line_share))
     return "■" * full + "·" * (_BAR_CELLS - full)
-
-
-def _bar_ascii(port: PortState, unit: format.Unit) -> str:
-    return _bar(port, unit).replace("■", "#").replace("·", ".")
 
 
 def _phase(port: PortState, _unit: format.Unit) -> str:
@@ -268,15 +218,17 @@ def _phase(port: PortState, _unit: format.Unit) -> str:
     return f"{port.phase} {port.step}" if port.step else "idle"
 
 
-# In the order in which they are left out when there is no room, the last one first.
-_COLUMNS = (
-    _Column("offered", 9, lambda port, unit: _rate(port.offered_bps, unit)),
-    _Column("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit)),
-    _Column("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent)),
-    _Column("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None)),
-    _Column("phase", 13, _phase, left=True),
-    _Column("of line", _BAR_CELLS, _bar, left=True),
+# Of the ports' table: title, width, text, and whether it is on the left. In the order in which they
+# are left out when there is no room, the last one first.
+_COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], bool], ...] = (
+    ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), False),
+    ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), False),
+    ("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent), False),
+    ("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None), False),
+    ("phase", 13, _phase, True),
+    ("of line", _BAR_CELLS, _bar, True),
 )
+_ASCII = str.maketrans("■·█░", "#.#.")
 
 
 class Screen:
@@ -289,34 +241,53 @@ class Screen:
         self.by_rank = False
         self._pages = 1
 
+    def press(self, key: str) -> bool:
+        """Take a key; return whether it means anything."""
+        if key in "n ":
+            self.turn_page(1)
+        elif key in "pb":
+            self.turn_page(-1)
+        elif key == "o":
+            self.by_rank = not self.by_rank
+        else:
+            return False
+        return True
+
     def turn_page(self, by: int) -> None:
         """Show the next page (1) or the one before (-1)."""
         self.page = max(0, min(self._pages - 1, self.page + by))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the screen's lines."""
+        """Yield the screen's lines, cut at the terminal's edge."""
         width, height = options.max_width, options.height or console.height
         lines = self.lines(width, height, ascii_only=options.ascii_only)
         for number, spans in enumerate(lines):
-            yield from (Segment(text, style) for text, style in _fit(spans, width))
+            left = width
+            for text, style in spans:
+                text = set_cell_size(text, left) if cell_len(text) > left else text
+                left -= cell_len(text)
+                if text:
+                    yield Segment(text, style)
             if number + 1 < len(lines):
                 yield Segment.line()
 
     def lines(self, width: int, height: int, ascii_only: bool = False) -> list[Spans]:
         """Return what the screen shows, top to bottom; no more than `height` lines."""
-        head = self._head(width, ascii_only)
+        head = self._head(width)
         found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
         room = height - len(head) - len(found) - 2  # the table's heading, and the foot
         if self._state.trial is None or room < 1:
-            return (head + found)[:height]
-        ports = self._state.ports.values()
-        ordered = list(ports) if self.by_rank else worst_first(ports)
-        table = self._table(ordered, room, width, ascii_only)
-        return (head + table + found + [self._foot()])[:height]
+            lines = head + found
+        else:
+            table = self._table(room, width, ascii_only)
+            lines = [*head, *table, *found, self._foot()]
+        if ascii_only:
+            lines = [[(text.translate(_ASCII), style) for text, style in line] for line in lines]
+        return lines[:height]
 
     # --- the parts -----------------------------------------------------------------------------
 
-    def _head(self, width: int, ascii_only: bool) -> list[Spans]:
+    def _head(self, width: int) -> list[Spans]:
         state = self._state
         if state.trial is None:
             return [[(state.stage, _BOLD)]]
@@ -324,66 +295,61 @@ class Screen:
         share = f" ({100.0 * lost / sent:.3g} %)" if sent and lost else ""
         loss = f"; lost {lost:,} of {sent:,} frames{share}" if sent else ""
         step = f", {state.step}" if state.step else ""
+        elapsed_s, left_s = state.elapsed_s, state.left_s
         done = f" {state.phases_done}/{state.total_phases} phases, "
-        done += f"{format.seconds(state.elapsed_s)} gone, {format.seconds(state.left_s)} left"
-        bar = self._bar_of_run(max(10, min(40, width - len(done))), ascii_only)
+        done += f"{format.seconds(elapsed_s)} gone, {format.seconds(left_s)} left"
+        cells = max(10, min(40, width - len(done)))
+        # By time: phases may be of any length.
+        full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
         rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
         return [
             [(state.words + step, _BOLD)],
-            [(bar, _GOOD), (done, _PLAIN)],
+            [("█" * full + "░" * (cells - full), _GOOD), (done, _PLAIN)],
             [(rates, _PLAIN), (loss, _BAD if lost else _PLAIN)],
             [],
         ]
 
-    def _bar_of_run(self, cells: int, ascii_only: bool) -> str:
-        """By time: phases may be of any length."""
-        elapsed_s, left_s = self._state.elapsed_s, self._state.left_s
-        full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
-        done, rest = ("#", ".") if ascii_only else ("█", "░")
-        return done * full + rest * (cells - full)
-
-    def _table(
-        self, ports: Sequence[PortState], room: int, width: int, ascii_only: bool
-    ) -> list[Spans]:
+    def _table(self, room: int, width: int, ascii_only: bool) -> list[Spans]:
         """Return the ports that fit; of all others one line of sums and a strip of all."""
+        every = list(self._state.ports.values())
+        ports = every if self.by_rank else worst_first(every)
         rows = len(ports)
         strip: list[Spans] = []
         if len(ports) > room:
-            strip = self._strip(width, min(_STRIP_LINES, room // 6), ascii_only)
+            strip = _strip(every, width, min(_STRIP_LINES, room // 6), ascii_only)
             rows = max(1, room - len(strip) - 1)
         self._pages = -(-len(ports) // rows)
         self.page = min(self.page, self._pages - 1)
         first = self.page * rows
-        shown = ports[first : first + rows]
-        unit = format.unit_for(
-            bps / 1e6
-            for port in ports
-            for bps in (port.offered_bps, port.delivered_bps)
-            if bps is not None
-        )
-        name_cells = min(_NAME_MOST, max(8, *(cell_len(_name(port)) for port in ports)))
-        columns = _columns_for(width - name_cells, ascii_only)
-        lines = [_heading(columns, name_cells, unit)]
-        lines += [_row(port, columns, name_cells, unit) for port in shown]
-        if len(shown) < len(ports):
-            rest = [*ports[:first], *ports[first + rows :]]
-            lines.append(_sums(rest, columns, name_cells, unit))
-        return lines + strip
+        shown, rest = ports[first : first + rows], [*ports[:first], *ports[first + rows :]]
+        rates = [bps for port in ports for bps in (port.offered_bps, port.delivered_bps)]
+        unit = format.unit_for(bps / 1e6 for bps in rates if bps is not None)
+        names = {
+            port.name: f"{port.name} {_SUSPECT}" if port.suspect else port.name for port in ports
+        }
+        name_cells = min(_NAME_MOST, max(8, *map(cell_len, names.values())))
+        columns, left = 0, width - name_cells
+        for _, cells, _, _ in _COLUMNS:
+            left -= cells + 2
+            columns += left >= 0
 
-    def _strip(self, width: int, most: int, ascii_only: bool) -> list[Spans]:
-        """Return all ports in the order of ranks, a character each (or the worst of several)."""
-        across = width - len(_STRIP_TITLE)
-        if across <= 0 or most <= 0:
-            return []
-        ports = list(self._state.ports.values())
-        each = -(-len(ports) // (across * most))
-        shares = [_least_share(ports[at : at + each]) for at in range(0, len(ports), each)]
-        text = format.spark(shares, 1.0, ascii_only)
-        titles = [_STRIP_TITLE, *[" " * len(_STRIP_TITLE)] * most]
-        return [
-            [(title + text[at : at + across], _DIM)]
-            for title, at in zip(titles, range(0, len(text), across), strict=False)
-        ]
+        def line(name: str, texts: Iterable[str], style: Style) -> Spans:
+            text = set_cell_size(name, name_cells)
+            for (_, cells, _, on_left), cell in zip(_COLUMNS[:columns], texts, strict=False):
+                pad = " " * max(0, cells - cell_len(cell))
+                cell = set_cell_size(cell, min(cells, cell_len(cell)))
+                text += f"  {cell}{pad}" if on_left else f"  {pad}{cell}"
+            return [(text, style)]
+
+        def row(port: PortState, style: Style) -> Spans:
+            texts = (text(port, unit) for _, _, text, _ in _COLUMNS)
+            return line(names.get(port.name, port.name), texts, style)
+
+        table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), _BOLD)]
+        for port in shown:
+            # Those that suffer from a fault elsewhere are as all others.
+            table.append(row(port, _BAD if port.suspect else _PLAIN if port.step else _DIM))
+        return table + ([row(_sums(rest), _DIM)] if rest else []) + strip
 
     def _found(self, most: int) -> list[Spans]:
         """Return them in order: what explains others first, then what happened last."""
@@ -405,83 +371,36 @@ class Screen:
         return [(f"{pages}; {keys}o other order, Ctrl-C end{mark}", _DIM)]
 
 
-def _columns_for(width: int, ascii_only: bool) -> list[_Column]:
-    """Return those that fit beside the name."""
-    chosen = []
-    for column in _COLUMNS:
-        width -= column.width + 2
-        if width < 0:
-            break
-        if column.text is _bar and ascii_only:
-            column = _Column(column.title, column.width, _bar_ascii, column.left)
-        chosen.append(column)
-    return chosen
+def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) -> list[Spans]:
+    """Return all ports in the order of ranks, a character each (or the worst of several)."""
+    across = width - len(_STRIP_TITLE)
+    if across <= 0 or most <= 0:
+        return []
+    each = -(-len(ports) // (across * most))
+    shares = [
+        min((s for p in ports[at : at + each] if (s := p.line_share) is not None), default=None)
+        for at in range(0, len(ports), each)
+    ]
+    text = format.spark(shares, 1.0, ascii_only)
+    blank = " " * len(_STRIP_TITLE)
+    return [
+        [((blank if at else _STRIP_TITLE) + text[at : at + across], _DIM)]
+        for at in range(0, len(text), across)
+    ]
 
 
-def _heading(columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
-    text = set_cell_size(unit.name, name_cells)
-    return [(text + "".join("  " + column.cell(column.title) for column in columns), _BOLD)]
-
-
-def _row(port: PortState, columns: Iterable[_Column], name_cells: int, unit: format.Unit) -> Spans:
-    text = set_cell_size(_name(port), name_cells)
-    text += "".join("  " + column.cell(column.text(port, unit)) for column in columns)
-    return [(text, _style(port))]
-
-
-def _name(port: PortState) -> str:
-    return f"{port.name} {_SUSPECT}" if port.suspect else port.name
-
-
-def _style(port: PortState) -> Style:
-    """Return red for suspects: those that suffer from a fault elsewhere are as all others."""
-    if port.suspect:
-        return _BAD
-    return _PLAIN if port.step else _DIM
-
-
-def _sums(
-    ports: Sequence[PortState], columns: Iterable[_Column], name_cells: int, unit: format.Unit
-) -> Spans:
+def _sums(ports: Sequence[PortState]) -> PortState:
     """Return all ports that are not shown, as if they were one."""
-    total = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
-    total.offered_bps = _total(port.offered_bps for port in ports)
-    total.delivered_bps = _total(port.delivered_bps for port in ports)
-    total.delivered_line_bps = _total(port.delivered_line_bps for port in ports)
-    total.sent = sum(port.sent for port in ports)
-    total.lost = sum(port.lost for port in ports)
-    total.phase_sent = sum(port.phase_sent for port in ports)
-    total.phase_lost = sum(port.phase_lost or 0 for port in ports)
-    total.line_bps = sum(port.line_bps for port in ports)
-    return [(_row(total, columns, name_cells, unit)[0][0], _DIM)]
 
+    def total(name: str) -> float | None:
+        values = [value for port in ports if (value := getattr(port, name)) is not None]
+        return sum(values) if values else None
 
-def _total(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _least_share(ports: Iterable[PortState]) -> float | None:
-    """Return what is delivered, of the line: of the worst of them."""
-    shares = (
-        port.delivered_line_bps / port.line_bps
-        for port in ports
-        if port.delivered_line_bps is not None and port.line_bps
-    )
-    return min(shares, default=None)
-
-
-def _fit(spans: Spans, width: int) -> Spans:
-    """Cut at the terminal's edge."""
-    fitting: Spans = []
-    for text, style in spans:
-        cells = cell_len(text)
-        if cells > width:
-            text, cells = set_cell_size(text, width), width
-        if cells:
-            fitting.append((text, style))
-        width -= cells
-    return fitting
+    found = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
+    for name in ("offered_bps", "delivered_bps", "delivered_line_bps", "line_bps", "sent", "lost",
+                 "phase_sent", "phase_lost"):  # fmt: skip
+        setattr(found, name, total(name))
+    return found
 
 
 _FINEST = 0.01  # of a rate: ports that differ by less keep the order of ranks
@@ -494,62 +413,39 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
     Whichever is the greater share; idle ones last.
     """
     ports = list(ports)
-    usual_offered = _median_share(ports, lambda port: port.offered_bps)
-    usual_delivered = _median_share(ports, lambda port: port.delivered_bps)
+
+    def share(port: PortState, bps: float) -> float:
+        """Of its line, so that ports of several rates compare."""
+        return bps / port.line_bps if port.line_bps else bps
+
+    rates: tuple[Callable[[PortState], float | None], ...] = (
+        lambda port: port.offered_bps,
+        lambda port: port.delivered_bps,
+    )
+    usual = [
+        median([share(port, bps) for port in ports if (bps := of(port)) is not None] or [0.0])
+        for of in rates
+    ]
 
     def badness(port: PortState) -> tuple[bool, bool, float, int]:
-        offered = _behind(port, port.offered_bps, usual_offered)
-        delivered = _behind(port, port.delivered_bps, usual_delivered)
-        idle = port.offered_bps is None and port.delivered_bps is None
+        behind = [
+            1.0 - share(port, bps) / most
+            for of, most in zip(rates, usual, strict=True)
+            if (bps := of(port)) is not None and most > 0
+        ]
         lost = (port.phase_lost_percent or 0.0) / 100.0
-        share = max(_coarse(lost, _FINEST_LOSS), _coarse(max(offered, delivered), _FINEST))
-        return not port.suspect, idle, -share, port.place
+        # Multiples, so that ports that differ by nothing to speak of keep their places.
+        coarse = max(
+            int(lost / _FINEST_LOSS) * _FINEST_LOSS, int(max(behind, default=0) / _FINEST) * _FINEST
+        )
+        idle = port.offered_bps is None and port.delivered_bps is None
+        return not port.suspect, idle, -coarse, port.place
 
     return sorted(ports, key=badness)
 
 
-def _coarse(share: float, finest: float) -> float:
-    """Down to a multiple, so that ports that differ by nothing to speak of keep their places."""
-    return int(share / finest) * finest
-
-
-def _share(port: PortState, bps: float) -> float:
-    """Of its line, so that ports of several rates compare."""
-    return bps / port.line_bps if port.line_bps else bps
-
-
-def _median_share(
-    ports: Iterable[PortState], rate_of: Callable[[PortState], float | None]
-) -> float:
-    shares = [_share(port, bps) for port in ports if (bps := rate_of(port)) is not None]
-    return median(shares) if shares else 0.0
-
-
-def _behind(port: PortState, bps: float | None, usual: float) -> float:
-    """Return how much less than the median port it has, 0 to 1."""
-    if bps is None or usual <= 0:
-        return 0.0
-    return max(0.0, 1.0 - _share(port, bps) / usual)
-
-
 # --- watch ----------------------------------------------------------------------------------------
 # What the command shows of a run that it conducts: the controller's watcher.
-
-
-class View(Protocol):
-    """One way to show a state."""
-
-    def stage(self) -> None:
-        """Show that a new stage has begun."""
-
-    def ended(self, phase: PhaseLoss) -> None:
-        """Show that a phase has ended on all nodes."""
-
-    def turn(self) -> None:
-        """Show what is new; some times a second."""
-
-    def close(self) -> None:
-        """No more is shown."""
 
 
 @dataclass(frozen=True)
@@ -570,7 +466,7 @@ class Watch:
         self.state = RunState(run, Summary(run, brief=True))
         self._wish = wish
         self._console = console
-        self._view: View | None = None
+        self._view: Terminal | Plain | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
         """Show this run from now on, with its controller's summary."""
@@ -602,8 +498,9 @@ class Watch:
     def __enter__(self) -> Self:
         """Begin to show."""
         if not self._wish.quiet:
-            screen = self._wish.live and can_show_screen(self._console)
-            self._view = (Terminal if screen else Plain)(self.state, self._console)
+            drawable = self._console.is_terminal and not self._console.is_dumb_terminal
+            view = Terminal if self._wish.live and drawable else Plain
+            self._view = view(self.state, self._console)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -611,7 +508,7 @@ class Watch:
         self._show(lambda view: view.close())
         self._view = None
 
-    def _show(self, act: Callable[[View], None]) -> None:
+    def _show(self, act: Callable[[Terminal | Plain], None]) -> None:
         """Show it; a terminal that has gone must not end what is being measured."""
         if self._view is not None:
             try:
@@ -622,11 +519,6 @@ class Watch:
                 view, self._view = self._view, None
                 with suppress(OSError):
                     view.close()  # a screen that stays would hide what comes after it
-
-
-def can_show_screen(console: Console) -> bool:
-    """Return whether it is a terminal that can be drawn upon."""
-    return console.is_terminal and not console.is_dumb_terminal
 
 
 def watch(run: Run, run_id: str, wish: Wish) -> Watch:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ from ...records.summary_form import FindingEntry
 JUDGED = ("duplicated", "reordered", "corrupted")
 
 
-@dataclass(frozen=True)
-class PortRates:
+class PortRates(NamedTuple):
     """A port's rates in a window. None: no flow of the phase goes this way, or it is not known."""
 
     offered_bps: float | None  # payload
@@ -124,6 +122,13 @@ class PortState:
     sent: int = 0
 
     @property
+    def line_share(self) -> float | None:
+        """What is delivered, of its line rate; None where either is not known."""
+        if self.delivered_line_bps is None or not self.line_bps:
+            return None
+        return self.delivered_line_bps / self.line_bps
+
+    @property
     def phase_lost_percent(self) -> float | None:
         """Of the frames for it in the phase that ended last."""
         if self.phase_lost is None or not self.phase_sent:
@@ -154,30 +159,21 @@ class RunState:
         self.event_count = 0
         self.total_phases = sum(trial.phases for trial in run.trials if not trial.optional)
         self.began_s = time.monotonic()
-        self.ports = {
-            port.name: PortState(port.name, process.name, port.network, 0, port.line_rate_bps)
-            for process in run.site.processes
-            for port in process.ports
-        }
-        for place, port in enumerate(self.ports.values()):
-            port.place = place
-        self._of_node = {
-            process.name: [self.ports[port.name] for port in process.ports]
-            for process in run.site.processes
-        }
+        self.ports: dict[str, PortState] = {}
+        self._of_node: dict[str, list[PortState]] = {}
+        for process in run.site.processes:
+            own = self._of_node[process.name] = []
+            for port in process.ports:
+                place = len(self.ports)
+                state = PortState(port.name, process.name, port.network, place, port.line_rate_bps)
+                self.ports[port.name] = state
+                own.append(state)
         self._lines: dict[tuple[str, str], int] = {}  # by port and transport
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._trial_began_s = self._search_began_s = self.began_s
         self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
         self.phases_done = 0  # of all trials
         self._last_phase = summary.ended_phase
-        self._takers = {
-            "progress": self._take_progress,
-            "phase": self._take_phase,
-            "trial": self._take_trial,
-            "port-open": self._take_port_open,
-            "event": self._take_event,
-        }
 
     def grow(self, trial: Trial) -> None:
         """Add a trial, which a search chose."""
@@ -189,8 +185,24 @@ class RunState:
 
     def take(self, record: Record) -> PhaseLoss | None:
         """Take a record that the summary has; the phase that has ended with it on all nodes."""
-        taker = self._takers.get(record["type"])
-        return taker(record) if taker is not None else None
+        kind = record["type"]
+        if kind == "progress":
+            self._take_progress(record)
+        elif kind == "phase":
+            return self._take_phase(record)
+        elif kind == "trial":
+            key = (record["trial"], record.get("repeat") or 0)
+            self._ended[key] += 1
+            self._findings_old |= self._ended[key] == len(self._of_node)
+        elif kind == "port-open":
+            rate_bps = record.get("line_rate_bps") or 0
+            self._lines[record["port"], record["transport"]] = rate_bps
+            port = self.ports[record["port"]]
+            port.line_bps = rate_bps or port.line_bps
+        elif kind == "event" and record.get("kind") != "bind":
+            words = (record.get("port"), record.get("kind"), record.get("text"))
+            self._happened(": ".join(str(word) for word in words if word))
+        return None
 
     def turn(self) -> None:
         """Look for what is odd; some times a second."""
@@ -226,50 +238,25 @@ class RunState:
         self._last_phase = self.summary.ended_phase
         ended = phase_loss(self._last_phase)
         self.phases_done += 1
-        self._add_loss(ended)
-        self._add_rates(ended)
-        return ended
-
-    def _add_loss(self, ended: PhaseLoss) -> None:
         for port in self.ports.values():
             port.phase_sent = ended.sent[port.name]
             port.phase_lost = ended.lost[port.name] if port.phase_sent else None
             port.sent += port.phase_sent
             port.lost += port.phase_lost or 0
-        sentence = ended.sentence
-        if sentence:
-            self._happened(sentence)
-
-    def _add_rates(self, ended: PhaseLoss) -> None:
-        """Take the rates of the whole window, unless the port is in another phase already."""
+        if ended.sentence:
+            self._happened(ended.sentence)
         trial = self.trial
-        if trial is None or (trial.id, trial.repeat) != (ended.trial, ended.repeat):
-            return
-        for name, rates in ended.rates.items():
-            port = self.ports[name]
-            if port.phase == ended.phase and trial.traffic == "stream":
-                port.offered_bps, port.delivered_bps = rates.offered_bps, rates.delivered_bps
-                port.delivered_line_bps, port.settled = rates.line_bps, True
+        if trial is not None and (trial.id, trial.repeat) == (ended.trial, ended.repeat):
+            for name, rates in ended.rates.items():  # of the whole window
+                port = self.ports[name]  # unless it is in another phase already
+                if port.phase == ended.phase and trial.traffic == "stream":
+                    port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
+                    port.settled = True
+        return ended
 
     def _happened(self, sentence: str) -> None:
         self.events.append(sentence)
         self.event_count += 1
-
-    def _take_trial(self, record: Record) -> None:
-        key = (record["trial"], record.get("repeat") or 0)
-        self._ended[key] += 1
-        self._findings_old |= self._ended[key] == len(self._of_node)
-
-    def _take_port_open(self, record: Record) -> None:
-        rate_bps = record.get("line_rate_bps") or 0
-        self._lines[record["port"], record["transport"]] = rate_bps
-        self.ports[record["port"]].line_bps = rate_bps or self.ports[record["port"]].line_bps
-
-    def _take_event(self, record: Record) -> None:
-        if record.get("kind") == "bind":
-            return
-        words = (record.get("port"), record.get("kind"), record.get("text"))
-        self._happened(": ".join(str(word) for word in words if word))
 
     def _enter(self, record: Record) -> bool:
         """Begin the record's phase, if it is new.
@@ -295,15 +282,13 @@ class RunState:
         if self.trial is not None and self.trial.search != trial.search:
             self._search_began_s = time.monotonic()
         self.trial, self._trial_began_s, self.phase = trial, time.monotonic(), 0
-        carriers = {
-            port.name: trial.of(part.network).transport
-            for part in trial.parts
-            for port in part.ranks
-        }
-        for name, port in self.ports.items():
+        for port in self.ports.values():
             port.rest(0)
-            carrier = carriers.get(name, trial.transport)
-            port.line_bps = self._lines.get((name, carrier)) or port.line_bps
+        for part in trial.parts:
+            carrier = trial.of(part.network).transport
+            for rank in part.ranks:
+                port = self.ports[rank.name]
+                port.line_bps = self._lines.get((port.name, carrier)) or port.line_bps
 
     # --- what they amount to -----------------------------------------------------------------
 
@@ -367,11 +352,7 @@ class RunState:
 
 def pattern_words(trial: Trial) -> str:
     """Return the pattern and what makes it this one."""
-    entry: Mapping[str, Any] = {
-        "pattern": trial.pattern["name"],
-        "parameters": trial.parameters,
-    }
-    return format.pattern(entry)
+    return format.pattern({"pattern": trial.pattern["name"], "parameters": trial.parameters})
 
 
 def rate(bps: float) -> str:
