@@ -39,8 +39,8 @@ from ..topology.form import (
     SITE,
     UNSHAPED,
     AttachedHost,
+    Bundle,
     Cable,
-    NodeLink,
     Topology,
 )
 from ..topology.topology import load
@@ -343,9 +343,9 @@ def describe(topology: Topology) -> str:
     return "".join([*parts, between * (cables > 0)])
 
 
-def _of_rates(ends: Sequence[AttachedHost | NodeLink]) -> str:
+def _of_rates(ends: Sequence[AttachedHost | Bundle]) -> str:
     """Return ` of 10M`; nothing where none is on a switch."""
-    rates = sorted({end.rate_bps for end in ends if isinstance(end, NodeLink) or end.module})
+    rates = sorted({end.rate_bps for end in ends if isinstance(end, Bundle) or end.module})
     return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
 
 

@@ -44,10 +44,10 @@ from ..topology.form import (
     UNSHAPED,
     AttachedHost,
     Behaviour,
+    Cable,
     Fault,
     Topology,
     TopologyKeys,
-    Trunk,
 )
 from . import namespaces, state
 from .state import LabError, LabFailedError
@@ -141,7 +141,7 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
         yield port
 
 
-def _port(cable: AttachedHost | Trunk, vdev: str) -> dict[str, object]:
+def _port(cable: Cable, vdev: str) -> dict[str, object]:
     rate = {"rate_bps": cable.rate_bps} if cable.rate_bps != UNSHAPED else {}
     return {"name": cable.name, "buffer": cable.queue_bytes, "vdev": vdev, **rate}
 

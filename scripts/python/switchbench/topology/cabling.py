@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import Any
 
 import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -61,12 +60,11 @@ def lldp_neighbours(text: str) -> dict[str, Neighbour]:
     words = [word for name, seen in every for word in (name, seen.switch, seen.medium)]
     if not all(isinstance(word, str) for word in words):
         return {}
-    return {name: _cable_end(several) for name, several in found.items()}
-
-
-def _cable_end(several: Sequence[Neighbour]) -> Neighbour:
-    first, *rivals = dict.fromkeys([seen for seen in several if seen.bridges] or several)
-    return replace(first, rivals=tuple(rivals))
+    ends = {}
+    for name, several in found.items():
+        first, *rivals = dict.fromkeys([seen for seen in several if seen.bridges] or several)
+        ends[name] = replace(first, rivals=tuple(rivals))
+    return ends
 
 
 def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
@@ -80,30 +78,17 @@ def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
             facts = chassis if switch == "id" else chassis.get(switch, {})
             if switch == "id":
                 switch = chassis["id"].get("value", "")
-            capabilities = facts.get("capability", [])
-            yield (
-                name,
-                Neighbour(
-                    switch,
-                    _words(port.get("id", {}), port.get("descr")),
-                    port.get("auto-negotiation", {}).get("current", ""),
-                    _bridges(capabilities if isinstance(capabilities, list) else [capabilities]),
-                ),
+            able = facts.get("capability", [])
+            bridges = any(
+                one.get("type") in ("Bridge", "Router") and one.get("enabled")
+                for one in (able if isinstance(able, list) else [able])
             )
-
-
-_FORWARDERS = ("Bridge", "Router")
-
-
-def _words(identity: Mapping[str, Any], description: str | None) -> tuple[str, ...]:
-    words = [identity.get("value"), description]
-    if identity.get("type") == "mac":
-        words.reverse()  # an address says less
-    return tuple(str(word) for word in words if word)
-
-
-def _bridges(capabilities: Sequence[Mapping[str, Any]]) -> bool:
-    return any(one.get("type") in _FORWARDERS and one.get("enabled") for one in capabilities)
+            identity = port.get("id", {})
+            words = [identity.get("value"), port.get("descr")]
+            if identity.get("type") == "mac":
+                words.reverse()  # an address says less
+            medium = port.get("auto-negotiation", {}).get("current", "")
+            yield name, Neighbour(switch, tuple(map(str, filter(None, words))), medium, bridges)
 
 
 def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
@@ -392,12 +377,19 @@ def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cab
     seen = {device: _seen(text, f"{source}: {device}") for device, text in texts.items()}
     hosts = [device for device in seen if device not in choice.switches]
     for host in hosts:
-        seen[host] = {name: n for name, n in seen[host].items() if _counts(name, choice)}
+        seen[host] = {
+            name: neighbour
+            for name, neighbour in seen[host].items()
+            if any(fnmatchcase(name, pattern) for pattern in choice.interfaces)
+        }
     for device, neighbours in seen.items():
         where = f"{source}: {device}"
         seen[device] = {name: _only(n, texts, f"{where} {name}") for name, n in neighbours.items()}
     switches = _lldp_switches(seen, set(hosts))
-    names = distinct((device, device) for device in (*hosts, *_silent_hosts(seen, switches, hosts)))
+    # Hosts without an output, which only switches hear.
+    heard = (one.switch for neighbours in seen.values() for one in neighbours.values())
+    known = dict.fromkeys((*hosts, *(name for name in heard if name not in switches)))
+    names = distinct((device, device) for device in known)
     names |= distinct((switch, switch) for switch in switches)
     cables = _lldp_cables(seen, [*hosts], switches, source, choice)
     renamed = tuple(Cable(names[c.a], names[c.b], c.rate_bps, c.b_port) for c in cables)
@@ -460,10 +452,6 @@ def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour
     return likely[0]
 
 
-def _counts(interface: str, choice: LldpOptions) -> bool:
-    return any(fnmatchcase(interface, pattern) for pattern in choice.interfaces)
-
-
 # --- devices and cables --------------------------------------------------------------------------
 
 
@@ -478,15 +466,6 @@ def _lldp_switches(seen: Mapping[str, Mapping[str, Neighbour]], hosts: set[str])
             if neighbour.switch not in hosts and (device in hosts or neighbour.bridges):
                 found[neighbour.switch] = None
     return list(found)
-
-
-def _silent_hosts(
-    seen: Mapping[str, Mapping[str, Neighbour]], switches: Sequence[str], hosts: Sequence[str]
-) -> list[str]:
-    """Hosts without an output, which only switches hear."""
-    heard = (n.switch for neighbours in seen.values() for n in neighbours.values())
-    known = {*switches, *hosts}
-    return [name for name in dict.fromkeys(heard) if name not in known]
 
 
 def _lldp_cables(

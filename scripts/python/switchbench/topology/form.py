@@ -130,23 +130,6 @@ class Behaviour(TopologyKeys):
     faults: list[Fault] = []
 
 
-@dataclass(frozen=True)
-class NodeLink:
-    """A cable, full duplex, with a shaper each way."""
-
-    a: str
-    b: str
-    """Nodes; of a real site `b` may be a switch, one more that node `a` is on."""
-    rate_bps: int
-    """Layer-1 rate each way; `UNSHAPED` when nothing limits it."""
-    queue_bytes: int
-
-    @property
-    def name(self) -> str:
-        """`node1-node10`."""
-        return f"{self.a}-{self.b}"
-
-
 class LinkEntry(TopologyKeys):
     """One entry of a topology file's `links`: two node sets of one size, joined one by one."""
 
@@ -199,15 +182,16 @@ class AttachedHost:
 
 
 @dataclass(frozen=True)
-class Trunk:
-    """All the links between two modules, as one shaper each way."""
+class Bundle:
+    """All the links between two modules, or a cable between two nodes: a shaper each way."""
 
     a: str
     b: str
-    links: int
+    """Of a cable of a real site's node `a` also a switch, one more that the node is on."""
     rate_bps: int
-    """The sum over its links; `UNSHAPED` when nothing limits it."""
+    """The sum over its links, of layer 1, each way; `UNSHAPED` when nothing limits it."""
     queue_bytes: int
+    links: int = 1
 
     @property
     def name(self) -> str:
@@ -215,7 +199,7 @@ class Trunk:
         return f"{self.a}-{self.b}"
 
 
-Cable: TypeAlias = AttachedHost | Trunk | NodeLink
+Cable: TypeAlias = AttachedHost | Bundle
 """What has a rate and a queue: a node on a switch, a trunk, a link between nodes."""
 
 
@@ -227,14 +211,14 @@ class Topology:
     description: str
     modules: tuple[str, ...]
     nodes: tuple[AttachedHost, ...]
-    trunks: tuple[Trunk, ...]
+    trunks: tuple[Bundle, ...]
     mtu: int
     model: Behaviour | None = None
     """How the modelled switch behaves; None: it is another kind."""
     burst_bytes: int | None = None
     """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
     kind: str = BRIDGES
-    links: tuple[NodeLink, ...] = ()
+    links: tuple[Bundle, ...] = ()
     """Between nodes, of a routed lab or a site; of a site, to further switches too."""
 
     @property

@@ -160,7 +160,8 @@ def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
         if device.kind == "Switch"
     )
     hosts = {
-        guid: _host(guid, device.description)
+        # `node1` of `node1 HCA-1` or `node1 mlx5_0`: adapters of one host are one host.
+        guid: tidy(_host_word(device.description) or guid)
         for guid, device in devices.items()
         if device.kind == "Ca" and _AGGREGATION not in device.description
     }
@@ -173,11 +174,6 @@ def _switch(guid: str, description: str) -> str:
         return description or guid
     name, unit = managed[1], managed[2].removesuffix("/U1").removesuffix("U1")
     return f"{name}-{unit}" if unit else name
-
-
-def _host(guid: str, description: str) -> str:
-    """`node1` of `node1 HCA-1` or `node1 mlx5_0`: adapters of one host are one host."""
-    return tidy(_host_word(description) or guid)
 
 
 def _host_word(description: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,14 @@ from .form import (
     UNSHAPED,
     AttachedHost,
     Behaviour,
+    Bundle,
     Fault,
     File,
-    NodeLink,
+    LinkEntry,
     Nodes,
     Override,
     Topology,
     TopologyError,
-    Trunk,
 )
 
 PROJECT_LABS = configurations() / "labs"
@@ -181,23 +181,23 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 def _resolve(file: File, name: str) -> Topology:
     mistakes = module_mistakes(file)
     nodes = _nodes(file, mistakes)
-    trunks = _trunks(file, mistakes)
+    trunks = tuple(_trunks(file, mistakes))
     ends = {node.name for node in nodes}
     if file.kind == SITE:
         ends.update(file.modules or ())
-    links = _links(file, ends, mistakes)
+    links = tuple(_links(file, ends, mistakes))
     model = (file.model or Behaviour()) if file.kind == MODEL else None
     topology = Topology(
         name,
         file.description,
         tuple(file.modules or ()),
         tuple(nodes),
-        tuple(trunks),
+        trunks,
         file.mtu,
         model=model,
         burst_bytes=file.burst,
         kind=file.kind,
-        links=tuple(links),
+        links=links,
     )
     if not mistakes and file.kind != SITE:
         mistakes += loop_mistakes(topology) or apart_mistakes(topology)
@@ -206,7 +206,7 @@ def _resolve(file: File, name: str) -> Topology:
     mistakes += burst_mistakes(file, topology)
     mistakes += model_mistakes(file, topology)
     if mistakes:
-        raise TopologyError(mistakes)
+        raise TopologyError(dict.fromkeys(mistakes))
     return topology
 
 
@@ -281,33 +281,33 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _trunks(file: File, mistakes: list[str]) -> list[Trunk]:
-    trunks: list[Trunk] = []
+def _bundle(
+    file: File, where: str, a: str, b: str, entry: LinkEntry, links: int, mistakes: list[str]
+) -> Iterator[Bundle]:
+    """Yield what an entry says of the links between two ends, unless it has no rate."""
+    link_bps = _first(entry.rate, file.rate)
+    if a == b:
+        mistakes.append(f"{where}.between: joins {a!r} to itself")
+    if link_bps is None:
+        mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
+    else:
+        queue = _first(entry.queue, file.queue) or 0
+        yield Bundle(a, b, links * link_bps, queue, links)
+
+
+def _trunks(file: File, mistakes: list[str]) -> Iterator[Bundle]:
     for i, entry in enumerate(file.trunks):
         a, b = entry.between
         unknown = [module for module in (a, b) if module not in (file.modules or ())]
         mistakes += [f"trunks.{i}.between: there is no module {module!r}" for module in unknown]
-        if a == b:
-            mistakes.append(f"trunks.{i}.between: joins {a!r} to itself")
-        link_bps = _first(entry.rate, file.rate)
-        if link_bps is None:
-            mistakes.append(f"trunks.{i}: has no rate, and there is no `rate` for all")
-            continue
-        queue = _first(entry.queue, file.queue) or 0
-        trunks.append(Trunk(a, b, entry.links, entry.links * link_bps, queue))
-    return trunks
+        yield from _bundle(file, f"trunks.{i}", a, b, entry, entry.links, mistakes)
 
 
-def _links(file: File, ends: Collection[str], mistakes: list[str]) -> list[NodeLink]:
-    """Return the links between nodes; `ends` are the names that a link may join."""
-    found: list[NodeLink] = []
+def _links(file: File, ends: Collection[str], mistakes: list[str]) -> Iterator[Bundle]:
+    """Yield the links between nodes; `ends` are the names that a link may join."""
     joined: dict[frozenset[str], str] = {}
     for number, entry in enumerate(file.links):
         where = f"links.{number}"
-        link_bps = _first(entry.rate, file.rate)
-        if link_bps is None:
-            mistakes.append(f"{where}: has no rate, and there is no `rate` for all")
-            continue
         left, right = (_expand(names, f"{where}.between", mistakes) for names in entry.between)
         if len(left) != len(right) and left and right:
             mistakes.append(
@@ -320,14 +320,11 @@ def _links(file: File, ends: Collection[str], mistakes: list[str]) -> list[NodeL
             unknown = [name for name in (a, b) if name not in ends]
             if unknown:
                 mistakes.append(f"{where}.between: there is no node {unknown[0]!r}")
-            elif a == b:
-                mistakes.append(f"{where}.between: joins {a!r} to itself")
             elif both in joined:
                 mistakes.append(f"{where}: {a!r} and {b!r} are joined by {joined[both]} already")
             else:
                 joined[both] = where
-                found.append(NodeLink(a, b, link_bps, _first(entry.queue, file.queue) or 0))
-    return found
+                yield from _bundle(file, where, a, b, entry, 1, mistakes)
 
 
 MAX_ROUTED = 128
