@@ -266,27 +266,6 @@ def test_ctrl_c_at_one_host_ends_both(host: str, room: Room) -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_a_job_that_others_may_read_is_refused(room: Room) -> None:
-    job = room.job("tcp")
-    assert job.stat().st_mode & 0o777 == 0o600
-    job.chmod(0o644)
-    status, said = room.refusal(job)
-    assert status == 2
-    assert said.endswith(f"{job} holds a key and others may read it: chmod 600 {job}")
-
-
-def test_a_job_that_is_not_there_is_refused(room: Room, tmp_path: Path) -> None:
-    status, said = room.refusal(tmp_path / "none.yaml")
-    assert status == 2
-    assert said.endswith(f"can't read {tmp_path / 'none.yaml'}: No such file or directory")
-
-
-def test_an_unknown_name_is_refused(room: Room) -> None:
-    status, said = room.refusal(room.job("tcp"), name="carol")
-    assert status == 2
-    assert said.endswith("no node is called carol: give --name")
-
-
 def test_a_trial_that_only_one_refuses_is_impossible_for_both(room: Room, tmp_path: Path) -> None:
     """The other learns of it by the word of the first alone."""
     good = room.job("tcp")

@@ -19,6 +19,7 @@ from pyroute2 import IPRoute
 import labkit
 import sshkit
 import underway
+from switchbench import __version__
 from switchbench.labs import namespaces
 from switchbench.topology import lab_addresses
 
@@ -140,16 +141,28 @@ def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int)
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
-def test_a_host_that_is_not_heard(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    path = str(hosts.write(tmp_path, {"site": hosts.site(), "tests": [PAIRS]}))
+    alike = hosts.command("doctor", path)
+    # All hosts are this machine: nothing differs, and its clock may be kept by no one.
+    unfit = int("clock: node[1-8]: not synchronized" in alike.stdout)
+    assert alike.returncode == unfit, alike.stdout + alike.stderr
     with mtu(hosts, "node3", 1400), unheard(hosts, "node6"):
         found = doctor(hosts, tmp_path, hosts.site(), 1)
-    differ = {row["name"]: row["differ"] for row in found["rows"] if row["differ"]}
-    assert differ == {
+    rows = {row["name"]: row for row in found["rows"]}
+    assert {name: row["differ"] for name, row in rows.items() if row["differ"]} == {
         "e0 mtu": {"node3": "1400"},
         "control port": {"node6": "no UDP to and from all others"},
     }
+    most = {name: rows[name]["most"] for name in ("e0 mtu", "engine", "control port", "time")}
+    assert list(most.values()) == ["1500", __version__, "heard by all", "within 0.1 s"]
     assert found["silent"] == {}
+    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
+    path = str(hosts.write(tmp_path, {"site": hosts.site(config=str(config)), "tests": [PAIRS]}))
+    done = hosts.command("doctor", path)
+    assert done.returncode == 3
+    assert "node5: it can't be reached (connect to host 100.64.0.5" in done.stdout
+    assert hosts.command("doctor", path, "--nodes", "node[1-4]").returncode == unfit
 
 
 def test_a_control_port_that_is_taken(hosts: sshkit.Hosts, tmp_path: Path) -> None:

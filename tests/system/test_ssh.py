@@ -4,7 +4,6 @@ wrong with one of them."""
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -15,16 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from pyroute2 import IPRoute
 
 import labkit
 import runs
 import sshkit
 import underway
-from switchbench import __version__
 from switchbench.base.programs import find_engine
-from switchbench.labs import namespaces
-from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
@@ -79,56 +74,58 @@ def long(site: runs.Record) -> runs.Record:
     return configuration(site, tests=[ALL_TO_ALL], window="1s")
 
 
-def test_a_node_that_is_killed_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    with hosts.started(tmp_path, long(hosts.site())) as run:
-        run.wait_for_load(phase=1)
-        os.kill(run.pid("node3"), signal.SIGKILL)
-        result = run.end()
-    assert result.status == 3
-    assert underway.sentence(result.errors) == "node3 was ended by a signal there"
-    assert result.summary["status"] == "partial"
+def killed(run: sshkit.Underway) -> int:
+    node = run.pid("node3")
+    os.kill(node, signal.SIGKILL)
+    return node
 
 
-def test_a_node_that_hangs_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
+def disconnected(run: sshkit.Underway) -> int:
+    """Its session's sshd is killed."""
+    node = run.pid("node3")
+    session = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
+    assert Path(f"/proc/{session}/comm").read_text().strip() == "sshd"
+    os.kill(session, signal.SIGKILL)
+    return node
+
+
+def without_client(run: sshkit.Underway) -> int:
+    node = run.pid("node3")
+    os.kill(run.clients()["node3"], signal.SIGKILL)
+    return node
+
+
+def hanging(run: sshkit.Underway) -> int:
+    node = run.pid("node3")
+    os.kill(node, signal.SIGSTOP)
+    try:
+        run.process.wait(60)
+    finally:
+        os.kill(node, signal.SIGCONT)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("hurt", "sentence"),
+    [
+        (killed, "node3 was ended by a signal there"),
+        (disconnected, "node3 is out of reach: the ssh connection ended ("),
+        (without_client, "node3 was ended by signal 9 (Killed)"),
+        (hanging, "node3 did not reach barrier "),
+    ],
+)
+def test_a_node_that_is_lost_is_named_and_ends(
+    hurt: Any, sentence: str, hosts: sshkit.Hosts, tmp_path: Path
+) -> None:
     site = hosts.site()
-    site["control"]["barrier_timeout"] = "2s"
+    site["control"]["barrier_timeout"] = "2s" if hurt is hanging else "10s"
     with hosts.started(tmp_path, long(site)) as run:
         run.wait_for_load(phase=1)
-        node = run.pid("node3")
-        os.kill(node, signal.SIGSTOP)
-        try:
-            run.process.wait(60)
-        finally:
-            os.kill(node, signal.SIGCONT)
-        is_gone(node)
+        is_gone(hurt(run))
         result = run.end()
     assert result.status == 3
-    assert underway.sentence(result.errors).startswith("node3 did not reach barrier ")
-
-
-def test_a_lost_connection_is_named(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    with hosts.started(tmp_path, long(hosts.site())) as run:
-        run.wait_for_load(phase=1)
-        node = run.pid("node2")
-        session = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
-        assert Path(f"/proc/{session}/comm").read_text().strip() == "sshd"
-        os.kill(session, signal.SIGKILL)
-        is_gone(node)
-        result = run.end()
-    assert result.status == 3
-    said = underway.sentence(result.errors)
-    assert said.startswith("node2 is out of reach: the ssh connection ended (")
-
-
-def test_without_its_client_a_node_ends(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    with hosts.started(tmp_path, long(hosts.site())) as run:
-        run.wait_for_load(phase=1)
-        node = run.pid("node4")
-        os.kill(run.clients()["node4"], signal.SIGKILL)
-        is_gone(node)
-        result = run.end()
-    assert result.status == 3
-    assert underway.sentence(result.errors).startswith("node4 was ended by signal 9 (Killed)")
+    assert underway.sentence(result.errors).startswith(sentence)
+    assert result.summary["status"] == "partial"
 
 
 def test_nodes_end_with_the_command(hosts: sshkit.Hosts, tmp_path: Path) -> None:
@@ -158,94 +155,67 @@ def test_ctrl_c_ends_all_in_order(hosts: sshkit.Hosts, tmp_path: Path) -> None:
 # --- who can't take part -------------------------------------------------------------------------
 
 
-def other_version(tmp_path: Path) -> str:
-    """An engine that says that it is another."""
-    path = tmp_path / "old-node"
-    path.write_text("#!/bin/sh\necho switchbench-node 0.0.9\n")
-    path.chmod(0o755)
-    return str(path)
+def stranger(hosts: sshkit.Hosts, folder: Path) -> Path:
+    """The host knows another key than the one that is offered."""
+    sshkit.keygen(folder / "stranger")
+    config = hosts.rewrite(folder, f"Host node5\n  IdentityFile {folder}/stranger")
+    own = f"  IdentityFile {hosts.folder}/user"
+    config.write_text(config.read_text().replace(own, f"Host * !node5\n{own}\nHost *"))
+    return config
 
 
-def noisy(tmp_path: Path) -> str:
-    """A login that says something: of the engine's first line, for ssh they are the same."""
-    path = tmp_path / "noisy-node"
-    path.write_text(f'#!/bin/sh\necho "Welcome to hall 2!"\nexec {find_engine()} "$@"\n')
-    path.chmod(0o755)
-    return str(path)
+def knowing(hosts: sshkit.Hosts, folder: Path, line: str) -> Path:
+    """The host's key is another than this line of known_hosts says."""
+    (folder / "known").write_text(line)
+    return hosts.rewrite(folder, f"Host node5\n  UserKnownHostsFile {folder}/known")
 
 
-def no_program(tmp_path: Path) -> str:
-    """A file that is none."""
-    (tmp_path / "node").write_text("")
-    return str(tmp_path / "node")
-
-
-def test_no_sshd_there(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
-    refused(hosts, tmp_path, config, "node5: it can't be reached (connect to host 100.64.0.5 port")
-
-
-def test_an_address_that_nobody_has(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    config = hosts.rewrite(tmp_path, "Host node5\n  HostName 100.64.9.9")
-    said = refused(hosts, tmp_path, config, "node5: it can't be reached (", timeout="2s")
-    assert "is it up, and its sshd?" in said
-
-
-def test_a_name_that_nobody_knows(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    config = hosts.rewrite(tmp_path, "Host node5\n  HostName node5.invalid")
-    refused(hosts, tmp_path, config, "node5: cannot resolve its name (Could not resolve hostname")
-
-
-def test_a_password_is_never_asked_for(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    sshkit.keygen(tmp_path / "stranger")
-    config = hosts.rewrite(tmp_path, f"Host node5\n  IdentityFile {tmp_path}/stranger")
-    text = config.read_text().replace(
-        f"  IdentityFile {hosts.folder}/user",
-        f"Host * !node5\n  IdentityFile {hosts.folder}/user\nHost *",
+def impostor(hosts: sshkit.Hosts, folder: Path) -> Path:
+    return knowing(
+        hosts, folder, sshkit.known(hosts.lab.nodes[4], sshkit.keygen(folder / "impostor"))
     )
-    config.write_text(text)
-    said = refused(hosts, tmp_path, config, "node5: ssh asks for a password, or for a key")
-    assert "Permission denied (publickey,password" in said
 
 
-def test_another_host_key(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    node = hosts.lab.nodes[4]
-    (tmp_path / "known").write_text(sshkit.known(node, sshkit.keygen(tmp_path / "impostor")))
-    config = hosts.rewrite(tmp_path, f"Host node5\n  UserKnownHostsFile {tmp_path}/known")
-    said = refused(hosts, tmp_path, config, "node5: its host key is not the one that is known")
-    assert "ssh-keygen -R node5" in said
-
-
-def test_an_unknown_host_key(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    (tmp_path / "known").write_text("")
-    config = hosts.rewrite(tmp_path, f"Host node5\n  UserKnownHostsFile {tmp_path}/known")
-    refused(hosts, tmp_path, config, "node5: its host key is not known here (")
-
-
-def refused(hosts: sshkit.Hosts, tmp_path: Path, config: Path, sentence: str, **ssh: Any) -> str:
-    """A run over two hosts, the second of which can't take part; what is said."""
-    site = hosts.site("node1", "node5", config=str(config), **ssh)
+@pytest.mark.parametrize(
+    ("config", "sentence", "more"),
+    [
+        ("Port 22023", "it can't be reached (connect to host 100.64.0.5 port", ""),
+        ("HostName 100.64.9.9", "it can't be reached (", "is it up, and its sshd?"),
+        ("HostName node5.invalid",
+         "cannot resolve its name (Could not resolve hostname", ""),
+        (stranger, "ssh asks for a password, or for a key",
+         "Permission denied (publickey,password"),
+        (impostor, "its host key is not the one that is known", "ssh-keygen -R node5"),
+        (lambda hosts, folder: knowing(hosts, folder, ""),
+         "its host key is not known here (", ""),
+    ],
+)  # fmt: skip
+def test_a_host_that_ssh_does_not_reach(
+    config: Any, sentence: str, more: str, hosts: sshkit.Hosts, tmp_path: Path
+) -> None:
+    """The second of two. Nothing is ever asked."""
+    if isinstance(config, str):
+        path = hosts.rewrite(tmp_path, f"Host node5\n  {config}")
+    else:
+        path = config(hosts, tmp_path)
+    site = hosts.site("node1", "node5", config=str(path), timeout="2s")
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 3, result.errors
     said = underway.sentence(result.errors)
-    assert said.startswith(sentence)
+    assert said.startswith(f"node5: {sentence}")
+    assert more in said
     assert not result.directory.exists()
-    return said
 
 
 @pytest.mark.parametrize(
     ("engine", "sentence"),
-    [
-        (lambda _: "no-such-node", "there is no no-such-node ("),
-        (other_version, "it has version 0.0.9 (its "),
-        (noisy, "its login writes text of its own ('Welcome to hall 2!')"),
-        (no_program, "node can't be executed there ("),
-    ],
+    [("no-such-node", "there is no no-such-node ("), ("", "node can't be executed there (")],
 )
 def test_engines_that_do_not_do(
-    engine: Any, sentence: str, hosts: sshkit.Hosts, tmp_path: Path
+    engine: str, sentence: str, hosts: sshkit.Hosts, tmp_path: Path
 ) -> None:
-    site = hosts.site("node1", "node5", engine=engine(tmp_path))
+    (tmp_path / "node").write_text("")
+    site = hosts.site("node1", "node5", engine=engine or str(tmp_path / "node"))
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 3
     said = underway.sentence(result.errors).replace(f"{tmp_path}/", "")
@@ -437,47 +407,3 @@ def test_a_run_checks_its_devices_on_the_hosts(hosts: sshkit.Hosts, tmp_path: Pa
         "node1: The driver vfio-pci is not loaded",
     )
     assert any(sentence in result.errors for sentence in said), result.errors
-
-
-# --- doctor --------------------------------------------------------------------------------------
-
-
-def test_the_host_that_differs_is_in_the_table(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
-    whole, reached = hosts.site(), hosts.site(config=str(config))
-    path = str(hosts.write(tmp_path, {"site": whole, "tests": [PAIRS]}))
-    alike = hosts.command("doctor", path)
-    # All hosts are this machine: nothing differs, and its clock may be kept by no one.
-    unfit = int("clock: node[1-8]: not synchronized" in alike.stdout)
-    assert alike.returncode == unfit, alike.stdout + alike.stderr
-    set_mtu(hosts, "node6", 1400)
-    try:
-        done = hosts.command("doctor", path, "--json")
-        assert done.returncode == 1
-        rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
-        assert (rows["e0 mtu"]["most"], rows["e0 mtu"]["differ"]) == ("1500", {"node6": "1400"})
-        assert [name for name, row in rows.items() if row["differ"]] == ["e0 mtu"]
-        assert rows["kernel"]["most"] == platform.release()
-        assert rows["engine"]["most"] == __version__
-        assert rows["control port"]["most"] == "heard by all"
-        assert rows["time"]["most"] == "within 0.1 s"
-        path = str(hosts.write(tmp_path, {"site": reached, "tests": [PAIRS]}))
-        done = hosts.command("doctor", path)
-        print(done.stdout)
-        assert done.returncode == 3
-        assert "node6: 1400" in done.stdout
-        assert "node5: it can't be reached (connect to host 100.64.0.5" in done.stdout
-        assert hosts.command("doctor", path, "--nodes", "node[1-4]").returncode == unfit
-    finally:
-        set_mtu(hosts, "node6", 1500)
-
-
-def set_mtu(hosts: sshkit.Hosts, name: str, mtu: int) -> None:
-    def change() -> None:
-        with IPRoute() as netlink:
-            (index,) = netlink.link_lookup(ifname="eth0")
-            netlink.link("set", index=index, mtu=mtu)
-
-    namespaces.inside(
-        lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, name), change
-    )
