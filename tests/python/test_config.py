@@ -113,10 +113,3 @@ def test_short_forms(tmp_path: Path) -> None:
     sizes = reading.tests[0].imix
     assert sizes is not None
     assert [sizes.count(size) for size in (64, 594, 1518)] == [7, 4, 1]
-
-
-def test_an_unknown_key_does_not_list_seventy(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as error:
-        read_text(tmp_path, f"{LAB}zzzz: 1\n")
-    assert len(str(error.value)) < 300
-    assert "doc/reference/configuration.md lists the" in str(error.value)

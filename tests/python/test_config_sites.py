@@ -207,24 +207,3 @@ def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
     assert ranks(1) == ranks(1)
     assert ranks(1) != ranks(2)
     assert sorted(ranks(1)) == sorted(ranks(2))
-
-
-def test_mistakes_in_a_site_file_name_that_file(tmp_path: Path) -> None:
-    """Not the configuration that uses it."""
-    path = write_files(tmp_path, f"switchbench: 1\nsite: sites/hall2.yaml\n{TEST}")
-    site = tmp_path / "sites" / "hall2.yaml"
-    site.write_text(site.read_text().replace("launch: ssh", "launch: rsh"))
-    with pytest.raises(ConfigurationError, match=r'hall2\.yaml:1: launch: found "rsh"; valid'):
-        read(Request(path))
-
-
-def test_wiring(tmp_path: Path) -> None:
-    """A line that names no port is refused with its line; a missing file is too."""
-    path = write_files(tmp_path, f"switchbench: 1\nsite: sites/hall2.yaml\n{TEST}")
-    wiring = tmp_path / "sites" / "wiring.csv"
-    wiring.write_text("node01:e0,leaf1,Eth1/1\nnode99:e0,leaf1,Eth1/2\n")
-    with pytest.raises(ConfigurationError, match=r'wiring\.csv:2: there is no port "node99:e0"'):
-        read(Request(path))
-    wiring.unlink()
-    with pytest.raises(ConfigurationError, match=rf"12: wiring: there is no file {wiring}"):
-        read(Request(path))

@@ -48,12 +48,6 @@ def plan_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(plan(capsys, *arguments, "--json"))
 
 
-@pytest.mark.parametrize("option", ["--pattern", "--load", "--transport", "--suite"])
-def test_an_empty_option_is_invalid(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--site", "one-switch", option, ""]) == 2
-    assert f"{option} : " in capsys.readouterr().err
-
-
 CASES: dict[str, dict[str, str]] = read_file(DATA / "plans.yaml").data
 
 
@@ -105,23 +99,6 @@ def test_a_suite_takes_the_time_of_its_measurements(
     assert found["expected_s"] == pytest.approx(run.expected_s, abs=0.1)
     times = [test["expected_s"] for test in found["tests"]]
     assert times == pytest.approx(run.estimates_s, abs=0.1)
-
-
-def test_what_is_to_be_planned_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan"]) == 2
-    assert "no configuration: name a file, or give --lab" in capsys.readouterr().err
-
-
-def test_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither the plan is shown nor a job written."""
-    path = str(write_files(tmp_path, LAB + "time_limit: 2s\npattern: aapc\n"))
-    job = tmp_path / "job.yaml"
-    assert main(["plan", path]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "time_limit: the run should take" in captured.err
-    assert main(["plan", path, "--job", str(job)]) == 2
-    assert not job.exists()
 
 
 def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

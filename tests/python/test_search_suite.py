@@ -70,22 +70,6 @@ def test_a_suite_is_one_search_per_size(tmp_path: Path) -> None:
     assert range_of(run.searches[0]).unit == "% of line"
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ("transport: tcp\n", "pairs over tcp (stream) has none: use dpdk or udp"),
-        (
-            "transport: dpdk\nexpect: [{measure: lost_frames, require: '== 0'}]\n",
-            "lost_frames is not judged where suite ndr-pdr chooses the trials",
-        ),
-    ],
-)
-def test_refused(tmp_path: Path, more: str, words: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        compile_text(tmp_path, LAB + "suite: ndr-pdr\n" + more)
-    assert words in str(caught.value)
-
-
 def test_too_little_time_is_refused_with_an_estimate(tmp_path: Path) -> None:
     run = compile_text(tmp_path, SUITE + "time_limit: 30s\n")
     with pytest.raises(
