@@ -303,11 +303,14 @@ PAGES = {
     "command-line.md": command_line,
     "results.md": results,
     "../developer/summary.md": types,
-    "../developer/conformance.md": lambda: HEAD + standards_page.conformance(),
     **{name: lambda text=text: HEAD + text for name, text in standards_page.pages().items()},
 }
 # Pages of which a part has a source, and what makes it anew in the page.
-PARTS = {"measures.md": measures_page.refreshed, "standards.md": standards_page.refreshed}
+PARTS = {
+    "measures.md": measures_page.refreshed,
+    "standards.md": standards_page.refreshed,
+    "../developer/conformance.md": standards_page.conformance,
+}
 
 
 def main() -> None:

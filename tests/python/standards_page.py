@@ -17,12 +17,6 @@ from switchbench.search.suites.declaration import Suite, SuiteParameters
 T = TypeVar("T")
 
 _MARK = "<!-- made of search/suites/ -->\n"
-_CONFORMANCE = """\
-# What reports of suites have to say
-
-What each document asks of a report (MUST and SHOULD), and where the report of `switchbench report`
-says it.
-"""
 
 
 def refreshed(page: str) -> str:
@@ -41,9 +35,11 @@ def pages() -> dict[str, str]:
     return {f"{s.name}.md": "\n".join(_page(s, defined, common)) + "\n" for s in suites}
 
 
-def conformance() -> str:
-    """Return the page on what the documents ask of reports."""
-    return "\n".join((_CONFORMANCE, *(line for s in SUITES.values() for line in _statements(s))))
+def conformance(page: str) -> str:
+    """Return conformance.md with what the documents ask of reports below its mark."""
+    begin = page.index(_MARK) + len(_MARK)
+    lines = (line for suite in SUITES.values() for line in _statements(suite))
+    return page[:begin] + "\n" + "\n".join(lines)
 
 
 def _common(suites: list[Suite]) -> list[str]:
