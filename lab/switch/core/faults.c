@@ -38,6 +38,64 @@ bool frame_tag(const struct model_frame *frame, uint16_t *tag)
     return false;
 }
 
+/* --- frames that are held back --- */
+
+static void plan_holds(struct model *model)
+{
+    int64_t first = MODEL_NEVER;
+
+    for (unsigned i = 0; i < model->hold_count; i++)
+        if (model->holds[i].until_ns < first)
+            first = model->holds[i].until_ns;
+    wake(model, agent_of(model, AGENT_HOLDS), first);
+}
+
+static void let_go(struct model *model, unsigned index)
+{
+    struct hold hold = model->holds[index];
+
+    /* Those behind it move up: of equal right, the first that was held goes first. */
+    model->hold_count--;
+    memmove(&model->holds[index], &model->holds[index + 1],
+            (model->hold_count - index) * sizeof *model->holds);
+    hold.frame->flow->held--;
+    if (hold.overtaken)
+        hold.frame->marks |= MARK_REORDERED;
+    frame_admit(model, hold.frame, hold.out);
+}
+
+static void faults_passed(struct model *model, const struct model_frame *frame)
+{
+    unsigned i = 0;
+
+    if ((frame->marks & MARK_DUPLICATE) != 0)
+        return;
+    while (i < model->hold_count) {
+        struct hold *hold = &model->holds[i];
+
+        if (hold->frame->flow == frame->flow) {
+            hold->overtaken = true;
+            if (--hold->left == 0) {
+                let_go(model, i);
+                continue;
+            }
+        }
+        i++;
+    }
+    plan_holds(model);
+}
+
+void frame_forward(struct model *model, struct model_frame *frame, unsigned out)
+{
+    struct model_flow *flow = frame->flow;
+    struct model_frame passed = {.flow = flow, .marks = frame->marks};
+
+    if (out == MODEL_FLOOD)
+        frame_flood(model, frame);
+    else if (frame_admit(model, frame, out) && flow->held > 0)
+        faults_passed(model, &passed);
+}
+
 /* --- what each kind does; the frame is theirs --- */
 
 static void duplicate(struct model *model, struct model_frame *frame, unsigned out)
@@ -49,16 +107,6 @@ static void duplicate(struct model *model, struct model_frame *frame, unsigned o
         return;
     copy->marks |= MARK_DUPLICATE;
     frame_admit(model, copy, out);
-}
-
-static void plan_holds(struct model *model)
-{
-    int64_t first = MODEL_NEVER;
-
-    for (unsigned i = 0; i < model->hold_count; i++)
-        if (model->holds[i].until_ns < first)
-            first = model->holds[i].until_ns;
-    wake(model, agent_of(model, AGENT_HOLDS), first);
 }
 
 static void hold_back(struct model *model, const struct model_fault_conf *conf,
@@ -185,43 +233,6 @@ bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, 
         return true;
     }
     return false;
-}
-
-/* --- frames that are held back --- */
-
-static void let_go(struct model *model, unsigned index)
-{
-    struct hold hold = model->holds[index];
-
-    /* Those behind it move up: of equal right, the first that was held goes first. */
-    model->hold_count--;
-    memmove(&model->holds[index], &model->holds[index + 1],
-            (model->hold_count - index) * sizeof *model->holds);
-    hold.frame->flow->held--;
-    if (hold.overtaken)
-        hold.frame->marks |= MARK_REORDERED;
-    frame_admit(model, hold.frame, hold.out);
-}
-
-void faults_passed(struct model *model, const struct model_frame *frame)
-{
-    unsigned i = 0;
-
-    if ((frame->marks & MARK_DUPLICATE) != 0)
-        return;
-    while (i < model->hold_count) {
-        struct hold *hold = &model->holds[i];
-
-        if (hold->frame->flow == frame->flow) {
-            hold->overtaken = true;
-            if (--hold->left == 0) {
-                let_go(model, i);
-                continue;
-            }
-        }
-        i++;
-    }
-    plan_holds(model);
 }
 
 void faults_act(struct model *model)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the parts of a model share: its state, and what one part asks of another. Not for callers.
+ * Each part asks those above it here: table.c, queues.c, faults.c, and switch.c all of them.
  */
 #ifndef MODEL_INSIDE_H
 #define MODEL_INSIDE_H
@@ -268,22 +269,6 @@ static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t by
     return server->free_ns;
 }
 
-/* --- switch.c --- */
-
-/* The port of that name; MODEL_NO_PORT: none, or no name. */
-int model_port(const struct model_conf *conf, const char *name);
-/* A copy of a frame, NULL when there is no memory. */
-struct model_frame *frame_copy(struct model *model, const struct model_frame *frame);
-void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why);
-/* Towards one output; false: it was dropped. */
-bool frame_admit(struct model *model, struct model_frame *frame, unsigned out);
-/* As frame_admit(), or to all ports with MODEL_FLOOD; frames that it overtakes by that are let go.
- */
-void frame_forward(struct model *model, struct model_frame *frame, unsigned out);
-/* Its bytes are inside from now on; may send PAUSE. */
-void frame_store(struct model *model, struct model_frame *frame);
-void frame_unstore(struct model *model, struct model_frame *frame);
-
 /* --- table.c --- */
 
 int table_open(struct table *table, const struct model_table_conf *conf);
@@ -306,31 +291,33 @@ void flows_key(uint64_t key[2], const struct model_flow_name *name);
 /* All counts to zero. */
 void flows_clear(struct flows *flows);
 
-/* --- queues.c: outputs --- */
+/* The port of that name; MODEL_NO_PORT: none, or no name. */
+int model_port(const struct model_conf *conf, const char *name);
 
-/* Into the output's queue; false: no room, dropped. */
-bool output_accept(struct model *model, struct model_frame *frame);
-/* Drops what waits. */
+/* --- queues.c --- */
+
+/* A copy of a frame, NULL when there is no memory. */
+struct model_frame *frame_copy(struct model *model, const struct model_frame *frame);
+void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why);
+/* Towards one output; false: it was dropped. */
+bool frame_admit(struct model *model, struct model_frame *frame, unsigned out);
+/* Towards all ports but its source's. */
+void frame_flood(struct model *model, struct model_frame *frame);
+
+/* An output drops what waits. */
 void output_empty(struct model *model, unsigned port, enum model_drop why);
 void output_act(struct model *model, unsigned port);
 
-/* ... the module's capacity */
-
+/* The module's capacity. */
 void fabric_open(struct model *model);
-bool fabric_accept(struct model *model, struct model_frame *frame);
 void fabric_act(struct model *model);
 /* A frame came in: the offered load, the active ports. */
 void fabric_note(struct model *model, unsigned in, uint32_t bytes);
 uint64_t rates_at(const struct model_rates *rates, unsigned active);
 
-/* ... queueing at the inputs */
-
-bool crossbar_accept(struct model *model, struct model_frame *frame);
+/* Queueing at the inputs. */
 void crossbar_act(struct model *model);
 
-/* ... PAUSE */
-
-void pause_stored(struct model *model, unsigned port);
 void pause_act(struct model *model);
 /* Takes frames to the addresses that no bridge forwards (IEEE 802.1Q 8.6.3). True: it was one. */
 bool consume_control(struct model *model, struct model_frame *frame);
@@ -342,10 +329,11 @@ void faults_open(struct model *model);
 void faults_clear(struct model *model);
 /* The frame's tag, if it bears a sound signature. */
 bool frame_tag(const struct model_frame *frame, uint16_t *tag);
+/* As frame_admit(), or to all ports with MODEL_FLOOD; frames that it overtakes by that are let go.
+ */
+void frame_forward(struct model *model, struct model_frame *frame, unsigned out);
 /* True: a fault has taken the frame. */
 bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured);
-/* A frame of this flow is on its way to its output: those held back may go. */
-void faults_passed(struct model *model, const struct model_frame *frame);
 void faults_act(struct model *model);
 
 #endif

@@ -29,6 +29,65 @@ static int64_t quanta_ns(const struct model *model, unsigned port, uint32_t quan
     return (int64_t)((double)quanta * QUANTUM_BITS * 1e9 / (double)(bps > 0 ? bps : FALLBACK_BPS));
 }
 
+/* --- frames -------------------------------------------------------------------------------------
+ */
+
+static void pause_stored(struct model *model, unsigned port);
+
+struct model_frame *frame_copy(struct model *model, const struct model_frame *frame)
+{
+    struct model_frame *copy = model->host->make(model->host->context, frame->length);
+    uint8_t *data;
+    void *host;
+
+    if (copy == NULL)
+        return NULL;
+    data = copy->data;
+    host = copy->host;
+    *copy = *frame;
+    copy->data = data;
+    copy->host = host;
+    copy->marks &= (uint16_t)~MARK_STORED;
+    memcpy(copy->data, frame->data, frame->length);
+    model->inside++;
+    frame->flow->counts.copies++;
+    return copy;
+}
+
+static void frame_store(struct model *model, struct model_frame *frame)
+{
+    struct model_port_truth *truth = &model->truth[frame->in];
+
+    frame->marks |= MARK_STORED;
+    truth->input_bytes += frame_size(frame);
+    if (truth->input_bytes > truth->input_high_bytes)
+        truth->input_high_bytes = truth->input_bytes;
+    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
+        pause_stored(model, frame->in);
+}
+
+static void frame_unstore(struct model *model, struct model_frame *frame)
+{
+    if ((frame->marks & MARK_STORED) == 0)
+        return;
+    frame->marks &= (uint16_t)~MARK_STORED;
+    model->truth[frame->in].input_bytes -= frame_size(frame);
+    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
+        pause_stored(model, frame->in);
+}
+
+void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why)
+{
+    bool at_output = why == MODEL_DROP_QUEUE || why == MODEL_DROP_RECOVERY;
+    unsigned port = at_output ? frame->out : frame->in;
+
+    frame_unstore(model, frame);
+    frame->flow->counts.dropped[why]++;
+    model->truth[port].dropped[why]++;
+    model->inside--;
+    model->host->release(model->host->context, frame);
+}
+
 /* --- outputs ------------------------------------------------------------------------------------
  */
 
@@ -119,7 +178,7 @@ static void output_try(struct model *model, unsigned port)
         output_send(model, port, fifo_pop(&output->queue));
 }
 
-bool output_accept(struct model *model, struct model_frame *frame)
+static bool output_accept(struct model *model, struct model_frame *frame)
 {
     struct output *output = &model->outputs[frame->out];
 
@@ -252,7 +311,7 @@ static void send_pause(struct model *model, unsigned port, uint16_t quanta)
     output_try(model, port);
 }
 
-void pause_stored(struct model *model, unsigned port)
+static void pause_stored(struct model *model, unsigned port)
 {
     struct input *input = &model->inputs[port];
     uint64_t bytes = model->truth[port].input_bytes;
@@ -426,7 +485,7 @@ static void begin(struct model *model)
          serve(&model->fabric, model->now_ns, wire_bytes(model->in_fabric)));
 }
 
-bool fabric_accept(struct model *model, struct model_frame *frame)
+static bool fabric_accept(struct model *model, struct model_frame *frame)
 {
     struct input *input = &model->inputs[frame->in];
 
@@ -477,7 +536,7 @@ static void want(struct model *model, unsigned in, unsigned out)
     model->wanted |= bit(out);
 }
 
-bool crossbar_accept(struct model *model, struct model_frame *frame)
+static bool crossbar_accept(struct model *model, struct model_frame *frame)
 {
     struct fifo *queue = queue_of(model, frame->in, frame->out);
     int64_t due = frame->time_ns > model->now_ns ? frame->time_ns : model->now_ns;
@@ -552,4 +611,48 @@ void crossbar_act(struct model *model)
         outputs &= ~bit(out);
     }
     wake(model, agent_of(model, AGENT_MATCH), next);
+}
+
+/* --- the way to an output ----------------------------------------------------------------------
+ */
+
+bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
+{
+    frame->out = (uint8_t)out;
+    frame->time_ns = model->now_ns + model->conf->latency_ns;
+    if ((model->dead & bit(out)) != 0) {
+        frame_drop(model, frame, MODEL_DROP_DEAD);
+        return false;
+    }
+    if (model->conf->queueing != MODEL_OUTPUT)
+        return crossbar_accept(model, frame);
+    if (model->has_fabric && !model->conf->ports[frame->in].trunk)
+        return fabric_accept(model, frame);
+    return output_accept(model, frame);
+}
+
+/* The frame itself leaves by the last port. */
+void frame_flood(struct model *model, struct model_frame *frame)
+{
+    uint64_t outs = model->flood_mask & ~bit(frame->in);
+
+    frame->flow->counts.flooded++;
+    frame->marks |= MARK_FLOODED;
+    if (outs == 0) {
+        frame_drop(model, frame, MODEL_DROP_FILTERED);
+        return;
+    }
+    for (; (outs & (outs - 1)) != 0; outs &= outs - 1) {
+        struct model_frame *copy = frame_copy(model, frame);
+
+        if (copy != NULL) {
+            frame_admit(model, copy, (unsigned)__builtin_ctzll(outs));
+            continue;
+        }
+        /* A copy that could not be made is one that was made and lost. */
+        frame->flow->counts.copies++;
+        frame->flow->counts.dropped[MODEL_DROP_MEMORY]++;
+        model->truth[frame->in].dropped[MODEL_DROP_MEMORY]++;
+    }
+    frame_admit(model, frame, (unsigned)__builtin_ctzll(outs));
 }

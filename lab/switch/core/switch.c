@@ -15,114 +15,6 @@ const char *const model_drop_names[MODEL_DROPS] = {
     [MODEL_DROP_LINK] = "link",
 };
 
-/* --- what happens to a frame --- */
-
-struct model_frame *frame_copy(struct model *model, const struct model_frame *frame)
-{
-    struct model_frame *copy = model->host->make(model->host->context, frame->length);
-    uint8_t *data;
-    void *host;
-
-    if (copy == NULL)
-        return NULL;
-    data = copy->data;
-    host = copy->host;
-    *copy = *frame;
-    copy->data = data;
-    copy->host = host;
-    copy->marks &= (uint16_t)~MARK_STORED;
-    memcpy(copy->data, frame->data, frame->length);
-    model->inside++;
-    frame->flow->counts.copies++;
-    return copy;
-}
-
-void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why)
-{
-    bool at_output = why == MODEL_DROP_QUEUE || why == MODEL_DROP_RECOVERY;
-    unsigned port = at_output ? frame->out : frame->in;
-
-    frame_unstore(model, frame);
-    frame->flow->counts.dropped[why]++;
-    model->truth[port].dropped[why]++;
-    model->inside--;
-    model->host->release(model->host->context, frame);
-}
-
-void frame_store(struct model *model, struct model_frame *frame)
-{
-    struct model_port_truth *truth = &model->truth[frame->in];
-
-    frame->marks |= MARK_STORED;
-    truth->input_bytes += frame_size(frame);
-    if (truth->input_bytes > truth->input_high_bytes)
-        truth->input_high_bytes = truth->input_bytes;
-    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
-        pause_stored(model, frame->in);
-}
-
-void frame_unstore(struct model *model, struct model_frame *frame)
-{
-    if ((frame->marks & MARK_STORED) == 0)
-        return;
-    frame->marks &= (uint16_t)~MARK_STORED;
-    model->truth[frame->in].input_bytes -= frame_size(frame);
-    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
-        pause_stored(model, frame->in);
-}
-
-bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
-{
-    frame->out = (uint8_t)out;
-    frame->time_ns = model->now_ns + model->conf->latency_ns;
-    if ((model->dead & bit(out)) != 0) {
-        frame_drop(model, frame, MODEL_DROP_DEAD);
-        return false;
-    }
-    if (model->conf->queueing != MODEL_OUTPUT)
-        return crossbar_accept(model, frame);
-    if (model->has_fabric && !model->conf->ports[frame->in].trunk)
-        return fabric_accept(model, frame);
-    return output_accept(model, frame);
-}
-
-/* The frame itself leaves by the last port. */
-static void flood(struct model *model, struct model_frame *frame)
-{
-    uint64_t outs = model->flood_mask & ~bit(frame->in);
-
-    frame->flow->counts.flooded++;
-    frame->marks |= MARK_FLOODED;
-    if (outs == 0) {
-        frame_drop(model, frame, MODEL_DROP_FILTERED);
-        return;
-    }
-    for (; (outs & (outs - 1)) != 0; outs &= outs - 1) {
-        struct model_frame *copy = frame_copy(model, frame);
-
-        if (copy != NULL) {
-            frame_admit(model, copy, (unsigned)__builtin_ctzll(outs));
-            continue;
-        }
-        /* A copy that could not be made is one that was made and lost. */
-        frame->flow->counts.copies++;
-        frame->flow->counts.dropped[MODEL_DROP_MEMORY]++;
-        model->truth[frame->in].dropped[MODEL_DROP_MEMORY]++;
-    }
-    frame_admit(model, frame, (unsigned)__builtin_ctzll(outs));
-}
-
-void frame_forward(struct model *model, struct model_frame *frame, unsigned out)
-{
-    struct model_flow *flow = frame->flow;
-    struct model_frame passed = {.flow = flow, .marks = frame->marks};
-
-    if (out == MODEL_FLOOD)
-        flood(model, frame);
-    else if (frame_admit(model, frame, out) && flow->held > 0)
-        faults_passed(model, &passed);
-}
-
 /* --- the way in --- */
 
 static struct model_flow *flow_of(struct model *model, const struct model_frame *frame,
@@ -313,14 +205,6 @@ struct model_truth model_truth(const struct model *model)
 }
 
 /* --- how a model is made of its description, and taken apart --- */
-
-int model_port(const struct model_conf *conf, const char *name)
-{
-    for (unsigned i = 0; name != NULL && i < conf->port_count; i++)
-        if (strcmp(conf->ports[i].name, name) == 0)
-            return (int)i;
-    return MODEL_NO_PORT;
-}
 
 static bool ascend(const struct model_rates *rates)
 {

@@ -188,3 +188,11 @@ void flows_clear(struct flows *flows)
         flows->all[i].counts = (struct model_counts){0};
     flows->all[MODEL_FLOWS_MAX].counts = (struct model_counts){0};
 }
+
+int model_port(const struct model_conf *conf, const char *name)
+{
+    for (unsigned i = 0; name != NULL && i < conf->port_count; i++)
+        if (strcmp(conf->ports[i].name, name) == 0)
+            return (int)i;
+    return MODEL_NO_PORT;
+}
