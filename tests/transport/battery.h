@@ -104,8 +104,6 @@ void battery_set(struct phase *phase, const char *options);
 /* One size of 256, 8 Mbit/s a port, 300 ms, and the subject's options. */
 void battery_begin(struct battery_run *run);
 void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum pattern_role role);
-/* The first phase of a plan of steps is executed, with all its flows; the caller frees the plan. */
-void battery_plan(struct battery_run *run, const struct pattern_request *request);
 /* Prepares, connects, runs and drains; every step must succeed. */
 void battery_play(struct battery_run *run);
 /* Every flow delivered what it offered, whole and once; offered at least `least` frames (tcp:
