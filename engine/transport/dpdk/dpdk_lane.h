@@ -56,15 +56,15 @@ static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint3
     return (struct frame_end *)lane->frame.partners + place;
 }
 
-/** @brief hot.c: the lane's hooks, with those of lane.c. */
-extern const struct frame_ops dpdk_ops;
-int dpdk_check_size(const struct frame_lane *lane, uint32_t size, struct err *err);
-int dpdk_resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
-                 struct err *err);
-void dpdk_write_template(const struct frame_lane *lane, uint32_t place, uint16_t source,
-                         const struct frame_size *size, struct frame_template *template);
-int64_t dpdk_announce_again(struct frame_lane *lane, int64_t now_ns);
-void dpdk_begin(struct frame_lane *lane, int64_t now_ns);
+/* --- hot.c: hooks on the hot path and beside it; it asks nothing of lane.c ---------------------*/
+
+frame_send dpdk_choose_send(const struct frame_lane *lane);
+frame_receive dpdk_choose_receive(const struct frame_lane *lane);
+const char *dpdk_send_name(const struct frame_lane *lane);
+bool dpdk_send_single(struct frame_lane *lane, const struct frame_single *single);
+bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
+uint16_t dpdk_source_of(const struct frame_lane *lane, const struct frame_seen *seen);
+int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
 /** @brief Find who sends a flow's frames and who gets them: this rank, and the partner at the
  * flow's other end, by way of the gateway where it is not on the same link. */
 void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2]);

@@ -104,7 +104,22 @@ void dpdk_prefill(struct dpdk_lane *lane)
         rte_mempool_obj_iter(lane->queue->send_pool, fill_buffer, &lane->frame);
 }
 
-static bool send_single(struct frame_lane *base, const struct frame_single *single)
+void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
+{
+    /* A worker that visits the port between phases may learn the gateway at this moment. */
+    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
+
+    ends[0].rank = (uint16_t)lane->frame.lane.request.rank;
+    memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
+    memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
+    memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
+    ends[1] = *dpdk_partner(lane, place);
+    if (!responder_on_link(responder, &ends[1]))
+        memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
+    port_responder_unlock(lane->port);
+}
+
+bool dpdk_send_single(struct frame_lane *base, const struct frame_single *single)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     struct rte_mbuf *buffer = rte_pktmbuf_alloc(lane->queue->receive_pool);
@@ -253,7 +268,7 @@ HOT_INLINE bool rx_classify(struct frame_lane *base, frame_t buffer, unsigned ki
     return true;
 }
 
-static bool is_sound_frame(const struct frame_lane *base, const struct frame_seen *seen)
+bool dpdk_is_sound(const struct frame_lane *base, const struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     struct frame_expect expect;
@@ -263,14 +278,14 @@ static bool is_sound_frame(const struct frame_lane *base, const struct frame_see
                     lane->shape.kind);
 }
 
-static uint16_t source_of(const struct frame_lane *base, const struct frame_seen *seen)
+uint16_t dpdk_source_of(const struct frame_lane *base, const struct frame_seen *seen)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
 
     return (uint16_t)source_number((const uint8_t *)seen->signature, lane->shape.kind);
 }
 
-static int64_t arrived(const struct frame_lane *base, const struct frame_seen *seen)
+int64_t dpdk_arrived(const struct frame_lane *base, const struct frame_seen *seen)
 {
     return arrival_ns(&((const struct dpdk_lane *)base)->port->arrival, seen->buffer);
 }
@@ -344,12 +359,12 @@ static enum hot_send choose(const struct frame_lane *lane)
     return hot_is_short(lane) ? HOT_MANY : HOT_LONG;
 }
 
-static frame_send choose_send(const struct frame_lane *lane)
+frame_send dpdk_choose_send(const struct frame_lane *lane)
 {
     return lane->forwarder.queue != NULL ? hot_forward : sends[choose(lane)].send;
 }
 
-static const char *send_name(const struct frame_lane *lane)
+const char *dpdk_send_name(const struct frame_lane *lane)
 {
     return sends[choose(lane)].name;
 }
@@ -376,7 +391,7 @@ VARIANTS(forward_l2, HEADER_L2, HOT_FORWARD)
 VARIANTS(forward_ipv4, HEADER_IPV4_UDP, HOT_FORWARD)
 VARIANTS(forward_ipv6, HEADER_IPV6_UDP, HOT_FORWARD)
 
-static frame_receive choose_receive(const struct frame_lane *lane)
+frame_receive dpdk_choose_receive(const struct frame_lane *lane)
 {
     static const frame_receive variants[][HOT_RECEIVE_WAYS] = {
         [HEADER_L2] = {ROWS(receive_l2, 0), ROWS(forward_l2, HOT_FORWARD)},
@@ -388,30 +403,3 @@ static frame_receive choose_receive(const struct frame_lane *lane)
         return hot_receive_pingpong;
     return variants[((const struct dpdk_lane *)lane)->shape.kind][hot_receive_way(lane)];
 }
-
-static void wake_clear(struct frame_lane *lane)
-{
-    iface_wake_clear(&dpdk_lane_of(lane)->port->iface);
-}
-
-static bool flush(struct frame_lane *lane)
-{
-    return iface_push(&dpdk_lane_of(lane)->port->iface);
-}
-
-const struct frame_ops dpdk_ops = {
-    .check_size = dpdk_check_size,
-    .resolve = dpdk_resolve,
-    .write_template = dpdk_write_template,
-    .choose_send = choose_send,
-    .choose_receive = choose_receive,
-    .send_name = send_name,
-    .begin = dpdk_begin,
-    .send_single = send_single,
-    .is_sound = is_sound_frame,
-    .source_of = source_of,
-    .arrived = arrived,
-    .woken = wake_clear,
-    .housekeep = dpdk_announce_again,
-    .flush = flush,
-};

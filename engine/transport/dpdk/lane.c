@@ -25,8 +25,8 @@
 
 /* --- partners ----------------------------------------------------------------------------------*/
 
-int dpdk_resolve(struct frame_lane *base, uint32_t place, void *partner, uint64_t *line_bps,
-                 struct err *err)
+static int resolve(struct frame_lane *base, uint32_t place, void *partner, uint64_t *line_bps,
+                   struct err *err)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     const struct lane_flow *flow = frame_flow(base, place);
@@ -59,21 +59,6 @@ int dpdk_resolve(struct frame_lane *base, uint32_t place, void *partner, uint64_
                            name, rank, frame_max - (lane->shape.vlan ? FRAME_VLAN : 0),
                            base->sizes[i].frame_bytes);
     return 0;
-}
-
-void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2])
-{
-    /* A worker that visits the port between phases may learn the gateway at this moment. */
-    const struct arp_nd_responder *responder = port_responder_lock(lane->port);
-
-    ends[0].rank = (uint16_t)lane->frame.lane.request.rank;
-    memcpy(ends[0].mac, responder->mac, sizeof ends[0].mac);
-    memcpy(ends[0].ipv4, responder->ipv4, sizeof ends[0].ipv4);
-    memcpy(ends[0].ipv6, responder->ipv6, sizeof ends[0].ipv6);
-    ends[1] = *dpdk_partner(lane, place);
-    if (!responder_on_link(responder, &ends[1]))
-        memcpy(ends[1].mac, responder->gateway_mac, sizeof ends[1].mac);
-    port_responder_unlock(lane->port);
 }
 
 static void replace_by_all(enum frame_destination destination, struct frame_end *end)
@@ -256,7 +241,7 @@ static int check_padding(const struct transport_port *port, struct err *err)
                    port->conf->name, port->driver);
 }
 
-int dpdk_check_size(const struct frame_lane *base, uint32_t size, struct err *err)
+static int check_size(const struct frame_lane *base, uint32_t size, struct err *err)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     const struct transport_port *port = lane->port;
@@ -275,8 +260,8 @@ int dpdk_check_size(const struct frame_lane *base, uint32_t size, struct err *er
     return undersize ? check_padding(port, err) : 0;
 }
 
-void dpdk_write_template(const struct frame_lane *base, uint32_t place, uint16_t source,
-                         const struct frame_size *size, struct frame_template *template)
+static void write_template(const struct frame_lane *base, uint32_t place, uint16_t source,
+                           const struct frame_size *size, struct frame_template *template)
 {
     const struct dpdk_lane *lane = (const struct dpdk_lane *)base;
     struct frame_end ends[2];
@@ -287,7 +272,7 @@ void dpdk_write_template(const struct frame_lane *base, uint32_t place, uint16_t
 }
 
 /* Queue 0 announces the port again and again; returns when. */
-int64_t dpdk_announce_again(struct frame_lane *base, int64_t now_ns)
+static int64_t announce_again(struct frame_lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
     int64_t due_ns =
@@ -301,6 +286,35 @@ int64_t dpdk_announce_again(struct frame_lane *base, int64_t now_ns)
     return now_ns + PORT_ANNOUNCE_NS;
 }
 
+static void woken(struct frame_lane *lane)
+{
+    iface_wake_clear(&dpdk_lane_of(lane)->port->iface);
+}
+
+static bool flush(struct frame_lane *lane)
+{
+    return iface_push(&dpdk_lane_of(lane)->port->iface);
+}
+
+static void begin(struct frame_lane *base, int64_t now_ns);
+
+static const struct frame_ops ops = {
+    .check_size = check_size,
+    .resolve = resolve,
+    .write_template = write_template,
+    .choose_send = dpdk_choose_send,
+    .choose_receive = dpdk_choose_receive,
+    .send_name = dpdk_send_name,
+    .begin = begin,
+    .send_single = dpdk_send_single,
+    .is_sound = dpdk_is_sound,
+    .source_of = dpdk_source_of,
+    .arrived = dpdk_arrived,
+    .woken = woken,
+    .housekeep = announce_again,
+    .flush = flush,
+};
+
 static struct frame_conf frame_conf(const struct lane_request *request,
                                     const struct frame_shape *shape)
 {
@@ -309,7 +323,7 @@ static struct frame_conf frame_conf(const struct lane_request *request,
     uint32_t most = port->frame_max + (shape->vlan ? FRAME_VLAN : 0);
 
     return (struct frame_conf){
-        .ops = &dpdk_ops,
+        .ops = &ops,
         .name = port->conf->name,
         .header = frame_kind_name(shape->kind),
         .partner_bytes = sizeof(struct frame_end),
@@ -460,7 +474,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 
 /* --- worker ------------------------------------------------------------------------------------*/
 
-void dpdk_begin(struct frame_lane *base, int64_t now_ns)
+static void begin(struct frame_lane *base, int64_t now_ns)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
 
