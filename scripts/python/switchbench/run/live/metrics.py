@@ -8,10 +8,11 @@ grows. The server has threads of its own; they read the state and never wait for
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import (
@@ -26,7 +27,7 @@ from prometheus_client.registry import Collector
 from ... import __version__
 from ...base.errors import ConfigurationError
 from ...records.summary_form import KINDS
-from .state import STEPS, RunState, pattern_words
+from .state import STEPS, PortState, RunState, pattern_words
 
 
 class Shown(Protocol):
@@ -103,87 +104,70 @@ class Metrics:
         self._thread.join()
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """A value of each port, or of the whole run. None: there is none now."""
-
-    name: str  # without `_total`
-    text: str
-    value: Callable[[Any], float | None]
-    counter: bool = False
-
-    def family(self, of: Mapping[tuple[str, ...], object], labels: Sequence[str] = ()) -> Metric:
-        """Return the metric of all that have a value, by the values of its labels."""
-        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        family = kind(self.name, self.text, labels=labels)
-        for names, one in of.items():
-            if (value := self.value(one)) is not None:
-                family.add_metric(names, value)
-        return family
+# What follows `switchbench_port_` or `_run_` in a name, the text, and the value, if there is one.
+_Figures = tuple[tuple[str, str, float | None], ...]
+_GROWS = re.compile(r"(expected|lost)_frames|completed_phases|events")  # and never shrinks
 
 
 def _bytes(bps: float | None) -> float | None:
     return None if bps is None else bps / 8
 
 
-_PORTS = (
-    _Figure("switchbench_port_offered_bytes_per_second",
-                "Payload that the port sends.", lambda port: _bytes(port.offered_bps)),
-    _Figure("switchbench_port_delivered_bytes_per_second",
-                "Payload that arrives at the port and is right.",
-                lambda port: _bytes(port.delivered_bps)),
-    _Figure("switchbench_port_delivered_line_bytes_per_second",
-                "The same as the line carries it (dpdk and udp: layer 1; tcp and verbs: payload).",
-                lambda port: _bytes(port.delivered_line_bps)),
-    _Figure("switchbench_port_suspected",
-                "1: a fault is suspected at the port; 0: none is.",
-                lambda port: 1 if port.suspect else 0),
-    _Figure("switchbench_port_line_rate_bytes_per_second",
-                "Line rate of the port (layer 1).", lambda port: _bytes(port.line_bps or None)),
-    _Figure("switchbench_port_phase",
-                "Phase in which the port takes part, from 0; absent: it is idle.",
-                lambda port: port.phase if port.step else None),
-    _Figure("switchbench_port_expected_frames",
-                "Frames that were sent to the port, in all phases that have ended.",
-                lambda port: port.sent, counter=True),
-    _Figure("switchbench_port_lost_frames",
-                "Of these, frames that did not arrive.", lambda port: port.lost, counter=True),
-)  # fmt: skip
+def _of_port(port: PortState) -> _Figures:
+    return (
+        ("offered_bytes_per_second", "Payload that the port sends.", _bytes(port.offered_bps)),
+        ("delivered_bytes_per_second", "Payload that arrives at the port and is right.",
+         _bytes(port.delivered_bps)),
+        ("delivered_line_bytes_per_second",
+         "The same as the line carries it (dpdk and udp: layer 1; tcp and verbs: payload).",
+         _bytes(port.delivered_line_bps)),
+        ("suspected", "1: a fault is suspected at the port; 0: none is.", int(bool(port.suspect))),
+        ("line_rate_bytes_per_second", "Line rate of the port (layer 1).",
+         _bytes(port.line_bps or None)),
+        ("phase", "Phase in which the port takes part, from 0; absent: it is idle.",
+         port.phase if port.step else None),
+        ("expected_frames", "Frames that were sent to the port, in all phases that have ended.",
+         port.sent),
+        ("lost_frames", "Of these, frames that did not arrive.", port.lost),
+    )  # fmt: skip
 
-_RUN = (
-    _Figure("switchbench_run_trial",
-               "Number of the trial that runs, from 1; 0: none has begun.",
-               lambda state: state.trial_number),
-    _Figure("switchbench_run_trials", "Trials of the run, with repeats that may not be needed.",
-               lambda state: len(state.run.trials)),
-    _Figure("switchbench_run_repeat", "Repeat of the trial that runs, from 0.",
-               lambda state: state.trial.repeat if state.trial else None),
-    _Figure("switchbench_run_phase", "Phase that runs, from 0.",
-               lambda state: state.phase if state.trial else None),
-    _Figure("switchbench_run_phases", "Phases of all trials that will be run in any case.",
-               lambda state: state.total_phases),
-    _Figure("switchbench_run_nodes", "Node processes of the run.",
-               lambda state: len(state.run.site.processes)),
-    _Figure("switchbench_run_elapsed_seconds", "Time since the command began.",
-               lambda state: state.elapsed_s),
-    _Figure("switchbench_run_remaining_seconds", "Time that the rest should take.",
-               lambda state: state.left_s),
-    _Figure("switchbench_run_offered_bytes_per_second", "Payload that all ports send.",
-               lambda state: state.offered_bps / 8),
-    _Figure("switchbench_run_delivered_bytes_per_second",
-               "Payload that arrives at all ports and is right.",
-               lambda state: state.delivered_bps / 8),
-    _Figure("switchbench_run_completed_phases", "Phases that have ended on all nodes.",
-               lambda state: state.phases_done, counter=True),
-    _Figure("switchbench_run_expected_frames",
-               "Frames that were sent in all phases that have ended.",
-               lambda state: state.lost[1], counter=True),
-    _Figure("switchbench_run_lost_frames", "Of these, frames that did not arrive.",
-               lambda state: state.lost[0], counter=True),
-    _Figure("switchbench_run_events",
-               "What happened: a phase that lost frames, a link that went down.",
-               lambda state: state.event_count, counter=True),
-)  # fmt: skip
+
+def _of_run(state: RunState) -> _Figures:
+    trial, (lost, sent) = state.trial, state.lost
+    return (
+        ("trial", "Number of the trial that runs, from 1; 0: none has begun.", state.trial_number),
+        ("trials", "Trials of the run, with repeats that may not be needed.",
+         len(state.run.trials)),
+        ("repeat", "Repeat of the trial that runs, from 0.", trial.repeat if trial else None),
+        ("phase", "Phase that runs, from 0.", state.phase if trial else None),
+        ("phases", "Phases of all trials that will be run in any case.", state.total_phases),
+        ("nodes", "Node processes of the run.", len(state.run.site.processes)),
+        ("elapsed_seconds", "Time since the command began.", state.elapsed_s),
+        ("remaining_seconds", "Time that the rest should take.", state.left_s),
+        ("offered_bytes_per_second", "Payload that all ports send.", state.offered_bps / 8),
+        ("delivered_bytes_per_second", "Payload that arrives at all ports and is right.",
+         state.delivered_bps / 8),
+        ("completed_phases", "Phases that have ended on all nodes.", state.phases_done),
+        ("expected_frames", "Frames that were sent in all phases that have ended.", sent),
+        ("lost_frames", "Of these, frames that did not arrive.", lost),
+        ("events", "What happened: a phase that lost frames, a link that went down.",
+         state.event_count),
+    )  # fmt: skip
+
+
+def _families(
+    what: str, labels: Sequence[str], figures: Mapping[tuple[str, ...], _Figures]
+) -> Iterator[Metric]:
+    """Yield a metric for each name, of all that have a value, by the values of its labels."""
+    found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for names, rows in figures.items():
+        for name, text, value in rows:
+            kind = CounterMetricFamily if _GROWS.fullmatch(name) else GaugeMetricFamily
+            full = f"switchbench_{what}_{name}"
+            family = found.get(name) or found.setdefault(name, kind(full, text, labels=labels))
+            if value is not None:
+                family.add_metric(names, value)
+    yield from found.values()
 
 
 class StateCollector(Collector):
@@ -195,35 +179,27 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all of them."""
-        state = self._shown.state
-        yield from _infos(state, self._shown.run_id)
-        yield _findings(state)
-        yield from (figure.family({(): state}) for figure in _RUN)
+        state, site = self._shown.state, self._shown.state.run.site
+        build = {"version": __version__, "python_version": platform.python_version()}
+        yield InfoMetricFamily("switchbench_build", "What makes these metrics.", build)
+        run = {"run": self._shown.run_id, "launch": site.launch, "lab": site.lab or ""}
+        yield InfoMetricFamily("switchbench_run", "The run.", run)
+        if (trial := state.trial) is not None:
+            about = {"pattern": pattern_words(trial), "transport": trial.transport}
+            yield InfoMetricFamily("switchbench_trial", "The trial that runs.", about)
+        step = StateSetMetricFamily("switchbench_step", "Where the phase is.", labels=())
+        step.add_metric((), {name: name == state.step for name in STEPS})
+        yield step
+        found = GaugeMetricFamily(
+            "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
+        )
+        kinds = Counter[str](finding["kind"] for finding in state.findings)
+        for kind in KINDS:
+            found.add_metric((kind,), kinds[kind])
+        yield found
+        yield from _families("run", (), {(): _of_run(state)})
         every = state.ports.values()
-        ports: dict[tuple[str, ...], object] = {(p.name, p.node, p.network): p for p in every}
-        yield from (figure.family(ports, ("port", "node", "network")) for figure in _PORTS)
-
-
-def _infos(state: RunState, run_id: str) -> Iterator[Metric]:
-    site = state.run.site
-    build = {"version": __version__, "python_version": platform.python_version()}
-    yield InfoMetricFamily("switchbench_build", "What makes these metrics.", build)
-    run = {"run": run_id, "launch": site.launch, "lab": site.lab or ""}
-    yield InfoMetricFamily("switchbench_run", "The run.", run)
-    trial = state.trial
-    if trial is not None:
-        about = {"pattern": pattern_words(trial), "transport": trial.transport}
-        yield InfoMetricFamily("switchbench_trial", "The trial that runs.", about)
-    step = StateSetMetricFamily("switchbench_step", "Where the phase is.", labels=())
-    step.add_metric((), {name: name == state.step for name in STEPS})
-    yield step
-
-
-def _findings(state: RunState) -> Metric:
-    found = GaugeMetricFamily(
-        "switchbench_findings", "What was found so far, by kind.", labels=("kind",)
-    )
-    kinds = Counter[str](finding["kind"] for finding in state.findings)
-    for kind in KINDS:
-        found.add_metric((kind,), kinds[kind])
-    return found
+        ports: dict[tuple[str, ...], _Figures] = {
+            (port.name, port.node, port.network): _of_port(port) for port in every
+        }
+        yield from _families("port", ("port", "node", "network"), ports)
