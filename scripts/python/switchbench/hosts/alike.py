@@ -26,7 +26,6 @@ from ..base.programs import ENGINE
 from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.far import (
-    Answer,
     at_once,
     end,
     fan_out,
@@ -161,6 +160,7 @@ _SLACK_S = 20.0
 _LINES = 200  # of a file, at most
 _MARK = "==> "  # with which `head -v` begins a file
 _CPU = "/sys/devices/system/cpu"
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
 
 @dataclass(frozen=True)
@@ -221,10 +221,16 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     timeout_s = way.timeout_s + _SLACK_S
     engines = {host: way.node(host, ["--version"]) for host in facts}
     versions = fan_out(engines, way.fanout, timeout_s)
-    files = {host: way.command(host, _question(facts[host])) for host in facts}
-    answers = fan_out(files, way.fanout, timeout_s)
+    questions = {}
+    for host, own in facts.items():
+        paths = dict.fromkeys(path for fact in own for path in fact.paths if path.startswith("/"))
+        words = ["sh", "-c", _ASK.format(lines=_LINES), "sh", *paths]
+        questions[host] = way.command(host, f"exec {shlex.join(words)}")
+    answers = fan_out(questions, way.fanout, timeout_s)
     silent = {
-        host: why for host, answer in answers.items() if (why := _silent(host, answer)) is not None
+        host: failure(host, answer.errors) or "it did not answer"
+        for host, answer in answers.items()
+        if answer.status in (FAILED, None)
     }
     values: dict[str, dict[str, str]] = {"engine": {}}
     seen: dict[str, Mapping[str, cabling.Neighbour]] = {}
@@ -232,10 +238,17 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         host = process.name
         if host in silent:
             continue
-        values["engine"][host] = _engine(host, versions[host], way.engine)
+        version = versions[host]
+        if version.status == 0 and version.output:
+            values["engine"][host] = version.output[-1].removeprefix("switchbench-node ")
+        else:
+            why = refusal(host, version, way.engine)
+            values["engine"][host] = why or f"status {version.status}"
         texts = _texts(answers[host].output)
         for fact in facts[host]:
-            values.setdefault(fact.name, {})[host] = _value(fact, texts)
+            found = [texts.get(path) for path in fact.paths]
+            is_there = any(text is not None for text in found)
+            values.setdefault(fact.name, {})[host] = fact.read(*found) if is_there else NOT_THERE
         seen[host] = cabling.lldp_neighbours(texts.get(_LLDP, ""))
         for port in process.ports:
             cable = cabling.compared_cable(port, seen[host])
@@ -316,28 +329,6 @@ _ASK = (
 )
 
 
-def _question(facts: Sequence[Fact]) -> str:
-    paths = dict.fromkeys(path for fact in facts for path in fact.paths if path.startswith("/"))
-    return f"exec {shlex.join(['sh', '-c', _ASK.format(lines=_LINES), 'sh', *paths])}"
-
-
-def _value(fact: Fact, texts: Mapping[str, str]) -> str:
-    found = [texts.get(path) for path in fact.paths]
-    return fact.read(*found) if any(text is not None for text in found) else NOT_THERE
-
-
-def _silent(host: str, answer: Answer) -> str | None:
-    if answer.status == FAILED or answer.status is None:
-        return failure(host, answer.errors) or "it did not answer"
-    return None
-
-
-def _engine(host: str, answer: Answer, engine: str) -> str:
-    if answer.status == 0 and answer.output:
-        return answer.output[-1].removeprefix("switchbench-node ")
-    return refusal(host, answer, engine) or f"status {answer.status}"
-
-
 def _texts(lines: Sequence[str]) -> dict[str, str]:
     """Return the files of what `head -v` has written, by path."""
     texts: dict[str, list[str]] = {}
@@ -390,60 +381,18 @@ def _gigabytes(text: str) -> str:
     return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
 
 
-def _one(name: str, path: str, read: Callable[[str], str]) -> Fact:
-    return Fact(name, (path,), read)
-
-
+# Rows of every host: what, the files that say it, and how they are read.
 _MACHINE = (
-    _one("kernel", "/proc/sys/kernel/osrelease", _plain),
-    _one("cpu", "/proc/cpuinfo", _after("model name")),
-    _one("cores", f"{_CPU}/online", _plain),
-    _one("isolated cores", f"{_CPU}/isolated", _plain),
-    _one("governor", _GOVERNORS, _all_of),
-    _one(
-        "clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", _plain
-    ),
-    _one("clock kept by", _DAEMONS, _keepers),
-    _one("memory", "/proc/meminfo", _gigabytes),
-    _one("hugepages", "/proc/meminfo", _after("HugePages_Total")),
+    Fact("kernel", ("/proc/sys/kernel/osrelease",), _plain),
+    Fact("cpu", ("/proc/cpuinfo",), _after("model name")),
+    Fact("cores", (f"{_CPU}/online",), _plain),
+    Fact("isolated cores", (f"{_CPU}/isolated",), _plain),
+    Fact("governor", (_GOVERNORS,), _all_of),
+    Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
+    Fact("clock kept by", (_DAEMONS,), _keepers),
+    Fact("memory", ("/proc/meminfo",), _gigabytes),
+    Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
 )
-
-
-def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
-    for port in ports:
-        name = port.name.partition(":")[2]
-        for key, facts in _OF_PORT.items():
-            if key in port.engine:
-                yield from facts(name, str(port.engine[key]))
-
-
-def _iface(port: str, iface: str) -> Iterator[Fact]:
-    folder = f"/sys/class/net/{iface}"
-    yield _one(f"{port} link", f"{folder}/operstate", _plain)
-    yield _one(f"{port} speed", f"{folder}/speed", _plain)
-    yield _one(f"{port} mtu", f"{folder}/mtu", _plain)
-    yield _one(f"{port} driver", f"{folder}/device/uevent", _after("DRIVER"))
-    yield _one(f"{port} numa node", f"{folder}/device/numa_node", _plain)
-
-
-def _pci(port: str, address: str) -> Iterator[Fact]:
-    folder = f"/sys/bus/pci/devices/{address}"
-    yield _one(f"{port} driver", f"{folder}/uevent", _after("DRIVER"))
-    yield _one(f"{port} numa node", f"{folder}/numa_node", _plain)
-    yield _one(f"{port} pcie speed", f"{folder}/current_link_speed", _plain)
-    yield _one(f"{port} pcie width", f"{folder}/current_link_width", _plain)
-
-
-def _rdma(port: str, device: str) -> Iterator[Fact]:
-    name, _, number = device.partition("/")
-    folder = f"/sys/class/infiniband/{name}"
-    yield _one(f"{port} rdma firmware", f"{folder}/fw_ver", _plain)
-    place = f"{folder}/ports/{number or 1}"
-    for what in ("state", "rate", "link_layer"):
-        yield _one(f"{port} rdma {what}", f"{place}/{what}", _plain)
-    paths = [f"{place}/{kind}/{i}" for i in range(_GIDS) for kind in ("gids", "gid_attrs/types")]
-    yield Fact(f"{port} rdma gids", tuple(paths), _gids)
-
 
 _GIDS = 8  # the first of them: 0 to 3 are made by the kernel, and further ones by addresses
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
@@ -460,8 +409,47 @@ def _gids(*texts: str | None) -> str:
     return ", ".join(found) or "none"
 
 
-_OF_PORT: dict[str, Callable[[str, str], Iterator[Fact]]] = {
-    "iface": _iface,
-    "pci": _pci,
-    "rdma": _rdma,
-}
+# Rows of a port by the key that says what it is: {} is the interface, the PCI address or the RDMA
+# device of the first file's folder, {1} the device's port.
+_NET, _PCI_DEVICE, _IB = "/sys/class/net/{}", "/sys/bus/pci/devices/{}", "/sys/class/infiniband/{}"
+_IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
+_OF_PORT = {
+    "iface": (
+        Fact("link", (f"{_NET}/operstate",), _plain),
+        Fact("speed", (f"{_NET}/speed",), _plain),
+        Fact("mtu", (f"{_NET}/mtu",), _plain),
+        Fact("driver", (f"{_NET}/device/uevent",), _after("DRIVER")),
+        Fact("numa node", (f"{_NET}/device/numa_node",), _plain),
+    ),
+    "pci": (
+        Fact("driver", (f"{_PCI_DEVICE}/uevent",), _after("DRIVER")),
+        Fact("numa node", (f"{_PCI_DEVICE}/numa_node",), _plain),
+        Fact("pcie speed", (f"{_PCI_DEVICE}/current_link_speed",), _plain),
+        Fact("pcie width", (f"{_PCI_DEVICE}/current_link_width",), _plain),
+    ),
+    "rdma": (
+        Fact("rdma firmware", (f"{_IB}/fw_ver",), _plain),
+        *(Fact(f"rdma {what}", (f"{_IB_PORT}/{what}",), _plain)
+          for what in ("state", "rate", "link_layer")),
+        Fact(
+            "rdma gids",
+            tuple(
+                f"{_IB_PORT}/{kind}/{i}"
+                for i in range(_GIDS)
+                for kind in ("gids", "gid_attrs/types")
+            ),
+            _gids,
+        ),
+    ),
+}  # fmt: skip
+
+
+def _of_ports(ports: Sequence[Port]) -> Iterator[Fact]:
+    for port in ports:
+        name = port.name.partition(":")[2]
+        for key, facts in _OF_PORT.items():
+            if key in port.engine:
+                device, _, number = str(port.engine[key]).partition("/")
+                for fact in facts:
+                    paths = tuple(path.format(device, number or 1) for path in fact.paths)
+                    yield Fact(f"{name} {fact.name}", paths, fact.read)
