@@ -10,27 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from hostkit import plan
 from switchbench.base.errors import SwitchbenchError
 from switchbench.base.model import Process, Run
 from switchbench.base.programs import port_binding_words
-from switchbench.config import Request, read
 from switchbench.plan import documents
-from switchbench.plan.compile import compile_run
 from switchbench.run import controller
 from switchbench.run.controller import Binder, hold_words
 from switchbench.run.launch.far import Launcher, piped
 
-CONF = """\
-switchbench: 1
-site:
-  launch: ssh
-  hosts: node[1-2]
-  ports: {e0: {network: n, pci: "0000:3b:00.0", line_rate: 1Gbit}}
-  bind: {driver: vfio-pci, hugepages: 64}
-  control: {addresses: {node1: 127.0.0.1, node2: 127.0.0.2}}
-transports: [TRANSPORT]
-tests: [{pattern: pairs}]
-"""
 # Stands for the program: notes what it does.
 PROGRAM = """\
 import os, sys
@@ -72,9 +60,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def run_of(tmp_path: Path, transport: str = "dpdk") -> Run:
-    path = tmp_path / "conf.yaml"
-    path.write_text(CONF.replace("TRANSPORT", transport))
-    return compile_run(read(Request(path, [], None, "quick")))
+    return plan(
+        tmp_path,
+        hosts="node[1-2]",
+        ports={"e0": {"network": "n", "pci": "0000:3b:00.0", "line_rate": "1Gbit"}},
+        bind={"driver": "vfio-pci", "hugepages": 64},
+        control={"addresses": {"node1": "127.0.0.1", "node2": "127.0.0.2"}},
+        tests=[{"pattern": "pairs", "transport": transport}],
+    )
 
 
 def started(tmp_path: Path, here: Here, transport: str = "dpdk") -> Binder:

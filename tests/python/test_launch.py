@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
+from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__
 from switchbench.base.errors import ConfigurationError, RunError
-from switchbench.base.model import Run, Site
 from switchbench.cli import main
 from switchbench.config import Request, read
 from switchbench.hosts import alike
@@ -38,24 +38,7 @@ from switchbench.run.launch.ssh import (
 )
 from switchbench.run.nodes import Interrupt
 
-SITE: dict[str, Any] = {
-    "launch": "ssh",
-    "hosts": "node[1-4]",
-    "ports": {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}},
-    "groups": {"left": "node[1-2]", "right": "node[3-4]"},
-}
-
-
-def plan(tmp_path: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
-    """A run of pairs on the site above, with other keys."""
-    path = tmp_path / "conf.yaml"
-    tests = keys.pop("tests", [{"pattern": "pairs", "transport": "tcp", "repeat": 1}])
-    path.write_text(yaml.safe_dump({"switchbench": 1, "site": SITE | keys, "tests": tests}))
-    return compile_run(read(Request(path, without=missing)))
-
-
-def site(tmp_path: Path, **keys: Any) -> Site:
-    return plan(tmp_path, **keys).site
+GROUPS = {"left": "node[1-2]", "right": "node[3-4]"}
 
 
 # --- fan-out -------------------------------------------------------------------------------------
@@ -121,15 +104,6 @@ def test_what_is_fixed_comes_first_and_what_the_site_says_is_there(tmp_path: Pat
     ]  # fmt: skip
 
 
-def engine_in(folder: Path) -> Path:
-    """An engine that says where it is and what it was told."""
-    path = folder / "switchbench-node"
-    path.parent.mkdir(parents=True)
-    path.write_text('#!/bin/sh\necho "$0 $*"\n')
-    path.chmod(0o755)
-    return path
-
-
 def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was pushed into the home folder, then into the shared one, then what is in the path;
     sudo never takes what the user can write."""
@@ -139,10 +113,7 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(far, name, text)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
-    (tmp_path / "bin").mkdir()
-    sudo = tmp_path / "bin" / "sudo"
-    sudo.write_text('#!/bin/sh\nshift; exec "$@"\n')
-    sudo.chmod(0o755)
+    sudo = program(tmp_path / "bin" / "sudo", '#!/bin/sh\nshift; exec "$@"\n')
 
     def said(privilege: str, engine: str = "switchbench-node") -> list[str]:
         words = far.engine_words(engine, privilege, ["--name", "a b"], announced=True)
@@ -152,13 +123,14 @@ def test_which_engine_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         )
         return done.stdout.replace(f"{tmp_path}/", "").splitlines()
 
-    plain = engine_in(tmp_path / "path")
+    says = '#!/bin/sh\necho "$0 $*"\n'
+    plain = program(tmp_path / "path" / "switchbench-node", says)
     assert said("none") == [
         "path/switchbench-node --version", "path/switchbench-node --name a b"
     ]  # fmt: skip
-    engine_in(shared / "current")
+    program(shared / "current" / "switchbench-node", says)
     assert said("none")[0] == "opt/current/switchbench-node --version"
-    engine_in(tmp_path / "home" / far.HOME_FOLDER / "current")
+    program(tmp_path / "home" / far.HOME_FOLDER / "current" / "switchbench-node", says)
     assert said("none")[0].startswith("home/.local/lib/switchbench/current/switchbench-node ")
     for privilege in ("sudo", "setcap"):
         assert said(privilege)[0] == "opt/current/switchbench-node --version"
@@ -196,7 +168,7 @@ def test_a_file_for_ssh_that_runs_programs(line: str, tmp_path: Path) -> None:
 def test_what_is_no_hosts_name(host: str, launch: str, tmp_path: Path) -> None:
     """Names are words of command lines, and are shown on terminals."""
     with pytest.raises(ConfigurationError, match="can't be a host's name") as error:
-        site(tmp_path, hosts=["node1", host], launch=launch, groups={})
+        site(tmp_path, hosts=["node1", host], launch=launch)
     assert str(error.value).isprintable()
 
 
@@ -215,7 +187,7 @@ def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) ->
     way = OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
     assert (way.jumps["node1"], way.jumps["node3"]) == (("gw1",), ("gw2",))
     with pytest.raises(ConfigurationError, match=r"topology.conf: .*routes from admin"):
-        OpenSsh.of(site(tmp_path, hosts="node[1-9]", groups={}, ssh={"topology": str(path)}))
+        OpenSsh.of(site(tmp_path, hosts="node[1-9]", ssh={"topology": str(path)}))
     path.write_text("[routes]\nadmin: gw[1-2]\ngw[1-2]: node[1-999999999]\n")
     with pytest.raises(ConfigurationError, match=r"topology.conf:3: .* more than 65536 names"):
         OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
@@ -235,7 +207,9 @@ def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) ->
     ],
 )
 def test_nodes_of_a_command(text: str | None, hosts: str, tmp_path: Path) -> None:
-    assert [process.name for process in chosen(site(tmp_path), text)] == hosts.split()
+    assert [
+        process.name for process in chosen(site(tmp_path, groups=GROUPS), text)
+    ] == hosts.split()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +225,7 @@ def test_nodes_of_a_command(text: str | None, hosts: str, tmp_path: Path) -> Non
 )
 def test_nodes_that_are_not_there(text: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as error:
-        chosen(site(tmp_path), text)
+        chosen(site(tmp_path, groups=GROUPS), text)
     assert str(error.value).startswith(sentence)
 
 
@@ -259,7 +233,7 @@ def test_groups_of_the_machine_are_read_where_the_site_names_them(tmp_path: Path
     (tmp_path / "groups.conf").write_text(f"[Main]\ndefault: local\nautodir: {tmp_path}/groups.d\n")
     (tmp_path / "groups.d").mkdir()
     (tmp_path / "groups.d/all.yaml").write_text("local: {compute: 'node[2-3]'}\n")
-    found = site(tmp_path, hosts="@compute,node1", groups_conf="groups.conf", groups={})
+    found = site(tmp_path, hosts="@compute,node1", groups_conf="groups.conf")
     assert [process.name for process in found.processes] == ["node1", "node2", "node3"]
     assert found.effective["hosts"] == ["node1", "node2", "node3"]
 
@@ -273,7 +247,7 @@ def test_a_groups_file_runs_nothing(names: str, tmp_path: Path) -> None:
         f"[Main]\ndefault: local\n[local]\nmap: {command}\nall: {command}\nlist: {command}\n"
     )
     with pytest.raises(ConfigurationError, match='group source "local" runs shell commands'):
-        site(tmp_path, hosts=[names], groups_conf="groups.conf", groups={})
+        site(tmp_path, hosts=[names], groups_conf="groups.conf")
     assert not ran.exists()
 
 
@@ -281,8 +255,8 @@ def test_a_groups_file_runs_nothing(names: str, tmp_path: Path) -> None:
 
 
 def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
-    whole = plan(tmp_path)
-    run = plan(tmp_path, missing=("node2", "node4"))
+    whole = plan(tmp_path, groups=GROUPS)
+    run = plan(tmp_path, missing=("node2", "node4"), groups=GROUPS)
     assert [port.name for port in run.site.networks["n"]] == ["node1:e0", "node3:e0"]
     assert run.site.groups == {"left": ("node1:e0",), "right": ("node3:e0",)}
     assert run.trials[0].flows == 2
@@ -296,21 +270,19 @@ def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
 
 
 def test_a_whole_group_may_be_gone(tmp_path: Path) -> None:
-    run = plan(tmp_path, missing=("node3", "node4"))
+    run = plan(tmp_path, missing=("node3", "node4"), groups=GROUPS)
     assert set(run.site.groups) == {"left"}
     across = [{"pattern": "pairs", "partners": "across", "transport": "tcp"}]
     with pytest.raises(ConfigurationError):
-        plan(tmp_path, missing=("node3", "node4"), tests=across)
+        plan(tmp_path, missing=("node3", "node4"), tests=across, groups=GROUPS)
 
 
 # --- what failures mean --------------------------------------------------------------------------
 
 
-FAKE_SSH = """\
-#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-case $2 in
-node1) echo "switchbench-node {version}"; exit 0;;
+FAKE_SSH = f"""\
+case $host in
+node1) echo "switchbench-node {__version__}"; exit 0;;
 node2) echo "ssh: connect to host node2 port 22: Connection refused" >&2; exit 255;;
 node3) echo "bench@node3: Permission denied (publickey)." >&2; exit 255;;
 node4) echo "node: error while loading shared libraries: libjansson.so.4: no file" >&2; exit 127;;
@@ -321,12 +293,7 @@ esac
 @pytest.fixture
 def fake_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An ssh that reaches one of four hosts."""
-    program = tmp_path / "bin" / "ssh"
-    program.parent.mkdir()
-    program.write_text(FAKE_SSH.format(version=__version__))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return program
+    return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(FAKE_SSH))
 
 
 @pytest.mark.usefixtures("fake_ssh")
@@ -441,9 +408,7 @@ class Slurm:
     folder: Path
 
     def program(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.write_text(text)
-        path.chmod(0o755)
+        program(self.folder / name, text)
 
     def cancelled(self) -> list[str]:
         noted = self.folder / "noted"
@@ -452,13 +417,10 @@ class Slurm:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    folder = tmp_path / "slurm"
-    folder.mkdir()
-    made = Slurm(folder)
+    made = Slurm(in_path(tmp_path / "slurm", monkeypatch))
     made.program("srun", "#!/bin/sh\n")
     made.program("sinfo", "#!/bin/sh\n")
-    made.program("scancel", f'#!/bin/sh\necho "$@" >> {folder}/noted\n')
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    made.program("scancel", f'#!/bin/sh\necho "$@" >> {made.folder}/noted\n')
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     return made
 
@@ -549,15 +511,13 @@ def test_what_a_host_did_that_took_too_long_is_not_known(tmp_path: Path, fake_ss
 # --- what hosts have -----------------------------------------------------------------------------
 
 
+VERSION = f'[ "$1" = --version ] && echo switchbench-node {__version__} && exit'
 LOCAL_SSH = """\
-#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-case $2 in
+case $host in
 node3) echo "ssh: connect to host node3 port 22: Connection refused" >&2; exit 255;;
 node4) line=$(printf %s "$3" | sed 's,/sys/class/net/lo,{folder},g')
   sh -c "$line" | sed 's,{folder},/sys/class/net/lo,'; exit;;
 esac
-exec sh -c "$3"
 """
 
 
@@ -567,13 +527,9 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
     other.mkdir()
     (other / "mtu").write_text("1400\n")
     (other / "operstate").write_text(Path("/sys/class/net/lo/operstate").read_text())
-    fake_ssh.write_text(LOCAL_SSH.format(folder=other))
-    engine = tmp_path / "engine"
-    engine.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && echo switchbench-node {__version__} && exit\n'
-        "echo switchbench-node: no control port here >&2; exit 3\n"
-    )
-    engine.chmod(0o755)
+    fake_ssh.write_text(ssh_script(LOCAL_SSH.format(folder=other)))
+    no_port = "echo switchbench-node: no control port here >&2; exit 3"
+    engine = program(tmp_path / "engine", f"#!/bin/sh\n{VERSION}\n{no_port}\n")
     ports = {"e0": {"network": "n", "iface": "lo", "line_rate": "1Gbit"}}
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in range(1, 4)}}
     hosts = site(tmp_path, ports=ports, ssh={"engine": str(engine)}, control=control)
@@ -598,18 +554,11 @@ def test_who_differs_from_most(tmp_path: Path, fake_ssh: Path) -> None:
 
 def doctors(tmp_path: Path, fake_ssh: Path, script: str) -> alike.Survey:
     """Two hosts that are this one, with an engine that is this script."""
-    fake_ssh.write_text(LOCAL_SSH)
-    engine = tmp_path / "engine"
-    engine.write_text(f"#!/bin/sh\n{script}\n")
-    engine.chmod(0o755)
+    fake_ssh.write_text(ssh_script(""))
+    engine = program(tmp_path / "engine", f"#!/bin/sh\n{script}\n")
     control = {"addresses": {f"node{i}": f"127.0.0.{i}" for i in (1, 2)}}
-    hosts = site(
-        tmp_path, hosts="node[1-2]", groups={}, ssh={"engine": str(engine)}, control=control
-    )
+    hosts = site(tmp_path, hosts="node[1-2]", ssh={"engine": str(engine)}, control=control)
     return alike.survey(hosts, chosen(hosts, None))
-
-
-VERSION = f'[ "$1" = --version ] && echo switchbench-node {__version__} && exit'
 
 
 LATE = "its engine did not say within 1 s whom it heard"
@@ -659,7 +608,7 @@ def test_hosts_that_are_alike_and_unfit(
 ) -> None:
     """Likeness was all that counted: without hugepages on every host the status was 0."""
     ports = {"e0": {"network": "n", "pci": "0000:01:00.0", "line_rate": "1Gbit"}}
-    hosts = site(tmp_path, hosts="node[1-2]", groups={}, ports=ports)
+    hosts = site(tmp_path, hosts="node[1-2]", ports=ports)
     found = list(alike.unfit(hosts.processes, {name: {"node1": value, "node2": value}}))
     assert len(found) == (0 if words is None else 1)
     assert not found or found[0].startswith(str(words))
@@ -686,8 +635,8 @@ def test_an_alias_of_ssh_is_resolved_before_anything_is_copied(
 ) -> None:
     """The engine was copied to both hosts, and the run ended since their names were not known."""
     fake_ssh.write_text(ALIASES)
-    known = resolved(site(tmp_path, hosts=["alias1.invalid", "127.0.0.9"], groups={}))
+    known = resolved(site(tmp_path, hosts=["alias1.invalid", "127.0.0.9"]))
     addresses = [process.control["address"] for process in known.processes]
     assert addresses == ["127.0.0.7:7600", "127.0.0.9:7600"]
     with pytest.raises(ConfigurationError, match=r"cannot resolve n\[1-2\]\.invalid: use DNS"):
-        resolved(site(tmp_path, hosts="n[1-2].invalid", groups={}))
+        resolved(site(tmp_path, hosts="n[1-2].invalid"))

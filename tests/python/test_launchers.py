@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import yaml
 
+import hostkit
+from hostkit import in_path, program
 from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Process, Site
-from switchbench.config import Request, read
 from switchbench.labs import namespaces
-from switchbench.plan.compile import compile_run
 from switchbench.run.launch import Launcher, launcher_for
 
 # Says its version; else repeats a line, then waits for the end of its input.
@@ -36,14 +35,6 @@ read line; echo "heard $line"; echo "a word" >&2
 while read line; do :; done
 exit 7
 """
-
-
-def program(path: Path, text: str) -> Path:
-    """An executable file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 class Place(ABC):
@@ -62,11 +53,7 @@ class Place(ABC):
         """Puts fakes where the launcher looks."""
 
     def site(self, **keys: Any) -> Site:
-        path = self.folder / "conf.yaml"
-        tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
-        site = self.site_keys | keys
-        path.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
-        return compile_run(read(Request(path))).site
+        return hostkit.site(self.folder, **(self.site_keys | keys))
 
     def alive(self) -> list[int]:
         """Nodes that still run."""
@@ -114,7 +101,7 @@ class Far(Place):
     words: str  # of what it says then
 
     def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PATH", f"{self.folder}/bin:{os.environ['PATH']}")
+        in_path(self.folder / "bin", monkeypatch)
         monkeypatch.delenv("SLURM_JOB_ID", raising=False)
         self.first("")
 
@@ -123,15 +110,14 @@ class Far(Place):
         program(self.folder / "bin" / self.reach, f'#!/bin/sh\n{self.head}\n{script}\nexec "$@"\n')
 
     def site(self, **keys: Any) -> Site:
-        ports = {"e0": {"network": "n", "iface": "eth7", "line_rate": "1Gbit"}}
         way = {self.site_keys["launch"]: {"engine": str(self.engine)} | self.way}
-        return super().site(**{"hosts": "node[1-4]", "ports": ports} | way | keys)
+        return super().site(**way | keys)
 
 
 class BySsh(Far):
     site_keys: ClassVar = {"launch": "ssh"}
     reach = "ssh"
-    head = 'while [ "$1" != -- ]; do shift; done; host=$2; set -- sh -c "$3"'
+    head = hostkit.SSH_HEAD
     cut_off = 'echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255'
     words = "Connection refused"
 

@@ -10,27 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from hostkit import in_path, program, site, ssh_script
 from switchbench import __version__
-from switchbench.base.model import Site
-from switchbench.config import Request, read
 from switchbench.hosts import push
 from switchbench.hosts.push import Collection, Piece
-from switchbench.plan.compile import compile_run
 from switchbench.run.launch.ssh import NOT_ASKED, HostResult
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
 COLLECTION = Collection(
     __version__, platform.machine(), (Piece("switchbench-node", ENGINE, 0o755),)
 )
-SSH = """\
-#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-{before}
-sh -c "$3"
-"""
-
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -38,25 +28,10 @@ def ordered(folder: Path, privilege: str = "none", collection: Collection = COLL
     return push.PushOrder(collection, privilege, str(folder))
 
 
-def site(tmp_path: Path) -> Site:
-    """Two hosts."""
-    path = tmp_path / "conf.yaml"
-    ports = {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}}
-    one = {"launch": "ssh", "hosts": "node[1-2]", "ports": ports}
-    tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
-    path.write_text(yaml.safe_dump({"switchbench": 1, "site": one, "tests": tests}))
-    return compile_run(read(Request(path))).site
-
-
 @pytest.fixture
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An ssh to this machine."""
-    program = tmp_path / "bin" / "ssh"
-    program.parent.mkdir()
-    program.write_text(SSH.format(before=":"))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    return program
+    return program(in_path(tmp_path / "bin", monkeypatch) / "ssh", ssh_script(""))
 
 
 def pushed(tmp_path: Path) -> HostResult:
@@ -82,13 +57,13 @@ def test_twice(tmp_path: Path) -> None:
 )
 def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: Path) -> None:
     """A run can't do with it, so it is said in the same words, and all the same it is done."""
-    ssh.write_text(SSH.format(before=before))
+    ssh.write_text(ssh_script(before))
     for _ in range(2):
         result = pushed(tmp_path)
         assert result.status == NOT_ASKED
         assert result.lines[0].startswith(f"its login writes text of its own ({shown!r}), which ")
         assert (tmp_path / "there" / "current" / "switchbench-node").read_bytes() == ENGINE
-    ssh.write_text(SSH.format(before=":"))
+    ssh.write_text(ssh_script(""))
     assert pushed(tmp_path).lines[0].startswith("has it already")
 
 

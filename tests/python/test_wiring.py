@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+import hostkit
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Site
-from switchbench.config import Request, read
 from switchbench.hosts import alike
-from switchbench.plan.compile import compile_run
 from switchbench.topology import cabling
 from switchbench.topology.cabling import Neighbour
 
@@ -52,15 +51,10 @@ def test_what_is_something_else(text: str) -> None:
 def site(tmp_path: Path, **keys: Any) -> Site:
     """Six hosts on two switches."""
     cables = {f"node{i}:e0": ["leaf1" if i < 4 else "leaf2", f"Eth1/{i}"] for i in range(1, 7)}
-    path = tmp_path / "conf.yaml"
-    one = {
-        "launch": "ssh", "hosts": "node[1-6]", "wiring": cables,
-        "ports": {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}},
-        "groups": {"left": "node[1-3]", "right": "node[4-6]"},
-    } | keys  # fmt: skip
-    tests = [{"pattern": "pairs", "transport": "tcp", "repeat": 1}]
-    path.write_text(yaml.safe_dump({"switchbench": 1, "site": one, "tests": tests}))
-    return compile_run(read(Request(path))).site
+    ports = {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}}
+    groups = {"left": "node[1-3]", "right": "node[4-6]"}
+    more = {"hosts": "node[1-6]", "wiring": cables, "ports": ports, "groups": groups} | keys
+    return hostkit.site(tmp_path, **more)
 
 
 def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
