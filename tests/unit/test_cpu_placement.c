@@ -28,51 +28,37 @@ static struct cores_ask a_machine(size_t cores, size_t lanes)
         .usable = machine, .usable_count = cores, .lanes = no_numa, .lane_count = lanes};
 }
 
-static struct cores_choice chosen(const struct cores_ask *ask)
-{
-    struct cores_choice choice;
-    struct err err = {""};
-
-    if (cores_choose(&choice, ask, &err) != 0)
-        fail_msg("%s", err.text);
-    return choice;
-}
-
 /* What is asked of a machine, and what its workers get, or why they can't. */
 static void each_choice_follows_the_rules(void **state)
 {
     static const struct {
         enum worker_policy policy;
-        size_t cores, lanes;
+        size_t cores, lanes, named_count;
         uint32_t named[2];
-        size_t named_count;
         bool sleeps;
         size_t workers;
-        int core[4]; /* of the first workers */
-        const char *says;
+        int core[4];      /* of the first workers */
+        const char *says; /* of a refusal */
     } cases[] = {
-        {WORKER_AUTO, 6, 4, {0}, 0, false, 4, {5, 4, 3, 2}, NULL},
+        {WORKER_AUTO, 6, 4, 0, {0}, false, 4, {5, 4, 3, 2}, NULL},
         /* One for each lane and one for all the rest: too few. */
-        {WORKER_AUTO, 5, 4, {0}, 0, true, 1, {-1}, NULL},
-        {WORKER_POLL, 3, 5, {0}, 0, false, 2, {2, 1}, NULL},
-        {WORKER_POLL, 1, 5, {0}, 0, false, 0, {0}, "allow it two"},
-        {WORKER_POLL, 16, 1000, {0}, 0, false, 15, {15, 14, 13, 12}, NULL},
-        {WORKER_AUTO, 16, 3, {2, 9}, 2, false, 2, {2, 9}, NULL},
-        {WORKER_SLEEP, 16, 3, {2, 9}, 2, true, 2, {2, 9}, NULL},
+        {WORKER_AUTO, 5, 4, 0, {0}, true, 1, {-1}, NULL},
+        {WORKER_POLL, 3, 5, 0, {0}, false, 2, {2, 1}, NULL},
+        {WORKER_POLL, 1, 5, .says = "allow it two"},
+        {WORKER_POLL, 16, 1000, 0, {0}, false, 15, {15, 14, 13, 12}, NULL},
+        {WORKER_AUTO, 16, 3, 2, {2, 9}, false, 2, {2, 9}, NULL},
+        {WORKER_SLEEP, 16, 3, 2, {2, 9}, true, 2, {2, 9}, NULL},
         {WORKER_AUTO,
          16,
          2,
-         {3, 16},
          2,
-         false,
-         0,
-         {0},
-         "16 is none of the 16 cores that this node may use (0 to 15)"},
-        {WORKER_AUTO, 16, 2, {3, 3}, 2, false, 0, {0}, "duplicate value 3"},
-        {WORKER_POLL, 2, 2, {0, 1}, 2, false, 0, {0}, "name fewer cores"},
+         {3, 16},
+         .says = "16 is none of the 16 cores that this node may use (0 to 15)"},
+        {WORKER_AUTO, 16, 2, 2, {3, 3}, .says = "duplicate value 3"},
+        {WORKER_POLL, 2, 2, 2, {0, 1}, .says = "name fewer cores"},
         /* Nothing left for the main thread: they are shared. */
-        {WORKER_AUTO, 2, 2, {0, 1}, 2, true, 2, {0, 1}, NULL},
-        {WORKER_AUTO, 2, CORES_LANES_MAX + 1, {0}, 0, false, 0, {0}, "4096"},
+        {WORKER_AUTO, 2, 2, 2, {0, 1}, true, 2, {0, 1}, NULL},
+        {WORKER_AUTO, 2, CORES_LANES_MAX + 1, .says = "4096"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -105,7 +91,7 @@ static void a_port_gets_a_core_near_it(void **state)
     struct cores_choice choice;
 
     ask.lanes = lanes;
-    choice = chosen(&ask);
+    assert_int_equal(cores_choose(&choice, &ask, &(struct err){""}), 0);
     for (size_t lane = 0; lane < 4; lane++)
         assert_int_equal(machine[choice.core[choice.worker[lane]]].numa, lanes[lane]);
 }

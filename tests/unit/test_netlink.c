@@ -144,21 +144,11 @@ static void each_answer_is_judged(void **state)
     }
 }
 
-/* An attribute that reaches beyond its message; and a reader that fails: the rest of the answer is
- * read, so that the socket can be used again. */
-static void what_is_not_for_the_reader(void **state)
+/* A reader that fails: the rest of the answer is read, so that the socket can be used again. */
+static void a_reader_that_fails_ends_the_request(void **state)
 {
     const struct said link = A_LINK, done = DONE;
-    struct nlmsghdr *message = put(&link);
-    struct nlattr *attribute = mnl_nlmsg_get_payload_tail(message);
 
-    mnl_attr_put_u32(message, IFLA_MTU, 1300);
-    attribute->nla_len++;
-    used = message->nlmsg_len;
-    put(&done);
-    flush(0);
-    assert_int_equal(dump(), -EPROTO);
-    sequence++;
     fails_at = 1;
     put(&link);
     put(&link);
@@ -169,10 +159,12 @@ static void what_is_not_for_the_reader(void **state)
     assert_int_equal(recv(client, datagram, sizeof datagram, MSG_DONTWAIT), -1);
 }
 
-static void test_attributes(void **state)
+/* An attribute that is missing, too short, or reaches beyond its message is none; with such a one
+ * the whole answer is malformed. */
+static void attributes_are_read_or_missing(void **state)
 {
-    struct nlmsghdr *message = put(&(struct said)A_LINK);
-    const size_t fixed = sizeof(struct ifinfomsg);
+    const struct said link = A_LINK;
+    struct nlmsghdr *message = put(&link);
     uint8_t mac[6] = {0};
     char name[4];
 
@@ -180,20 +172,22 @@ static void test_attributes(void **state)
     mnl_attr_put(message, IFLA_MASTER, 2, "ab"); /* too short for a number */
     mnl_attr_put(message, IFLA_IFNAME, 7, "abcdefg");
     mnl_attr_put(message, IFLA_ADDRESS, 5, "12345");
-    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_MTU), 7), 1300);
-    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_MASTER), 7), 7);
-    assert_int_equal(netlink_u32(netlink_find(message, fixed, IFLA_LINK), 7), 7);
-    netlink_text(netlink_find(message, fixed, IFLA_IFNAME), name, sizeof name);
+    assert_int_equal(netlink_u32(netlink_find(message, LINK, IFLA_MTU), 7), 1300);
+    assert_int_equal(netlink_u32(netlink_find(message, LINK, IFLA_MASTER), 7), 7);
+    assert_int_equal(netlink_u32(netlink_find(message, LINK, IFLA_LINK), 7), 7);
+    netlink_text(netlink_find(message, LINK, IFLA_IFNAME), name, sizeof name);
     assert_string_equal(name, "abc");
     netlink_text(NULL, name, sizeof name);
     assert_string_equal(name, "");
-    assert_false(netlink_copy(netlink_find(message, fixed, IFLA_ADDRESS), mac, sizeof mac));
-    /* An attribute that reaches beyond its message is none. */
+    assert_false(netlink_copy(netlink_find(message, LINK, IFLA_ADDRESS), mac, sizeof mac));
     message->nlmsg_len -= 4;
-    assert_null(netlink_find(message, fixed, IFLA_ADDRESS));
+    assert_null(netlink_find(message, LINK, IFLA_ADDRESS));
+    used = message->nlmsg_len;
+    flush(0);
+    assert_int_equal(dump(), -EPROTO);
 }
 
-static void test_the_loopback(void **state)
+static void the_loopback_is_read(void **state)
 {
     int fd = netlink_open();
     struct link_state link;
@@ -210,48 +204,44 @@ static void test_the_loopback(void **state)
     close(fd);
 }
 
-static struct link_state link_at(uint64_t tx_dropped, uint32_t downs, bool running)
-{
-    struct link_state link = {.flags = running ? IFF_UP | IFF_RUNNING : IFF_UP,
-                              .carrier_downs = downs};
-
-    link.stats.tx_dropped = tx_dropped;
-    return link;
-}
-
-static void assert_drops(struct link_drops *drops, struct link_state now, uint64_t host,
-                         uint64_t no_carrier)
-{
-    link_drops_update(drops, &now);
-    assert_int_equal(drops->host, host);
-    assert_int_equal(drops->no_carrier, no_carrier);
-}
-
 /* The kernel counts both in tx_dropped: what the host drops, and what has no carrier. */
-static void test_drops_without_a_carrier_are_not_the_hosts(void **state)
+static void drops_without_a_carrier_are_not_the_hosts(void **state)
 {
-    struct link_state begin = link_at(5, 1, true);
+    static const struct {
+        uint64_t tx_dropped;
+        uint32_t downs;
+        bool running;
+        uint64_t host, no_carrier;
+    } readings[] = {
+        {5, 1, true, 0, 0},    {8, 1, true, 3, 0},
+        {20, 2, true, 3, 12}, /* it went, and is back */
+        {21, 2, true, 4, 12},  {30, 3, false, 4, 21},
+        {40, 3, false, 4, 31}, {41, 3, true, 4, 32}, /* it came back in between */
+        {42, 3, true, 5, 32},
+    };
     struct link_drops drops;
 
-    link_drops_begin(&drops, &begin);
-    assert_drops(&drops, link_at(5, 1, true), 0, 0);
-    assert_drops(&drops, link_at(8, 1, true), 3, 0);
-    assert_drops(&drops, link_at(20, 2, true), 3, 12); /* it went, and is back */
-    assert_drops(&drops, link_at(21, 2, true), 4, 12);
-    assert_drops(&drops, link_at(30, 3, false), 4, 21);
-    assert_drops(&drops, link_at(40, 3, false), 4, 31);
-    assert_drops(&drops, link_at(41, 3, true), 4, 32); /* it came back in between */
-    assert_drops(&drops, link_at(42, 3, true), 5, 32);
+    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++) {
+        struct link_state now = {.flags = readings[i].running ? IFF_UP | IFF_RUNNING : IFF_UP,
+                                 .carrier_downs = readings[i].downs};
+
+        now.stats.tx_dropped = readings[i].tx_dropped;
+        if (i == 0)
+            link_drops_begin(&drops, &now);
+        link_drops_update(&drops, &now);
+        assert_int_equal(drops.host, readings[i].host);
+        assert_int_equal(drops.no_carrier, readings[i].no_carrier);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_answer_is_judged),
-        cmocka_unit_test_setup_teardown(what_is_not_for_the_reader, begin, end),
-        cmocka_unit_test_setup_teardown(test_attributes, begin, end),
-        cmocka_unit_test(test_the_loopback),
-        cmocka_unit_test(test_drops_without_a_carrier_are_not_the_hosts),
+        cmocka_unit_test_setup_teardown(a_reader_that_fails_ends_the_request, begin, end),
+        cmocka_unit_test_setup_teardown(attributes_are_read_or_missing, begin, end),
+        cmocka_unit_test(the_loopback_is_read),
+        cmocka_unit_test(drops_without_a_carrier_are_not_the_hosts),
     };
 
     return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);

@@ -48,22 +48,15 @@ static void send_numbers(const char *type, int count, bool droppable)
 /* The next line's number, having checked the rest of it; -1: end of file. */
 static int next_number(const char *type)
 {
-    char *line = NULL, *read_type, *node;
-    size_t room = 0;
-    json_t *record;
+    char line[128], whole[128];
     int number = -1;
 
-    if (getline(&line, &room, reader) > 0) {
-        assert_non_null(strchr(line, '\n'));
-        record = json_loads(line, 0, NULL);
-        assert_int_equal(json_unpack(record, "{s:s, s:s, s:i}", "type", &read_type, "node", &node,
-                                     "number", &number),
-                         0);
-        assert_string_equal(read_type, type);
-        assert_string_equal(node, "node1");
-        json_decref(record);
-    }
-    free(line);
+    if (fgets(line, sizeof line, reader) == NULL)
+        return -1;
+    sscanf(strrchr(line, ':'), ":%d", &number);
+    snprintf(whole, sizeof whole, "{\"type\":\"%s\",\"node\":\"node1\",\"number\":%d}\n", type,
+             number);
+    assert_string_equal(line, whole);
     return number;
 }
 
@@ -72,15 +65,6 @@ static void *close_records(void *context)
     records_close(records);
     close(writer_fd);
     return NULL;
-}
-
-/* The records are closed by another thread while this one reads what they leave. */
-static pthread_t begin_to_close(void)
-{
-    pthread_t closer;
-
-    assert_int_equal(pthread_create(&closer, NULL, close_records, NULL), 0);
-    return closer;
 }
 
 static void end_reading(pthread_t closer)
@@ -102,7 +86,8 @@ static void a_blocked_pipe_blocks_no_sender(void **state)
     dropped = records_dropped(records);
     assert_true(dropped > MANY / 2 && dropped <= MANY);
     assert_false(records_broken(records));
-    closer = begin_to_close();
+    /* By another thread, while this one reads what they leave. */
+    assert_int_equal(pthread_create(&closer, NULL, close_records, NULL), 0);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(next_number("flow"), i);
     for (int i = 0; i < MANY - (int)dropped; i++)
@@ -139,24 +124,6 @@ static void what_can_not_be_written_is_noticed(void **state)
         assert_int_equal(records_close(lost), -EPIPE);
         close(ends[1]);
     }
-}
-
-static void values_that_are_not_known_are_null(void **state)
-{
-    const struct record_row rows[] = {
-        {"z", record_count(0)},    {"b", record_count(-1)},
-        {"c", record_text("x")},   {"d", record_text("")},
-        {"e", record_text(NULL)},  {"f", record_amount(-0.5)},
-        {"g", record_amount(0.5)}, {"h", NULL},
-        {"i", record_u64(7)},      {NULL, NULL},
-    };
-    json_t *record = record_fill(json_object(), rows);
-    char *text = json_dumps(record, JSON_COMPACT);
-
-    assert_string_equal(text, "{\"z\":0,\"b\":null,\"c\":\"x\",\"d\":null,\"e\":null,\"f\":null,"
-                              "\"g\":0.5,\"i\":7}");
-    free(text);
-    json_decref(record);
 }
 
 static void records_that_are_held_come_later(void **state)
@@ -223,7 +190,6 @@ int main(void)
         cmocka_unit_test_setup(closing_waits_for_no_reader_that_is_gone, open_records),
         cmocka_unit_test(what_can_not_be_written_is_noticed),
         cmocka_unit_test_setup(records_that_are_held_come_later, open_records),
-        cmocka_unit_test(values_that_are_not_known_are_null),
     };
 
     signal(SIGPIPE, SIG_IGN);
