@@ -36,6 +36,7 @@ enum node_end {
 struct port_opening {
     const struct transport *transport; /**< NULL: the list's end */
     struct transport_port *open;       /**< NULL: it is closed */
+    bool is_reported;                  /**< since the node began */
 };
 
 /**
@@ -49,16 +50,15 @@ struct node_port {
     struct port_conf conf; /**< the document's, with the number of queues decided */
     struct port_opening openings[DOC_TRANSPORTS_MAX]; /**< in the order of first use */
     unsigned capabilities;                            /**< of all its transports */
-    bool leaves_kernel; /**< its PCI device has to leave its kernel driver for one */
-    const struct transport *unsurveyed; /**< is reported when it is first used: the device has to
-                                           leave its driver before; NULL: none */
-    char iface[IF_NAMESIZE];            /**< of its PCI device, when the document does not say it */
-    size_t first_lane;                  /**< of all the node's: its queue 0's */
-    const struct transport *wanted;     /**< in the present trial; NULL: it has no rank there */
-    const struct transport *transport;  /**< in which it is used; NULL: in none */
+    bool leaves_kernel;                /**< its PCI device has to leave its kernel driver for one */
+    char iface[IF_NAMESIZE];           /**< of its PCI device, when the document does not say it */
+    size_t first_lane;                 /**< of all the node's: its queue 0's */
+    const struct transport *wanted;    /**< in the present trial; NULL: it has no rank there */
+    const struct transport *transport; /**< in which it is used; NULL: in none */
     struct transport_port *open;
     uint32_t queues;        /**< that it has in that transport */
-    struct blob address;    /**< there, as the trial published it */
+    struct blob address;    /**< there */
+    int connect_fd;         /**< readable when its lanes can be connected further; -1: none */
     uint64_t line_rate_bps; /**< as resolved when it was opened; 0: unknown */
     double core_fps;        /**< frames/s that one core can send there at most; 0: no bound known */
     bool link_up;           /**< as last seen */

@@ -108,10 +108,52 @@ static int await_binding(struct node *node)
 
 /* --- opening and closing --- */
 
+/* A number; null when it is 0: not known. */
+static json_t *known(uint64_t number)
+{
+    return number > 0 ? record_u64(number) : json_null();
+}
+
+static void report_port(struct node *node, const struct node_port *port,
+                        const struct port_facts *facts)
+{
+    int cores[CORES_WORKERS_MAX]; /* of its queues */
+    uint32_t queues = port->queues < CORES_WORKERS_MAX ? port->queues : CORES_WORKERS_MAX;
+    bool rdma = facts->rdma[0] != '\0';
+
+    for (uint32_t queue = 0; queue < queues; queue++)
+        cores[queue] = node->cores.core[node_worker_of(node, port, queue)];
+    const struct record_row rows[] = {
+        {"port", json_string(port->conf.name)},
+        {"network", json_string(port->conf.network)},
+        {"transport", json_string(port->transport->name)},
+        {"driver", record_text(facts->driver)},
+        {"mac", record_text(facts->mac)},
+        {"ipv4", record_text(facts->ipv4)},
+        {"ipv6", record_text(facts->ipv6)},
+        {"link_bps", known(facts->link_bps)},
+        {"line_rate_bps", known(port->line_rate_bps)},
+        {"frame_max", known(facts->frame_max)},
+        {"numa", record_count(facts->numa_node)},
+        {"queues", json_integer(port->queues)},
+        {"cores", record_numbers(cores, queues)},
+        {"core_fps", facts->core_fps > 0 ? json_integer((int64_t)facts->core_fps) : json_null()},
+        {"offloads", record_text(facts->offloads)},
+        {"mtu", known(facts->mtu)},
+        {"congestion", record_text(facts->congestion)},
+        {"rdma", rdma ? record_text(facts->rdma) : NULL},
+        {"link_layer", rdma ? record_text(facts->link_layer) : NULL},
+        {"gid", rdma ? record_text(facts->gid) : NULL},
+        {"gid_index", rdma ? record_count(facts->gid_index) : NULL},
+        {NULL, NULL},
+    };
+    record_write(node->records, "port-open", rows);
+}
+
 static int open_port(struct node *node, struct node_port *port, const struct transport *transport)
 {
     struct port_opening *opening = opening_in(port, transport);
-    struct port_facts facts = {0};
+    struct port_facts facts = {.numa_node = -1};
     int rc = 0;
 
     if (node->job->bind && port->leaves_kernel) {
@@ -135,6 +177,11 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts.link_bps;
     port->had_link = port->link_up = facts.link_up;
     port->down_ns = port->link_up ? 0 : clock_now();
+    port->address = facts.address;
+    port->connect_fd = facts.connect_fd;
+    if (!opening->is_reported)
+        report_port(node, port, &facts);
+    opening->is_reported = true;
     return 0;
 }
 
@@ -203,6 +250,7 @@ static int ask_guard(const struct node_port *port, struct err *err)
 {
     const struct port_conf *conf = &port->doc->conf;
     const char *connection = getenv("SSH_CONNECTION");
+    const char *name = conf->driver != NULL ? conf->driver : "af_packet";
     char controller[64], driver[64];
     struct guard_rules rules = {
         .controller = controller,
@@ -220,11 +268,10 @@ static int ask_guard(const struct node_port *port, struct err *err)
     snprintf(controller, sizeof controller, "%s", connection != NULL ? connection : "");
     controller[strcspn(controller, " ")] = '\0';
     if (conf->pci != NULL)
-        snprintf(driver, sizeof driver, "a PCI driver");
+        name = "a PCI driver";
     else if (conf->vdev != NULL)
-        snprintf(driver, sizeof driver, "%.*s", (int)strcspn(conf->vdev, ","), conf->vdev);
-    else
-        snprintf(driver, sizeof driver, "%s", conf->driver != NULL ? conf->driver : "af_packet");
+        name = conf->vdev;
+    snprintf(driver, sizeof driver, "%.*s", (int)strcspn(name, ","), name);
     if (conf->pci != NULL)
         rc = guard_check_pci(conf->pci, &rules, err);
     if (rc == 0 && conf->vdev != NULL)
@@ -260,93 +307,6 @@ static int find_interface(struct node_port *port, struct err *err)
     return 0;
 }
 
-/* A number; null when it is 0: not known. */
-static json_t *known(uint64_t number)
-{
-    return number > 0 ? record_u64(number) : json_null();
-}
-
-static void report_port(struct node *node, const struct node_port *port)
-{
-    struct port_facts facts = {.numa_node = -1};
-    int cores[CORES_WORKERS_MAX]; /* of its queues */
-    uint32_t queues = port->queues < CORES_WORKERS_MAX ? port->queues : CORES_WORKERS_MAX;
-    bool rdma;
-
-    for (uint32_t queue = 0; queue < queues; queue++)
-        cores[queue] = node->cores.core[node_worker_of(node, port, queue)];
-    port->transport->facts(port->open, &facts, false);
-    rdma = facts.rdma[0] != '\0';
-    const struct record_row rows[] = {
-        {"port", json_string(port->conf.name)},
-        {"network", json_string(port->conf.network)},
-        {"transport", json_string(port->transport->name)},
-        {"driver", record_text(facts.driver)},
-        {"mac", record_text(facts.mac)},
-        {"ipv4", record_text(facts.ipv4)},
-        {"ipv6", record_text(facts.ipv6)},
-        {"link_bps", known(facts.link_bps)},
-        {"line_rate_bps", known(port->line_rate_bps)},
-        {"frame_max", known(facts.frame_max)},
-        {"numa", record_count(facts.numa_node)},
-        {"queues", json_integer(port->queues)},
-        {"cores", record_numbers(cores, queues)},
-        {"core_fps", facts.core_fps > 0 ? json_integer((int64_t)facts.core_fps) : json_null()},
-        {"offloads", record_text(facts.offloads)},
-        {"mtu", known(facts.mtu)},
-        {"congestion", record_text(facts.congestion)},
-        {"rdma", rdma ? record_text(facts.rdma) : NULL},
-        {"link_layer", rdma ? record_text(facts.link_layer) : NULL},
-        {"gid", rdma ? record_text(facts.gid) : NULL},
-        {"gid_index", rdma ? record_count(facts.gid_index) : NULL},
-        {NULL, NULL},
-    };
-    record_write(node->records, "port-open", rows);
-}
-
-/* What is used first is opened last, and stays open for it. Opening takes up to a second a port, so
- * the node's loop has its turn after each. */
-int ports_survey(struct node *node)
-{
-    bool kernel_first = false; /* a port is used by the kernel before it leaves its driver */
-    int rc = 0;
-
-    for (size_t i = 0; i < node->port_count && rc == 0; i++) {
-        struct node_port *port = &node->ports[i];
-
-        rc = choose_transports(port, &node->err);
-        node->has_shared_port |= port->conf.shared;
-        kernel_first |= node->job->bind && port->leaves_kernel &&
-                        (port->capabilities & (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)) != 0;
-        if (rc == 0)
-            rc = ask_guard(port, &node->err);
-    }
-    for (size_t i = 0; i < node->port_count && rc == 0; i++)
-        rc = find_interface(&node->ports[i], &node->err);
-    for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;)
-        for (size_t i = 0; i < node->port_count && rc == 0; i++) {
-            struct node_port *port = &node->ports[i];
-            const struct transport *transport = port->openings[place].transport;
-
-            if (transport == NULL)
-                continue;
-            if (kernel_first && transport_can(transport, TRANSPORT_TAKES_DEVICE) &&
-                is_unbound(node, port)) {
-                port->unsurveyed = transport;
-                continue;
-            }
-            leave_port(node, port);
-            rc = open_port(node, port, transport);
-            if (rc == 0) {
-                report_port(node, port);
-                rc = node_turn(node, clock_now());
-            }
-        }
-    return rc;
-}
-
-/* --- before a trial --- */
-
 int ports_use(struct node *node, const struct transport *rest)
 {
     struct worker_port *open = calloc(node->port_count + 1, sizeof *open);
@@ -367,11 +327,7 @@ int ports_use(struct node *node, const struct transport *rest)
             continue;
         if (port->transport == NULL)
             rc = open_port(node, port, port->wanted);
-        if (rc == 0 && port->unsurveyed == port->wanted) {
-            report_port(node, port);
-            port->unsurveyed = NULL;
-        }
-        if (rc == 0)
+        if (rc == 0) /* opening takes up to a second a port */
             rc = node_turn(node, clock_now());
     }
     /* The worker of a port's first queue lets it answer the network between phases. */
@@ -385,6 +341,38 @@ int ports_use(struct node *node, const struct transport *rest)
             rc = err_set(&node->err, -ENOMEM, "out of memory");
     }
     free(open);
+    return rc;
+}
+
+/* What is used first is opened last, and stays open for it. */
+int ports_survey(struct node *node)
+{
+    bool kernel_first = false; /* a port is used by the kernel before it leaves its driver */
+    int rc = 0;
+
+    for (size_t i = 0; i < node->port_count && rc == 0; i++) {
+        struct node_port *port = &node->ports[i];
+
+        rc = choose_transports(port, &node->err);
+        node->has_shared_port |= port->conf.shared;
+        kernel_first |= node->job->bind && port->leaves_kernel &&
+                        (port->capabilities & (TRANSPORT_NEEDS_IFACE | TRANSPORT_NEEDS_RDMA)) != 0;
+        if (rc == 0)
+            rc = ask_guard(port, &node->err);
+    }
+    for (size_t i = 0; i < node->port_count && rc == 0; i++)
+        rc = find_interface(&node->ports[i], &node->err);
+    for (unsigned place = DOC_TRANSPORTS_MAX; place-- > 0 && rc == 0;) {
+        for (size_t i = 0; i < node->port_count; i++) {
+            struct node_port *port = &node->ports[i];
+
+            port->wanted = port->openings[place].transport;
+            if (kernel_first && port->wanted != NULL && is_unbound(node, port) &&
+                transport_can(port->wanted, TRANSPORT_TAKES_DEVICE))
+                port->wanted = NULL;
+        }
+        rc = ports_use(node, NULL);
+    }
     return rc;
 }
 

@@ -3,11 +3,10 @@
  * Each kind of record is a table of keys and values. A value of NULL leaves its key out; null says
  * that it is not known (doc/developer/node-protocol.md).
  */
-#include "report.h"
+#include "phase.h"
 
 #include "clock.h"
 #include "log.h"
-#include "phase.h"
 #include "pingpong.h"
 
 #include <sodium.h>

@@ -12,7 +12,6 @@
 #include "node.h"
 #include "phase.h"
 #include "registry.h"
-#include "report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -165,23 +164,18 @@ static int open_ports(struct trial *trial)
                    true); /* all are through the trial before, and need nothing of it */
     for (size_t i = 0; i < trial->own_count; i++) {
         const struct local_rank *own = &trial->own[i];
-        struct node_port *port = &node->ports[own->port];
+        const struct node_port *port = &node->ports[own->port];
         struct epoll_event event = {.events = EPOLLIN};
-        struct port_facts facts = {0};
 
-        own->part->transport->facts(port->open, &facts, false);
-        port->address = facts.address;
         rc = control_publish(node->control, trial_blob_id(trial, own->part_index, own->rank),
                              &port->address);
         if (rc < 0)
             return err_set(&node->err, rc, "trial %u: can't publish addresses: %s", trial->doc->id,
                            strerror(-rc));
-        if (facts.connect_fd < 0)
-            continue;
-        if (trial->connect_fd < 0)
+        if (port->connect_fd >= 0 && trial->connect_fd < 0)
             trial->connect_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (trial->connect_fd >= 0)
-            epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, facts.connect_fd, &event);
+        if (port->connect_fd >= 0 && trial->connect_fd >= 0)
+            epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, port->connect_fd, &event);
     }
     return ports_await_link(node);
 }

@@ -5,7 +5,6 @@
  */
 #include "phase.h"
 #include "pingpong.h"
-#include "report.h"
 
 #include <assert.h>
 #include <stdio.h>
