@@ -49,12 +49,6 @@ class ElementClasses:
         """Return the incidences of one class."""
         return self.order[self.start[number] : self.start[number + 1]]
 
-    def of_rows(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return the incidences of some rows, and where in them the row of each begins."""
-        length = self.first[rows + 1] - self.first[rows]
-        begin = np.repeat(np.cumsum(length) - length, length)
-        return np.repeat(self.first[rows], length) + np.arange(len(begin)) - begin, begin
-
 
 @dataclass
 class Channel:
@@ -163,24 +157,10 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(used), (np.cumsum(used) - 1)[key]
 
 
-def incidence_of_rows(channel: Channel, paths: Paths) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the paths of the channel's pairs, and of its rows: (pair, element, row, element)."""
-    indptr, members = paths.of_pairs(channel.src, channel.dst)
-    length = np.diff(indptr)
-    pair = np.repeat(np.arange(len(channel.src)), length)
-    row_length = length[channel.pair]
-    row = np.repeat(np.arange(len(channel.pair)), row_length)
-    first = np.repeat(
-        indptr[channel.pair] - np.concatenate([[0], np.cumsum(row_length)[:-1]]), row_length
-    )
-    return pair, members, row, members[first + np.arange(len(row))]
-
-
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
     """Set the channel's classes: of the paths' elements, of each network, of suffering pairs."""
-    pair, element, row, row_element = incidence_of_rows(channel, paths)
     elements = list(paths.elements)
-    count, pairs, rows = len(elements), len(channel.src), len(channel.pair)
+    count, pairs = len(elements), len(channel.src)
     names = list(paths.networks) or [""] * len(paths.ports)
     distinct = sorted(set(names))
     network_of = np.array([distinct.index(name) for name in names], np.int64)
@@ -190,19 +170,16 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
     ]
     networks = count + network_of[channel.src]
     chosen = np.unique(channel.pair[suffering])
-    pair_element = np.full(pairs, -1, np.int64)
-    pair_element[chosen] = len(elements) + np.arange(len(chosen))
+    own = len(elements) + np.arange(len(chosen))
     elements += [
         Element(f"{paths.ports[s]} -> {paths.ports[d]}", "pair")
         for s, d in zip(channel.src[chosen].tolist(), channel.dst[chosen].tolist(), strict=True)
     ]
-    total = len(elements)
+    pair, of = _incidences(paths, channel, networks, chosen, own)
     code = np.random.default_rng(1).integers(1, 2**62, pairs, np.int64)
-    every_pair = np.concatenate([pair, np.arange(pairs), chosen])
-    every_element = np.concatenate([element, networks, pair_element[chosen]])
-    hashes = np.zeros(total, np.int64)
-    np.add.at(hashes, every_element, code[every_pair])
-    through = np.bincount(every_element, minlength=total)
+    hashes = np.zeros(len(elements), np.int64)
+    np.add.at(hashes, of, code[pair])
+    through = np.bincount(of, minlength=len(elements))
     number: dict[tuple[int, int], int] = {}
     members: list[list[int]] = []
     for one in np.flatnonzero(through).tolist():
@@ -213,28 +190,43 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
         elif elements[one].kind in ("pair", "network"):
             continue  # an element of the same flows says more
         members[number[key]].append(one)
-    first = np.full(total, -1, np.int64)
-    for index, group in enumerate(members):
-        first[group[0]] = index
-    all_rows = np.arange(rows)
-    row = np.concatenate([row, all_rows, all_rows[pair_element[channel.pair] >= 0]])
-    of = np.concatenate(
-        [
-            first[row_element],
-            first[networks[channel.pair]],
-            first[pair_element[channel.pair][pair_element[channel.pair] >= 0]],
-        ]
-    )
-    row, of = row[of >= 0], of[of >= 0]
-    by_row = np.argsort(row, kind="stable")
-    row, of = row[by_row], of[by_row]
-    order = np.argsort(of, kind="stable")
+    first = np.full(len(elements), -1, np.int32)
+    first[[group[0] for group in members]] = np.arange(len(members))
+    kept = first[of] >= 0
+    pair, of = pair[kept], first[of[kept]]
+    # The same for rows, each of which passes what its pair does.
+    length = np.bincount(pair, minlength=pairs)
+    begin = (np.cumsum(length) - length)[channel.pair]
+    length = length[channel.pair]
+    by_row = np.concatenate([[0], np.cumsum(length)])
+    row = np.repeat(np.arange(len(length), dtype=np.int32), length)
+    of = of[np.repeat(begin - by_row[:-1], length) + np.arange(len(row))]
+    small = of.astype(np.int16) if len(members) < 1 << 15 else of  # sorted by digits
+    order = np.argsort(small, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(members)))])
-    pairs_through = np.array([through[group[0]] for group in members], np.int64)
-    by_rows = np.searchsorted(row, np.arange(rows + 1))
+    pairs_through = through[[group[0] for group in members]]
     channel.classes = ElementClasses(
-        members, elements, row, of, order, start, pairs_through, by_rows
+        members, elements, row, of, order, start, pairs_through, by_row
     )
+
+
+def _incidences(
+    paths: Paths, channel: Channel, networks: Ints, chosen: Ints, own: Ints
+) -> tuple[Ints, Ints]:
+    """Return pair and element of all that pairs pass: path, network, themselves if chosen."""
+    indptr, members = paths.of_pairs(channel.src, channel.dst)
+    length = np.diff(indptr) + 1
+    length[chosen] += 1
+    end = np.cumsum(length)
+    of = np.empty(int(end[-1]) if len(end) else 0, np.int32)
+    on_path = np.ones(len(of), np.bool_)
+    on_path[end[chosen] - 1] = False
+    of[end[chosen] - 1] = own
+    end[chosen] -= 1
+    on_path[end - 1] = False
+    of[end - 1] = networks
+    of[on_path] = members
+    return np.repeat(np.arange(len(length), dtype=np.int32), length), of
 
 
 def channel_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from ...base import format
 from ...records.rows import PhaseKey
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]  # int32 of rows with elements, which are ten of each row
 Bools = NDArray[np.bool_]
+PAIRS_AT_ONCE = 1 << 16  # that are routed: there may be millions
 RouteFunction = Callable[[Ints, Ints], tuple[Ints, Ints]]
 
 
@@ -75,7 +77,14 @@ class Paths:
 
     def of_pairs(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
         """Return the elements of each given pair in compressed rows: (indptr, members)."""
-        return self.route(src, dst)
+        begins = range(0, max(len(src), 1), PAIRS_AT_ONCE)
+        parts = [
+            self.route(src[begin : begin + PAIRS_AT_ONCE], dst[begin : begin + PAIRS_AT_ONCE])
+            for begin in begins
+        ]
+        lengths = np.concatenate([np.diff(indptr) for indptr, _ in parts])
+        members = np.concatenate([some.astype(np.int32) for _, some in parts])
+        return np.concatenate([[0], np.cumsum(lengths)]), members
 
 
 def table_route(ports: int, src: Ints, dst: Ints, indptr: Ints, members: Ints) -> RouteFunction:

@@ -24,6 +24,8 @@ MOST_FAULTS = 16
 MOST_TRUNKS = 4  # of several links that are looked at closely, each time
 MOST_SPLIT = 3  # of some pairs or phases, that plain ones may stand for, each time
 MOST_PARTS = 3  # plain faults that may stand for one of some pairs or phases
+ROWS_AT_ONCE = 1 << 16
+MOST_FITTED = 1 << 16  # rows that a value is fitted to, of more a part
 FIRST = 12  # classes that are looked at first
 CANDIDATES = 40
 RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
@@ -68,6 +70,9 @@ class PlacedFault:
     def where(self, channel: Channel, fan_in: Bools) -> Ints:
         """Return the incidences that the fault touches."""
         at = channel.classes.incidences(self.place)
+        limits = (self.size_above, self.phases, self.pairs)
+        if limits == (None, None, None) and not self.bursts:
+            return at
         row = channel.classes.row[at]
         keep = np.ones(len(at), np.bool_)
         if self.size_above is not None:
@@ -104,24 +109,26 @@ class Model:
     phases: int
     faults: list[PlacedFault] = field(default_factory=list)
     widest: float = np.inf  # incidences of the largest class that a fault is sought in
+    lines: int = -1  # number of healthy lines among the faults: those that it begins with
     fan_in: Bools = field(init=False)
-    upstream: Floats = field(init=False)  # log of the share that reaches an incidence
+    _passed: list[tuple[Ints, Floats]] = field(
+        init=False
+    )  # incidences of faults, log of what passes
+    _upstream: Floats | None = field(init=False)
     p: Floats = field(init=False)
     spread: Floats = field(init=False)
     ll: Floats = field(init=False)
     trunks: hashing.Hashing = field(init=False)
     hashed: hashing.Alternatives = field(init=False)
-    lines: int = field(init=False)  # number of healthy lines among the faults
 
     def __post_init__(self) -> None:
         """Find where several flows meet, then lay the faults out."""
         channel, classes = self.channel, self.channel.classes
-        key = classes.of * self.phases + channel.phase[classes.row]
-        _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
-        self.fan_in = (counts[inverse] > 1) | channel.bursts[classes.row]
+        key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
+        self.fan_in = _meets(key, len(classes) * self.phases) | channel.bursts[classes.row]
         self.trunks = hashing.Hashing(channel, self.phases)
         self.hashed = self.trunks.healthy
-        self.lines = len(self.faults)
+        self.lines = len(self.faults) if self.lines < 0 else self.lines
         self.refresh()
 
     def is_trunk(self, fault: PlacedFault) -> bool:
@@ -155,43 +162,60 @@ class Model:
 
     def refresh(self) -> None:
         """Compute what each row is expected to suffer under the present faults."""
-        classes, rows = self.channel.classes, len(self.channel.pair)
+        row, rows = self.channel.classes.row, len(self.channel.pair)
         before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
         trunks = self.carried()
         self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
         faults = [(f, f.where(self.channel, self.fan_in)) for f in self.faults]
         faults = [x for x in faults if not self.is_trunk(x[0])]
-        touched = np.zeros(rows, np.bool_)
-        touched[self.hashed.of >= 0] = True
-        for _, at in faults:
-            touched[classes.row[at]] = True
-        part, first = classes.of_rows(np.flatnonzero(touched))
-        log_pass, shared = np.zeros(len(classes.row)), np.zeros(len(classes.row))
-        mean = self.hashed.mean(rows)
-        for place in self.trunks.links:
-            at = classes.incidences(place)
-            shared[at] = np.log1p(-mean[classes.row[at]])
-        self.upstream = np.zeros(len(classes.row))
-        for _ in range(3 if any(f.form == "capacity" for f, _ in faults) else 1):
-            log_pass[part] = 0.0
-            spread = np.zeros(rows)
-            for fault, at in faults:
-                share = self.share_at(fault, at, self.upstream)
-                log_pass[at] += np.log1p(-np.minimum(share, 1 - 1e-9))
-                hit = classes.row[at[share > 0]]
-                spread[hit] = np.maximum(spread[hit], fault.spread())
-            both = (log_pass + shared)[part]
-            until = np.cumsum(both) - both
-            self.upstream[part] = until - until[first]
-        p = 1 - np.exp(np.bincount(classes.row[part], log_pass[part], rows))
+        cut = any(f.form == "capacity" for f, _ in faults)
+        upstream = np.zeros(len(row) if cut else 0)
+        for turn in range(3 if cut else 1):
+            upstream = self._reaching() if turn else upstream
+            shares = [self.share_at(fault, at, upstream) for fault, at in faults]
+            self._passed = [
+                (at, np.log1p(-np.minimum(share, 1 - 1e-9)))
+                for (_, at), share in zip(faults, shares, strict=True)
+            ]
+        self._upstream = None
+        log_pass, spread = np.zeros(rows), np.zeros(rows)
+        for (fault, at), share, (_, passed) in zip(faults, shares, self._passed, strict=True):
+            log_pass += np.bincount(row[at], passed, rows)
+            hit = row[at[share > 0]]
+            spread[hit] = np.maximum(spread[hit], fault.spread())
+        p = 1 - np.exp(log_pass)
         spread = np.where(spread > 0, spread, USUAL_SPREAD)
         if before is not self.hashed:
             self.ll = self.likelihood(np.arange(rows), p, spread)
         else:
-            at = np.flatnonzero((p != self.p) | (spread != self.spread))
+            changed = np.flatnonzero((p != self.p) | (spread != self.spread))
             self.ll = self.ll.copy()
-            self.ll[at] = self.likelihood(at, p[at], spread[at])
+            self.ll[changed] = self.likelihood(changed, p[changed], spread[changed])
         self.p, self.spread = p, spread
+
+    @property
+    def upstream(self) -> Floats:
+        """Return the log of the share that reaches an incidence."""
+        if self._upstream is None:
+            self._upstream = self._reaching()
+        return self._upstream
+
+    def _reaching(self) -> Floats:
+        classes = self.channel.classes
+        found = np.zeros(len(classes.row))
+        for at, passed in self._passed:
+            found[at] += passed
+        if self.trunks.links:
+            mean = self.hashed.mean(len(self.channel.pair))
+            for place in self.trunks.links:
+                at = classes.incidences(place)
+                found[at] += np.log1p(-mean[classes.row[at]])
+        for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):  # in place: there are millions
+            first = classes.first[rows : rows + ROWS_AT_ONCE + 1]
+            part = found[first[0] : first[-1]]
+            until = np.append(0.0, np.cumsum(part))[:-1]
+            part[:] = until - np.repeat(until[first[:-1] - first[0]], np.diff(first))
+        return found
 
     def doubt_outliers(self) -> bool:
         """Let rows that lose much without explanation speak louder; return whether any do."""
@@ -222,6 +246,14 @@ class Model:
     def is_rate(self) -> bool:
         """Return whether rows are rates of closed loads."""
         return self.channel.measure == "rate"
+
+
+def _meets(key: Ints, most: int) -> Bools:
+    """Return whether a key below `most` is there more than once."""
+    if most < len(key):
+        return np.asarray(np.bincount(key, minlength=most)[key] > 1)
+    _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse] > 1)
 
 
 @dataclass
@@ -639,14 +671,14 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
             several = hashing.LONE_EVIDENCE
             return float(evidence(rest, fault.place, None, value, several).sum())
         at, share = rest.shares(replace(fault, value=value), rest.upstream)
-        row = rows[at]
+        step = 1 + len(at) // MOST_FITTED * 2  # odd: no period of a pattern is met
+        row, share = rows[at[::step]], share[::step]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
         wide = np.where(
             rest.p[row] > 0, np.maximum(rest.spread[row], fault.spread()), fault.spread()
         )
-        return float(
-            rest.channel.log_likelihood(row, p, np.where(share > 0, wide, USUAL_SPREAD)).sum()
-        )
+        wide = np.where(share > 0, wide, USUAL_SPREAD)
+        return step * float(rest.channel.log_likelihood(row, p, wide).sum())
 
     return likelihood
 

@@ -59,6 +59,7 @@ PAIRS_TRIED = 20_000  # by the next test
 FLOWS_NAMED = 16  # of it
 MANY_ROWS = 32_768  # of a channel, beyond which some phases are explained first
 WIDEST = 32_768  # rows of an element: of a wider one the drawn phases show all
+MOST_ALONE = 4096  # rows whose pairs may be at fault themselves, of many
 LATE_FAULTS = 4  # that are sought in all rows behind those that some phases show
 # Of elements with the same flows the one named: what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
@@ -268,13 +269,21 @@ def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
 # --- models ------------------------------------------------------------------------------------
 
 
-def _model(channel: Channel, paths: Paths, phases: int) -> Model:
-    """Return the channel under what healthy elements do: lines carry no more than they can."""
+def _suffering_alone(channel: Channel) -> Ints:
+    """Return the rows that suffer more than chance makes them."""
     share = np.clip(channel.share(), 0, 1 - 1e-9)
     some = np.flatnonzero(share > 0)
     alone = channel.log_likelihood(some, np.zeros(len(some)), 0.12)
     saturated = channel.log_likelihood(some, share[some], 0.12)
-    classify(channel, paths, some[saturated - alone > EXCESS])
+    return np.asarray(some[saturated - alone > EXCESS])
+
+
+def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Model:
+    """Return the channel under what healthy elements do: lines carry no more than they can.
+
+    suffering: rows whose pairs may be at fault themselves.
+    """
+    classify(channel, paths, suffering)
     if channel.measure not in ("loss", "rate"):
         return Model(channel, phases)
     classes = channel.classes
@@ -300,22 +309,27 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     nothing (of a pair, of a short time) are sought in what is left.
     """
     phases = len(found.phases)
-    model = _model(channel, paths, phases)
     if len(channel.rows) <= MANY_ROWS:
+        model = _model(channel, paths, phases, _suffering_alone(channel))
         select(model)
         return model
     present = np.unique(channel.phase)
     count = max(1, len(present) * MANY_ROWS // len(channel.rows))
     drawn = np.random.default_rng(1).choice(present, count, replace=False)
-    part = _model(_taken(found, channel, np.isin(channel.phase, drawn)), paths, phases)
+    some = _taken(found, channel, np.isin(channel.phase, drawn))
+    part = _model(some, paths, phases, _suffering_alone(some))
     select(part)
+    model = _model(channel, paths, phases, np.zeros(0, np.int64))
     model.faults += _carried_over(part, model)
-    model.widest = WIDEST
     model.refresh()
     for index, fault in enumerate(model.faults):
         few = len(fault.where(channel, model.fan_in)) <= MANY_ROWS
         if few and fault.kind != "expected":
             refit(model, index)
+    excess = model.excess()
+    left = np.argsort(-excess, kind="stable")[:MOST_ALONE]
+    classify(channel, paths, left[excess[left] > EXCESS])  # the others keep their numbers
+    model = Model(channel, phases, model.faults, WIDEST, model.lines)
     grow(model, LATE_FAULTS)
     return model
 

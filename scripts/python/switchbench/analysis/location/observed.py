@@ -32,7 +32,8 @@ FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keep
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _SPARSE = ("duplicated", "reordered", "corrupted", "retransmitted")
 Columns = dict[str, Any]  # arrays; None: no flow has any
-_COLUMNS = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES, *_SPARSE)
+_DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
+_COLUMNS = (*_DENSE, *_SPARSE)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,9 @@ class ObservationTable:
         sizes = [len(phase.columns["src"]) for phase in phases]
         begins = np.cumsum([0, *sizes])
         columns = {name: _column(name, phases, sizes) for name in _COLUMNS}
+        for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
+            # Held once: a run has millions of rows.
+            phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
         misdelivered = [
             (number, *row) for number, phase in enumerate(phases) for row in phase.misdelivered
         ]
