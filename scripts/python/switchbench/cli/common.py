@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base import node_names
+from ..base import format, node_names
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
+from ..base.quantities import duration_ns
 from ..config import Request, read
+from ..plan.budget import fitted
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..plan.documents import RateError, check_lab_rates
 
@@ -111,6 +113,15 @@ def load_site(args: argparse.Namespace) -> Site:
 
 def load_runnable(args: argparse.Namespace) -> Run:
     """Return the run, one that can start here: `plan` and `run` refuse the same."""
+    if getattr(args, "budget", None) is not None:
+        fit = fitted(request(args), args.budget)
+        args.assignments, args.budget = list(fit.request.assignments), None
+        if fit.words:
+            print(
+                f"the whole takes {format.human(fit.whole_s)}; what fits takes "
+                f"{format.human(fit.fits_s)}: {fit.words}",
+                file=sys.stderr,
+            )
     reading = read(request(args))
     run = compile_run(reading)
     refuse_unrunnable(reading, run)
@@ -120,6 +131,11 @@ def load_runnable(args: argparse.Namespace) -> Run:
         path = reading.tests[error.trial.test].path
         raise reading.document.problem(path, str(error)) from None
     return run
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a time with its unit, as --budget takes it."""
+    return duration_ns(text) / 1e9
 
 
 def print_json(value: object, ascii_only: bool = True) -> None:

@@ -24,7 +24,7 @@ from ..plan.compile import compile_run
 from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
-from .common import configuration, load_runnable, print_json
+from .common import configuration, load_runnable, print_json, said, seconds
 
 # --- plan -----------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ def _ranges(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
 
 
-TYPES = {"CONF": configuration, "--phases": _ranges}
+TYPES = {"CONF": configuration, "--phases": _ranges, "--budget": said(seconds)}
 
 
 # --- init -----------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.format import bit_rate
 from ..base.model import Run
 from ..base.programs import Deferred, Handled, find_engine
-from ..base.quantities import duration_ns
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
 from ..hosts import push
@@ -53,16 +52,12 @@ from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
-from .common import configuration, load_run, load_runnable, print_json, request, said
+from .common import configuration, load_run, load_runnable, print_json, request, said, seconds
 
 # --- run ------------------------------------------------------------------------------------------
 
 
-def _budget_s(text: str) -> float:
-    return duration_ns(text) / 1e9
-
-
-TYPES = {"CONF": configuration, "--budget": said(_budget_s)}
+TYPES = {"CONF": configuration, **dict.fromkeys(("--budget", "--locate-time"), said(seconds))}
 
 
 NOT_IN_PRODUCTION = (
@@ -99,7 +94,7 @@ def run_command(args: argparse.Namespace) -> int:
         args.assignments += fit(run, tests, args.quiet)
         run = load_runnable(args)
     if args.locate:
-        run = replace(run, locate_s=args.budget or 60.0)
+        run = replace(run, locate_s=args.locate_time or 60.0)
     if args.sign is not None:
         sealing.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
@@ -123,7 +118,7 @@ def run_command(args: argparse.Namespace) -> int:
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     """Return the run of --continue, with the hosts that it began with."""
     others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
-              "transport", "load", "duration", "out", "fit")  # fmt: skip
+              "transport", "load", "duration", "budget", "out", "fit")  # fmt: skip
     for name in others:
         if getattr(args, name):
             option = {"conf": "CONF", "assignments": "--set"}.get(name, f"--{name}")
