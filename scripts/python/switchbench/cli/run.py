@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -464,33 +464,26 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
     ports = len(run.site.ports)
     found = choose(line_bps, ports, offered_by_step(_try_loads(run, line_bps)))
     if not quiet:
-        print(_fitted(found, line_bps, ports), file=sys.stderr)
+        carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
+        lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
+        reason = "half of it" if found.rate_bps != line_bps else "as asked for"
+        words = f"this machine carries {carried}; the lab has {lab}, {reason}"
+        if not found.sure:
+            words = f"this machine does not even carry {carried}; the lab has {lab}"
+        print(f"fit: {words}", file=sys.stderr)
     assignments = []
     if found.rate_bps != line_bps:
         assignments.append(f"site.rate={found.rate_bps}bit")
     if found.nodes != ports:
         assignments.append(f"site.nodes={found.nodes}")
-        assignments += _fewer_ranks(tests, found.nodes)
+        for number, test in enumerate(tests):  # without ranks that are more than the nodes
+            asked = test.get("ranks")
+            if isinstance(asked, list):
+                kept = [ranks for ranks in asked if ranks <= found.nodes] or [found.nodes]
+                assignments.append(f"tests.{number}.ranks={kept}")
+            elif isinstance(asked, int) and asked > found.nodes:
+                assignments.append(f"tests.{number}.ranks={found.nodes}")
     return assignments
-
-
-def _fewer_ranks(tests: Sequence[Mapping[str, Any]], nodes: int) -> Iterator[str]:
-    """Without those numbers of ranks that are more than the nodes."""
-    for number, test in enumerate(tests):
-        asked = test.get("ranks")
-        if isinstance(asked, list):
-            yield f"tests.{number}.ranks={[ranks for ranks in asked if ranks <= nodes] or [nodes]}"
-        elif isinstance(asked, int) and asked > nodes:
-            yield f"tests.{number}.ranks={nodes}"
-
-
-def _fitted(found: FittedLab, line_bps: int, ports: int) -> str:
-    carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
-    lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
-    if not found.sure:
-        return f"fit: this machine does not even carry {carried}; the lab has {lab}"
-    reason = "half of it" if found.rate_bps != line_bps else "as asked for"
-    return f"fit: this machine carries {carried}; the lab has {lab}, {reason}"
 
 
 def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
