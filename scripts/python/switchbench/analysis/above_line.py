@@ -121,20 +121,17 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
         if port in limited:
             return f"the host of {port} may be why: {limited[port]}"
     if not site.burst_bytes or found.bytes > site.burst_bytes:
-        return _BEFORE if _early_bytes(result, found.port, end) >= found.bytes else _NO_LINE
+        # What came in the windows of the port's flows and was not sent in them.
+        more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
+        early_bps = m.sum_by_port(result.flows.ends(end), more)[found.port] or 0.0
+        early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
+        return _BEFORE if early >= found.bytes else _NO_LINE
     asked = max(result.entry["intended_load"] or 0.0, 100.0)
     for port in ports:
         sent = result.shares.offered.get(port)
         if sent is not None and sent > asked * (1.0 + LINE_ALARM_SHARE):
             return f"the host of {port} sent late what was due before the window, and {_BURST}"
     return _BURST
-
-
-def _early_bytes(result: m.PhaseResult, port: str, end: str) -> float:
-    """Return the bytes that came in the windows of a port's flows and were not sent in them."""
-    more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
-    early_bps = m.sum_by_port(result.flows.ends(end), more)[port]
-    return (early_bps or 0.0) * (result.entry["window_s"] or 0.0) / 8.0
 
 
 # --- steps -------------------------------------------------------------------------------------
@@ -145,7 +142,8 @@ _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 def above_line(steps: Entry, site: Site) -> Iterator[str]:
     """Yield a sentence for each figure of `steps` above the fastest line of its network."""
-    lines = {name: _fastest_bps(site, name) for name in site.networks}
+    rates = {name: [port.line_rate_bps for port in site.networks[name]] for name in site.networks}
+    lines = {name: max(some) for name, some in rates.items() if all(some)}
     for what, network, bps in _bandwidths(steps):
         line_bps = lines.get(network)
         if line_bps and bps > line_bps * (1 + LINE_ALARM_SHARE):
@@ -153,12 +151,6 @@ def above_line(steps: Entry, site: Site) -> Iterator[str]:
                 f"{what}: {bps / 8e9:.4g} GB/s is above the line rate of network {network}, "
                 f"{line_bps / 8e9:.4g} GB/s: {_why(site)}"
             )
-
-
-def _fastest_bps(site: Site, network: str) -> int | None:
-    """Return the highest line rate of a network's ports in bit/s; None: one is not known."""
-    rates = [port.line_rate_bps for port in site.networks[network]]
-    return max(rates) if all(rates) else None
 
 
 def _why(site: Site) -> str:

@@ -106,19 +106,16 @@ class ClockTable:
         source, destination = clocks.get(src), clocks.get(dst)
         if source is None or destination is None:
             return None
-        if self._one_clock(src, dst):  # what each thought of it cancels out
+        ready = [self._ready.get(node, {}) for node in (src, dst)]
+        ids = {record.get("clock_id") for record in ready}
+        asked = any(record.get("clock_reason") == ASKED for record in ready)
+        if len(ids) == 1 and None not in ids and not asked:
+            # They share a clock, and nobody asked to measure it: what each thought cancels out.
             return source.used_ns - destination.used_ns, 0
         shift_ns = (destination.offset_ns - destination.used_ns) - (
             source.offset_ns - source.used_ns
         )
         return shift_ns, source.bound_ns + destination.bound_ns
-
-    def _one_clock(self, one: str, other: str) -> bool:
-        """Return whether two nodes share a clock, and nobody asked to measure it all the same."""
-        ready = [self._ready.get(node, {}) for node in (one, other)]
-        known = {record.get("clock_id") for record in ready}
-        asked = any(record.get("clock_reason") == ASKED for record in ready)
-        return len(known) == 1 and None not in known and not asked
 
     def summary(self) -> list[Entry]:
         """Return the summary's `clocks`, by node."""

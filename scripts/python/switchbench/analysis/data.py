@@ -254,7 +254,8 @@ class Measured:
         """Read a results directory; ConfigurationError where nothing in it can be shown."""
         damage: list[str] = []
         summary = whole_summary(directory, damage)
-        modules = _modules(directory, summary)
+        wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
+        modules = wired or _groups(directory, [port["port"] for port in summary["ports"]])
         ports = _in_order(summary, modules)
         unsettled: dict[PlanKey, set[int]] = {}  # stopped while frames were in flight
         for entry in summary["trials"]:
@@ -327,12 +328,6 @@ def _about(directory: Path) -> Entry:
 
 
 # --- ports and modules -------------------------------------------------------------------------
-
-
-def _modules(directory: Path, summary: SummaryDocument) -> dict[str, str]:
-    """By port: the switch or module that it is wired to, else the site's group that it is in."""
-    wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
-    return wired or _groups(directory, [port["port"] for port in summary["ports"]])
 
 
 def _groups(directory: Path, ports: list[str]) -> dict[str, str]:

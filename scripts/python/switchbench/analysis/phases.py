@@ -121,6 +121,8 @@ class PhaseResults:
         off = {pair for pair, is_off in zip(flows.pairs, flows.window_off, strict=True) if is_off}
         intervals = Intervals.of(records.spans, off, trial.traffic == "stream")
         ports, shares = records.ports, m.port_shares(flows, lines)
+        starts = nodes.floats("start_run_ns")
+        starts = starts[~np.isnan(starts)]  # agreed, in run time
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
         computes = trial.scatter is not None and trial.scatter.compute > 0
         limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
@@ -132,7 +134,7 @@ class PhaseResults:
             _counts(flows, ports, transport),
             self._cpu(nodes, flows),
             window_s=length_s,
-            started=self.clocks.utc(_start_of(nodes)),
+            started=self.clocks.utc(m.as_int(starts[0]) if len(starts) else None),
             queue_pairs=_queue_pairs(flows) if transport.rdma else None,
             reduced=reduced(flows),
             latency=phase_latency(flows.times),
@@ -239,12 +241,6 @@ def _timing(nodes: Rows) -> dict[str, object]:
         **{name: m.greatest(nodes.floats(name)) for name in skews},
         "drained": False if False in drained else (True if True in drained else None),
     }
-
-
-def _start_of(nodes: Rows) -> int | None:
-    """Return when the phase's start was agreed to be, in run time."""
-    said = nodes.floats("start_run_ns")
-    return next((m.as_int(value) for value in said.tolist() if not math.isnan(value)), None)
 
 
 def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:

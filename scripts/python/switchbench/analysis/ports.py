@@ -151,12 +151,6 @@ class PortTable:
             for entry in self._entries(transport)
         ]
 
-    def _rdma(self, name: str, transport: str) -> Entry | None:
-        opened = self._opened.get((name, transport), {})
-        if not transports.of(transport).rdma:
-            return None
-        return filled("RdmaPort", opened)
-
     def _entries(self, transport: str) -> Iterator[Entry]:
         """Yield one for each port that had flows."""
         lines, size = self._lines[transport], len(self._ports)
@@ -190,7 +184,7 @@ class PortTable:
                 network=port.network,
                 switch=port.switch,
                 switch_port=port.switch_port,
-                rdma=self._rdma(name, transport),
+                rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
                 link_downs=self._downs[name],
                 variants=self._variants.get((name, transport), []),
                 suspect=None,
@@ -206,21 +200,14 @@ def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
-    if not _says_intentions(result) or np.isnan(shares).any():
+    # What TCP intends is what the network lets it.
+    said = transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
+    if not said or np.isnan(shares).any():
         return np.ones(1)
     if shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0):
         return np.ones(1)
     by_name = dict(zip(places.names, shares.tolist(), strict=True))
     return np.array([by_name[port] for port in ports])
-
-
-def _says_intentions(result: PhaseResult) -> bool:
-    """Return whether all sources say what they were to send.
-
-    What TCP intends is what the network lets it.
-    """
-    intended = result.flows["intended"]
-    return transports.of(result.entry["transport"]).frames and bool((intended > 0).all())
 
 
 def _known(value: float) -> float | None:

@@ -36,7 +36,6 @@ from ..records.directory import (
     refuse_other_form,
     replace_bytes,
 )
-from ..records.record_forms import Record
 from ..records.store import Tables, TableWriter
 from ..records.summary_form import ClauseEntry, Entry, SummaryDocument
 from .judge import FAIL, INCONCLUSIVE
@@ -127,7 +126,12 @@ def load(directory: Path) -> dict[str, SealedFile]:
     try:
         loaded = read_json(path)
     except FileNotFoundError:
-        raise ConfigurationError(_no_manifest(directory)) from None
+        load_summary(directory)  # says so where this is no results directory at all
+        raise ConfigurationError(
+            f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench "
+            f"table {directory} --again` makes the summary of what was measured), or an older "
+            "version made it"
+        ) from None
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
@@ -143,14 +147,6 @@ def load(directory: Path) -> dict[str, SealedFile]:
         if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
             raise ConfigurationError(f"{path} is damaged: at the file {name!a}")
     return files
-
-
-def _no_manifest(directory: Path) -> str:
-    load_summary(directory)  # says so where this is no results directory at all
-    return (
-        f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench table "
-        f"{directory} --again` makes the summary of what was measured), or an older version made it"
-    )
 
 
 def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
@@ -240,7 +236,11 @@ def check(directory: Path, allowed: Path | None) -> Signed:
     """
     message, signature = directory / MANIFEST, directory / SIGNATURE
     if allowed is not None:
-        _refuse_no_signers(allowed)
+        lines = [line for line in _read(allowed).splitlines() if line.strip() and line[0] != "#"]
+        if not lines or not all(len(line.split()) >= 3 for line in lines):
+            raise ConfigurationError(
+                f"{allowed} is no allowed_signers file (ssh-keygen(1): `NAME KEYTYPE KEY` a line)"
+            )
     common = ["-n", NAMESPACE, "-s", str(signature)]
     if allowed is None:
         done = _execute(["ssh-keygen", "-Y", "check-novalidate", *common], message)
@@ -265,14 +265,6 @@ def _refuse_other_key(key: Path) -> None:
     # A public key stands for the secret one that ssh-agent holds.
     if "PRIVATE KEY-----" not in text and not text.startswith(("ssh-", "ecdsa-", "sk-")):
         raise ConfigurationError(f"{key} is no secret key of ssh-keygen")
-
-
-def _refuse_no_signers(allowed: Path) -> None:
-    lines = [line for line in _read(allowed).splitlines() if line.strip() and line[0] != "#"]
-    if not lines or not all(len(line.split()) >= 3 for line in lines):
-        raise ConfigurationError(
-            f"{allowed} is no allowed_signers file (ssh-keygen(1): `NAME KEYTYPE KEY` a line)"
-        )
 
 
 def _read(path: Path) -> str:
@@ -349,19 +341,15 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
         found = ""
     if found != sha256:
         return f"{CLAUSES} is not what was fixed before traffic: the clauses were changed since"
-    first = _first_event(directory)
+    try:
+        first = next(Tables(directory, ()).events(), None)
+    except ConfigurationError:
+        first = None
     if first is None or first.get("type") != RECORD:
         return "the table `events` does not begin with the clauses' hash, which was its first row"
     if first.get("sha256") != sha256:
         return "the first row of the table `events` has the hash of other clauses"
     return None
-
-
-def _first_event(directory: Path) -> Record | None:
-    try:
-        return next(Tables(directory, ()).events(), None)
-    except ConfigurationError:
-        return None
 
 
 # --- JUnit XML, for continuous integration -----------------------------------------------------
@@ -403,9 +391,16 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _properties(summary, verdict):
         ElementTree.SubElement(properties, "property", {"name": name, "value": _xml_text(value)})
-    _add_run(suite, summary)
+    # A case of its own: all that was asked for was measured.
+    case = _case(suite, "the run came to its end", run["elapsed_s"])
+    if not whole:
+        gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
+        _add_outcome(case, "error", summary["status"], gaps)
     for number, clause in enumerate(summary["expectations"]):
-        _add_clause(suite, number, clause)
+        name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
+        case = _case(suite, name or f"expect.{number} {clause['measure']}", 0)
+        if element := _ELEMENTS.get(clause["verdict"]):
+            _add_outcome(case, element, clause["verdict"], list(_lines(clause)))
     words = "\n".join(
         [f"{verdict['verdict']}: {verdict['sentence']}.", *verdict["warnings"], verdict["scope"]]
     )
@@ -424,22 +419,6 @@ def _properties(summary: SummaryDocument, verdict: Entry) -> Iterator[tuple[str,
     yield from ((f"about.{key}", value) for key, value in about.items() if key != "switches")
     versions = summary["run"]["versions"]
     yield from ((f"version.{name}", value or "unknown") for name, value in versions.items())
-
-
-def _add_run(suite: ElementTree.Element, summary: SummaryDocument) -> None:
-    """Add the case that all that was asked for was measured."""
-    case = _case(suite, "the run came to its end", summary["run"]["elapsed_s"])
-    if summary["status"] != "complete":
-        gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
-        _add_outcome(case, "error", summary["status"], gaps)
-
-
-def _add_clause(suite: ElementTree.Element, number: int, clause: ClauseEntry) -> None:
-    name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
-    case = _case(suite, name or f"expect.{number} {clause['measure']}", 0)
-    element = _ELEMENTS.get(clause["verdict"])
-    if element is not None:
-        _add_outcome(case, element, clause["verdict"], list(_lines(clause)))
 
 
 def _lines(clause: ClauseEntry) -> Iterator[str]:

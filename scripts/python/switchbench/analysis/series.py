@@ -437,7 +437,11 @@ class ExecutionTable:
                 functions.setdefault(what, []).append(one)
         entries = [_kernel(repeats) for repeats in kernels.values()]
         return {
-            "functions": [_function(some) for some in functions.values()],
+            "functions": [
+                about(some[0].trial, some[0].part)
+                | {"points": [_function_point(*point) for point in _by_size(some)]}
+                for some in functions.values()
+            ],
             "kernels": entries,
             "rankings": list(_rankings(entries)),
         }
@@ -458,13 +462,13 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
     return None if mean is None else mean / m.MEGA
 
 
-def _function(some: Iterable[MeasuredExecutions]) -> Entry:
-    """Return one function at one setting, its points by size."""
+def _by_size(
+    some: Iterable[MeasuredExecutions],
+) -> list[tuple[int, list[MeasuredExecutions]]]:
     sizes: dict[int, list[MeasuredExecutions]] = {}
     for one in some:
         sizes.setdefault(one.trial.sizes[0], []).append(one)
-    points = [_function_point(size, repeats) for size, repeats in sorted(sizes.items())]
-    return {**about(one.trial, one.part), "points": points}
+    return sorted(sizes.items())
 
 
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:

@@ -236,7 +236,9 @@ class Summary:
             self._close_trial(key)
         reasons = list(faults)
         missing = self._missing()
-        expectations = self._judge.verdicts(self._doubts(), self._not_needed())
+        trials = self._trials.items()
+        doubts = {key: why for key, trial in trials if (why := self._repeats.doubt(trial))}
+        expectations = self._judge.verdicts(doubts, self._not_needed())
         self.locator.explain(expectations)
         status: str = "partial" if reasons or missing else "complete"
         if not self._entries:
@@ -399,7 +401,10 @@ class Summary:
                 plan = plan_entry(trial, entries, open_trial.ended)
                 self._plans.append(plan)
                 self._judge.add_plan(key, plan, entries)
-                self._repeats.add(trial, part.network, self._value(trial, plan, entries))
+                value = repeat_value(plan, entries)
+                if trial.traffic == SCHEDULE and value is not None:
+                    value = self._executions.average_us(trial, part.network)
+                self._repeats.add(trial, part.network, value)
         self.suite.close(trial)
         for _, _, alarms in sorted(open_trial.alarms):
             self._alarms += alarms
@@ -417,12 +422,6 @@ class Summary:
         self._other_traffic = OtherTraffic()
         self.locator.forget_clean()
 
-    def _value(self, trial: Trial, plan: PlanEntry, entries: list[PhaseEntry]) -> float | None:
-        """Return what this repeat adds to the mean over repeats."""
-        rate = repeat_value(plan, entries)
-        waits = trial.traffic == SCHEDULE and rate is not None
-        return self._executions.average_us(trial, plan["network"]) if waits else rate
-
     def _not_needed(self) -> set[tuple[int, int]]:
         """Repeats that were not run because those before them were enough."""
         return {
@@ -430,11 +429,6 @@ class Summary:
             for key, trial in self._trials.items()
             if key not in self._flows_seen and not self._repeats.needed(trial)
         }
-
-    def _doubts(self) -> dict[tuple[int, int], str]:
-        """Trials of which the mean over their repeats is not sure enough, and why."""
-        trials = self._trials.items()
-        return {key: doubt for key, trial in trials if (doubt := self._repeats.doubt(trial))}
 
     def _missing(self) -> list[str]:
         """Return what was asked for and left no record, a sentence each."""

@@ -75,19 +75,16 @@ def compare(
     matrices: dict[str, list[PlanEntry]] = {}
     for plan in plans:
         trial = trials[plan["trial"], plan["repeat"]]
-        matrices.setdefault(_matrix(trial, plan["network"]), []).append(plan)
+        # Who sends to whom, and how it ends: equal for trials that can be compared.
+        parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
+        matrix = [trial.pattern, parts, plan["network"], trial.seed, trial.traffic]
+        matrices.setdefault(json.dumps(matrix, sort_keys=True), []).append(plan)
     return [
         _entry(row, reason)
         for sharing in matrices.values()
         if len({plan["transport"] for plan in sharing}) > 1
         for row in rows(list(series(sharing)))
     ]
-
-
-def _matrix(trial: Trial, network: str) -> str:
-    """Who sends to whom, and how it ends: equal for trials that can be compared."""
-    parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
-    return json.dumps([trial.pattern, parts, network, trial.seed, trial.traffic], sort_keys=True)
 
 
 def series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
@@ -195,6 +192,7 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
     rates = one.rates.values()
+    polling = {plan["polling"] for plan in one.plans}
     return filled(
         "ComparedEntry",
         first,
@@ -214,7 +212,7 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
         percent_of_line=m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
         cpu_s_per_gb=cpu,
         cpu_process_s_per_gb=one.cpu_per_gb("cpu_process_s"),
-        polling=_polling(one.plans),
+        polling=True if True in polling else None if None in polling else False,
         ratio={
             "throughput": _ratio(one.rate, base.rate),
             "throughput_min": m.least(ratios),
@@ -226,8 +224,3 @@ def _transport(one: TransportSeries, base: TransportSeries, size: int | None) ->
 
 def _ratio(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else value / base
-
-
-def _polling(plans: Iterable[PlanEntry]) -> bool | None:
-    said = {plan["polling"] for plan in plans}
-    return True if True in said else (None if None in said else False)

@@ -71,7 +71,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     if differences:
         yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
-    if not _is_whole(directory, sealed):
+    if (directory / sealing.MANIFEST).read_bytes() != sealing.content(directory, sealed):
         yield VerifyCheck("manifest", False, f"{sealing.MANIFEST} was changed")
         return
     summary = load_summary(directory)
@@ -118,12 +118,6 @@ def _files(
             yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
 
 
-def _is_whole(directory: Path, files: dict[str, sealing.SealedFile]) -> bool:
-    """Return whether the manifest is, byte by byte, what these files make; they are as it says."""
-    wanted = sealing.content(directory, files)
-    return (directory / sealing.MANIFEST).read_bytes() == wanted
-
-
 def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
     if not sealing.is_signed(directory):
         yield VerifyCheck(
@@ -161,7 +155,9 @@ def _verdict(
         ) from None
     yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")
-    measured_by = _engines_version(directory)
+    hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
+    # The nodes' is the command's: a run with others is refused. None: none said it.
+    measured_by = next((one.get("version") for one in hellos), None)
     if measured_by not in (None, version):
         words = f"{SUMMARY} says that it was made by {version}, and the tables by {measured_by}"
         yield VerifyCheck("verdict", False, words)
@@ -242,12 +238,6 @@ def _junit(directory: Path, summary: SummaryDocument) -> Iterator[VerifyCheck]:
         yield VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
     else:
         yield VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")
-
-
-def _engines_version(directory: Path) -> str | None:
-    """Of the nodes, which is the command's: a run with others is refused. None: none said it."""
-    hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
-    return next((one.get("version") for one in hellos), None)
 
 
 def _outcome(summary: SummaryDocument) -> str:

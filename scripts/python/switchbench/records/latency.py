@@ -162,7 +162,9 @@ class Histogram:
         for key in sorted(times):
             passed += times[key]
             if passed >= wanted:
-                return self._within(key if self.moved else _MIDDLE[key])
+                value = key if self.moved else _MIDDLE[key]
+                least = value if self.min_ns is None else self.min_ns
+                return max(least, value if self.max_ns is None else min(self.max_ns, value))
         return self.max_ns
 
     @property
@@ -174,11 +176,6 @@ class Histogram:
     def whole(self) -> bool:
         """Whether each time is in a bucket."""
         return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
-
-    def _within(self, value: int) -> int:
-        least = value if self.min_ns is None else self.min_ns
-        greatest = value if self.max_ns is None else self.max_ns
-        return max(least, min(greatest, value))
 
 
 def _known(choose: Any, left: int | None, right: int | None) -> int | None:

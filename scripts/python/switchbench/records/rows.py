@@ -282,17 +282,13 @@ class PhaseFlows:
         none: Bools = (~source | (sent == 0)) & (~destination | (received == 0))
         return (source | destination) & none
 
+    @cached_property
+    def _ends(self) -> dict[str, NameIndex[str]]:
+        return {end: NameIndex.of(self.rows.texts(end)) for end in ("src", "dst")}
+
     def ends(self, end: str) -> NameIndex[str]:
         """Return the port of each flow at one end: `src` or `dst`."""
-        return self._sources if end == "src" else self._destinations
-
-    @cached_property
-    def _sources(self) -> NameIndex[str]:
-        return NameIndex.of(self.rows.texts("src"))
-
-    @cached_property
-    def _destinations(self) -> NameIndex[str]:
-        return NameIndex.of(self.rows.texts("dst"))
+        return self._ends[end]
 
     def select(self, which: Bools) -> PhaseFlows:
         """Return some of the flows."""

@@ -134,7 +134,11 @@ class TableWriter:
 
     def add_event(self, record: Record) -> None:
         """Append an event, with the next phase at the latest."""
-        self._events.append(_event_row(record))
+        known = columns_of("events")
+        said = {key: value for key, value in record.items() if value is not None}
+        row = {key: value for key, value in said.items() if key in known}
+        rest = {key: value for key, value in said.items() if key not in known}
+        self._events.append(row | ({"details": to_json(rest).decode()} if rest else {}))
         if len(self._events) >= _EVENTS_MOST:
             self.flush()
 
@@ -184,13 +188,6 @@ def _batch(table: str, rows: Sequence[Row]) -> Any:
     except (pa.ArrowException, OverflowError) as error:
         raise RunError(f"{table}: a number does not fit its column: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _event_row(record: Record) -> Record:
-    known = columns_of("events")
-    row = {key: value for key, value in record.items() if key in known and value is not None}
-    rest = {key: value for key, value in record.items() if key not in known and value is not None}
-    return row | ({"details": to_json(rest).decode()} if rest else {})
 
 
 def _samples(record: Record) -> Any:

@@ -178,12 +178,11 @@ class Model:
                 for (_, at), share in zip(faults, shares, strict=True)
             ]
         self._upstream = None
-        log_pass, spread = np.zeros(rows), np.zeros(rows)
-        for (fault, at), share, (_, passed) in zip(faults, shares, self._passed, strict=True):
-            log_pass += np.bincount(row[at], passed, rows)
+        spread = np.zeros(rows)
+        for (fault, at), share in zip(faults, shares, strict=True):
             hit = row[at[share > 0]]
             spread[hit] = np.maximum(spread[hit], fault.spread())
-        p = 1 - np.exp(log_pass)
+        p = 1 - np.exp(np.bincount(row, self._passes(), rows))
         spread = np.where(spread > 0, spread, USUAL_SPREAD)
         if before is not self.hashed:
             self.ll = self.likelihood(np.arange(rows), p, spread)
@@ -200,11 +199,15 @@ class Model:
             self._upstream = self._reaching()
         return self._upstream
 
-    def _reaching(self) -> Floats:
-        classes = self.channel.classes
-        found = np.zeros(len(classes.row))
+    def _passes(self) -> Floats:
+        """Return the log of the share that passes the faults at an incidence."""
+        found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
+        return found
+
+    def _reaching(self) -> Floats:
+        classes, found = self.channel.classes, self._passes()
         if self.trunks.links:
             mean = self.hashed.mean(len(self.channel.pair))
             for place in self.trunks.links:
@@ -213,7 +216,7 @@ class Model:
         for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):  # in place: there are millions
             first = classes.first[rows : rows + ROWS_AT_ONCE + 1]
             part = found[first[0] : first[-1]]
-            until = np.append(0.0, np.cumsum(part))[:-1]
+            until = np.cumsum(part) - part
             part[:] = until - np.repeat(until[first[:-1] - first[0]], np.diff(first))
         return found
 

@@ -328,8 +328,10 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
             refit(model, index)
     excess = model.excess()
     left = np.argsort(-excess, kind="stable")[:MOST_ALONE]
-    classify(channel, paths, left[excess[left] > EXCESS])  # the others keep their numbers
-    model = Model(channel, phases, model.faults, WIDEST, model.lines)
+    left, faults, lines = left[excess[left] > EXCESS], model.faults, model.lines
+    del model, excess, channel.classes  # a million rows are held once
+    classify(channel, paths, left)  # the other elements keep their numbers
+    model = Model(channel, phases, faults, WIDEST, lines)
     grow(model, LATE_FAULTS)
     return model
 

@@ -126,11 +126,20 @@ class ObservationTable:
             (number, *row) for number, phase in enumerate(phases) for row in phase.misdelivered
         ]
         found = np.array(misdelivered, np.int64).reshape(-1, 5).T
-        intervals = [
-            (phase.intervals[0] + begin, *phase.intervals[1:])
+        timed = [
+            (phase, phase.intervals, begin)
             for phase, begin in zip(phases, begins, strict=False)
             if phase.intervals is not None
         ]
+        rows = [spans[0] + begin for _, spans, begin in timed]
+        intervals = IntervalRows()
+        if timed:
+            times = [np.concatenate([spans[i] for _, spans, _ in timed]) for i in (1, 2, 3)]
+            intervals = IntervalRows(np.concatenate(rows), *times)
+            ends = np.cumsum([0, *map(len, rows)])
+            for (phase, spans, _), begin, end in zip(timed, ends[:-1], ends[1:], strict=True):
+                from_s, to_s, share = (column[begin:end] for column in times)
+                phase.intervals = spans[0], from_s, to_s, share
         return Observations(
             phases=[phase.facts for phase in phases],
             phase=np.repeat(np.arange(len(phases)), sizes),
@@ -142,9 +151,7 @@ class ObservationTable:
                 at_port=found[3],
                 frames=found[4].astype(np.float64),
             ),
-            intervals=IntervalRows(*map(np.concatenate, zip(*intervals, strict=True)))
-            if intervals
-            else IntervalRows(),
+            intervals=intervals,
         )
 
     def _numbers(self, ports: Any) -> Ints:
@@ -241,7 +248,7 @@ class ObservationTable:
             share = phase.columns["delivered_bps"] / phase.columns["intended_bps"]
             each = spans.mbps[which] / mean[flow] * share[rows[flow]]
         from_s, to_s = (spans.spans.floats(name)[which] / 1e3 for name in ("from_ms", "to_ms"))
-        phase.intervals = (rows[flow], from_s, to_s, each)
+        phase.intervals = (rows[flow].astype(np.int32), from_s, to_s, each)
 
     def _checks(self) -> Iterator[_Phase]:
         """Yield the connectivity checks in which probes were lost: all pairs of the trial."""
