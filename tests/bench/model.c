@@ -24,6 +24,7 @@
 #define SIZE 64u
 #define RING 256u
 #define AHEAD 64u /* frames that wait at each port */
+#define WARM 10   /* turns */
 #define ROUNDS_MAX 64u
 
 static struct rte_ring *in[PORTS], *out[PORTS]; /* of each device: what it receives and sends */
@@ -33,42 +34,32 @@ static uint64_t taken;
 static void fill(struct rte_mbuf *frame, unsigned from, unsigned to)
 {
     static uint32_t sequence;
+    const uint8_t head[] = {2, 0, 0, 0, 0, (uint8_t)to, 2, 0, 0, 0, 0, (uint8_t)from, 0x88, 0xb5};
     struct signature signature = {.tag = htobe16(BED_TAG)};
     struct signature_time time = signature_time(1000);
-    uint8_t *at;
+    char *at = rte_pktmbuf_append(frame, SIZE - MODEL_FCS);
 
-    rte_pktmbuf_reset(frame);
-    frame->data_len = SIZE - MODEL_FCS;
-    frame->pkt_len = SIZE - MODEL_FCS;
-    at = rte_pktmbuf_mtod(frame, uint8_t *);
-    memset(at, 0, 12);
-    at[0] = at[6] = 2;
-    at[5] = (uint8_t)to;
-    at[11] = (uint8_t)from;
-    at[12] = 0x88;
-    at[13] = 0xb5;
     signature_stamp(&signature, sequence++, &time, signature_base(&signature) + time.sum);
-    memcpy(at + 14, &signature, sizeof signature);
+    memcpy(at, head, sizeof head);
+    memcpy(at + sizeof head, &signature, sizeof signature);
 }
 
+/* So many frames wait at each port. */
 static void feed(unsigned ahead)
 {
     static unsigned next[PORTS];
-    struct rte_mbuf *frames[AHEAD];
 
-    for (unsigned i = 0; i < PORTS; i++) {
-        unsigned missing = rte_ring_count(in[i]);
+    for (unsigned i = 0; i < PORTS; i++)
+        for (unsigned k = rte_ring_count(in[i]); k < ahead; k++) {
+            struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
 
-        missing = missing < ahead ? ahead - missing : 0;
-        if (missing == 0 || rte_pktmbuf_alloc_bulk(pool, frames, missing) != 0)
-            continue;
-        for (unsigned k = 0; k < missing; k++) {
+            if (frame == NULL)
+                return; /* the others are inside */
             next[i] = next[i] % (PORTS - 1) + 1;
-            fill(frames[k], i, (i + next[i]) % PORTS);
+            fill(frame, i, (i + next[i]) % PORTS);
+            if (rte_ring_enqueue(in[i], frame) != 0)
+                bench_fail("a ring is too small");
         }
-        if (rte_ring_enqueue_bulk(in[i], (void **)frames, missing, NULL) == 0)
-            bench_fail("a ring is too small");
-    }
 }
 
 static void take(void)
@@ -84,7 +75,7 @@ static void take(void)
 }
 
 /* Million frames a second that came out, by the time of the turns. */
-static double measure(const char *more, double seconds, double ticks_per_ns)
+static double measure(const char *more, double seconds)
 {
     char yaml[4096];
     int size =
@@ -93,7 +84,6 @@ static double measure(const char *more, double seconds, double ticks_per_ns)
     struct port_array port_array;
     struct err err = {""};
     uint64_t ticks = 0;
-    int64_t end_ns;
 
     for (unsigned i = 0; i < PORTS; i++)
         size += snprintf(yaml + size, sizeof yaml - (size_t)size,
@@ -102,32 +92,29 @@ static double measure(const char *more, double seconds, double ticks_per_ns)
     if (describe_read(&description, yaml, (size_t)size, &err) != 0 ||
         port_array_open(&port_array, &description.conf, &err) != 0)
         bench_fail(err.text);
-    for (unsigned i = 0; i < 10; i++) { /* the switch hears where all are */
-        feed(1);
-        port_array_turn(&port_array, clock_now());
-        take();
-    }
-    taken = 0;
-    end_ns = clock_now() + (int64_t)(seconds * 1e9);
-    while (clock_now() < end_ns) {
+    for (int64_t i = 0, end_ns = INT64_MAX; clock_now() < end_ns; i++) {
         uint64_t begun;
 
-        feed(AHEAD);
+        feed(i < WARM ? 1 : AHEAD); /* first the switch hears where all are */
         begun = rte_rdtsc();
         port_array_turn(&port_array, clock_now());
         ticks += rte_rdtsc() - begun;
         take();
+        if (i == WARM) {
+            taken = ticks = 0;
+            end_ns = clock_now() + (int64_t)(seconds * 1e9);
+        }
     }
     port_array_close(&port_array);
     mapping_free(&description.memory);
-    return (double)taken * ticks_per_ns * 1e3 / (double)ticks;
+    return (double)taken * bench_tsc_rate() * 1e3 / (double)ticks;
 }
 
 int main(int argc, char **argv)
 {
     static const char *const settings[] = {
         "", ", flows: tags, faults: [{kind: corrupt, one_in: 100000, measured: true}]"};
-    double seconds = argc > 1 ? atof(argv[1]) : 0.5, ticks_per_ns = bench_tsc_rate();
+    double seconds = argc > 1 ? atof(argv[1]) : 0.5;
     unsigned rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 5;
     double rates[2][ROUNDS_MAX];
 
@@ -145,7 +132,7 @@ int main(int argc, char **argv)
         bench_fail("no memory for frames");
     for (unsigned i = 0; i < rounds; i++)
         for (unsigned k = 0; k < 2; k++)
-            rates[k][i] = measure(settings[k], seconds, ticks_per_ns);
+            rates[k][i] = measure(settings[k], seconds);
     for (unsigned k = 0; k < 2; k++) {
         const char *what = k == 0 ? "all to all, 870 flows" : "... with tags and a fault";
         double median = bench_median(rates[k], rounds);

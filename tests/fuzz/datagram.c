@@ -6,21 +6,13 @@
  * by clang; tests/unit/test_datagram.c runs the same entry point on seeded inputs with any
  * compiler.
  */
+#include "fuzz.h"
 #include "membership.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NODES 11
 #define SELF 6
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
 
 /* Whatever is sent must be for another node of the run, and be read back as it was written. */
 static void check_sent(void *context, struct datagram *datagram)

@@ -4,22 +4,14 @@
  * is refused has a sentence; what is accepted is one known document or an empty one.
  */
 #include "documents.h"
+#include "fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MOST_BYTES 32768 /* a pipe takes them at once */
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
 extern const struct transport transport_udp;
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
 
 static void take_all(struct input *input)
 {

@@ -8,25 +8,17 @@
  * point with any compiler.
  */
 #include "arp_nd_responder.h"
+#include "fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define KINDS 6u /* three header kinds, without and with a VLAN tag */
 #define SIZE 128u
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
 static const struct frame_end ends[2] = {
     {{2, 0, 0, 0, 0, 1}, {198, 18, 0, 1}, {0x20, 1, 0, 2, [15] = 1}, 3},
     {{2, 0, 0, 0, 0, 2}, {198, 18, 0, 2}, {0x20, 1, 0, 2, [15] = 2}, 4},
 };
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
 
 static bool sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
 {

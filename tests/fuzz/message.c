@@ -8,9 +8,9 @@
  * with any compiler.
  */
 #include "message.h"
+#include "fuzz.h"
 #include "tcp/handshake.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SIZES 8u
@@ -44,15 +44,7 @@ struct target {
     uint64_t fed;
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
 static const uint8_t key[TCP_KEY_BYTES] = {1};
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
 
 /* The next byte of the input; 0 behind its end. */
 static uint8_t take_byte(struct input *input)

@@ -5,19 +5,11 @@
  * the answer comes. Whatever comes, no more answers count than probes were sent.
  */
 #include "frame_prober.h"
+#include "fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PARTNER 3u
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
@@ -31,8 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     for (unsigned i = 0; i < 2; i++) {
         struct lane_request request = {.phase = &phase, .port_sends = &flow, .port_send_count = 1};
 
-        if (frame_prober_make(&probers[i], &request, i > 0 ? &probers[0] : NULL) != 0)
-            abort();
+        check(frame_prober_make(&probers[i], &request, i > 0 ? &probers[0] : NULL) == 0);
     }
     for (; size > SIGNATURE_BYTES; bytes += SIGNATURE_BYTES + 1, size -= SIGNATURE_BYTES + 1) {
         struct signature answer;

@@ -19,10 +19,8 @@ from compared import Repeats, make, rate_mbps
 from recorded import replace_rows, rows_in
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
-from switchbench.base.format import signed
 from switchbench.cli.main import main
 from switchbench.compare.differences import Sample, WelchTest, holm, welch
-from switchbench.render.comparison import relative
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -116,13 +114,6 @@ def test_without_repeats_there_is_no_interval(tmp_path: Path, capsys: Capture) -
         said = capsys.readouterr().out
         assert f"{FEW} (`repeat: 5`)" in " ".join(said.split())
         assert ("By flow" in said) == shown
-
-
-def test_no_difference_is_a_signed_zero() -> None:
-    cases = {0.0: "+0", -1e-12: "+0", -0.0004: "-4.000e-04", 0.197: "+0.197", -12.345: "-12.35"}
-    assert {value: signed(value) for value in cases} == cases
-    assert signed(-0.0) == "+0"
-    assert relative({"percent": -0.01}) == "+0.0 %"
 
 
 def test_no_spread_is_no_certainty(tmp_path: Path, capsys: Capture) -> None:

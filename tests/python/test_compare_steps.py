@@ -116,14 +116,6 @@ def test_a_ping_pong_is_of_half_the_round_trip(
     assert (row["baseline"], row["verdict"]) == (50.25, "same")
 
 
-def test_one_repeat_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a = made(tmp_path / "a", function(0, "sendrecv", 1024, STEADY[:1]))
-    b = made(tmp_path / "b", function(0, "sendrecv", 1024, SLOWER))
-    row = rows(capsys, a, b)[1][SENDRECV, "t_avg"]
-    assert (row["ci_low"], row["verdict"], row["repeats"]) == (None, "not known", [1, 3])
-    assert row["difference"] == pytest.approx(201.0 - 99.5)
-
-
 def test_empty_messages_have_times_and_no_rates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,15 +20,6 @@ def said(name: str, tmp_path: Path) -> dict[str, str]:
     return {line.label: line.text for line in lines(named(summary))}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_at_most_nine_lines_of_one_line_each(name: str, tmp_path: Path) -> None:
-    found = lines(named(kept_summary(unpack(name, tmp_path))))
-    assert 4 <= len(found) <= 9
-    assert found[0].label == "Result"
-    assert found[-1].label == "Findings"
-    assert all("\n" not in line.text and len(line.text) <= 200 for line in found)
-
-
 def printed(summary: dict[str, Any], width: int) -> list[str]:
     stream = io.StringIO()
     console = Console(file=stream, width=width, no_color=True)

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from recorded import replace_rows, rows_in
 from simulated import SPANS, Choice, simulate
 from switchbench.analysis.data import Measured, PlanKey, PlanTimes, Spans, plan_key
-from switchbench.base.errors import ConfigurationError
-from switchbench.records.directory import PLAN, SUMMARY
+from switchbench.records.directory import SUMMARY
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.report import build, chart, rates, times
 from switchbench.render.report.chart import Figure, packed, unpacked
@@ -155,14 +154,6 @@ def test_modules_come_together_whatever_the_sites_order() -> None:
     assert _in_order(summary, {}) == ports
 
 
-def test_loss_map_adds_up_to_the_summary(measured: Measured) -> None:
-    for plan in plans_of(measured, transport="dpdk"):
-        flows = measured.records.flows(plan_key(plan))
-        assert flows is not None
-        assert flows.lost.sum() == plan["lost_frames"]
-        assert flows.offered.sum() == plan["offered_frames"]
-
-
 def test_a_pair_that_one_repeat_did_not_observe_has_the_others_mean() -> None:
     code = np.array([1, 1, 2])
     values = np.array([4.0, np.nan, np.nan])
@@ -296,16 +287,6 @@ def copy(directory: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(directory, tmp_path / "copy"))
 
 
-def test_a_damaged_table_is_said_and_left_out(copy: Path) -> None:
-    (copy / "intervals.parquet").write_bytes(b"\xff\x00")
-    measured = Measured.load(copy)
-    (sentence,) = measured.damage
-    assert sentence.startswith("intervals.parquet can't be read as Parquet")
-    names = {one.name for one in figures(measured)}
-    assert "heat-map-1" in names
-    assert not any(name.startswith("course") for name in names)
-
-
 def test_without_tables_the_summarys_figures_are_there(copy: Path) -> None:
     remove_tables(copy)
     names = {one.name for one in figures(Measured.load(copy))}
@@ -335,28 +316,6 @@ def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
     assert trace(made["plan-times"], "tcp")["text"] == ["-"] * len(
         trace(made["plan-times"], "tcp")["y"]
     )
-
-
-def test_a_newer_form_is_said_and_what_is_known_is_shown(copy: Path) -> None:
-    summary = json.loads((copy / SUMMARY).read_text())
-    summary["schema"] = "switchbench-summary/9"
-    summary["comparisons"] = {"of": "another form"}
-    (copy / SUMMARY).write_text(json.dumps(summary))
-    measured = Measured.load(copy)
-    assert "switchbench-summary/9" in measured.damage[0]
-    assert measured.damage[1] == "what is shown here was made of the tables that there are"
-    names = {one.name for one in figures(measured)}
-    assert "plans" in names
-
-
-def test_nothing_to_show_is_refused(copy: Path) -> None:
-    (copy / SUMMARY).write_text("{")
-    (copy / PLAN).write_text("no plan")
-    with pytest.raises(ConfigurationError, match=r"is damaged.*nor can it be made again"):
-        Measured.load(copy)
-    remove_tables(copy)
-    with pytest.raises(ConfigurationError, match="is damaged"):
-        Measured.load(copy)
 
 
 # --- arrays ------------------------------------------------------------------------------------

@@ -169,24 +169,6 @@ def test_markup_in_names_is_text() -> None:
     assert "pairs [bold]x[/bold]" in printed(summarise(pair_records(), make_run(SITE, trial)))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "-"), (0, "0"), (0.12345, "0.123"), (9.8765, "9.877"), (92.638, "92.64"),
-     (941.56, "941.6"), (9876.5, "9,876"), (123456.0, "123,456"), (-12.345, "-12.35")],
-)  # fmt: skip
-def test_digits(value: float | None, text: str) -> None:
-    assert format.digits(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.001, "1.000e-03"), (7.813e-4, "7.813e-04"), (0.05, "5.000e-02"), (0.12345, "0.1235"),
-     (0.99999, "1.0000"), (1.5, "1.500"), (-0.25, "-0.2500"), (2e6, "2.000e+06")],
-)  # fmt: skip
-def test_scientific_has_four_digits(value: float, text: str) -> None:
-    assert format.scientific(value) == text
-
-
 def test_units() -> None:
     assert format.unit_for([0.5]).name == "kbit/s"
     assert format.unit_for([9999.0, None]).show(9999.0) == "9,999"
@@ -195,11 +177,6 @@ def test_units() -> None:
     assert format.seconds(99.94) == "99.9 s"
     assert format.seconds(125) == "2:05"
     assert format.seconds(7260) == "2 h 01 min"
-
-
-def test_spark() -> None:
-    assert format.spark([0, 50, 100, 200, None], 100.0, ascii_only=False) == "▁▄██ "
-    assert format.spark([0, 50, 100], 100.0, ascii_only=True) == "037"
 
 
 # --- how sure, where lost, how low ---------------------------------------------------------------

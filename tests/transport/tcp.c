@@ -27,6 +27,15 @@ static const struct battery_refusal refusals[] = {
     {.says = NULL},
 };
 
+static const struct battery_closed closed[] = {
+    {{.iface = NULL}, "needs an interface"},
+    {{.iface = "nosuch0"}, "no interface nosuch0"},
+    {{.tcp_address = "198.18.77.1"}, "198.18.77.1 is not on any interface"},
+    {{.iface = "lo", .tcp_address = "198.18.77.1"}, "not on interface lo"},
+    {{.iface = "lo", .tcp_address = "1.2.3"}, "not an IPv4 or IPv6 address"},
+    {.says = NULL},
+};
+
 /* As fast as it goes, both ways at once, and the ports' own counters say that it went there. */
 static void unlimited(struct transport_port **ports, const struct port_conf *confs)
 {
@@ -57,6 +66,7 @@ int main(int argc, char **argv)
             .waiting = "streams=1 zero_copy=0",
             .sizes = {1, 16, 100, 1448, 8192},
             .refusals = refusals,
+            .closed = closed,
             .more = unlimited,
         },
         argc, argv);

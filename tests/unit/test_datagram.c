@@ -4,6 +4,7 @@
  * whatever is not exactly right is refused; and a seeded, bounded run of the fuzzer's entry point
  * (tests/fuzz/datagram.c), with inputs that are near right ones.
  */
+#include "../fuzz/fuzz.h"
 #include "datagram.h"
 #include "prng.h"
 
@@ -14,8 +15,6 @@
 #include <cmocka.h>
 
 #define FUZZ_ROUNDS 3000
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static const uint8_t key[DATAGRAM_KEY_BYTES] = {1};
 

@@ -4,6 +4,7 @@
  * and time, and damage of any one bit that is found. (Wireshark reads them in
  * tests/system/test_capture.py.)
  */
+#include "../fuzz/fuzz.h"
 #include "frame.h"
 
 #include <stdint.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size); /* tests/fuzz/frame.c */
 
 #define KINDS 6 /* three header kinds, without and with a VLAN tag */
 
@@ -89,7 +88,7 @@ static uint32_t be(const uint8_t *at, unsigned bytes)
 }
 
 /* Lengths and checksums, of IPv4, of UDP with its pseudo header, of the signature; and the fill. */
-static void check(const uint8_t *frame, const struct frame_shape *shape, uint32_t length)
+static void check_sums(const uint8_t *frame, const struct frame_shape *shape, uint32_t length)
 {
     const uint8_t *ip = frame + shape->network, *payload = frame + shape->payload;
     bool v6 = shape->kind == HEADER_IPV6_UDP;
@@ -172,7 +171,7 @@ static void test_lengths_and_checksums_are_right(void **state)
         assert_int_equal(frame_least(&shape), least[kind]);
         for (uint32_t size = frame_least(&shape); size <= FRAME_SIZE_MAX; size++) {
             build(frame, &shape, size, sequences[size % 6], times_ns[size % 5]);
-            check(frame, &shape, size - 4);
+            check_sums(frame, &shape, size - 4);
         }
     }
 }
@@ -193,7 +192,7 @@ static void test_checksum_is_constant(void **state)
             random ^= random << 17;
             build(frame, &shape, 257, (uint32_t)random, (int64_t)(random >> 16));
             assert_memory_equal(first, frame, shape.payload);
-            check(frame, &shape, 253);
+            check_sums(frame, &shape, 253);
         }
     }
 }

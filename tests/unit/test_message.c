@@ -3,6 +3,7 @@
  * Messages made and verified without any I/O: as a stream of bytes and one by one, whole, damaged,
  * lost, late, twice; and a seeded, bounded run of the fuzzer's entry point (tests/fuzz/message.c).
  */
+#include "../fuzz/fuzz.h"
 #include "message.h"
 
 #include <string.h>
@@ -12,8 +13,6 @@
 #define ROOM (8u << 20)
 #define FUZZ_ROUNDS 3000
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static struct bed {
     struct message_script script;

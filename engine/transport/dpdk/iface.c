@@ -45,12 +45,11 @@ static int read_facts(struct iface *iface, struct err *err)
 #define VLAN_TAG 4u /* bytes */
 #define WAKES_CLEARED 64u
 
-static bool set_filter(const struct iface *iface, struct sock_filter *code, unsigned short count)
+static bool set_filter(int fd, struct sock_filter *code, size_t bytes)
 {
-    struct sock_fprog program = {.len = count, .filter = code};
+    struct sock_fprog program = {.len = (unsigned short)(bytes / sizeof *code), .filter = code};
 
-    return setsockopt(iface->packet_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) ==
-           0;
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
 /* Bound before the driver's: the kernel hands a frame to the socket that was bound first last. */
@@ -62,7 +61,7 @@ static bool bind_filtered(const struct iface *iface)
     int on = 1;
 
     return setsockopt(iface->packet_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) == 0 &&
-           set_filter(iface, none, 1) &&
+           set_filter(iface->packet_fd, none, sizeof none) &&
            bind(iface->packet_fd, (struct sockaddr *)&address, sizeof address) == 0;
 }
 
@@ -81,7 +80,7 @@ void iface_wake_by(struct iface *iface, const uint16_t tags[2], uint32_t offset,
     };
 
     if (iface->wakes)
-        (void)set_filter(iface, code, sizeof code / sizeof code[0]);
+        (void)set_filter(iface->packet_fd, code, sizeof code);
 }
 
 void iface_wake_clear(const struct iface *iface)
@@ -195,9 +194,8 @@ static void ignore_outgoing(int fd)
         BPF_STMT(BPF_RET | BPF_K, 0),
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
     };
-    const struct sock_fprog filter = {.len = sizeof code / sizeof code[0], .filter = code};
 
-    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+    (void)set_filter(fd, code, sizeof code);
 }
 
 #define SLOT_OVERHEAD 1024u /* the kernel's own by frame: an sk_buff and its bits */

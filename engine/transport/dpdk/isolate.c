@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "isolate.h"
 
-#include "arp_nd_responder.h"
-#include "transport.h"
+#include "port_state.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -115,7 +114,7 @@ static bool is_ours(const struct arp_nd_responder *responder, const struct socka
 }
 
 /* What is sent to an address that the kernel owns is the kernel's. */
-static int check_addresses(const struct isolated_port *port, struct err *err)
+static int check_addresses(const struct transport_port *port, struct err *err)
 {
     struct ifaddrs *owned = NULL;
     int rc = 0;
@@ -124,7 +123,7 @@ static int check_addresses(const struct isolated_port *port, struct err *err)
         return err_set(err, -errno, "%s: the kernel's addresses can't be listed: %s",
                        port->conf->name, strerror(errno));
     for (const struct ifaddrs *at = owned; at != NULL && rc == 0; at = at->ifa_next)
-        if (is_ours(port->responder, at->ifa_addr))
+        if (is_ours(&port->responder, at->ifa_addr))
             rc = err_set(err, -EADDRINUSE,
                          "%s: its address %s is the kernel's too, on %s: raw frames of a shared "
                          "port need one that is theirs alone",
@@ -146,7 +145,7 @@ static const char *reason(const struct rte_flow_error *error)
     return error->message != NULL ? error->message : rte_strerror(-cause());
 }
 
-int isolate_begin(const struct isolated_port *port, struct err *err)
+int isolate_begin(const struct transport_port *port, struct err *err)
 {
     struct rte_flow_error error = {.message = NULL};
     int rc = check_addresses(port, err);
@@ -203,7 +202,7 @@ static struct rte_flow *make(struct maker *maker, const struct rule *rule, bool 
                            &maker->error);
 }
 
-static int refuse(const struct isolated_port *port, const struct rule *rule,
+static int refuse(const struct transport_port *port, const struct rule *rule,
                   const struct rte_flow_error *error, struct err *err)
 {
     bool routed = (rule->needed_for & (GATEWAY4 | GATEWAY6)) != 0;
@@ -216,24 +215,23 @@ static int refuse(const struct isolated_port *port, const struct rule *rule,
 }
 
 /* What is not needed is let go where the driver can't do it: nobody of the run asks. */
-static int add(struct isolation *isolation, const struct isolated_port *port, struct maker *maker,
-               const struct rule *rule, struct err *err)
+static int add(struct transport_port *port, struct maker *maker, const struct rule *rule,
+               struct err *err)
 {
-    bool needed = (rule->needed_for & has(port->responder)) != 0;
+    bool needed = (rule->needed_for & has(&port->responder)) != 0;
 
     for (int tagged = 0; tagged <= 1; tagged++) {
         struct rte_flow *flow = make(maker, rule, tagged);
 
         if (flow != NULL)
-            isolation->rules[isolation->count++] = flow;
+            port->isolation.rules[port->isolation.count++] = flow;
         else if (needed)
             return refuse(port, rule, &maker->error, err);
     }
     return 0;
 }
 
-int isolate_install_rules(struct isolation *isolation, const struct isolated_port *port,
-                          uint64_t spread_by, struct err *err)
+int isolate_install_rules(struct transport_port *port, uint64_t spread_by, struct err *err)
 {
     const struct rte_flow_action_queue first = {.index = 0};
     uint16_t queues[RTE_MAX_QUEUES_PER_PORT];
@@ -249,19 +247,20 @@ int isolate_install_rules(struct isolation *isolation, const struct isolated_por
 
     for (uint16_t i = 0; i < port->queue_count; i++)
         queues[i] = i;
-    fill(&maker.specs, port->responder);
+    fill(&maker.specs, &port->responder);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && rc == 0; i++)
-        if ((rules[i].made_for & has(port->responder)) != 0)
-            rc = add(isolation, port, &maker, &rules[i], err);
+        if ((rules[i].made_for & has(&port->responder)) != 0)
+            rc = add(port, &maker, &rules[i], err);
     if (rc != 0)
-        isolate_end(isolation, port->id);
+        isolate_end(port);
     return rc;
 }
 
-void isolate_end(struct isolation *isolation, uint16_t port)
+void isolate_end(struct transport_port *port)
 {
+    struct isolation *isolation = &port->isolation;
     struct rte_flow_error ignored;
 
     while (isolation->count > 0)
-        (void)rte_flow_destroy(port, isolation->rules[--isolation->count], &ignored);
+        (void)rte_flow_destroy(port->id, isolation->rules[--isolation->count], &ignored);
 }

@@ -23,22 +23,12 @@
 
 #define ISOLATE_RULES_MAX 12
 
-struct arp_nd_responder;
-struct port_conf;
 struct rte_flow;
+struct transport_port;
 
 struct isolation {
     struct rte_flow *rules[ISOLATE_RULES_MAX];
     unsigned count;
-};
-
-/** @brief The port that is isolated. */
-struct isolated_port {
-    const struct port_conf *conf;
-    const char *driver;
-    const struct arp_nd_responder *responder; /**< its addresses, and whether it has a gateway */
-    uint16_t id;                              /**< DPDK's number */
-    uint16_t queue_count;
 };
 
 /**
@@ -49,7 +39,7 @@ struct isolated_port {
  *
  * @param err Takes the sentence of a failure; unchanged on success.
  */
-int isolate_begin(const struct isolated_port *port, struct err *err);
+int isolate_begin(const struct transport_port *port, struct err *err);
 
 /**
  * @brief Installs the rules that let our frames in, once the device runs with its queues.
@@ -59,12 +49,11 @@ int isolate_begin(const struct isolated_port *port, struct err *err);
  *
  * @param err Takes the sentence of a failure; unchanged on success.
  */
-int isolate_install_rules(struct isolation *isolation, const struct isolated_port *port,
-                          uint64_t spread_by, struct err *err);
+int isolate_install_rules(struct transport_port *port, uint64_t spread_by, struct err *err);
 
 /**
- * @brief Before the device (DPDK's number `port`) is stopped: removes the rules, if there are any.
+ * @brief Before the device is stopped: removes the rules, if there are any.
  */
-void isolate_end(struct isolation *isolation, uint16_t port);
+void isolate_end(struct transport_port *port);
 
 #endif

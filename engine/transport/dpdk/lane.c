@@ -271,19 +271,9 @@ static void write_template(const struct frame_lane *base, uint32_t place, uint16
     frame_template(template, &lane->shape, ends, source, size->frame_bytes);
 }
 
-/* Queue 0 announces the port again and again; returns when. */
 static int64_t announce_again(struct frame_lane *base, int64_t now_ns)
 {
-    struct dpdk_lane *lane = dpdk_lane_of(base);
-    int64_t due_ns =
-        atomic_load_explicit(&lane->port->announced_ns, memory_order_relaxed) + PORT_ANNOUNCE_NS;
-
-    if (lane->queue->number != 0)
-        return CLOCK_NEVER;
-    if (now_ns < due_ns)
-        return due_ns;
-    queue_announce(lane->queue, now_ns);
-    return now_ns + PORT_ANNOUNCE_NS;
+    return queue_announce_again(dpdk_lane_of(base)->queue, now_ns);
 }
 
 static void woken(struct frame_lane *lane)
@@ -433,7 +423,7 @@ static void listen_between(struct port_queue *queue, int64_t now_ns)
     for (unsigned bursts = 0; lane != NULL && bursts < QUEUE_IDLE_BURSTS; bursts++)
         if (lane->frame.receive(&lane->frame, now_ns) == 0)
             break;
-    queue_announce_again(queue, now_ns);
+    (void)queue_announce_again(queue, now_ns);
 }
 
 /* Makes what comes on the queue the lane's, also before its worker is there: partners may be at

@@ -188,20 +188,14 @@ uint32_t receive_pool_frames(uint16_t receives, uint16_t sends)
     return rte_align32pow2(held + 2 * (MEMPOOL_CACHE * 3 / 2) + 1) - 1;
 }
 
-/* The buffers of a queue: of those received, and of those sent. */
-struct pool_counts {
-    uint32_t receive;
-    uint32_t send;
-};
-
-static int make_pools(struct port_queue *queue, const struct plan *plan,
-                      const struct pool_counts *counts, struct err *err)
+static int make_pools(struct port_queue *queue, const struct plan *plan, uint32_t receives,
+                      uint32_t sends, struct err *err)
 {
     uint32_t room = queue->port->room_max;
     uint32_t receive_room = plan->data_room > 0 ? plan->data_room : room + DRIVER_HEADER;
 
-    queue->receive_pool = make_pool(queue, "in", counts->receive, receive_room);
-    queue->send_pool = make_pool(queue, "out", counts->send, room);
+    queue->receive_pool = make_pool(queue, "in", receives, receive_room);
+    queue->send_pool = make_pool(queue, "out", sends, room);
     if (queue->receive_pool == NULL || queue->send_pool == NULL)
         return err_set(err, -ENOMEM, "%s: no memory for packets (%s): %s", queue->port->conf->name,
                        rte_strerror(rte_errno), eal_memory_remedy());
@@ -280,14 +274,12 @@ static int set_up_queues(struct transport_port *port, const struct plan *plan,
     uint16_t receives = DESCRIPTORS, sends = DESCRIPTORS;
     unsigned node = (unsigned)rte_eth_dev_socket_id(port->id);
     int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &receives, &sends);
-    struct pool_counts counts = {
-        .receive =
-            plan->receive_frames > 0 ? plan->receive_frames : receive_pool_frames(receives, sends),
-        .send = port->conf->pci != NULL ? FRAMES + sends : FRAMES,
-    };
+    uint32_t received =
+        plan->receive_frames > 0 ? plan->receive_frames : receive_pool_frames(receives, sends);
+    uint32_t sent = port->conf->pci != NULL ? FRAMES + sends : FRAMES;
 
     for (uint16_t i = 0; i < layout->queues && rc == 0; i++) {
-        rc = make_pools(&port->queues[i], plan, &counts, err);
+        rc = make_pools(&port->queues[i], plan, received, sent, err);
         if (rc == 0)
             rc = rte_eth_rx_queue_setup(port->id, i, receives, node, NULL,
                                         port->queues[i].receive_pool);
@@ -302,17 +294,11 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     struct rte_eth_conf conf = {.rxmode = {.mtu = 0}};
     struct rte_eth_dev_info info;
     struct queue_layout layout = {0};
-    struct isolated_port isolated;
     int rc;
 
     if ((rc = rte_eth_dev_info_get(port->id, &info)) != 0 ||
         (rc = choose_queues(&layout, port->conf, &info, err)) != 0)
         return err_set(err, rc, "%s: DPDK knows nothing of '%s'", port->conf->name, port->device);
-    isolated = (struct isolated_port){.conf = port->conf,
-                                      .driver = port->driver,
-                                      .responder = &port->responder,
-                                      .id = port->id,
-                                      .queue_count = layout.queues};
     choose_mtu(port, plan, &conf);
     port->room_max = RTE_MAX(port->frame_max - FRAME_FCS + FRAME_VLAN, FRAME_TEMPLATE);
     conf.txmode.offloads = layout.send_offloads;
@@ -322,7 +308,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
         conf.rx_adv_conf.rss_conf.rss_hf = layout.spread_by;
     }
     eal_log_clear();
-    rc = port->conf->shared ? isolate_begin(&isolated, err) : 0;
+    rc = port->conf->shared ? isolate_begin(port, err) : 0;
     if (rc == 0)
         rc = make_queues(port, &layout);
     if (rc == 0)
@@ -332,7 +318,7 @@ static int start_queues(struct transport_port *port, const struct plan *plan, st
     if (rc == 0)
         rc = rte_eth_dev_start(port->id);
     if (rc == 0 && port->conf->shared)
-        rc = isolate_install_rules(&port->isolation, &isolated, layout.spread_by, err);
+        rc = isolate_install_rules(port, layout.spread_by, err);
     if (rc == 0 && conf.rxmode.offloads != 0)
         arrival_begin(&port->arrival, port->id);
     if (rc != 0)
@@ -361,7 +347,7 @@ int port_device_open(struct transport_port *port, struct err *err)
 void port_device_close(struct transport_port *port)
 {
     if (port->driver[0] != '\0') {
-        isolate_end(&port->isolation, port->id);
+        isolate_end(port);
         (void)rte_eth_dev_stop(port->id);
         (void)rte_eth_dev_close(port->id);
     }

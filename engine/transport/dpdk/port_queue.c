@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "port_state.h"
 
+#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#include "clock.h"
+
 #include <string.h>
 
 bool queue_send(struct port_queue *queue, const uint8_t *frame, uint32_t length)
@@ -79,10 +82,14 @@ void queue_receive_idle(struct port_queue *queue)
     }
 }
 
-void queue_announce_again(struct port_queue *queue, int64_t now_ns)
+int64_t queue_announce_again(struct port_queue *queue, int64_t now_ns)
 {
     int64_t announced_ns = atomic_load_explicit(&queue->port->announced_ns, memory_order_relaxed);
 
-    if (queue->number == 0 && announced_ns != 0 && now_ns - announced_ns >= PORT_ANNOUNCE_NS)
-        queue_announce(queue, now_ns);
+    if (queue->number != 0 || announced_ns == 0)
+        return CLOCK_NEVER;
+    if (now_ns - announced_ns < PORT_ANNOUNCE_NS)
+        return announced_ns + PORT_ANNOUNCE_NS;
+    queue_announce(queue, now_ns);
+    return now_ns + PORT_ANNOUNCE_NS;
 }

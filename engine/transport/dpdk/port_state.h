@@ -173,11 +173,13 @@ bool queue_handle_control_frame(struct port_queue *queue, const struct rte_mbuf 
 #define QUEUE_BURST 128u
 void queue_receive_idle(struct port_queue *queue);
 /**
- * @brief Announces the port again where it is time to.
+ * @brief Announce the port on queue 0 again, where it is time to.
  *
+ * @param queue Queue.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return Time of the next announcement; CLOCK_NEVER: another queue's, or not announced yet.
  */
-void queue_announce_again(struct port_queue *queue, int64_t now_ns);
+int64_t queue_announce_again(struct port_queue *queue, int64_t now_ns);
 
 /**
  * @brief Announcements go out so often: below any switch's ageing time (300 s by default, 10 s at

@@ -81,8 +81,6 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint6
 /** Whether a frame names a partner's rank, but came from elsewhere. */
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame);
-/** The burst that rx_burst gave is read. */
-static inline void rx_read(struct frame_lane *lane);
 /** Tells the network where the port is. */
 static void announce(struct socket_lane *lane);
 
@@ -347,26 +345,20 @@ static frame_send choose_send(const struct frame_lane *lane)
     return lane->forwarder.queue != NULL ? hot_forward : send_due;
 }
 
-#define VARIANT(name, received)                                                                    \
+#define VARIANT(name, bits)                                                                        \
     static uint32_t name(struct frame_lane *lane, int64_t now_ns)                                  \
     {                                                                                              \
-        uint32_t count = received;                                                                 \
-                                                                                                   \
-        rx_read(lane);                                                                             \
-        return count;                                                                              \
+        return hot_receive(lane, now_ns, 0, (enum hot_receive)(bits));                             \
     }
-#define HOT_VARIANT(name, bits)                                                                    \
-    VARIANT(name, hot_receive(lane, now_ns, 0, (enum hot_receive)(bits)))
-HOT_VARIANT(receive, 0)
-HOT_VARIANT(receive_timed, HOT_TIMED)
-HOT_VARIANT(forward, HOT_FORWARD)
-HOT_VARIANT(forward_timed, HOT_TIMED | HOT_FORWARD)
-VARIANT(receive_pingpong, hot_receive_pingpong(lane, now_ns))
+VARIANT(receive, 0)
+VARIANT(receive_timed, HOT_TIMED)
+VARIANT(forward, HOT_FORWARD)
+VARIANT(forward_timed, HOT_TIMED | HOT_FORWARD)
 
 static frame_receive choose_receive(const struct frame_lane *lane)
 {
     if (lane->pingpong != NULL)
-        return receive_pingpong;
+        return hot_receive_pingpong;
     if (lane->forwarder.queue != NULL)
         return lane->timing ? forward_timed : forward;
     return lane->timing ? receive_timed : receive;

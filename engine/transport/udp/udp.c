@@ -157,11 +157,6 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     return count;
 }
 
-static inline void rx_read(struct frame_lane *lane)
-{
-    (void)lane;
-}
-
 static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;

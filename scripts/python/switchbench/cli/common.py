@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base import node_names
+from ..base import format, node_names
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
+from ..base.quantities import duration_ns
 from ..config import Request, read
+from ..plan.budget import fitted
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..plan.documents import RateError, check_lab_rates
 
@@ -31,35 +33,34 @@ def said(parse: Callable[[str], float]) -> Callable[[str], float]:
     return checked
 
 
-_OPTIONS = (
-    *("--lab", "--hosts", "--iface", "--suite", "--pattern", "--transport", "--load", "--duration"),
-)
+# Options that are keys of the configuration, by option.
+_KEYS = {
+    "--lab": "site", "--hosts": "site", "--iface": "", "--suite": "suite", "--pattern": "pattern",
+    "--transport": "transports", "--load": "load", "--duration": "window",
+}  # fmt: skip
 
 
 def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
     """Option, key of the configuration and value of those that were given."""
-    given = {name: getattr(args, name[2:], None) for name in _OPTIONS}
-    if given["--lab"] and given["--hosts"]:
+    given = {name: getattr(args, name[2:], None) for name in _KEYS}
+    hosts, iface = given["--hosts"], given["--iface"]
+    if given["--lab"] and hosts:
         raise ConfigurationError("--hosts: --lab says already where it runs: give one of them")
-    if bool(given["--hosts"]) != bool(given["--iface"]):
-        missing = "--iface" if given["--hosts"] else "--hosts"
+    if bool(hosts) != bool(iface):
+        missing = "--iface" if hosts else "--hosts"
         raise ConfigurationError(f"{missing} is missing: hosts and their interface go together")
-    if given["--lab"]:
-        yield f"--lab {given['--lab']}", "site", {"lab": given["--lab"]}
-    if given["--hosts"]:
-        site = {"hosts": node_names.hosts_of_option(given["--hosts"]), "iface": given["--iface"]}
-        yield f"--hosts {given['--hosts']}", "site", site
-    if given["--transport"] is not None:
-        names = given["--transport"].split(",")
-        yield f"--transport {given['--transport']}", "transports", names
-    for name, key in (
-        ("--suite", "suite"),
-        ("--pattern", "pattern"),
-        ("--load", "load"),
-        ("--duration", "window"),
-    ):
-        if given[name] is not None:
-            yield f"{name} {given[name]}", key, given[name]
+    for name, key in _KEYS.items():
+        value = given[name]
+        if not key or value is None or (key == "site" and not value):
+            continue
+        found: Any = value
+        if name == "--lab":
+            found = {"lab": value}
+        elif name == "--hosts":
+            found = {"hosts": node_names.hosts_of_option(value), "iface": iface}
+        elif name == "--transport":
+            found = value.split(",")
+        yield f"{name} {value}", key, found
 
 
 def names_site(args: argparse.Namespace) -> bool:
@@ -69,7 +70,7 @@ def names_site(args: argparse.Namespace) -> bool:
     """
     if any((args.conf, args.site, args.lab, args.hosts)):
         return True
-    given = [name for name in (*_OPTIONS, "--nodes", "--profile") if getattr(args, name[2:], None)]
+    given = [name for name in (*_KEYS, "--nodes", "--profile") if getattr(args, name[2:], None)]
     given += ["--set"] if args.assignments else []
     if given:
         raise ConfigurationError(
@@ -111,6 +112,15 @@ def load_site(args: argparse.Namespace) -> Site:
 
 def load_runnable(args: argparse.Namespace) -> Run:
     """Return the run, one that can start here: `plan` and `run` refuse the same."""
+    if getattr(args, "budget", None) is not None:
+        fit = fitted(request(args), args.budget)
+        args.assignments, args.budget = list(fit.request.assignments), None
+        if fit.words:
+            print(
+                f"the whole takes {format.human(fit.whole_s)}; what fits takes "
+                f"{format.human(fit.fits_s)}: {fit.words}",
+                file=sys.stderr,
+            )
     reading = read(request(args))
     run = compile_run(reading)
     refuse_unrunnable(reading, run)
@@ -120,6 +130,11 @@ def load_runnable(args: argparse.Namespace) -> Run:
         path = reading.tests[error.trial.test].path
         raise reading.document.problem(path, str(error)) from None
     return run
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a time with its unit, as --budget takes it."""
+    return duration_ns(text) / 1e9
 
 
 def print_json(value: object, ascii_only: bool = True) -> None:

@@ -7,23 +7,25 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from rich.console import Console
 
 from ..analysis.remake import gather
 from ..base import format, quantities, source
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
-from ..base.model import SCHEDULE, Run
+from ..base.model import SCHEDULE
 from ..base.node_names import padded, refuse_many
 from ..base.source import read_regular
+from ..config.fields import Strict
+from ..config.schema import validate
 from ..predict.models import MODELS
 from ..predict.predictor import (
     PredictedTrial,
@@ -53,21 +55,23 @@ from ..render.printer import (
     text,
 )
 from ..topology import cabling, ibnetdiscover, topology
-from ..topology.arithmetic import Arithmetic, Cost, Level, Prices, arithmetic, cost, draw
-from ..topology.cabling import Cabling
-from ..topology.fabric import Fabric, from_topology, wired
+from ..topology.arithmetic import Arithmetic, Prices, arithmetic, cost, draw
+from ..topology.fabric import from_topology, wired
 from ..topology.form import TopologyError
 from ..topology.topology import parse
 from .common import configuration, load_run, print_json
 
 # --- topology -------------------------------------------------------------------------------------
 
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-class _PriceFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-    nic: Annotated[float, Field(ge=0)] = 0.0
-    cable: Annotated[float, Field(ge=0)] = 0.0
-    switches: dict[Annotated[int, Field(ge=1)], Annotated[float, Field(ge=0)]]
+
+class _Prices(Strict):
+    """What a network costs: a NIC, a cable, and switches by their number of ports."""
+
+    nic: Price = 0.0
+    cable: Price = 0.0
+    switches: dict[Annotated[int, Field(ge=1, strict=False)], Price]
 
 
 def topology_command(args: argparse.Namespace) -> int:
@@ -75,68 +79,48 @@ def topology_command(args: argparse.Namespace) -> int:
     if str(args.topology) == WORD:
         return import_topology(args)
     _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
-    prices = _prices(args.prices) if args.prices else None
+    prices = validate(_Prices, source.read_file(args.prices)) if args.prices else None
     try:
-        read = topology.load(str(args.topology))
+        fabric = from_topology(topology.load(str(args.topology)))
     except TopologyError as error:
         raise ConfigurationError(str(error)) from None
-    fabric = from_topology(read)
     figures = arithmetic(fabric)
-    price = cost(fabric, prices) if prices else None
+    cut = figures.bisection
+    price = prices and cost(fabric, Prices(prices.nic, prices.cable, prices.switches))
     if args.svg:
         write(args.svg, draw(fabric))
-    if args.json:
-        print_json(_arithmetic_document(figures, price))
-    else:
-        _show_arithmetic(fabric.name, figures, price, make_console())
-    return 0
-
-
-def _prices(path: Path) -> Prices:
-    """Return the price table; ConfigurationError with what is wrong in it."""
-    try:
-        keys = source.load(path)
-        if not isinstance(keys, dict):
-            raise ConfigurationError(
-                f"{path}: is no price table: it has keys, as `switches: {{8: 90, 24: 300}}`"
-            )
-        file = _PriceFile.model_validate(keys)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
-        raise ConfigurationError(f"{path}: {key}: {first['msg'].lower()}") from None
-    return Prices(file.nic, file.cable, file.switches)
-
-
-def _arithmetic_document(figures: Arithmetic, price: Cost | None) -> dict[str, object]:
-    cut, half = figures.bisection, figures.hosts // 2
+    half = figures.hosts // 2
     each = {"min_bps_per_host": cut.min_bps / half, "max_bps_per_host": cut.max_bps / half}
-    return (
-        asdict(figures)
-        | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
-        | ({"cost": asdict(price) | {"total": price.total}} if price is not None else {})
-    )
-
-
-def _show_arithmetic(name: str, figures: Arithmetic, price: Cost | None, console: Console) -> None:
-    rows: list[tuple[str, str]] = []
+    if args.json:
+        print_json(
+            asdict(figures)
+            | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
+            | ({"cost": asdict(price) | {"total": price.total}} if price else {})
+        )
+        return 0
     counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
-    rows.append(("hosts, switches, cables", counts))
-    rows.append(("diameter", f"{figures.diameter} links (mean {figures.mean_distance:.2f})"))
-    rows.append(("a host's access", bit_rate(figures.access_bps)))
-    rows.append(("bisection, one way", _bisection(figures)))
-    for level in figures.levels:
-        rows.append((f"level {level.level}, switches: {level.switches}", _level(level)))
-    if price is not None:
+    rows = {
+        "hosts, switches, cables": counts,
+        "diameter": f"{figures.diameter} links (mean {figures.mean_distance:.2f})",
+        "a host's access": bit_rate(figures.access_bps),
+        "bisection, one way": _bisection(figures),
+    }
+    for level in figures.levels:  # where its frames can go, and how much wider it is below
+        ways = {"down": level.down_bps, "up": level.up_bps, "across": level.across_bps}
+        words = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps or way == "down"]
+        if level.worst is not None:
+            words.append(f"oversubscribed {level.worst:.4g} to 1")
+        rows[f"level {level.level}, switches: {level.switches}"] = ", ".join(words)
+    if price:
         bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
         nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
         parts = f"NICs {nics}, cables {cables}, switches {switches}"
-        rows.append(("cost", f"{_money(price.total)}: {parts} ({bought})"))
-        rows.append(("cost per host", _money(price.total / figures.hosts)))
-    lines = [{"figure": title, "value": words} for title, words in rows]
-    show(
-        make("topology", "", "", (text("", "figure"), text(name, "value")), lines, "none"), console
-    )
+        rows["cost"] = f"{_money(price.total)}: {parts} ({bought})"
+        rows["cost per host"] = _money(price.total / figures.hosts)
+    lines = [{"figure": title, "value": words} for title, words in rows.items()]
+    columns = (text("", "figure"), text(fabric.name, "value"))
+    show(make("topology", "", "", columns, lines, "none"), make_console())
+    return 0
 
 
 def _money(amount: float) -> str:
@@ -144,26 +128,13 @@ def _money(amount: float) -> str:
     return f"{amount:,.2f}".removesuffix(".00")
 
 
-def _level(level: Level) -> str:
-    """Return where its frames can go, and how much wider it is below."""
-    ways = {"up": level.up_bps, "across": level.across_bps}
-    rates = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps]
-    worst = [f"oversubscribed {level.worst:.4g} to 1"] if level.worst is not None else []
-    return ", ".join([f"{bit_rate(level.down_bps)} down", *rates, *worst])
-
-
 def _bisection(figures: Arithmetic) -> str:
-    cut = figures.bisection
-    half = figures.hosts // 2
-    shares = [bps / figures.full_bps for bps in (cut.min_bps, cut.max_bps)]
-    if cut.exact:
-        each = bit_rate(cut.min_bps / half)
-        return f"{bit_rate(cut.min_bps)}, {each} per host of one half, {shares[0]:.1%} of full"
-    each = " to ".join(bit_rate(bps / half) for bps in (cut.min_bps, cut.max_bps))
-    return (
-        f"{bit_rate(cut.min_bps)} to {bit_rate(cut.max_bps)}, {each} per host of one half, "
-        f"{shares[0]:.1%} to {shares[1]:.1%} of full ({cut.method})"
-    )
+    cut, half = figures.bisection, figures.hosts // 2
+    ends = (cut.min_bps,) if cut.exact else (cut.min_bps, cut.max_bps)
+    whole, each = (" to ".join(bit_rate(bps / by) for bps in ends) for by in (1, half))
+    part = " to ".join(f"{bps / figures.full_bps:.1%}" for bps in ends)
+    method = "" if cut.exact else f" ({cut.method})"
+    return f"{whole}, {each} per host of one half, {part} of full{method}"
 
 
 # --- topology_import ------------------------------------------------------------------------------
@@ -188,21 +159,33 @@ def import_topology(args: argparse.Namespace) -> int:
         ("prices", "svg", "json"),
         "does not go with `import`: say it to `switchbench topology` with the file that is made",
     )
-    if args.ibnetdiscover is not None:
-        _refuse(args, ("interface", "switches"), "goes with --lldp only")
     rate_bps = _rate_bps(args.rate)
     if args.ibnetdiscover is not None:
-        found = ibnetdiscover.read(
-            _content(args.ibnetdiscover), _source(args.ibnetdiscover), rate_bps
-        )
+        _refuse(args, ("interface", "switches"), "goes with --lldp only")
+        name = args.ibnetdiscover
+        found = ibnetdiscover.read(_content(name), _source(name), rate_bps)
     elif args.lldp is not None:
-        found = _of_lldp(args, rate_bps)
+        texts: dict[str, str] = {}
+        for path in args.lldp:
+            name = "" if path == "-" else Path(path).stem
+            for host, said in cabling.lldp_outputs(_content(path), name, _source(path)).items():
+                if host in texts:
+                    raise ConfigurationError(f"{_source(path)}: is a second output of {host}")
+                texts[host] = said
+        several = len(args.lldp) > 1
+        place = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
+        interfaces = tuple(args.interface or ("*",))
+        choice = cabling.LldpOptions(_nodes(args.switches), interfaces, rate_bps)
+        found = cabling.read_lldp(texts, place, choice)
     else:
         raise ConfigurationError(
             "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
         )
     keys = cabling.cabling_document(found)
-    fabric = _checked(found, keys)
+    try:  # as whoever reads the file sees it
+        fabric = from_topology(parse(keys, found.source, where=found.source))
+    except TopologyError as error:
+        raise ConfigurationError(error.messages[0]) from None
     written = cabling.cabling_text(found, keys)
     if args.out is None:
         print(written, end="")
@@ -214,32 +197,6 @@ def import_topology(args: argparse.Namespace) -> int:
     cables = sum(link.cables for link in fabric.links)
     print(f"{args.out or found.source}: {counts}, {cables} cables", file=sys.stderr)
     return 0
-
-
-def _of_lldp(args: argparse.Namespace, rate_bps: int | None) -> Cabling:
-    texts: dict[str, str] = {}
-    for path in args.lldp:
-        name = "" if path == "-" else Path(path).stem
-        for host, said in cabling.lldp_outputs(_content(path), name, _source(path)).items():
-            if host in texts:
-                raise ConfigurationError(f"{_source(path)}: is a second output of {host}")
-            texts[host] = said
-    several = len(args.lldp) > 1
-    source = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
-    choice = cabling.LldpOptions(
-        switches=_nodes(args.switches),
-        interfaces=tuple(args.interface or ("*",)),
-        rate_bps=rate_bps,
-    )
-    return cabling.read_lldp(texts, source, choice)
-
-
-def _checked(found: Cabling, keys: dict[str, object]) -> Fabric:
-    """Return what the file says, as whoever reads it sees it; refused where that is no network."""
-    try:
-        return from_topology(parse(keys, found.source, where=found.source))
-    except TopologyError as error:
-        raise ConfigurationError(error.messages[0]) from None
 
 
 def _rate_bps(text: str | None) -> int | None:
@@ -313,7 +270,16 @@ TYPES = {"CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdisc
 def predict_command(args: argparse.Namespace) -> int:
     """Print what is predicted, beside what was measured where there are results."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
-    run = load_run(args) if results is None else _run_of(args, results)
+    if results is None:
+        run = load_run(args)
+    else:  # the run that was measured, which can't be another one
+        given = {"set": args.assignments, "site": args.site, "profile": args.profile}
+        if name := next((name for name, value in given.items() if value), None):
+            raise ConfigurationError(
+                f"--{name} goes with a configuration: {results} are results, of the configuration "
+                "in it"
+            )
+        run = read_plan(results)
     predictor = Predictor(fabric_of(run, args.topology), args.models or list(MODELS))
     askable = [trial for trial in points(run) if trial.traffic != SCHEDULE]
     excluded = len(points(run)) - len(askable)
@@ -332,16 +298,6 @@ def predict_command(args: argparse.Namespace) -> int:
         if excluded:
             make_console().print(f"not predicted: {format.of(excluded, 'setting')} of {_SCHEDULES}")
     return 0
-
-
-def _run_of(args: argparse.Namespace, results: Path) -> Run:
-    """Return the run that was measured, which can't be another one."""
-    given = {"set": args.assignments, "site": args.site, "profile": args.profile}
-    for name in (name for name, value in given.items() if value):
-        raise ConfigurationError(
-            f"--{name} goes with a configuration: {results} are results, of the configuration in it"
-        )
-    return read_plan(results)
 
 
 _RATES = Spec(
@@ -456,7 +412,11 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
     refuse_old_form(directory)
     run = finish(directory, read_plan(directory))
     if file is not None:
-        run = _with_topology(run, file)
+        try:
+            overrides = run.site.lab_overrides if run.site.lab else {}
+            run = replace(run, site=wired(run.site, topology.load(file, overrides)))
+        except TopologyError as error:
+            raise ConfigurationError(str(error)) from None
     if not has_tables(directory):
         return NOTHING_LOCATED
     try:
@@ -467,14 +427,6 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
             f"{directory}: the tables do not fit {PLAN}: {type(error).__name__} {why}"
         ) from None
     return {**found, "problems": [*found["problems"], *cut_streams(directory)]}
-
-
-def _with_topology(run: Run, file: Path) -> Run:
-    try:
-        overrides = run.site.lab_overrides if run.site.lab else {}
-        return replace(run, site=wired(run.site, topology.load(file, overrides)))
-    except TopologyError as error:
-        raise ConfigurationError(str(error)) from None
 
 
 def next_command(test: Entry | None, directory: Path) -> str:
@@ -510,7 +462,11 @@ def show_location(found: LocationEntry, directory: Path) -> None:
         )
         for line in others:
             say(console, f"   {line}", hang=5)
-    listed(console, "Hosts, no fault of the network", list(_host_losses(found)), "")
+    hosts = [
+        f"{one['port']}: {format.of(one['frames'], 'lost frame')} {_CAUSES[one['cause']]}"
+        for one in found["hosts"]
+    ]
+    listed(console, "Hosts, no fault of the network", hosts, "")
     expected = [
         f"{_element(one['element'])}: {one['offered_mbps']:.4g} Mbit/s offered to a line of "
         f"{one['line_mbps']:.4g} Mbit/s, {format.of(one['frames'], 'frame')} lost as expected"
@@ -532,16 +488,12 @@ def show_location(found: LocationEntry, directory: Path) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _host_losses(found: LocationEntry) -> Iterator[str]:
-    words = {
-        "sender_host": "never left it",
-        "receiver_host": "dropped in it",
-        "other_traffic": "lost to frames of other senders",
-        "late_sender": "lost to a queue that late senders filled",
-    }
-    for one in found["hosts"]:
-        count = format.of(one["frames"], "lost frame")
-        yield f"{one['port']}: {count} {words[one['cause']]}"
+_CAUSES = {
+    "sender_host": "never left it",
+    "receiver_host": "dropped in it",
+    "other_traffic": "lost to frames of other senders",
+    "late_sender": "lost to a queue that late senders filled",
+}
 
 
 def _element(one: Entry) -> str:

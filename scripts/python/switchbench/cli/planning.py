@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +26,7 @@ from ..plan.compile import compile_run
 from ..plan.listing import listing
 from ..render.printer import make_console
 from ..render.terminal import show_plan
-from .common import configuration, load_runnable, print_json
+from .common import configuration, load_runnable, print_json, said, seconds
 
 # --- plan -----------------------------------------------------------------------------------------
 
@@ -75,45 +77,14 @@ def _ranges(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not ranges such as 0-3,7") from None
 
 
-TYPES = {"CONF": configuration, "--phases": _ranges}
+TYPES = {"CONF": configuration, "--phases": _ranges, "--budget": said(seconds)}
 
 
 # --- init -----------------------------------------------------------------------------------------
 
 
-_TEXT = """\
-# Made by `switchbench init`; all keys: doc/reference/configuration.md.
-switchbench: 1
-
-# Hosts that send and receive all at once, and their interface under test, or a lab on this machine.
-site: {site}
-
-# tcp needs no rights; dpdk sends raw frames and finds loss and disorder that TCP hides; udp; verbs.
-transports: {transports}
-
-# Of each port's line rate. `loads: [50%, 95%]` measures at several.
-load: 95%
-
-tests:
-- {{pattern: pairs, partners: halves}}    # each half of the hosts to the other: half the bisection
-- {{pattern: aapc}}                       # all to all, phase by phase: every pair of ports
-{expect}"""
-_EXPECT = """
-# The contract: exit status 0 when every clause holds, 1 when one fails, 4 when one can't be judged.
-expect:
-- id: "1"
-  clause: "Every port reaches {percent} of line rate"
-  measure: percent_of_line              # doc/reference/measures.md has the others
-  over: port                            # flow | port | phase | plan | run
-  require: ">= {number}"
-{loss}"""
-_LOSS = """- id: "no-loss-{transport}"
-  clause: "No frame is lost"
-  where: {where:<31}# TCP retransmits what the network loses
-  measure: lost_frames
-  over: flow
-  require: "== 0"
-"""
+# Its parts: text, expect, loss.
+_PARTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("init.toml").read_text("utf-8"))
 _UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)  # needs no rights
 
 
@@ -174,24 +145,21 @@ def _document(args: argparse.Namespace) -> str:
     named = (args.transport or _UNPRIVILEGED).replace(" ", "").split(",")
     expect = ""
     if args.accept:
-        number = _percentage(args.accept)
+        number = args.accept.removesuffix("%").strip()
+        share = math.nan
+        with suppress(ValueError):
+            share = float(number)
+        if not 0 < share <= 100:
+            raise ConfigurationError(
+                f"--accept {args.accept}: give a percentage above 0 and up to 100, e.g. 94%"
+            )
         counted = (one.name for one in transports.TRANSPORTS if one.frames and one.name in named)
         loss = "".join(
-            _LOSS.format(transport=name, where=f"{{transport: {name}}}") for name in counted
+            _PARTS["loss"].format(transport=name, where=f"{{transport: {name}}}")
+            for name in counted
         )
-        expect = _EXPECT.format(percent=f"{number} %", number=number, loss=loss)
-    return _TEXT.format(site=_flow(site), transports=_flow(named), expect=expect)
-
-
-def _percentage(accept: str) -> str:
-    """Return the number of `--accept`; ConfigurationError unless it is above 0 and up to 100."""
-    number = accept.removesuffix("%").strip()
-    with suppress(ValueError):
-        if 0 < float(number) <= 100:
-            return number
-    raise ConfigurationError(
-        f"--accept {accept}: give a percentage above 0 and up to 100, e.g. 94%"
-    )
+        expect = _PARTS["expect"].format(percent=f"{number} %", number=number, loss=loss)
+    return _PARTS["text"].format(site=_flow(site), transports=_flow(named), expect=expect)
 
 
 def _flow(value: object) -> str:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,7 +34,6 @@ from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.format import bit_rate
 from ..base.model import Run
 from ..base.programs import Deferred, Handled, find_engine
-from ..base.quantities import duration_ns
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
 from ..hosts import push
@@ -53,16 +52,12 @@ from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
-from .common import configuration, load_run, load_runnable, print_json, request, said
+from .common import configuration, load_run, load_runnable, print_json, request, said, seconds
 
 # --- run ------------------------------------------------------------------------------------------
 
 
-def _budget_s(text: str) -> float:
-    return duration_ns(text) / 1e9
-
-
-TYPES = {"CONF": configuration, "--budget": said(_budget_s)}
+TYPES = {"CONF": configuration, **dict.fromkeys(("--budget", "--locate-time"), said(seconds))}
 
 
 NOT_IN_PRODUCTION = (
@@ -99,7 +94,7 @@ def run_command(args: argparse.Namespace) -> int:
         args.assignments += fit(run, tests, args.quiet)
         run = load_runnable(args)
     if args.locate:
-        run = replace(run, locate_s=args.budget or 60.0)
+        run = replace(run, locate_s=args.locate_time or 60.0)
     if args.sign is not None:
         sealing.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
@@ -123,7 +118,7 @@ def run_command(args: argparse.Namespace) -> int:
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     """Return the run of --continue, with the hosts that it began with."""
     others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
-              "transport", "load", "duration", "out", "fit")  # fmt: skip
+              "transport", "load", "duration", "budget", "out", "fit")  # fmt: skip
     for name in others:
         if getattr(args, name):
             option = {"conf": "CONF", "assignments": "--set"}.get(name, f"--{name}")
@@ -469,33 +464,26 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
     ports = len(run.site.ports)
     found = choose(line_bps, ports, offered_by_step(_try_loads(run, line_bps)))
     if not quiet:
-        print(_fitted(found, line_bps, ports), file=sys.stderr)
+        carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
+        lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
+        reason = "half of it" if found.rate_bps != line_bps else "as asked for"
+        words = f"this machine carries {carried}; the lab has {lab}, {reason}"
+        if not found.sure:
+            words = f"this machine does not even carry {carried}; the lab has {lab}"
+        print(f"fit: {words}", file=sys.stderr)
     assignments = []
     if found.rate_bps != line_bps:
         assignments.append(f"site.rate={found.rate_bps}bit")
     if found.nodes != ports:
         assignments.append(f"site.nodes={found.nodes}")
-        assignments += _fewer_ranks(tests, found.nodes)
+        for number, test in enumerate(tests):  # without ranks that are more than the nodes
+            asked = test.get("ranks")
+            if isinstance(asked, list):
+                kept = [ranks for ranks in asked if ranks <= found.nodes] or [found.nodes]
+                assignments.append(f"tests.{number}.ranks={kept}")
+            elif isinstance(asked, int) and asked > found.nodes:
+                assignments.append(f"tests.{number}.ranks={found.nodes}")
     return assignments
-
-
-def _fewer_ranks(tests: Sequence[Mapping[str, Any]], nodes: int) -> Iterator[str]:
-    """Without those numbers of ranks that are more than the nodes."""
-    for number, test in enumerate(tests):
-        asked = test.get("ranks")
-        if isinstance(asked, list):
-            yield f"tests.{number}.ranks={[ranks for ranks in asked if ranks <= nodes] or [nodes]}"
-        elif isinstance(asked, int) and asked > nodes:
-            yield f"tests.{number}.ranks={nodes}"
-
-
-def _fitted(found: FittedLab, line_bps: int, ports: int) -> str:
-    carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
-    lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
-    if not found.sure:
-        return f"fit: this machine does not even carry {carried}; the lab has {lab}"
-    reason = "half of it" if found.rate_bps != line_bps else "as asked for"
-    return f"fit: this machine carries {carried}; the lab has {lab}, {reason}"
 
 
 def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:

@@ -448,7 +448,8 @@ def validate_value(
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = {place(item["loc"]): item for item in reversed(error.errors(include_url=False))}
+        every = reversed(error.errors(include_url=False))
+        found = {place(tuple(key for key in one["loc"] if key != "[key]")): one for one in every}
     paths = sorted(found, key=lambda path: document.mark(path).line)
     first = paths[:MISTAKES_MOST]  # to look up what was meant takes its time
     lines = [str(document.problem(path, _sentence(model, found[path]))) for path in first]

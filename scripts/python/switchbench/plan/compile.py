@@ -351,7 +351,8 @@ def refuse_too_long(run: Run) -> None:
         repeated = ", with all repeats that may be needed" if run.longest_s > run.expected_s else ""
         raise ConfigurationError(
             f"time_limit: the run should take {format.human(run.longest_s)}{repeated}, more than "
-            f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed"
+            f"the {quantities.DURATION.text(round(NS * run.time_limit_s))} allowed; "
+            "--budget chooses what fits"
         )
 
 

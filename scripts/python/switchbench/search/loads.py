@@ -359,7 +359,7 @@ class CannotBeMet:
         whole_s = sum(self.estimates_s.values())
         return (
             f"needs {whole_s:.0f} s ({each}), limit {self.time_limit_s:g} s: raise time_limit, or "
-            "choose shorter trials, fewer sizes or a larger width"
+            "let --budget choose what fits"
         )
 
 

@@ -1,20 +1,234 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Flow isolation without a device that has it: a port is opened and closed over net_null, and what
- * would reach a driver's rte_flow is caught on the way (ld --wrap) and written down: the order of
- * calls, and each rule byte by byte.
+ * Ports over net_null: what opening one must not disturb in its process, and what is limited; what
+ * queues and offloads it gets of devices that this machine need not have; and flow isolation
+ * without a device that has it: what would reach a driver's rte_flow is caught on the way (ld
+ * --wrap) and written down, the order of calls and each rule byte by byte.
  */
+#include "eal.h"
+#include "log.h"
 #include "port_state.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
+#include <rte_lcore.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+static const struct transport_run run = {.run_id = "port", .node = "port"};
+
+/* --- opening -----------------------------------------------------------------------------------*/
+
+static struct transport_port *open_port(const struct port_conf *conf)
+{
+    struct transport_port *port = NULL;
+    struct err err = {""};
+
+    if (port_open(&port, conf, &run, &err) != 0)
+        fail_msg("open: %s", err.text);
+    return port;
+}
+
+static const struct port_conf null_conf = {.name = "n:e0", .vdev = "net_null0,no-rx=1"};
+
+/* The caller keeps its core, its signals and a clean file system. */
+static void test_disturbs_nothing(void **state)
+{
+    cpu_set_t cores[2];
+    sigset_t masks[2];
+    struct sigaction actions[2][3];
+    static const int signals[3] = {SIGTERM, SIGINT, SIGBUS};
+    struct transport_port *port = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        CPU_ZERO(&cores[i]);
+        sigemptyset(&masks[i]);
+        pthread_getaffinity_np(pthread_self(), sizeof cores[i], &cores[i]);
+        pthread_sigmask(SIG_SETMASK, NULL, &masks[i]);
+        for (unsigned s = 0; s < 3; s++)
+            sigaction(signals[s], NULL, &actions[i][s]);
+        if (i == 0)
+            port = open_port(&null_conf);
+    }
+    assert_true(CPU_EQUAL(&cores[0], &cores[1]));
+    for (unsigned s = 0; s < 3; s++) {
+        assert_ptr_equal(actions[0][s].sa_handler, actions[1][s].sa_handler);
+        assert_int_equal(sigismember(&masks[0], signals[s]), sigismember(&masks[1], signals[s]));
+    }
+    assert_int_not_equal(access(rte_eal_get_runtime_dir(), F_OK), 0);
+    port_close(port);
+}
+
+/* A worker's thread gets a number of DPDK's while it lives. */
+static void *numbered(void *context)
+{
+    assert_int_equal(rte_lcore_id(), LCORE_ID_ANY);
+    eal_thread();
+    eal_thread();
+    return (void *)(uintptr_t)rte_lcore_id();
+}
+
+static void test_numbers_threads(void **state)
+{
+    for (unsigned i = 0; i < 2 * RTE_MAX_LCORE; i++) {
+        pthread_t thread;
+        void *number;
+
+        assert_int_equal(pthread_create(&thread, NULL, numbered, NULL), 0);
+        pthread_join(thread, &number);
+        assert_true((uintptr_t)number < RTE_MAX_LCORE);
+    }
+}
+
+static void test_opens_again(void **state)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        uint16_t before = rte_eth_dev_count_total();
+        struct transport_port *port = open_port(&null_conf);
+
+        assert_int_equal(rte_eth_dev_count_total(), before + 1);
+        port_close(port);
+        assert_int_equal(rte_eth_dev_count_total(), before);
+    }
+}
+
+/* Debian's DPDK holds 32 ports; the next one is refused, and nothing is lost. */
+static void test_refuses_too_many(void **state)
+{
+    char names[RTE_MAX_ETHPORTS][32];
+    struct transport_port *port = NULL;
+    struct err err = {""};
+    unsigned count = 0;
+
+    for (; rte_eth_dev_count_total() < RTE_MAX_ETHPORTS; count++) {
+        snprintf(names[count], sizeof names[count], "net_null%u", 100 + count);
+        assert_int_equal(rte_eal_hotplug_add("vdev", names[count], ""), 0);
+    }
+    assert_int_equal(port_open(&port, &null_conf, &run, &err), -ENOSPC);
+    assert_non_null(strstr(err.text, "pack fewer ports"));
+    while (count-- > 0)
+        assert_int_equal(rte_eal_hotplug_remove("vdev", names[count]), 0);
+    port_close(open_port(&null_conf));
+}
+
+/* The linker's names (ld --wrap) have no header. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+int __real_rte_thread_register(void);
+static unsigned refused, said;
+static bool refuses;
+
+int __wrap_rte_thread_register(void)
+{
+    refused += refuses;
+    return refuses ? -1 : __real_rte_thread_register();
+}
+
+void __wrap_log_print(enum log_level level, const char *format, ...)
+{
+    assert_int_equal(level, LOG_LEVEL_WARNING);
+    assert_non_null(strstr(format, "threads at most"));
+    said++;
+}
+
+static void *without_number(void *context)
+{
+    eal_thread();
+    return context;
+}
+
+/* A thread for which DPDK has no number left goes on, and the log says so once. */
+static void test_threads_beyond_the_most_are_told_once(void **state)
+{
+    refuses = true;
+    for (unsigned i = 0; i < 3; i++) {
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, without_number, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+    assert_int_equal(refused, 3);
+    assert_int_equal(said, 1);
+}
+
+/* --- queues ------------------------------------------------------------------------------------*/
+
+#define FAST_FREE RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE
+#define HASHES (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP)
+
+/* One queue is not spread, several by what the device hashes of ours; fast free gives every pool a
+ * send queue, where there are as many. */
+static void a_port_gets_the_queues_that_it_asks_for(void **state)
+{
+    static const struct {
+        uint32_t asked;
+        bool at_most;
+        uint16_t receives, sends;     /* that the device has, and */
+        uint64_t offloads;            /* its */
+        struct queue_layout expected; /* no queues: it is refused */
+    } cases[] = {
+        {0, false, 8, 8, 0, {1, 1, 0, 0}},
+        {4, false, 8, 8, 0, {4, 4, 0, HASHES}},
+        {4, false, 8, 8, FAST_FREE, {4, 8, FAST_FREE, HASHES}},
+        {5, false, 8, 8, FAST_FREE, {5, 5, 0, HASHES}}, /* 10 send queues are more than 8 */
+        {5, true, 8, 4, 0, {4, 4, 0, HASHES}},
+        {5, false, 8, 4, 0, {0}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct rte_eth_dev_info device = {
+            .driver_name = "net_made_up",
+            .max_rx_queues = cases[i].receives,
+            .max_tx_queues = cases[i].sends,
+            .tx_offload_capa = cases[i].offloads,
+            .flow_type_rss_offloads = HASHES | RTE_ETH_RSS_VXLAN,
+        };
+        const struct port_conf conf = {
+            .name = "a:e0", .queues = cases[i].asked, .queues_at_most = cases[i].at_most};
+        struct queue_layout layout = {0};
+        struct err err = {""};
+
+        assert_int_equal(choose_queues(&layout, &conf, &device, &err),
+                         cases[i].expected.queues > 0 ? 0 : -EINVAL);
+        assert_memory_equal(&layout, &cases[i].expected, sizeof layout);
+        assert_string_equal(err.text,
+                            cases[i].expected.queues > 0
+                                ? ""
+                                : "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
+    }
+}
+
+/* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
+ * of 256, the worker's and the main thread's): the device still finds a buffer. */
+static void a_forwarder_has_buffers_for_all_that_it_holds(void **state)
+{
+    static const uint16_t rings[][2] = {
+        {1024, 1024}, {512, 512}, {4096, 4096}, {256, 1024}, {64, 64}};
+
+    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
+        uint32_t frames = receive_pool_frames(rings[i][0], rings[i][1]);
+        uint32_t held = rings[i][0] + rings[i][1] + 512 + 128 + 2 * 384;
+
+        assert_true(frames > held);
+        assert_true(frames < 2 * held + 2);
+        assert_int_equal(frames & (frames + 1), 0); /* rte_mempool: 2^n - 1 wastes nothing */
+    }
+    assert_int_equal(receive_pool_frames(1024, 1024), 4095);
+}
+
+/* --- isolation ---------------------------------------------------------------------------------*/
 
 /* The driver that is played. */
 struct driver {
@@ -28,12 +242,15 @@ static struct driver driver;
 static char notes[2048]; /* what it was asked, a line each */
 static unsigned rules;   /* that stand */
 static bool promiscuous;
+static bool noting;
 
 __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 {
     size_t used = strlen(notes);
     va_list list;
 
+    if (!noting)
+        return;
     va_start(list, format);
     assert_true((size_t)vsnprintf(notes + used, sizeof notes - used, format, list) <
                 sizeof notes - used);
@@ -93,9 +310,6 @@ static void note_action(const struct rte_flow_action *action)
         note(" %u", rss->queue[i]);
     note("\n");
 }
-
-/* The linker's names (ld --wrap) have no header. */
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 int __real_rte_flow_isolate(uint16_t id, int set, struct rte_flow_error *error);
 int __real_rte_eth_dev_configure(uint16_t id, uint16_t receives, uint16_t sends,
@@ -286,8 +500,6 @@ static const struct {
 
 static void each_port_takes_its_frames_alone(void **state)
 {
-    static const struct transport_run run = {.run_id = "isolate", .node = "isolate"};
-
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct transport_port *port = NULL;
         struct port_conf conf = cases[i].conf;
@@ -295,6 +507,7 @@ static void each_port_takes_its_frames_alone(void **state)
         struct rte_ether_addr own;
         struct err err = {""};
 
+        noting = true;
         driver = cases[i].driver;
         rules = 0;
         promiscuous = false;
@@ -323,8 +536,15 @@ static void each_port_takes_its_frames_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_disturbs_nothing),
+        cmocka_unit_test(test_numbers_threads),
+        cmocka_unit_test(test_opens_again),
+        cmocka_unit_test(test_refuses_too_many),
+        cmocka_unit_test(test_threads_beyond_the_most_are_told_once),
+        cmocka_unit_test(a_port_gets_the_queues_that_it_asks_for),
+        cmocka_unit_test(a_forwarder_has_buffers_for_all_that_it_holds),
         cmocka_unit_test(each_port_takes_its_frames_alone),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dpdk_port", tests, NULL, NULL);
 }
