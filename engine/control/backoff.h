@@ -8,7 +8,7 @@
  * after the partner is there. The growth is slow because waits build on each other: of 65,536 nodes
  * at 1 % loss some wait for one that waits for another, five losses deep, and must still ask often
  * when the last of them happens. Doubling took such a barrier ten times as long
- * (tests/bench/barrier_sim.c).
+ * (tests/unit/test_barrier.c).
  */
 #ifndef ENGINE_BACKOFF_H
 #define ENGINE_BACKOFF_H

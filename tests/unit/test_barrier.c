@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Greeting, barrier and abort in the simulator (barrier_sim.h): every run ends, with everybody
- * through and the same reduction, or with everybody naming a node that is really dead. All of it by
- * dissemination and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
+ * Greeting, barrier and abort in a simulator: many nodes in one process, with simulated time, and a
+ * network that delays, loses, doubles and reorders. Every run ends, with everybody through and the
+ * same reduction, or with everybody naming a node that is really dead. All of it by dissemination
+ * and by the tree. More seeds and 65,536 nodes with SWITCHBENCH_LONG=1.
  */
-#include "barrier_sim.h"
+#include "membership.h"
+#include "prng.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -12,6 +14,392 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+/* --- the simulator --- */
+
+#define EVENTS_MAX 200000000ULL
+
+static char running[128]; /* what is simulated, for a failure's text */
+#define broken(...)                                                                                \
+    do {                                                                                           \
+        print_error("%s\n", running);                                                              \
+        fail_msg(__VA_ARGS__);                                                                     \
+    } while (0)
+
+struct sim_conf {
+    uint32_t nodes;
+    uint32_t epochs;
+    uint64_t seed;
+    double loss;
+    double duplicate;
+    int64_t delay_ns;   /* least time on the way */
+    int64_t jitter_ns;  /* uniformly added to it */
+    int64_t late_ns;    /* nodes join within so long of the beginning, uniformly */
+    int64_t pause_ns;   /* from when they could enter a barrier until they do, at least ... */
+    int64_t entry_ns;   /* ... and uniformly up to so much more */
+    int64_t timeout_ns; /* the nodes' */
+    uint32_t cores;     /* of node 0's machine; 0: not to be counted */
+    uint32_t machines;  /* over which the nodes are spread in turn; 0: one */
+    uint32_t outcast;   /* a node of another run (other key) that stands in one's place, or NONE */
+};
+
+enum sim_kind {
+    SIM_JOIN,    /* the node's first process begins, and not at a random time */
+    SIM_RESTART, /* a new process takes its place, with a new nonce, and begins at barrier 0 */
+    SIM_KILL,    /* its process ends; what is on the way to it is lost */
+    SIM_ABORT,   /* it gives up, because of SIM_REASON */
+    SIM_ENTER,   /* these are the simulator's own: it enters a barrier, */
+    SIM_TIMER,   /* something is due, */
+    SIM_PACKET,  /* a datagram comes */
+};
+#define SIM_REASON "no link on e0"
+
+struct sim_node {
+    struct sim *sim;
+    struct membership membership;
+    bool running;
+    bool dead;              /* or restarted after its run had begun */
+    bool entered;           /* the barrier `passed` */
+    uint32_t passed;        /* barriers */
+    uint32_t life;          /* which process this is; 0: none yet */
+    uint64_t arrivals;      /* sent */
+    uint64_t arrivals_most; /* its process ends when it has sent so many; 0: it does not */
+    int64_t timer_ns;       /* the earliest timer event in the queue */
+    bool joins;             /* its first SIM_JOIN is planned */
+};
+
+/* What went on in one barrier. */
+struct sim_epoch {
+    struct barrier_values truth;
+    uint32_t entered; /* nodes */
+};
+
+struct sim {
+    struct sim_conf conf;
+    uint64_t random;
+    int64_t now_ns;
+    struct sim_node *nodes;
+    struct sim_epoch *epochs;
+    struct sim_event *heap;
+    size_t heap_size, heap_room;
+    uint64_t order;
+    uint64_t sent[DATAGRAM_TYPES];
+};
+
+struct sim_event {
+    int64_t time_ns;
+    uint64_t order; /* first in, first out at equal times */
+    enum sim_kind kind;
+    uint32_t node;
+    uint32_t life;           /* the process that it is for; 0: any */
+    struct datagram *packet; /* of SIM_PACKET */
+    uint8_t key;             /* under which it is sealed: the first byte */
+};
+
+static bool chance(struct sim *sim, double probability)
+{
+    return (double)(prng_next(&sim->random) >> 11) * 0x1p-53 < probability;
+}
+
+static int64_t within(struct sim *sim, int64_t range_ns)
+{
+    return range_ns ? (int64_t)(prng_next(&sim->random) % (uint64_t)range_ns) : 0;
+}
+
+static void *must(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* --- queue of events: a binary heap --- */
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->order < b->order;
+}
+
+static void push(struct sim *sim, struct sim_event event)
+{
+    size_t at = sim->heap_size++;
+
+    if (sim->heap_size > sim->heap_room) {
+        sim->heap_room = sim->heap_room ? sim->heap_room * 2 : 1024;
+        sim->heap = must(realloc(sim->heap, sim->heap_room * sizeof(*sim->heap)));
+    }
+    event.order = sim->order++;
+    for (; at > 0 && before(&event, &sim->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        sim->heap[at] = sim->heap[(at - 1) / 2];
+    sim->heap[at] = event;
+}
+
+static struct sim_event pop(struct sim *sim)
+{
+    struct sim_event first = sim->heap[0], last = sim->heap[--sim->heap_size];
+    size_t at = 0, child;
+
+    while ((child = 2 * at + 1) < sim->heap_size) {
+        if (child + 1 < sim->heap_size && before(&sim->heap[child + 1], &sim->heap[child]))
+            child++;
+        if (!before(&sim->heap[child], &last))
+            break;
+        sim->heap[at] = sim->heap[child];
+        at = child;
+    }
+    sim->heap[at] = last;
+    return first;
+}
+
+/* --- network --- */
+
+static void node_dies(struct sim_node *node)
+{
+    node->running = false;
+    node->dead = true;
+}
+
+static void carry(void *context, struct datagram *datagram)
+{
+    struct sim_node *node = context;
+    struct sim *sim = node->sim;
+
+    if (!node->running)
+        return;
+    sim->sent[datagram->type]++;
+    datagram->transmit_ns = sim->now_ns;
+    for (int copies = chance(sim, sim->conf.duplicate) ? 2 : 1; copies > 0; copies--) {
+        int64_t delay_ns = sim->conf.delay_ns + within(sim, sim->conf.jitter_ns);
+        struct datagram *packet;
+
+        if (chance(sim, sim->conf.loss))
+            continue;
+        packet = must(malloc(sizeof(*packet)));
+        *packet = *datagram;
+        push(sim, (struct sim_event){.time_ns = sim->now_ns + delay_ns,
+                                     .kind = SIM_PACKET,
+                                     .node = datagram->recipient,
+                                     .packet = packet,
+                                     .key = node->membership.conf.key[0]});
+    }
+    if (datagram->type == DATAGRAM_ARRIVAL && ++node->arrivals == node->arrivals_most)
+        node_dies(node);
+}
+
+/* --- nodes --- */
+
+static struct barrier_values values_of(const struct sim *sim, uint32_t node, uint32_t epoch)
+{
+    uint64_t state = sim->conf.seed ^ ((uint64_t)node << 32 | epoch);
+    struct barrier_values values;
+
+    barrier_values_clear(&values);
+    for (unsigned i = 0; i < BARRIER_MAXIMA_CALLER; i++)
+        values.maximum[i] = (int64_t)prng_next(&state);
+    values.states = UINT32_C(1) << (prng_next(&state) % 32);
+    return values;
+}
+
+static void plan_own(struct sim *sim, struct sim_node *node, enum sim_kind kind, int64_t time_ns)
+{
+    push(sim, (struct sim_event){.time_ns = time_ns,
+                                 .kind = kind,
+                                 .node = (uint32_t)(node - sim->nodes),
+                                 .life = node->life});
+}
+
+static void plan_entry(struct sim *sim, struct sim_node *node)
+{
+    if (node->passed < sim->conf.epochs)
+        plan_own(sim, node, SIM_ENTER,
+                 sim->now_ns + sim->conf.pause_ns + within(sim, sim->conf.entry_ns));
+}
+
+static void check_pass(struct sim *sim, const struct sim_node *node)
+{
+    const struct barrier_values *found = membership_values(&node->membership);
+    const struct sim_epoch *epoch = &sim->epochs[node->passed];
+    uint32_t index = (uint32_t)(node - sim->nodes);
+
+    if (node->dead)
+        broken("node %u passed barrier %u after its run was over", index, node->passed);
+    else if (epoch->entered != sim->conf.nodes)
+        broken("node %u passed barrier %u when %u of %u had entered", index, node->passed,
+               epoch->entered, sim->conf.nodes);
+    else if (memcmp(found->maximum, epoch->truth.maximum,
+                    BARRIER_MAXIMA_CALLER * sizeof(found->maximum[0])) != 0 ||
+             found->states != epoch->truth.states)
+        broken("node %u passed barrier %u with a wrong reduction", index, node->passed);
+}
+
+/* After anything happened to a node: has it passed, and when is it due again? */
+static void follow_up(struct sim *sim, struct sim_node *node)
+{
+    int64_t due_ns = node->membership.backoff.due_ns;
+
+    if (!node->running)
+        return;
+    if (node->entered && membership_state(&node->membership) == BARRIER_PASSED) {
+        check_pass(sim, node);
+        node->entered = false;
+        node->passed++;
+        plan_entry(sim, node);
+    }
+    if (due_ns == CLOCK_NEVER || due_ns >= node->timer_ns)
+        return;
+    node->timer_ns = due_ns;
+    plan_own(sim, node, SIM_TIMER, due_ns);
+}
+
+/* Whether a node has heard of this process. */
+static bool is_known(struct sim *sim, const struct sim_node *node)
+{
+    for (uint32_t i = 0; i < sim->conf.nodes; i++) {
+        const struct neighbour *neighbour =
+            membership_neighbour(&sim->nodes[i].membership, (uint32_t)(node - sim->nodes));
+
+        if (neighbour && neighbour->nonce == node->membership.conf.nonce)
+            return true;
+    }
+    return false;
+}
+
+/* A new process in this place. If nobody has heard of the one before, the new one is as good;
+ * otherwise the run is over for this node. */
+static void node_joins(struct sim *sim, struct sim_node *node)
+{
+    uint32_t self = (uint32_t)(node - sim->nodes);
+    struct membership_conf conf = {
+        .self = self,
+        .count = sim->conf.nodes,
+        .key = {self == sim->conf.outcast ? 2 : 1},
+        .nonce = prng_next(&sim->random) | 1,
+        .boot = sim->conf.machines ? 1 + self % sim->conf.machines : 1,
+        .timeout_ns = sim->conf.timeout_ns,
+        .cores = sim->conf.cores,
+        .send = carry,
+        .context = node,
+    };
+
+    if (node->life && !is_known(sim, node)) {
+        node->dead = false;
+        sim->epochs[0].entered -= node->entered;
+    } else if (node->life) {
+        node->dead = true;
+    }
+    node->life++;
+    node->running = true;
+    node->entered = false;
+    node->passed = 0;
+    node->timer_ns = CLOCK_NEVER;
+    membership_start(&node->membership, &conf);
+    plan_entry(sim, node);
+}
+
+static void node_enters(struct sim *sim, struct sim_node *node)
+{
+    struct barrier_values values = values_of(sim, (uint32_t)(node - sim->nodes), node->passed);
+    struct sim_epoch *epoch = &sim->epochs[node->passed];
+
+    if (node->membership.aborted)
+        return;
+    node->entered = true;
+    epoch->entered += !node->dead;
+    for (unsigned i = 0; i < BARRIER_MAXIMA_CALLER && !node->dead; i++)
+        if (values.maximum[i] > epoch->truth.maximum[i])
+            epoch->truth.maximum[i] = values.maximum[i];
+    if (!node->dead)
+        epoch->truth.states |= values.states;
+    membership_enter(&node->membership, &values, sim->now_ns);
+}
+
+static void happen(struct sim *sim, const struct sim_event *event)
+{
+    struct sim_node *node = &sim->nodes[event->node];
+    struct membership *membership = &node->membership;
+
+    if ((event->life && event->life != node->life) || (!node->running && event->kind > SIM_RESTART))
+        return;
+    switch (event->kind) {
+    case SIM_JOIN:
+    case SIM_RESTART:
+        node_joins(sim, node);
+        break;
+    case SIM_KILL:
+        node_dies(node);
+        break;
+    case SIM_ABORT:
+        membership_abort(membership, SIM_REASON, false, sim->now_ns);
+        break;
+    case SIM_ENTER:
+        node_enters(sim, node);
+        break;
+    case SIM_TIMER:
+        if (event->time_ns != node->timer_ns)
+            break;
+        node->timer_ns = CLOCK_NEVER;
+        membership_tick(membership, sim->now_ns);
+        break;
+    case SIM_PACKET:
+        if (event->key == membership->conf.key[0])
+            membership_receive(membership, event->packet, sim->now_ns);
+        break;
+    }
+    follow_up(sim, node);
+}
+
+/* --- the simulation --- */
+
+static struct sim *sim_new(const struct sim_conf *conf)
+{
+    struct sim *sim = must(calloc(1, sizeof(*sim)));
+
+    sim->conf = *conf;
+    sim->random = conf->seed;
+    sim->nodes = must(calloc(conf->nodes, sizeof(*sim->nodes)));
+    sim->epochs = must(calloc(conf->epochs, sizeof(*sim->epochs)));
+    for (uint32_t epoch = 0; epoch < conf->epochs; epoch++)
+        barrier_values_clear(&sim->epochs[epoch].truth);
+    for (uint32_t i = 0; i < conf->nodes; i++)
+        sim->nodes[i].sim = sim;
+    return sim;
+}
+
+static void sim_free(struct sim *sim)
+{
+    for (size_t i = 0; i < sim->heap_size; i++)
+        free(sim->heap[i].packet);
+    free(sim->nodes);
+    free(sim->epochs);
+    free(sim->heap);
+    free(sim);
+}
+
+/* What happens to a node; without a SIM_JOIN of its own it joins at a random time. */
+static void sim_plan(struct sim *sim, enum sim_kind kind, uint32_t node, int64_t time_ns)
+{
+    sim->nodes[node].joins |= kind == SIM_JOIN;
+    push(sim, (struct sim_event){.time_ns = time_ns, .kind = kind, .node = node});
+}
+
+/* Runs until nothing is due. */
+static void sim_run(struct sim *sim)
+{
+    uint64_t events = 0;
+
+    for (uint32_t i = 0; i < sim->conf.nodes; i++)
+        if (!sim->nodes[i].joins)
+            sim_plan(sim, SIM_JOIN, i, within(sim, sim->conf.late_ns));
+    while (sim->heap_size > 0) {
+        struct sim_event event = pop(sim);
+
+        sim->now_ns = event.time_ns;
+        happen(sim, &event);
+        free(event.packet);
+        if (events++ == EVENTS_MAX)
+            broken("it does not end");
+    }
+}
 
 #define US NS_PER_US
 #define MS NS_PER_MS
@@ -170,35 +558,35 @@ static void set_fate(struct sim *sim, enum fate fate, uint32_t number, uint32_t 
 }
 
 /* What a node may say at the end: all barriers passed, or a fault that names who is at fault. */
-static const char *judge(const struct sim *sim, const struct scenario *scenario, uint32_t number,
-                         uint32_t victim)
+static void judge(const struct sim *sim, const struct scenario *scenario, uint32_t number,
+                  uint32_t victim)
 {
     const struct sim_node *node = &sim->nodes[number];
     const struct control_fault *fault = &node->membership.fault;
+    enum fate fate = scenario->fate;
     bool told = node->membership.aborted;
-    bool returned_in_time =
-        scenario->fate == RETURNS && !sim->nodes[victim ? 0 : 1].membership.aborted;
+    bool returned_in_time = fate == RETURNS && !sim->nodes[victim ? 0 : 1].membership.aborted;
 
-    if (node->dead || (scenario->fate == STRANGER && number == victim))
-        return NULL; /* it knows nothing of the others */
-    if (scenario->fate == LIVES || returned_in_time)
-        return node->passed == sim->conf.epochs && !told ? NULL : "not through";
+    if (node->dead || (fate == STRANGER && number == victim))
+        return; /* it knows nothing of the others */
+    if (fate == LIVES || returned_in_time) {
+        if (node->passed != sim->conf.epochs || told)
+            broken("node %u is not through", number);
+        return;
+    }
     if (!told)
-        return "was not told";
-    if (scenario->fate == DIES_WITHIN || scenario->fate == TWO_DIE)
-        return sim->nodes[fault->node].dead ? NULL : "blames a node that lives";
-    if (fault->node != victim)
-        return "names another";
-    if (scenario->fate == GIVES_UP)
-        return !fault->missing && !strcmp(fault->text, SIM_REASON) && sim->now_ns < 2 * S
-                   ? NULL
-                   : "does not tell the reason in time";
-    if ((scenario->fate == ABSENT || scenario->fate == STRANGER) && node->passed > 0)
-        return "passed without it";
-    if (scenario->fate == DIES && !(fault->missing && fault->silence_ns >= sim->conf.timeout_ns &&
-                                    fault->last_epoch + 1 >= fault->epoch))
-        return "was not silent for so long";
-    return NULL;
+        broken("node %u was not told", number);
+    if (fate == DIES_WITHIN || fate == TWO_DIE ? !sim->nodes[fault->node].dead
+                                               : fault->node != victim)
+        broken("node %u blames node %u", number, fault->node);
+    if (fate == GIVES_UP &&
+        (fault->missing || strcmp(fault->text, SIM_REASON) != 0 || sim->now_ns >= 2 * S))
+        broken("node %u does not tell the reason in time", number);
+    if ((fate == ABSENT || fate == STRANGER) && node->passed > 0)
+        broken("node %u passed without it", number);
+    if (fate == DIES && !(fault->missing && fault->silence_ns >= sim->conf.timeout_ns &&
+                          fault->last_epoch + 1 >= fault->epoch))
+        broken("node %u was not silent for so long", victim);
 }
 
 static void play(const struct scenario *scenario, uint32_t nodes, uint32_t number)
@@ -212,7 +600,6 @@ static void play(const struct scenario *scenario, uint32_t nodes, uint32_t numbe
     struct sim_conf conf = scenario->calm ? calm(nodes, scenario->epochs, seed)
                                           : rough(nodes, scenario->epochs, seed, loss);
     struct sim *sim;
-    const char *failure;
 
     conf.loss = loss;
     conf.late_ns = scenario->late_ns > 0 ? scenario->late_ns : conf.late_ns;
@@ -220,13 +607,12 @@ static void play(const struct scenario *scenario, uint32_t nodes, uint32_t numbe
     conf.timeout_ns = scenario->timeout_ns > 0 ? scenario->timeout_ns : conf.timeout_ns;
     if (scenario->fate == STRANGER)
         conf.outcast = victim;
+    snprintf(running, sizeof(running), "%s: %u nodes, case %u", scenario->what, nodes, number);
     sim = sim_new(&conf);
     set_fate(sim, scenario->fate, number, victim);
-    failure = sim_run(sim);
-    for (uint32_t node = 0; node < nodes && !failure; node++)
-        failure = judge(sim, scenario, node, victim);
-    if (failure)
-        fail_msg("%s: %u nodes, case %u: %s", scenario->what, nodes, number, failure);
+    sim_run(sim);
+    for (uint32_t node = 0; node < nodes; node++)
+        judge(sim, scenario, node, victim);
     if (scenario->fate == LIVES && scenario->calm && conf.loss <= 0) {
         assert_int_equal(sim->sent[DATAGRAM_ARRIVAL], (uint64_t)nodes * rounds_of(nodes) +
                                                           arrivals_of(nodes) * (conf.epochs - 1));
@@ -265,7 +651,7 @@ static void floods_no_more_than_needed(void **state)
             sim_plan(sim, SIM_KILL, 1, 3600 * S);
         }
         sim_plan(sim, SIM_ABORT, nodes - 1, S);
-        assert_null(sim_run(sim));
+        sim_run(sim);
         for (uint32_t node = 0; node < nodes; node++)
             assert_true((node == 1 && nodes > 2) ||
                         !strcmp(sim->nodes[node].membership.fault.text, SIM_REASON));
@@ -286,7 +672,7 @@ static void takes_the_tree_where_cores_are_few(void **state)
                 conf.cores = cores;
                 conf.machines = machines;
                 sim = sim_new(&conf);
-                assert_null(sim_run(sim));
+                sim_run(sim);
                 for (uint32_t node = 0; node < nodes; node++) {
                     assert_int_equal(sim->nodes[node].passed, 2);
                     assert_int_equal(sim->nodes[node].membership.crowded,
