@@ -11,7 +11,6 @@
  * - At its end each stream sends an end mark.
  */
 #include "clock.h"
-#include "flow_rate.h"
 #include "netlink.h"
 #include "schedule_executor.h"
 #include "verbs.h"
@@ -307,7 +306,7 @@ static void choose_ring(struct verbs_lane *lane)
     struct verbs_options *o = &lane->options;
     uint32_t wanted = o->depth * SLOTS_BY_DEPTH, quarter;
 
-    if (lane->base.pingpong != NULL)
+    if (lane->base.prober.plays)
         wanted = PINGPONG_SLOTS;
     else if (lane->base.schedules)
         wanted = SCHEDULE_SLOTS;
@@ -460,7 +459,7 @@ static void destroy(struct lane *base)
 static double probe_rate(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
-    double rate = flow_load_probe_rate(request, line_bytes(lane, MESSAGE_PROBE_BYTES));
+    double rate = prober_rate(request, line_bytes(lane, MESSAGE_PROBE_BYTES));
     bool automatic = request->phase->latency.probe_fps < 0;
 
     return automatic && lane->port->software && rate > SOFTWARE_FPS ? SOFTWARE_FPS : rate;

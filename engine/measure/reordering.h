@@ -19,96 +19,60 @@
 
 #define REORDERING_NEAR 3u /**< n of RFC 4737's n-reordering: TCP's threshold of duplicate ACKs */
 
-/**
- * @brief Numbers that did not come when they should, up to `end`: one that is still missing belongs
- * to the first gap that ends behind it.
- *
- * Numbers and arrivals by their low bits, which do for a window of SEQUENCE_WINDOW: no more than
- * twice as many frames arrive while a number is in it.
- */
-struct gap {
-    uint32_t end;
-    uint16_t arrival; /**< the first with a greater number */
-    uint16_t missing; /**< of it, still */
+#define REORDERING_FIRST 3u
+
+/** @brief A number, and an arrival; 0: none. */
+struct reordering_arrival {
+    uint32_t number;
+    uint32_t arrival;
 };
 
-#define REORDERING_GAPS_NEAR 3u
-#define REORDERING_GAPS                                                                            \
-    (SEQUENCE_WINDOW / 2 + 16) /* each missing number has one that came behind it */
-
 /**
- * @brief Where few are missing at a time, one cache line is all that a gap or a reordered frame
- * touches.
- *
+ * @brief Where few numbers are missing at a time, one cache line is all that a gap or a reordered
+ * frame touches.
  */
 struct reordering {
-    /** @brief The last few reordered arrivals. */
-    struct {
-        uint32_t number;
-        uint32_t arrival; /**< 0: none */
-    } recent[REORDERING_NEAR];
-    uint16_t first; /**< the gaps in use: from this place ... */
-    uint16_t end;   /**< ... to before that */
+    /** @brief By number, of some that are missing: the first arrival with a greater one. */
+    struct reordering_arrival overtaken[REORDERING_FIRST];
+    struct reordering_arrival recent[REORDERING_NEAR]; /**< the last few reordered arrivals */
     uint32_t recent_at;
-    struct gap near[REORDERING_GAPS_NEAR]; /**< the first places, and the others: */
-    struct gap *far; /**< REORDERING_GAPS, all zero; the caller's, as long as this is used */
+    /** @brief The same as `overtaken` of SEQUENCE_WINDOW numbers, all zero; the caller's. Low bits
+     * do: no more than twice as many frames arrive while a number is missing. */
+    uint16_t *far;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct reordering) == 64, "a stream's reordering is one cache line");
 
 /**
- * @brief Add a gap where others may still miss numbers.
+ * @brief Note a gap: numbers before the frame that just came were not seen.
  *
  * @param reordering Reordering of the stream.
- * @param missing Numbers that all gaps miss; kept by the caller.
- * @param next Number that the stream expects next.
- * @param gap Gap.
- */
-void reordering_append(struct reordering *reordering, uint32_t *missing, uint32_t next,
-                       const struct gap *gap);
-
-/**
- * @brief Note a gap: the frame that just came is the stream's greatest, and those from `from` to
- * its own number were not seen.
- *
- * Where no gap misses anything, nothing of `reordering` is read, which lies in no near cache.
- *
- * @param reordering Reordering of the stream.
- * @param missing Numbers that all gaps miss; kept by the caller.
- * @param stream State of the stream's numbers.
  * @param from First number that was not seen.
+ * @param number Number of the frame, the stream's greatest.
  * @param arrival Which arrival the frame is, from 1.
  */
-static inline void reordering_gap(struct reordering *reordering, uint32_t *missing,
-                                  const struct sequence *stream, uint64_t from, uint64_t arrival)
+static inline void reordering_gap(struct reordering *reordering, uint64_t from, uint64_t number,
+                                  uint64_t arrival)
 {
-    uint64_t end = stream->next - 1;
-    struct gap gap = {.end = (uint32_t)end, .arrival = (uint16_t)arrival};
+    if (number - from > SEQUENCE_WINDOW)
+        from = number - SEQUENCE_WINDOW;
+    for (; from < number; from++) {
+        struct reordering_arrival *first = &reordering->overtaken[from % REORDERING_FIRST];
 
-    gap.missing = (uint16_t)(end - from < SEQUENCE_WINDOW ? end - from : SEQUENCE_WINDOW);
-    if (*missing == 0) {
-        reordering->first = 0;
-        reordering->end = 1;
-        reordering->near[0] = gap;
-    } else {
-        reordering_append(reordering, missing, (uint32_t)stream->next, &gap);
+        if (first->arrival != 0 && (uint32_t)number - first->number < SEQUENCE_WINDOW)
+            reordering->far[first->number % SEQUENCE_WINDOW] = (uint16_t)first->arrival;
+        *first = (struct reordering_arrival){(uint32_t)from, (uint32_t)arrival};
     }
-    *missing += gap.missing;
 }
 
-/** @brief The frame that just came is reordered. */
-struct reordered_frame {
-    uint64_t number;
-    uint64_t arrival;
-};
 /**
  * @brief Count a frame that just came and is reordered.
  *
  * @param reordering Reordering of the stream.
- * @param missing Numbers that all gaps miss; kept by the caller.
- * @param frame Frame.
+ * @param number Number of the frame.
+ * @param arrival Which arrival it is, from 1.
  * @param count Takes the counts.
  */
-void reordering_add(struct reordering *reordering, uint32_t *missing,
-                    const struct reordered_frame *frame, struct flow_reordering *count);
+void reordering_add(struct reordering *reordering, uint64_t number, uint64_t arrival,
+                    struct flow_reordering *count);
 
 #endif

@@ -87,27 +87,6 @@ static inline void rx_release(void *frame);
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-static inline void hot_step_back(const struct frame_lane *lane, struct rotation *next,
-                                 enum hot_send variant)
-{
-    const struct sender *sender = &lane->sender;
-
-    if (variant == HOT_MIXED && next->run > 0) {
-        next->run--;
-        return;
-    }
-    next->run = variant == HOT_MIXED ? lane->train - 1 : 0;
-    if (next->at > 0) {
-        next->at--;
-    } else if (!(variant == HOT_MIXED && sender_has_turns(sender))) {
-        next->at = sender->count - 1;
-    } else {
-        next->at = sender->turns.count - 1;
-        next->round =
-            (next->round > 0 ? next->round : sender->count) - lane->lane.request.send_count;
-    }
-}
-
 static inline void hot_begin_flow(struct flow_side *side, int64_t now_ns)
 {
     if (side->first_ns == 0)
@@ -177,18 +156,21 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
     return cost;
 }
 
-/** Undoes hot_fill_many for the last `count` frames; returns their cost. */
-static uint64_t hot_unfill_many(struct frame_lane *lane, uint32_t count, int64_t now_ns,
-                                enum hot_send variant)
+/** Undoes hot_fill_many, of `count` frames from `next` on, for those behind the first `sent`;
+ * returns their cost. */
+static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, uint32_t sent,
+                                uint32_t count, int64_t now_ns, enum hot_send variant)
 {
     struct sender *sender = &lane->sender;
     uint64_t cost = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        struct sender_stream *stream;
+    for (uint32_t i = 0; i < count; i++, rotation_step(lane, &next, variant == HOT_MIXED)) {
+        struct sender_stream *stream = rotation_stream(sender, &next, variant == HOT_MIXED);
 
-        hot_step_back(lane, &sender->next, variant);
-        stream = rotation_stream(sender, &sender->next, variant == HOT_MIXED);
+        if (i == sent)
+            sender->next = next;
+        if (i < sent)
+            continue;
         if (variant == HOT_MIXED)
             stream->size_index =
                 (uint16_t)((stream->size_index > 0 ? stream->size_index : lane->order_count) - 1);
@@ -251,6 +233,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
     struct sender *sender = &lane->sender;
     frame_t frames[FRAME_BURST_MAX];
     uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->conf.burst);
+    struct rotation begin;
     uint64_t cost = 0;
     uint32_t sent;
 
@@ -267,6 +250,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
         }
         lane->train = trains && due > sender->count ? due / sender->count : 1;
     }
+    begin = sender->next;
     if (HOT_UNLIKELY(lane->accounting.marked))
         hot_account_sends(lane, due, variant);
     if (variant == HOT_ONE)
@@ -278,7 +262,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
         tx_put_back(lane, frames + sent, due - sent);
         lane->lane.request.count->send_refused += due - sent;
         if (variant != HOT_ONE)
-            cost -= hot_unfill_many(lane, due - sent, now_ns, variant);
+            cost -= hot_unfill_many(lane, begin, sent, due, now_ns, variant);
     }
     if (variant == HOT_ONE)
         cost = hot_count_one(lane, sent, now_ns);
@@ -568,12 +552,8 @@ static uint32_t hot_receive_pingpong(struct frame_lane *lane, int64_t now_ns)
     frame_t frames[FRAME_BURST_MAX];
     uint32_t count = rx_burst(lane, frames);
 
-    for (uint32_t i = 0; i < count; i++) {
-        struct frame_seen seen;
-
-        if (!rx_see(lane, frames[i], &seen) || !frame_pingpong_take(lane, &seen, now_ns))
-            rx_unexpected(lane, frames[i], now_ns);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        rx_unexpected(lane, frames[i], now_ns);
     rx_free(frames, count);
     return count;
 }

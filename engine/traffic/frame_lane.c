@@ -5,7 +5,6 @@
 #include "frame_lane.h"
 
 #include "adaptive_poll.h"
-#include "pingpong.h"
 
 #define ON_TIME_NS 10000 /* what a round of polls may take */
 #define FALL_BURSTS 64u  /* that may still be due when the load falls */
@@ -13,73 +12,6 @@
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;
-}
-
-/* --- probes -----------------------------------------------------------------------------------*/
-
-static bool send_single(struct frame_lane *lane, const struct frame_single *single, uint32_t cost)
-{
-    if (!lane->conf.ops->send_single(lane, single))
-        return false;
-    lane->lane.request.count->probes_sent++;
-    if (lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
-        pace_spend(&lane->sender.pace, frame_prober_displaced(&lane->prober, cost));
-    return true;
-}
-
-/* Sends the probe that is due; returns when the next one is. */
-static int64_t probe(struct frame_lane *lane, int64_t now_ns)
-{
-    struct frame_prober *prober = &lane->prober;
-    const struct lane_flow *flow = &lane->lane.request.sends[prober->at];
-    const struct frame_size *size;
-    struct frame_single single;
-
-    if (!frame_prober_is_due(prober, &lane->lane, lane->state == FRAME_SENDS, now_ns))
-        return prober->next_ns;
-    single = (struct frame_single){
-        .place = prober->at,
-        .tag = probe_tag(lane->lane.request.phase->tag),
-        .sequence = frame_prober_number(prober, flow),
-        .stamp_ns = clock_now() - lane->start_ns,
-    };
-    size = &lane->sizes[lane->order[single.sequence % lane->order_count]];
-    single.source = (uint16_t)(single.sequence % lane->receiver.sources);
-    single.frame_bytes = size->frame_bytes;
-    frame_prober_leaves(prober, flow, single.stamp_ns);
-    if (!send_single(lane, &single, size->cost))
-        frame_prober_stays(prober, flow);
-    frame_prober_next(prober, &lane->lane, now_ns);
-    return prober->next_ns;
-}
-
-/* Answers a sound probe for this rank, or measures its answer; false: it is forged. */
-static bool take_probe(struct frame_lane *lane, const struct frame_seen *seen)
-{
-    const struct frame_ops *ops = lane->conf.ops;
-    const struct signature *signature = seen->signature;
-    uint32_t flow = lane->receiver.flow_of[be16toh(signature->src)];
-    const struct frame_size *size = &lane->sizes[lane->size_of_length[seen->length]];
-    const struct frame_single answer = {
-        .place = lane->lane.request.send_count + flow - 1,
-        .tag = probe_answer_tag(lane->lane.request.phase->tag),
-        .source = ops->source_of != NULL ? ops->source_of(lane, seen) : 0,
-        .frame_bytes = size->frame_bytes,
-        .sequence = be32toh(signature->sequence),
-        .stamp_ns = (int64_t)signature_ns(signature),
-    };
-
-    if (lane->pingpong != NULL)
-        return false; /* an answer that is sound was taken before */
-    if (signature->tag == lane->prober.tags[1]) {
-        int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
-
-        return frame_prober_measure(&lane->prober, signature, came_ns - lane->start_ns);
-    }
-    /* Only a flow's own source is answered, at the address that it has told. */
-    if (flow > 0)
-        (void)send_single(lane, &answer, size->cost);
-    return true;
 }
 
 /* --- poll -------------------------------------------------------------------------------------*/
@@ -111,8 +43,8 @@ static void begin_sending(struct frame_lane *lane, int64_t now_ns)
     bool generates = lane->sender.count > 0 && lane->forwarder.queue == NULL;
 
     lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
-    if (lane->pingpong != NULL) {
-        lane->send = frame_pingpong_poll;
+    if (lane->prober.plays) {
+        lane->send = frame_play;
         return;
     }
     lane->lane.started_ns = now_ns;
@@ -210,7 +142,7 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
     if (lane->conf.ops->housekeep != NULL)
         lane->timer_ns = earlier(lane->timer_ns, lane->conf.ops->housekeep(lane, now_ns));
     lane->timer_ns = earlier(lane->timer_ns, time_frames(lane, now_ns));
-    lane->timer_ns = earlier(lane->timer_ns, probe(lane, now_ns));
+    lane->timer_ns = earlier(lane->timer_ns, frame_probe(lane, now_ns));
     if (lane->state == FRAME_WAITS)
         lane->timer_ns = earlier(lane->timer_ns, lane->start_ns);
 }
@@ -218,7 +150,6 @@ static void timer(struct frame_lane *lane, int64_t now_ns)
 int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
-    bool pingpong = lane->pingpong != NULL;
     int64_t next_ns = CLOCK_NEVER;
     uint32_t received;
 
@@ -226,17 +157,17 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         return CLOCK_NEVER;
     if (__builtin_expect(base->woken, false)) {
         base->woken = false;
-        if (lane->conf.ops->woken != NULL && !pingpong)
+        if (lane->conf.ops->woken != NULL && !lane->prober.plays)
             lane->conf.ops->woken(lane);
     }
     if (__builtin_expect(lane->state == FRAME_NEW, false))
         frame_lane_begin(lane, now_ns);
     if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
         timer(lane, now_ns);
-    if (!pingpong)
+    if (!lane->responds)
         next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
-    if (pingpong || (received > 0 && lane->responds))
+    if (lane->responds)
         next_ns = lane->send(lane, now_ns);
     if (lane->sender.left == 0 && lane->state == FRAME_SENDS && !next_burst(lane, now_ns)) {
         if (base->request.phase->traffic != TRAFFIC_STREAM) /* else it ends with the others */
@@ -247,71 +178,15 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
     base->rx_done = lane->receiver.left == 0 && lane->prober.in_flight <= 0;
     if (__builtin_expect(now_ns >= lane->flush_ns, false))
         lane->flush_ns = lane->conf.ops->flush(lane) ? now_ns + FRAME_FLUSH_NS : CLOCK_NEVER;
-    if (lane->state == FRAME_LISTENS && (!pingpong || lane->send == send_nothing))
+    if (lane->state == FRAME_LISTENS && (lane->send != frame_play || lane->prober.ended))
         base->tx_done =
             lane->forwarder.head == lane->forwarder.tail && lane->flush_ns == CLOCK_NEVER;
     next_ns = earlier(next_ns, earlier(lane->prober.next_ns, lane->flush_ns));
-    if (pingpong && base->wake_fd < 0)
+    if (lane->prober.plays && base->wake_fd < 0)
         next_ns = earlier(next_ns, adaptive_poll(&lane->look_gap_ns, received > 0, now_ns));
     if (lane->state == FRAME_LISTENS && base->stopped_ns == 0 && lane->sender.count > 0)
         next_ns = earlier(next_ns, base->stop_ns);
     return received == lane->conf.receive_burst ? now_ns : next_ns;
-}
-
-/* --- judging ----------------------------------------------------------------------------------*/
-
-/* One whose number is behind the greatest; returns whether it is delivered. */
-static bool judge_earlier(const struct receiver *receiver, struct receiver_stream *stream,
-                          uint32_t sequence)
-{
-    size_t place = (size_t)(stream - receiver->streams);
-    struct reordered_frame frame = {.number = sequence_unwrap(stream->sequence.next, sequence),
-                                    .arrival = stream->frames + 1};
-    enum sequence_verdict verdict =
-        sequence_judge(&stream->sequence, &receiver->pasts[place], sequence);
-
-    stream->side->duplicated += verdict == SEQUENCE_DUPLICATE;
-    stream->side->late += verdict == SEQUENCE_LATE;
-    if (verdict != SEQUENCE_REORDERED)
-        return false;
-    stream->side->reordered++;
-    reordering_add(&receiver->reorderings[place], &stream->missing, &frame,
-                   &stream->side->reordering);
-    return true;
-}
-
-/* One that is not the next, or begins a word. What it touches beside the stream's line lies in no
- * near cache: no branch waits for that where none must. */
-bool frame_judge_out_of_order(const struct receiver *receiver, const struct received *frame,
-                              int64_t now_ns)
-{
-    struct receiver_stream *stream = frame->stream;
-    size_t place = (size_t)(stream - receiver->streams);
-    uint64_t next = stream->sequence.next;
-    int32_t ahead = (int32_t)(frame->sequence - (uint32_t)next);
-    int64_t sent_ns;
-
-    if (ahead < 0)
-        return judge_earlier(receiver, stream, frame->sequence);
-    sent_ns = sequence_limit_stamp(&receiver->limit, signature_ns(frame->signature),
-                                   stream->stamp_ns, now_ns);
-    if (ahead > (int32_t)SEQUENCE_WINDOW &&
-        !sequence_limit_allows(&receiver->limit, ahead, sent_ns - stream->stamp_ns,
-                               stream->frames > 0 ? stream->last_ns : 0, now_ns)) {
-        stream->side->forged++;
-        return false;
-    }
-    stream->stamp_ns = sent_ns;
-    sequence_mark(&stream->sequence, &receiver->pasts[place], next + (uint32_t)ahead);
-    if (ahead > 0) {
-        reordering_gap(&receiver->reorderings[place], &stream->missing, &stream->sequence, next,
-                       stream->frames + 1);
-        if (sent_ns > stream->side->gap_ns)
-            stream->side->gap_ns = sent_ns;
-    }
-    if (stream->frames == 0 && stream->side->first_ns == 0)
-        stream->side->first_ns = now_ns; /* `next` was 0: none came by the short way */
-    return true;
 }
 
 /* --- frames beside the load -------------------------------------------------------------------*/
@@ -329,14 +204,17 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
     struct receiver *receiver = &lane->receiver;
     struct port_count *count = lane->lane.request.count;
     const struct signature *signature = seen->signature;
-    const struct frame_prober *prober = &lane->prober;
+    const struct prober *prober = &lane->prober;
     bool whole = signature_sound(signature);
-    bool probe = prober->answers && (tags_resemble(signature->tag, prober->tags[0], whole) ||
-                                     tags_resemble(signature->tag, prober->tags[1], whole));
+    bool probe =
+        (prober->answers && tags_resemble(signature->tag, lane->tags[0], whole)) ||
+        ((prober->answers || prober->plays) && tags_resemble(signature->tag, lane->tags[1], whole));
     bool tagged = signature->tag == receiver->tag || probe;
     bool here = signature->dst == (probe ? receiver->own : receiver->rank);
     uint32_t flow = receiver->flow_of[be16toh(signature->src)];
 
+    if ((probe || prober->plays) && frame_single_take(lane, seen, now_ns))
+        return;
     if (flow == 0 && !whole)
         flow = seen->damaged;
     if (tagged && whole && !here && signature->src != receiver->own) {
@@ -346,10 +224,6 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
         count->misdelivered += !probe;
         if (!probe)
             misdelivered_add(&count->misdelivered_flows, &other);
-    } else if (probe && seen->ours && here && seen->length <= FILL_BYTES &&
-               lane->size_of_length[seen->length] != FRAME_NO_SIZE &&
-               lane->conf.ops->is_sound(lane, seen) && !take_probe(lane, seen)) {
-        count->foreign++;
     } else if (probe && seen->ours) {
         count->probes_received++; /* a damaged one is missing: lost */
     } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
@@ -418,7 +292,7 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
     uint32_t sends = lane->lane.request.send_count;
     struct flow_side *side = frame_flow(lane, number)->side;
 
-    if (lane->pingpong != NULL || side->is_copy)
+    if (lane->prober.plays || side->is_copy)
         ; /* it counts as frames go and come; or at the end */
     else if (number >= sends)
         sum_received(lane, number - sends, side);
@@ -487,7 +361,7 @@ static void account_intended(struct frame_lane *lane)
 bool frame_lane_account(struct lane *base, enum account what)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
-    bool counts_itself = lane->pingpong != NULL || lane->forwarder.queue != NULL;
+    bool counts_itself = lane->prober.plays || lane->forwarder.queue != NULL;
 
     if (what == ACCOUNT_SOME)
         return account_some(lane);
@@ -530,25 +404,19 @@ static unsigned read_metrics(const struct frame_lane *lane, const struct lane_fl
 void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
                           struct flow_reading *reading)
 {
-    static const enum delay_kind kinds[] = {
-        [LATENCY_ONE_WAY] = DELAY_ONE_WAY, [LATENCY_IPDV] = DELAY_IPDV};
     const struct frame_lane *lane = (const struct frame_lane *)base;
     const struct receiver *receiver = &lane->receiver;
     uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
+    struct delay_stats *stats;
 
     reading->metric_count = read_metrics(lane, flow, reading->metrics);
-    if (lane->pingpong != NULL) {
-        if (pingpong_latency(base->pingpong, flow, &reading->latency[LATENCY_PINGPONG]))
-            reading->measured[LATENCY_PINGPONG] = true;
+    prober_read(&lane->prober, flow, reading);
+    if (receiver->delay_stats == NULL || index == 0)
         return;
-    }
-    if (frame_prober_sum(&lane->prober, flow, &reading->latency[LATENCY_ROUND_TRIP]))
-        reading->measured[LATENCY_ROUND_TRIP] = true;
-    for (int kind = LATENCY_ONE_WAY;
-         kind <= LATENCY_IPDV && receiver->delay_stats != NULL && index > 0; kind++) {
-        delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
-                        receiver->sources, receiver->buckets, kinds[kind],
-                        &reading->latency[kind].histogram);
-        reading->measured[kind] = true;
-    }
+    stats = &receiver->delay_stats[(size_t)(index - 1) * receiver->sources];
+    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_ONE_WAY,
+                    &reading->latency[LATENCY_ONE_WAY].histogram);
+    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_IPDV,
+                    &reading->latency[LATENCY_IPDV].histogram);
+    reading->measured[LATENCY_ONE_WAY] = reading->measured[LATENCY_IPDV] = true;
 }

@@ -3,8 +3,8 @@
  * @file
  * @brief A lane of frames: units that may be lost, of a transport that only moves bytes.
  *
- * frame_setup.c makes a lane; frame_lane.c keeps its times and its counts; frame_pingpong.c sends
- * single frames that wait for each other; frame_hot.h is the hot path, which a transport's one hot
+ * frame_setup.c makes a lane; frame_lane.c keeps its times and its counts; frame_single.c sends
+ * single frames that are answered; frame_hot.h is the hot path, which a transport's one hot
  * file includes behind its hooks, so that the compiler makes variants of it. A transport's own lane
  * begins with `struct frame_lane`. A frame is FRAME_TEMPLATE bytes that differ by stream, of which
  * the signature differs by frame, and fill.
@@ -13,12 +13,10 @@
 #define ENGINE_FRAME_LANE_H
 
 #include "clock.h"
-#include "delay_stats.h"
 #include "fill.h"
-#include "frame_prober.h"
+#include "frame_judge.h"
 #include "pacer.h"
-#include "reordering.h"
-#include "sequence_limit.h"
+#include "prober.h"
 #include "signature.h"
 #include "transport.h"
 #include "turns.h"
@@ -88,47 +86,6 @@ struct sender {
     uint32_t count;       /**< streams */
     uint32_t cost;        /**< mean of a frame */
     struct rotation next;
-    uint16_t *flow_of; /**< by destination's rank: place in the request's sends + 1; 0: none */
-};
-
-/** What came of one of a flow's streams: the one cache line that a frame in order touches. */
-struct receiver_stream {
-    struct sequence sequence;
-    uint64_t frames;  /**< delivered */
-    uint64_t bytes;   /**< theirs, in memory */
-    uint32_t missing; /**< numbers, in the stream's gaps */
-    int64_t last_ns;
-    int64_t stamp_ns; /**< of the first frame of the last 64 numbers, or behind the last gap */
-    struct flow_side *side;
-} __attribute__((aligned(64)));
-static_assert(sizeof(struct receiver_stream) == 64, "a stream is one cache line");
-
-struct receiver {
-    struct sequence_limit limit;         /**< of its senders */
-    struct receiver_stream *streams;     /**< by flow, and UDP source port within it */
-    struct sequence_past *pasts;         /**< the streams' */
-    struct reordering *reorderings;      /**< theirs, too; each has gaps, ... */
-    struct delay_stats *delay_stats;     /**< the streams'; NULL: they are not measured */
-    struct delay_stats_buckets *buckets; /**< the flows' */
-    bool sampled;                        /**< two frames of FRAME_SAMPLE_OF are measured */
-    /** By source rank, of all that there may be: number of a flow + 1; 0: none. Its pages are
-     * touched as flows need them, so that few flows cost little. */
-    uint16_t *flow_of;
-    uint32_t count;   /**< flows */
-    uint32_t sources; /**< UDP source ports a flow */
-    uint16_t tag;     /**< as on the wire, and so are */
-    uint16_t rank;    /**< the frames' destination, and */
-    uint16_t own;     /**< the port's */
-    uint64_t left;    /**< frames of a transfer or a check, yet to come; UINT64_MAX: not known */
-};
-
-/** A sound frame of the lane's flows. */
-struct received {
-    const struct signature *signature;
-    struct receiver_stream *stream;
-    uint32_t sequence;
-    int32_t ahead;   /**< of the number that was expected next; set where delays are measured */
-    uint32_t length; /**< in memory */
 };
 
 /** Frames that wait to be sent on. The queue bridges a full send ring, nothing more. */
@@ -147,7 +104,6 @@ struct forwarder {
 enum frame_state { FRAME_NEW, FRAME_WAITS, FRAME_SENDS, FRAME_LISTENS };
 
 struct frame_lane;
-struct frame_pingpong;
 
 /** A frame beside the load: a probe, a message, or what is sent back of one. */
 struct frame_single {
@@ -244,9 +200,11 @@ struct frame_lane {
     struct sender sender;
     struct receiver receiver;
     struct forwarder forwarder;
-    struct frame_prober prober;
-    struct frame_pingpong *pingpong;              /**< NULL: it plays none */
-    void *partners;                               /**< by place, of conf.partner_bytes each */
+    struct prober prober;
+    uint16_t tags[2]; /**< of probes, and of answers to them and to messages, as on the wire */
+    double displaces; /**< share of a probe or answer that the load yields to it */
+    double displaced; /**< cost that the load has still to yield, below 1 */
+    void *partners;   /**< by place, of conf.partner_bytes each */
     struct frame_size sizes[TRANSPORT_SIZES_MAX]; /**< different ones */
     uint32_t size_count;
     uint8_t order[TRANSPORT_SIZES_MAX]; /**< the phase's list, as places in `sizes` */
@@ -310,7 +268,16 @@ static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_
     return place < lane->lane.request.send_count ? flow->dst : flow->src;
 }
 
-/* --- frame_pingpong.c: each message is one frame (doc/reference/messages.md) ------------------*/
+/** @brief Return what a frame costs the pace: bits at layer 1, or 1 of a load in frames a second.
+ */
+static inline uint32_t frame_cost(const struct phase *phase, uint32_t frame_bytes)
+{
+    return phase->load.unlimited || phase->load.rate_bps <= 0
+               ? 1
+               : 8 * (frame_bytes + FRAME_OVERHEAD_L1);
+}
+
+/* --- frame_single.c: probes, and ping-pong, of which each message is one frame ----------------*/
 
 /** @brief Return the bytes of a message's frame, with FCS. */
 static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_t bytes)
@@ -320,37 +287,17 @@ static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_
     return size > lane->conf.least ? size : lane->conf.least;
 }
 
-/** @brief Make a lane's ping-pong; 0 or -ENOMEM. */
-int frame_pingpong_make(struct frame_lane *lane);
-void frame_pingpong_free(struct frame_lane *lane);
-/** @brief Begin what is due and give up what is lost: the lane's `send`. Returns when to call
- * again. */
-int64_t frame_pingpong_poll(struct frame_lane *lane, int64_t now_ns);
-/** @brief Take a ping-pong's message or answer; false: it is none. */
-bool frame_pingpong_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
-
-/* --- judging -----------------------------------------------------------------------------------*/
-
-/** @brief Judge a frame that is not the next one; whether it is delivered. */
-bool frame_judge_out_of_order(const struct receiver *receiver, const struct received *frame,
-                              int64_t now_ns);
-
-/** @brief Judge a frame by its sequence and count it in its stream; whether it is delivered. */
-static inline __attribute__((always_inline)) bool
-frame_judge(const struct receiver *receiver, struct received *frame, int64_t now_ns, bool timed)
-{
-    struct receiver_stream *stream = frame->stream;
-
-    if (timed)
-        frame->ahead = (int32_t)(frame->sequence - (uint32_t)stream->sequence.next);
-    if (!sequence_follows(&stream->sequence, frame->sequence) &&
-        !frame_judge_out_of_order(receiver, frame, now_ns))
-        return false;
-    stream->frames++;
-    stream->bytes += frame->length;
-    stream->last_ns = now_ns;
-    return true;
-}
+/** @brief Make the lane's prober; `first`: of the port's first queue, NULL: this is it. 0 or
+ * -ENOMEM. */
+int frame_single_make(struct frame_lane *lane, const struct prober *first);
+/** @brief Send the probe that is due; return when the next one is. */
+int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
+/** @brief Begin the messages that are due and give up those that are lost: a ping-pong's `send`.
+ * Returns when to call again. */
+int64_t frame_play(struct frame_lane *lane, int64_t now_ns);
+/** @brief Answer a sound probe or message, or measure an answer, and count it; false: it is none.
+ */
+bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
 /* --- whose turn it is --------------------------------------------------------------------------*/
 

@@ -4,7 +4,6 @@
  */
 #include "frame_lane.h"
 
-#include "burst.h"
 #include "prng.h"
 
 #include <errno.h>
@@ -49,8 +48,7 @@ void *frame_lane_zeros(struct frame_lane *lane, size_t count, size_t bytes)
 
 void frame_lane_free(struct frame_lane *lane)
 {
-    frame_prober_free(&lane->prober);
-    frame_pingpong_free(lane);
+    prober_free(&lane->prober);
     turns_free(&lane->sender.turns);
     for (unsigned i = 0; i < lane->block_count; i++)
         free(lane->blocks[i]);
@@ -129,9 +127,7 @@ static int make_sizes(struct frame_lane *lane, struct err *err)
             lane->sizes[*place] = (struct frame_size){
                 .frame_bytes = size,
                 .payload_bytes = length - conf->offset,
-                .cost = phase->load.unlimited || phase->load.rate_bps <= 0
-                            ? 1
-                            : 8 * (size + FRAME_OVERHEAD_L1),
+                .cost = frame_cost(phase, size),
                 .length = (uint16_t)length,
             };
         }
@@ -179,7 +175,7 @@ static int make_delay_stats(struct frame_lane *lane)
     uint32_t streams = receiver->count * receiver->sources;
 
     if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
-        receiver->count > TIMED_FLOWS_MAX || lane->pingpong != NULL)
+        receiver->count > TIMED_FLOWS_MAX || lane->prober.plays)
         return 0;
     receiver->sampled = receiver->count > lane->conf.every_max;
     receiver->delay_stats = frame_lane_zeros(lane, streams, sizeof *receiver->delay_stats);
@@ -195,18 +191,18 @@ static int make_streams(struct frame_lane *lane)
 {
     struct receiver *receiver = &lane->receiver;
     size_t streams = (size_t)receiver->count * receiver->sources;
-    struct gap *gaps = frame_lane_zeros(lane, streams, REORDERING_GAPS * sizeof *gaps);
+    uint16_t *far = frame_lane_zeros(lane, streams, SEQUENCE_WINDOW * sizeof *far);
 
     receiver->pasts = frame_lane_zeros(lane, streams, sizeof *receiver->pasts);
     receiver->reorderings = frame_lane_zeros(lane, streams, sizeof *receiver->reorderings);
     receiver->streams = frame_lane_zeros(lane, streams, sizeof *receiver->streams);
-    if (gaps == NULL || receiver->pasts == NULL || receiver->reorderings == NULL ||
+    if (far == NULL || receiver->pasts == NULL || receiver->reorderings == NULL ||
         receiver->streams == NULL)
         return -ENOMEM;
     /* Touched here, in order: no page is missing later, and neighbours lie beside each other. */
     memset(receiver->streams, 0, streams * sizeof *receiver->streams);
     for (size_t i = 0; i < streams; i++) {
-        receiver->reorderings[i].far = &gaps[i * REORDERING_GAPS];
+        receiver->reorderings[i].far = &far[i * SEQUENCE_WINDOW];
         receiver->streams[i].side = lane->lane.request.receives[i / receiver->sources].side;
     }
     return make_delay_stats(lane);
@@ -217,7 +213,7 @@ static int make_receiver(struct frame_lane *lane, struct err *err)
     const struct lane_request *request = &lane->lane.request;
     const struct frame_conf *conf = &lane->conf;
     const struct load unlimited = {.unlimited = true}; /* ping-pong has none */
-    const struct load *load = lane->pingpong != NULL ? &unlimited : &request->phase->load;
+    const struct load *load = lane->prober.plays ? &unlimited : &request->phase->load;
     struct receiver *receiver = &lane->receiver;
     uint32_t least = FILL_BYTES;
     int rc;
@@ -230,9 +226,10 @@ static int make_receiver(struct frame_lane *lane, struct err *err)
     receiver->rank = conf->to_all ? UINT16_MAX : receiver->own;
     /* With several queues none alone knows that all is there. */
     receiver->left = conf->queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
+    /* What a sender may send at once, with what a late one may add; within the window a jump makes
+     * no honest frame late. */
     receiver->limit.at_once =
-        sequence_limit_at_once(conf->burst, conf->catch_up) +
-        (double)request->phase->burst.frames; /* a late sender catches up with all of it */
+        SEQUENCE_WINDOW + conf->burst + conf->catch_up + (double)request->phase->burst.frames;
     if ((rc = make_streams(lane)) != 0)
         return rc;
     for (uint32_t i = 0; i < receiver->count; i++) {
@@ -278,7 +275,7 @@ static int make_streams_sent(struct frame_lane *lane)
     if (phase->traffic == TRAFFIC_STREAM && lane->conf.window_frames > 0)
         sender->left = (uint64_t)lane->conf.window_frames * flows;
     if (phase->traffic == TRAFFIC_BURST) {
-        sender->left = sender->burst = burst_of_lane(request);
+        sender->left = sender->burst = turns_burst(request);
         sender->bursts_left = phase->burst.count > 0 ? phase->burst.count - 1 : UINT64_MAX;
     }
     sender->streams = frame_lane_zeros(lane, sender->count, sizeof *sender->streams);
@@ -301,17 +298,14 @@ static int make_streams_sent(struct frame_lane *lane)
 static int make_sender(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
-    const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
     const struct frame_conf *conf = &lane->conf;
     uint64_t line_bps;
     int rc = 0;
 
-    for (uint32_t i = 0; i < request->send_count && rc == 0; i++) {
-        lane->sender.flow_of[request->sends[i].dst] = (uint16_t)(i + 1);
+    for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
         rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
                                 &line_bps, err);
-    }
-    if (rc != 0 || lane->pingpong != NULL)
+    if (rc != 0 || lane->prober.plays)
         return rc;
     if ((rc = make_streams_sent(lane)) != 0)
         return rc;
@@ -322,8 +316,7 @@ static int make_sender(struct frame_lane *lane, struct err *err)
             return -ENOMEM;
         lane->responds = true;
     }
-    return frame_prober_make(&lane->prober, &lane->lane.request,
-                             first != NULL ? &first->prober : NULL);
+    return 0;
 }
 
 /* In the records' words. */
@@ -338,10 +331,10 @@ static void describe(struct frame_lane *lane)
                                                       : "none";
     char probes[64] = "";
 
-    if (lane->prober.count > 0)
+    if (lane->prober.count > 0 && !lane->prober.plays)
         snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
                  lane->conf.clock != NULL ? lane->conf.clock : "");
-    if (lane->pingpong != NULL)
+    if (lane->prober.plays)
         snprintf(lane->lane.variant, sizeof lane->lane.variant, "one %s frame at a time",
                  lane->conf.header);
     else
@@ -358,19 +351,21 @@ static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
 static int make(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
+    const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
     size_t flows = (size_t)request->send_count + request->receive_count;
-    int rc;
+    int rc = frame_single_make(lane, first != NULL ? &first->prober : NULL);
 
     lane->partners = frame_lane_zeros(lane, flows, lane->conf.partner_bytes);
     lane->accounting.marks = frame_lane_zeros(lane, flows, sizeof *lane->accounting.marks);
-    lane->sender.flow_of = frame_lane_zeros(lane, PATTERN_RANKS_MAX, sizeof *lane->sender.flow_of);
     lane->receiver.flow_of =
         frame_lane_zeros(lane, PATTERN_RANKS_MAX, sizeof *lane->receiver.flow_of);
-    if (lane->partners == NULL || lane->accounting.marks == NULL || lane->sender.flow_of == NULL ||
+    if (rc != 0 || lane->partners == NULL || lane->accounting.marks == NULL ||
         lane->receiver.flow_of == NULL)
         return -ENOMEM;
-    if (request->phase->traffic == TRAFFIC_PINGPONG && (rc = frame_pingpong_make(lane)) != 0)
-        return rc;
+    if (lane->prober.plays) {
+        lane->receiver.sources = 1;
+        lane->responds = true;
+    }
     if ((rc = make_sizes(lane, err)) != 0 || (rc = make_sender(lane, err)) != 0 ||
         (rc = make_receiver(lane, err)) != 0)
         return rc;
@@ -471,8 +466,8 @@ static void schedule(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
     int64_t begin_ns = conf->window_frames > 0 ? phase->open_ns : phase->start_ns;
     uint64_t sum = 0;
 
-    if (lane->lane.request.share > 0)
-        rate *= lane->lane.request.share;
+    if (lane->lane.request.share_to > 0)
+        rate *= lane->lane.request.share_to - lane->lane.request.share_from;
     assert(lane->order_count > 0);
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
@@ -502,9 +497,9 @@ void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
     base->rx_done = lane->receiver.left == 0;
     if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
         lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
-    if (lane->pingpong != NULL)
+    if (lane->prober.plays)
         return;
     order_streams(lane, seed, &drawn);
     schedule(lane, seed, &drawn);
-    frame_prober_start(&lane->prober, &base->request, prng_bits(seed, drawn));
+    prober_begin(&lane->prober, prng_bits(seed, drawn));
 }

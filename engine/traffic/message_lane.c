@@ -2,8 +2,6 @@
 #include "message_lane.h"
 
 #include "clock.h"
-#include "flow_rate.h"
-#include "probe_scheduler.h"
 #include "schedule_executor.h"
 
 #include <arpa/inet.h>
@@ -14,19 +12,9 @@
 #define STEPS_MOST 64u             /* in one poll */
 #define BARRIER 0x80u              /* in a header's stream: a barrier's message, with its bits */
 #define GATHER_MOST (256.0 * 1024) /* bytes */
+#define CATCH_UP_MOST 4e9          /* bytes: a pace counts them in 32 bits */
+#define CHECK_NS (10 * NS_PER_MS)  /* between messages of a connectivity check */
 #define PROBE_TIMEOUT_NS (500 * NS_PER_MS) /* unreliable: a probe may wait in queues on its way */
-
-/* A flow's latency probes, at its source. A late one does not hold up the next one (else a slow
- * moment would be probed less, and look shorter than it was): several may be in flight. */
-struct message_prober {
-    struct probe_scheduler schedule;
-    uint32_t in_flight;
-    uint64_t sent;                         /* also the next one's number */
-    uint64_t oldest;                       /* none before it is in flight */
-    uint64_t measured;                     /* of those sent, the ones that began in the window */
-    int64_t begun_ns[MESSAGE_PROBES_MOST]; /* by number; 0: none is in flight there */
-    struct histogram times;
-};
 
 /* --- preparation --- */
 
@@ -48,6 +36,22 @@ static struct place place_of(const struct message_lane *lane, unsigned index, ui
                           lane->replies && stream + 1 == lane->stride ? MESSAGE_ASK : MESSAGE_LOAD};
 }
 
+/* Payload of a stream of a flow's load; FLOW_ENDLESS: until the stop. */
+static uint64_t load_bytes(const struct message_lane *lane, unsigned stream)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    uint64_t total = 0;
+
+    if (phase->traffic == TRAFFIC_TRANSFER)
+        return phase->transfer_bytes / lane->streams +
+               (stream < phase->transfer_bytes % lane->streams);
+    if (phase->traffic != TRAFFIC_PROBE)
+        return FLOW_ENDLESS;
+    for (uint32_t i = 0; i < phase->probes; i++)
+        total += lane->sizes[i % phase->size_count];
+    return total;
+}
+
 static struct message_script make_script(const struct message_lane *lane,
                                          const struct lane_flow *flow, const struct place *place)
 {
@@ -59,9 +63,8 @@ static struct message_script make_script(const struct message_lane *lane,
     return (struct message_script){
         .sizes = probes ? probe_sizes : lane->sizes,
         .size_count = probes ? 1 : phase->size_count,
-        .drawn = pingpong_drawn(phase, flow),
-        .total = loads ? flow_load_bytes(phase, lane->sizes, lane->streams, place->stream)
-                       : FLOW_ENDLESS,
+        .drawn = prober_drawn(phase, flow),
+        .total = loads ? load_bytes(lane, place->stream) : FLOW_ENDLESS,
         .stream = (uint16_t)place->stream,
         .tag = phase->tag,
         .src = (uint16_t)(back ? flow->dst : flow->src),
@@ -82,7 +85,7 @@ static void make_out(struct message_lane *lane, unsigned index)
     out->side = place.stream < lane->streams ? out->flow->side : &out->own;
     if (place.stream < lane->streams)
         lane->flows[place.flow].open++;
-    out->window = MESSAGE_PROBES_MOST;
+    out->window = UINT32_MAX;
     out->script = make_script(lane, out->flow, &place);
     message_cursor_start(&out->at, &out->script);
 }
@@ -171,14 +174,7 @@ static int make_traffic(struct message_lane *lane)
         lane->progress = calloc(request->executor->op_count + 1, sizeof *lane->progress);
         return lane->progress != NULL ? 0 : -ENOMEM;
     }
-    if (lane->probe_fps > 0) {
-        lane->probers = calloc(request->send_count + 1, sizeof *lane->probers);
-        return lane->probers != NULL ? 0 : -ENOMEM;
-    }
-    if (request->phase->traffic != TRAFFIC_PINGPONG)
-        return 0;
-    lane->lane.pingpong = lane->pingpong = calloc(1, sizeof *lane->pingpong);
-    return lane->pingpong != NULL ? pingpong_make(lane->pingpong, &lane->lane) : -ENOMEM;
+    return prober_make(&lane->prober, &lane->lane, lane->probe_fps, NULL);
 }
 
 /* Sizes and a load there are: documents without are refused (document/documents.c). */
@@ -229,7 +225,8 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
                              ? plan->check_bytes
                              : phase->sizes[i];
     lane->streams = message_lane_checks(lane) || plan->streams == 0 ? 1 : plan->streams;
-    lane->probe_fps = lane->forwards ? 0 : plan->probe_fps;
+    if (phase->traffic == TRAFFIC_STREAM && !lane->forwards)
+        lane->probe_fps = plan->probe_fps;
     lane->stride = lane->streams + (lane->probe_fps > 0);
     lane->replies = lane->probe_fps > 0 || phase->traffic == TRAFFIC_PINGPONG;
     rc = make_ends(lane, plan);
@@ -240,10 +237,7 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
 
 void message_lane_free(struct message_lane *lane)
 {
-    if (lane->pingpong != NULL)
-        pingpong_free(lane->pingpong);
-    free(lane->pingpong);
-    free(lane->probers);
+    prober_free(&lane->prober);
     free(lane->progress);
     free(lane->flow_of[0]);
     free(lane->flow_of[1]);
@@ -282,34 +276,67 @@ static bool is_at_end(const struct message_out *out)
     return out->at.position == 0 && (out->stopping || out->at.length == 0);
 }
 
+/* Payload bytes that a flow is to send a second; 0: as fast as it goes. */
+static double load_rate(const struct message_lane *lane, const struct message_flow *flow)
+{
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    const struct load *load = &phase->load;
+    double share = flow->flow->share > 0 ? flow->flow->share : 1.0 / request->send_count;
+    double mean = 0;
+
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        mean += (double)lane->sizes[i] / phase->size_count;
+    if (message_lane_checks(lane))
+        return mean * NS_PER_S / CHECK_NS;
+    if (load->unlimited)
+        return 0;
+    return load->rate_bps > 0 ? load->rate_bps / 8 * share * flow->payload_share
+                              : load->rate_fps * mean * share;
+}
+
 /* Chooses a flow's pace, which may catch up with one second of load: what a full stream or a taken
- * core had kept it from. */
+ * core had kept it from. What is due goes in whole segments, or in single bytes where a message may
+ * be shorter and nothing may hold it up. */
 static void set_pace(const struct message_lane *lane, struct message_flow *flow)
 {
     const struct phase *phase = lane->lane.request.phase;
     bool checks = message_lane_checks(lane);
-    double rate = flow_load_rate(&lane->lane.request, flow->flow, lane->sizes, flow->payload_share);
-    double gather = rate * FLOW_LOAD_GATHER_NS / NS_PER_S;
-    double least = 1;
+    double rate = load_rate(lane, flow), gather = rate * MESSAGE_GATHER_NS / NS_PER_S, catch_up;
+    uint32_t segment = flow->segment;
+    double least = checks || lane->sizes[0] < segment ? lane->sizes[0] : segment;
 
     flow->unpaced = rate <= 0;
-    if (flow->segment > 0) {
-        /* A segment; or single bytes where a message may be shorter and nothing may hold it up. */
-        least = checks || lane->sizes[0] < flow->segment ? lane->sizes[0] : flow->segment;
-        flow->segment = checks ? 1 : flow->segment;
-        for (uint32_t i = 0; i < phase->size_count; i++)
-            if (lane->sizes[i] < flow->segment)
-                flow->segment = 1;
-        if (gather < least)
-            gather = least + (flow->segment > 1); /* not a byte too few when times are rounded */
-        if (gather > GATHER_MOST)
-            gather = GATHER_MOST;
-        flow_load_pace(&flow->pace, phase, rate, checks ? gather : rate + gather);
+    flow->segment = checks || segment == 0 ? 1 : segment;
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        if (lane->sizes[i] < flow->segment)
+            flow->segment = 1;
+    if (segment > 0 && gather < least)
+        gather = least + (flow->segment > 1); /* not a byte too few when times are rounded */
+    if (segment > 0 && gather > GATHER_MOST)
+        gather = GATHER_MOST;
+    catch_up = checks ? (segment > 0 ? gather : 1) : rate + gather + 1;
+    pace_init(&flow->pace, rate, (uint32_t)(catch_up < CATCH_UP_MOST ? catch_up : CATCH_UP_MOST),
+              phase->start_ns);
+    if (segment > 0)
         flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
-        return;
-    }
-    flow_load_pace(&flow->pace, phase, rate, checks ? 1 : rate + gather + 1);
-    flow->segment = 1;
+}
+
+/* Brings what a flow's load asked for up to date. What is unlimited asked for what was sent; and a
+ * message that was begun in time was asked for whole. */
+static void account_intended(const struct message_lane *lane, const struct message_flow *flow,
+                             int64_t now_ns)
+{
+    const struct phase *phase = lane->lane.request.phase;
+    struct flow_side *side = flow->flow->side;
+
+    if (phase->traffic == TRAFFIC_TRANSFER)
+        side->intended = phase->transfer_bytes;
+    else if (phase->traffic == TRAFFIC_STREAM)
+        side->intended = (uint64_t)pace_intended(
+            &flow->pace, now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns);
+    if (side->intended < side->live.payload_bytes)
+        side->intended = side->live.payload_bytes;
 }
 
 /* What a forwarder has received up to the end mark is all that it will send, and what it was asked
@@ -371,13 +398,19 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
             continue;
         due_ns = send_flow(lane, flow, now_ns);
         if (!lane->forwards)
-            flow_load_account(&lane->lane, &flow->pace, flow->flow->side, now_ns);
+            account_intended(lane, flow, now_ns);
         wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
     }
     return wake_ns;
 }
 
 /* --- messages that are answered --- */
+
+/* The end that sends a flow's probes or ping-pong messages. */
+static struct message_out *asking_end(const struct message_lane *lane, uint32_t flow)
+{
+    return message_lane_out(lane, (flow + 1) * lane->stride - 1);
+}
 
 /* Sends the present message, or what is left of it; returns the bytes. */
 static uint64_t post_one(struct message_out *out, int64_t now_ns)
@@ -400,135 +433,80 @@ static void send_replies(struct message_out *out, int64_t now_ns)
     out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
 }
 
-static void send_message(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns)
+/* Sends the flow's message that has just begun. */
+static void send_message(struct lane *base, uint32_t flow)
 {
-    (void)post_one(message_lane_out((struct message_lane *)base, turn->flow), now_ns);
+    (void)post_one(asking_end((struct message_lane *)base, flow), clock_now());
 }
 
-/* A reply with a wrong byte is none. */
-static bool await_reply(struct lane *base, const struct pingpong_turn *turn, int64_t now_ns,
-                        int64_t *at_ns)
+/* Takes the answers that have come to a flow's probes or messages; one that was not whole is none.
+ * Over an unreliable service, gives probes up that took too long. */
+static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_ns)
 {
-    struct message_lane *lane = (struct message_lane *)base;
-    struct message_out *out = message_lane_out(lane, turn->flow);
-    struct flow_side *side = out->pair->sink.side;
-    uint64_t begun = lane->pingpong->flows[turn->flow].begun;
-    bool back;
+    struct prober *prober = &lane->prober;
+    struct message_out *out = asking_end(lane, flow);
+    const struct message_sink *sink = &out->pair->sink;
+    int64_t since_ns = now_ns - lane->lane.request.phase->start_ns;
+    uint64_t due = sink->at.sequence, number = prober->flows[flow].oldest;
 
-    if (out->at.sequence < begun)
-        (void)post_one(out, now_ns);
-    back = out->pair->sink.at.sequence >= begun;
-    if (!back && (!lane->unreliable || now_ns <= pingpong_due_ns(lane->pingpong, turn)))
-        return false;
-    *at_ns = back && side->corrupted == 0 ? out->pair->came_ns : 0;
-    side->corrupted = 0;
-    return true;
-}
-
-static int64_t run_pingpong(struct message_lane *lane, int64_t now_ns)
-{
-    static const struct pingpong_hooks hooks = {.send = send_message, .await = await_reply};
-
-    (void)pingpong_run(lane->pingpong, &hooks, now_ns);
-    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
-        struct message_out *out = message_lane_out(lane, i);
-
-        out->side->intended = out->side->live.payload_bytes;
-        out->stopping |= pingpong_ended(lane->pingpong, i);
-    }
-    return now_ns < lane->lane.stop_ns ? lane->lane.stop_ns : CLOCK_NEVER;
-}
-
-/* --- latency probes --- */
-
-static bool in_window(const struct message_lane *lane, int64_t begun_ns)
-{
-    const struct phase *phase = lane->lane.request.phase;
-
-    return begun_ns >= phase->open_ns && begun_ns < phase->close_ns;
-}
-
-/* Takes the answers that have come; over an unreliable service, gives those up that took too long.
- */
-static void take_answers(struct message_prober *prober, struct message_in *in, int64_t now_ns)
-{
-    const struct message_sink *sink = &in->sink;
-    uint64_t due = sink->at.sequence, end = sink->unreliable ? prober->sent : due;
-
-    for (uint64_t number = prober->oldest; number < end; number++) {
-        int64_t *begun_ns = &prober->begun_ns[number % MESSAGE_PROBES_MOST];
-        bool back = number < due && message_sink_has(sink, due - number);
-
-        if (*begun_ns == 0 || (!back && now_ns - *begun_ns < PROBE_TIMEOUT_NS))
-            continue;
-        /* An answer that was not whole is none. */
-        if (back && sink->side->corrupted == 0 && in_window(in->lane, *begun_ns))
-            histogram_add(&prober->times, (uint64_t)(in->came_ns - *begun_ns));
-        *begun_ns = 0;
-        prober->in_flight--;
-    }
+    for (; number < due && number < prober_left(prober, flow); number++)
+        if (prober_stamp(prober, flow, number) != PROBER_ENDED &&
+            message_sink_has(sink, due - number))
+            (void)prober_back(prober, flow, (uint32_t)number, prober_stamp(prober, flow, number),
+                              sink->side->corrupted == 0 ? out->pair->came_ns : 0);
     sink->side->corrupted = 0;
-    while (prober->oldest < prober->sent &&
-           prober->begun_ns[prober->oldest % MESSAGE_PROBES_MOST] == 0)
-        prober->oldest++;
-}
-
-/* Sends what is due, and no more once all is back; returns when the next is due. */
-static int64_t run_prober(struct message_lane *lane, uint32_t flow, int64_t now_ns)
-{
-    struct message_prober *prober = &lane->probers[flow];
-    struct message_out *out = message_lane_out(lane, flow * lane->stride + lane->streams);
-    bool stopping = now_ns >= lane->lane.stop_ns;
-    int64_t begun_ns;
-
-    take_answers(prober, out->pair, now_ns);
-    if (out->at.position > 0)
+    prober_forget(prober, flow,
+                  lane->unreliable && !prober->plays ? since_ns - PROBE_TIMEOUT_NS : -1);
+    if (out->at.sequence < prober_left(prober, flow))
         (void)post_one(out, now_ns);
-    if (stopping) {
-        out->stopping |= prober->in_flight == 0;
-        return CLOCK_NEVER;
-    }
-    if (now_ns < prober->schedule.next_ns)
-        return prober->schedule.next_ns;
-    probe_scheduler_step(&prober->schedule, now_ns);
-    begun_ns = clock_now();
-    if (prober->in_flight < out->window && out->at.position == 0 &&
-        prober->sent - prober->oldest < MESSAGE_PROBES_MOST && post_one(out, now_ns) > 0) {
-        prober->begun_ns[prober->sent++ % MESSAGE_PROBES_MOST] = begun_ns;
-        prober->measured += in_window(lane, begun_ns);
-        prober->in_flight++;
-    }
-    return prober->schedule.next_ns;
 }
 
-static int64_t run_probers(struct message_lane *lane, int64_t now_ns)
+/* Sends the probe that is due, unless too many are in flight. A late one does not hold up the next
+ * (else a slow moment would be probed less, and look shorter than it was). */
+static void send_probe(struct message_lane *lane, int64_t now_ns)
 {
-    int64_t wake_ns = CLOCK_NEVER;
+    struct prober *prober = &lane->prober;
+    uint32_t flow = prober->at;
+    struct message_out *out = asking_end(lane, flow);
+    uint64_t in_flight = prober_left(prober, flow) - prober->flows[flow].oldest;
 
-    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
-        int64_t due_ns = run_prober(lane, i, now_ns);
-
-        wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+    if (in_flight < out->window && in_flight < prober->room &&
+        out->at.sequence == prober_left(prober, flow)) {
+        prober_leaves(prober, flow, clock_now() - lane->lane.request.phase->start_ns);
+        if (post_one(out, now_ns) == 0)
+            prober_stays(prober, flow);
     }
-    return wake_ns;
+    prober_step(prober, now_ns);
+}
+
+/* Sends what is due of probes, or of a ping-pong, and no more once all is back; returns when the
+ * next is. */
+static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
+{
+    struct prober *prober = &lane->prober;
+    bool stopping = now_ns >= lane->lane.stop_ns;
+
+    for (uint32_t i = 0; i < prober->count; i++)
+        take_answers(lane, i, now_ns);
+    if (prober->plays)
+        (void)prober_play(prober, lane->unreliable, send_message);
+    else if (prober_due(prober, true, now_ns))
+        send_probe(lane, now_ns);
+    for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
+        struct message_out *out = asking_end(lane, i);
+
+        out->stopping |= prober->plays ? prober->ended : stopping && prober->in_flight == 0;
+        out->side->intended = out->side->live.payload_bytes;
+    }
+    if (prober->plays)
+        return stopping ? CLOCK_NEVER : lane->lane.stop_ns;
+    return prober->next_ns;
 }
 
 void message_lane_read_flow(struct lane *base, const struct lane_flow *flow,
                             struct flow_reading *reading)
 {
-    const struct message_lane *lane = (const struct message_lane *)base;
-    struct latency *round_trip = &reading->latency[LATENCY_ROUND_TRIP];
-
-    if (lane->pingpong != NULL &&
-        pingpong_latency(lane->pingpong, flow, &reading->latency[LATENCY_PINGPONG]))
-        reading->measured[LATENCY_PINGPONG] = true;
-    for (uint32_t i = 0; lane->probers != NULL && i < base->request.send_count; i++) {
-        if (base->request.sends[i].src != flow->src || base->request.sends[i].dst != flow->dst)
-            continue;
-        histogram_merge(&round_trip->histogram, &lane->probers[i].times);
-        round_trip->sent += lane->probers[i].measured;
-        reading->measured[LATENCY_ROUND_TRIP] = true;
-    }
+    prober_read(&((const struct message_lane *)base)->prober, flow, reading);
 }
 
 /* --- the worker's calls --- */
@@ -543,14 +521,11 @@ static void begin(struct message_lane *lane)
     lane->lane.stop_ns = phase->stop_ns;
     lane->lane.tx_done = lane->out_count == 0;
     lane->lane.rx_done = lane->ins_ended == lane->in_count; /* those of a check may all be lost */
-    lane->opens_ns = pingpong_opens_ns(phase);
-    for (uint32_t i = 0; i < request->send_count; i++) {
+    lane->opens_ns = prober_opens_ns(phase);
+    for (uint32_t i = 0; i < request->send_count; i++)
         set_pace(lane, &lane->flows[i]);
-        if (lane->probers != NULL)
-            probe_scheduler_begin(
-                &lane->probers[i].schedule, NS_PER_S / lane->probe_fps, phase->start_ns,
-                prng_seed(phase->seed, request->sends[i].src, request->sends[i].dst));
-    }
+    if (lane->replies)
+        prober_begin(&lane->prober, prng_seed(phase->seed, request->rank, request->rank));
 }
 
 /* --- schedules (doc/developer/schedules.md) ---
@@ -739,17 +714,15 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 static int64_t send_all(struct message_lane *lane, int64_t now_ns)
 {
     const struct lane_request *request = &lane->lane.request;
-    int64_t probe_ns = CLOCK_NEVER, load_ns;
+    int64_t probe_ns = CLOCK_NEVER, load_ns = CLOCK_NEVER;
 
     for (unsigned i = request->send_count * lane->stride; i < lane->out_count; i++)
         send_replies(message_lane_out(lane, i), now_ns);
-    if (lane->probers != NULL)
-        probe_ns = run_probers(lane, now_ns);
-    if (lane->pingpong != NULL)
-        load_ns = run_pingpong(lane, now_ns);
-    else if (!lane->schedules)
+    if (lane->replies)
+        probe_ns = run_prober(lane, now_ns);
+    if (!lane->schedules && !lane->prober.plays)
         load_ns = send_flows(lane, now_ns);
-    else
+    else if (lane->schedules)
         load_ns = lane->stepping && run_schedule(lane, now_ns) ? now_ns : CLOCK_NEVER;
     for (unsigned i = 0; i < lane->out_count && lane->outs_ended < lane->out_count; i++) {
         struct message_out *out = message_lane_out(lane, i);

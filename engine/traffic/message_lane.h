@@ -17,16 +17,15 @@
 
 #include "message.h"
 #include "pacer.h"
-#include "pingpong.h"
+#include "prober.h"
 #include "transport.h"
 
-#define MESSAGE_PROBES_MOST 1024u  /* of a flow in flight */
+#define MESSAGE_GATHER_NS 1000000  /* what is due within this time may be sent together */
 #define MESSAGE_PROBE_BYTES 64u    /* of a latency probe */
 #define MESSAGE_CHECK_BYTES 10000u /* of a message of the connectivity check, at most */
 
 struct message_lane;
 struct message_in;
-struct message_prober;
 
 /** One flow that the lane sends. */
 struct message_flow {
@@ -34,7 +33,7 @@ struct message_flow {
     struct pace pace;     /**< in bytes of payload */
     double payload_share; /**< of what the messages take at layer 1; set by the transport's start */
     uint32_t segment;  /**< a pace allows multiples of so many bytes, which are gathered for up to
-                            FLOW_LOAD_GATHER_NS; 0: any number, at once. As payload_share. */
+                            MESSAGE_GATHER_NS; 0: any number, at once. As payload_share. */
     int64_t gather_ns; /**< what is due within this time is sent together */
     unsigned turn;     /**< the stream that begins the next round */
     unsigned open;     /**< streams of the load that have not ended */
@@ -153,8 +152,7 @@ struct message_lane {
     bool begun;           /**< poll was called */
     int64_t opens_ns;     /**< nothing is sent before */
     int64_t refill_ns;    /**< a full stream is tried again after so long */
-    struct pingpong *pingpong;
-    struct message_prober *probers; /**< as flows */
+    struct prober prober;
 };
 
 /** What a transport has decided about a phase, for message_lane_make. */

@@ -49,32 +49,26 @@ static uint64_t bytes_of(uint64_t memory, const struct schedule_options *options
     return ((memory + others) / PAGE + 1) * PAGE;
 }
 
-int executor_needs(const struct phase *phase, const struct pattern_plan *plan, uint32_t rank,
-                   uint64_t *bytes)
+/* Touched now, so that no page has to be found while it is measured, and that the next rank of this
+ * node sees what is left: the kernel would give more than there is, and end a process when it is
+ * used. */
+static int make_memory(struct schedule_executor *executor, struct err *err)
 {
-    struct schedule schedule;
-    int rc = pattern_schedule(plan, phase->number, rank, &schedule);
-
-    if (rc < 0)
-        return rc;
-    *bytes = bytes_of(schedule.memory, &phase->schedule);
-    schedule_free(&schedule);
-    return 0;
-}
-
-/* Touched now, so that no page has to be found while it is measured. */
-static int make_memory(struct schedule_executor *executor)
-{
-    uint64_t memory = executor->schedule.memory;
+    uint64_t memory = executor->schedule.memory, spare = memory_spare();
 
     executor->memory_bytes = bytes_of(memory, &executor->phase->schedule);
     executor->stride = stride_of(memory);
     executor->copies = copies_of(memory, &executor->phase->schedule);
-    if (executor->memory_bytes > memory_spare())
-        return -ENOMEM;
+    if (executor->memory_bytes > spare)
+        return err_set(
+            err, -EINVAL,
+            "the messages of rank %u need %llu MiB of memory, and %llu MiB are to spare: "
+            "use smaller messages or fewer ranks",
+            executor->rank, (unsigned long long)executor->memory_bytes >> 20,
+            (unsigned long long)spare >> 20);
     if (posix_memalign((void **)&executor->memory, PAGE, executor->memory_bytes) != 0) {
         executor->memory = NULL;
-        return -ENOMEM;
+        return err_set(err, -ENOMEM, "out of memory");
     }
     memset(executor->memory, 0, executor->memory_bytes);
     return 0;
@@ -121,11 +115,8 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
     }
     if (rc == 0)
         rc = add_barrier(made, ranks);
-    if (rc == 0)
-        rc = make_memory(made);
+    rc = rc < 0 ? err_set(err, rc, "out of memory") : make_memory(made, err);
     if (rc < 0) {
-        err_set(err, rc, "rank %u needs %llu bytes for its messages: %s", rank,
-                made != NULL ? (unsigned long long)made->memory_bytes : 0, strerror(-rc));
         executor_free(made);
         return rc;
     }

@@ -96,17 +96,6 @@ struct schedule_executor {
 };
 
 /**
- * @brief Compute the memory that a rank's steps take.
- *
- * @param phase Phase.
- * @param plan Plan of the phase.
- * @param rank Rank.
- * @param bytes Takes the bytes.
- * @return 0; -ENOMEM.
- */
-int executor_needs(const struct phase *phase, const struct pattern_plan *plan, uint32_t rank,
-                   uint64_t *bytes);
-/**
  * @brief Make the executor of a rank's schedule, before a phase.
  *
  * @param executor Takes the executor, which executor_free() ends.
@@ -115,7 +104,7 @@ int executor_needs(const struct phase *phase, const struct pattern_plan *plan, u
  * @param rank Rank.
  * @param ranks Ranks in the phase.
  * @param err Takes the sentence of a failure; unchanged on success.
- * @return 0; -ENOMEM.
+ * @return 0; -ENOMEM; -EINVAL: there is less memory to spare than its messages need.
  */
 int executor_make(struct schedule_executor **executor, const struct phase *phase,
                   const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err);

@@ -32,6 +32,29 @@ struct signature {
 } __attribute__((packed));
 
 #define SIGNATURE_BYTES 18
+
+/**
+ * @brief Return the tag of a phase's probes.
+ *
+ * @param tag Tag of the phase's frames.
+ * @return Tag.
+ */
+static inline uint16_t probe_tag(uint16_t tag)
+{
+    return tag ^ 0x5a3c;
+}
+
+/**
+ * @brief Return the tag of answers to a phase's probes.
+ *
+ * @param tag Tag of the phase's frames.
+ * @return Tag.
+ */
+static inline uint16_t probe_answer_tag(uint16_t tag)
+{
+    return tag ^ 0xa5c3;
+}
+
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 
 /** @brief What a burst's frames have in common: the time, and its words' sum. */

@@ -285,7 +285,7 @@ struct lane_flow {
 };
 
 struct transport_port; /* each transport's own */
-struct pingpong;
+struct prober;
 struct schedule_executor;
 
 /** @brief A small blob that one end of a flow leaves for the other end of it, in this phase. */
@@ -340,7 +340,8 @@ struct lane_request {
     uint64_t line_rate_bps;        /**< as resolved: configured or the driver's; 0 unknown */
     uint32_t queue;                /**< 0 to port_facts.queues - 1 */
     struct lane *first_queue_lane; /**< the port's, prepared before; NULL: this is queue 0's */
-    double share; /**< of the port's load: this lane's flows by the port's; 0: all */
+    double share_from; /**< of the port's load, of the lanes of the queues before, ... */
+    double share_to;   /**< ... and with this lane's; 0: it has all */
     const struct blob_exchange *blob_exchange; /**< lives as long as the lane */
     bool sleeps;                               /**< the worker gives its core away between bursts */
     struct schedule_executor
@@ -397,8 +398,8 @@ struct lane {
      * False: not now; it sleeps by wake_fd. NULL: always. Set by prepare.
      */
     bool (*wait)(struct lane *lane, int64_t until_ns);
-    const struct pingpong *pingpong; /**< of a phase of them (pingpong.h), set by prepare; its
-                                        samples are whole once the worker has let go of the lane */
+    const struct prober *prober; /**< its round trips (prober.h), set by prepare; their samples
+                                    are whole once the worker has let go of the lane */
     char variant[112]; /**< which hot paths were chosen, for the records; set by prepare or connect
                         */
     struct err error;  /**< a fault in poll (a connection lost): text set, lane goes on idle */

@@ -84,6 +84,14 @@ cleanup:
     return rc;
 }
 
+uint64_t turns_burst(const struct lane_request *request)
+{
+    double frames = (double)request->phase->burst.own_frames;
+    double to = request->share_to > 0 ? request->share_to : 1;
+
+    return (uint64_t)(llround(frames * to) - llround(frames * request->share_from));
+}
+
 void turns_free(struct turns *turns)
 {
     free(turns->flow);

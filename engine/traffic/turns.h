@@ -24,6 +24,14 @@ struct turns {
  * 0, or -ENOMEM.
  */
 int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count);
+/**
+ * @brief Return the frames of its port's burst that a lane sends; over all lanes of the port they
+ * come to exactly the port's.
+ *
+ * @param request Lane.
+ * @return Frames.
+ */
+uint64_t turns_burst(const struct lane_request *request);
 /** @brief Free what turns hold. */
 void turns_free(struct turns *turns);
 

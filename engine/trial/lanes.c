@@ -5,7 +5,6 @@
  */
 #include "phase.h"
 
-#include "burst.h"
 #include "clock.h"
 #include "node.h"
 #include "offered_load.h"
@@ -13,6 +12,7 @@
 #include "sysfs.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,8 +184,10 @@ static int make_flows(struct phase_lane *lane)
     if (lane->part == 0)
         lane->part = 1;
     phase->burst.own_frames = phase->burst.frames;
+    /* So that all ports end together. */
     if (whole > 0 && lane->run->trial->doc->pattern.share_count > 0)
-        phase->burst.own_frames = burst_of_port(phase->burst.frames, lane->part);
+        phase->burst.own_frames =
+            (uint64_t)fmax(round((double)phase->burst.frames * lane->part), 1);
     /* Of a transfer, each flow sends as much as the others. */
     uneven &= phase->traffic == TRAFFIC_STREAM || phase->traffic == TRAFFIC_BURST;
     for (uint32_t i = 0; i < lane->send_count; i++) {
@@ -248,13 +250,10 @@ static int set_load(struct phase_run *run, struct phase_lane *lane)
     return 0;
 }
 
-/* Makes what the pattern's flows and the loads say of this node's lanes, and sees whether there is
- * memory for the steps of all its ranks, before any of it is taken: the kernel would give more than
- * there is, and end a process when it is used. */
+/* Makes what the pattern's flows and the loads say of this node's lanes. */
 static int begin_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
-    uint64_t needed = 0, spare;
     int rc = 0;
 
     fill_template(run);
@@ -266,7 +265,6 @@ static int begin_lanes(struct phase_run *run)
         return err_set(&node->err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < run->lane_count && rc == 0; i++) {
         struct phase_lane *lane = &run->lanes[i];
-        uint64_t bytes = 0;
 
         lane->run = run;
         lane->own = &run->trial->own[i];
@@ -277,19 +275,8 @@ static int begin_lanes(struct phase_run *run)
             return err_set(&node->err, -ENOMEM, "out of memory");
         lane->is_idle = lane->flow_count == 0 && !run->trial->doc->listen;
         rc = lane->is_idle ? 0 : set_load(run, lane);
-        if (rc == 0 && lane->phase.traffic == TRAFFIC_SCHEDULE && lane->flow_count > 0 &&
-            executor_needs(&lane->phase, lane->own->part->plan, lane->own->rank, &bytes) < 0)
-            rc = err_set(&node->err, -ENOMEM, "out of memory");
-        needed += bytes;
     }
-    spare = rc == 0 && needed > 0 ? memory_spare() : UINT64_MAX;
-    if (needed <= spare)
-        return rc;
-    return err_set(&node->err, -EINVAL,
-                   "trial %u: the messages of the ranks on this node need %llu MiB of memory, and "
-                   "%llu MiB are to spare: use smaller messages or fewer ranks",
-                   run->trial->doc->id, (unsigned long long)needed >> 20,
-                   (unsigned long long)spare >> 20);
+    return rc;
 }
 
 /* --- what nodes tell each other of their ports, and lanes the partners of their flows --- */
@@ -403,6 +390,17 @@ static int split_flows(const struct phase_lane *lane, struct queue_lane *queue,
     return 0;
 }
 
+/* Of the port's load, the share of its first so many queues. */
+static double share_of(const struct phase_lane *lane, uint32_t queues)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < lane->send_count; i++)
+        if (i % lane->queue_count < queues)
+            sum += lane->sends[i].share > 0 ? lane->sends[i].share : 1.0 / lane->send_count;
+    return sum;
+}
+
 /* Makes the lane of a queue, with room for interval results of what the queue receives. */
 static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
@@ -424,7 +422,8 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         .line_rate_bps = lane->port->line_rate_bps,
         .queue = number,
         .first_queue_lane = number > 0 ? lane->lane : NULL,
-        .share = lane->send_count > 0 ? 0 : 1,
+        .share_from = share_of(lane, number),
+        .share_to = share_of(lane, number + 1),
         .blob_exchange = &lane->blob_exchange,
         .sleeps = node->cores.sleeps,
         .executor = lane->executor,
@@ -436,9 +435,6 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
         rc = -ENOMEM;
     if (rc < 0)
         return err_set(err, rc, "out of memory");
-    for (uint32_t i = 0; i < request.send_count; i++)
-        request.share +=
-            request.sends[i].share > 0 ? request.sends[i].share : 1.0 / lane->send_count;
     rc = lane->transport->prepare(&queue->lane, &request, err);
     if (number == 0)
         lane->lane = queue->lane;

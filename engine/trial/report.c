@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "log.h"
-#include "pingpong.h"
+#include "prober.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -327,14 +327,14 @@ static void report_execution(const struct phase_run *run, const struct phase_lan
 
 /* The single times of round trips, in base64. */
 static void report_samples(const struct phase_run *run, const struct phase_lane *lane,
-                           const struct pingpong *pingpong)
+                           const struct prober *prober)
 {
-    for (size_t i = 0; pingpong != NULL && i < pingpong->sample_count; i += SAMPLES_A_RECORD) {
-        size_t left = pingpong->sample_count - i;
+    for (size_t i = 0; prober != NULL && i < prober->sample_count; i += SAMPLES_A_RECORD) {
+        size_t left = prober->sample_count - i;
         size_t some = left < SAMPLES_A_RECORD ? left : SAMPLES_A_RECORD;
         char text[SAMPLES_TEXT];
 
-        sodium_bin2base64(text, sizeof text, (const uint8_t *)&pingpong->samples[i],
+        sodium_bin2base64(text, sizeof text, (const uint8_t *)&prober->samples[i],
                           some * sizeof(struct sample), sodium_base64_VARIANT_ORIGINAL);
         const struct record_row rows[] = {
             {"rank", json_integer(lane->own->rank)},
@@ -685,7 +685,7 @@ static void report_lane(const struct phase_run *run, const struct phase_lane *la
         report_execution(run, lane);
     report_misdelivered(run, lane);
     for (uint32_t q = 0; q < lane->queue_count; q++)
-        report_samples(run, lane, lane->queues[q].lane->pingpong);
+        report_samples(run, lane, lane->queues[q].lane->prober);
 }
 
 void report_end(struct phase_run *run)

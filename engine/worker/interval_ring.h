@@ -31,9 +31,9 @@ struct interval_grid {
 };
 
 struct interval_mark {
-    int64_t at_ns;         /**< when it was really made */
-    uint32_t number;       /**< in the grid: 0 is at open_ns */
-    const uint64_t *bytes; /**< payload by flow, since the phase began */
+    int64_t at_ns;   /**< when it was really made */
+    uint32_t number; /**< in the grid: 0 is at open_ns */
+    uint64_t *bytes; /**< payload by flow, since the phase began */
 };
 
 struct interval_ring; /* opaque */

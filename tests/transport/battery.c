@@ -3,7 +3,7 @@
 
 #include "clock.h"
 #include "counters.h"
-#include "pingpong.h"
+#include "prober.h"
 #include "schedule_executor.h"
 
 #include <errno.h>
@@ -566,8 +566,8 @@ static uint32_t drawn_most(void)
 /* Each single time is there, of sizes that spread over the range's powers of two. */
 static void look_at_samples(struct battery_run *played, uint32_t rank, struct lane *lane)
 {
-    const struct sample *samples = lane->pingpong != NULL ? lane->pingpong->samples : NULL;
-    size_t count = lane->pingpong != NULL ? lane->pingpong->sample_count : 0, small = 0;
+    const struct sample *samples = lane->prober != NULL ? lane->prober->samples : NULL;
+    size_t count = lane->prober != NULL ? lane->prober->sample_count : 0, small = 0;
     uint32_t senders = played->phase.pingpong.random ? 1 : lane->request.send_count;
     uint64_t bytes = 0, sent = 0;
 

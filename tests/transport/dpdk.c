@@ -18,11 +18,11 @@
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 #include "frame.h"
-#include "frame_prober.h"
 #include "netlab.h"
 #include "netlink.h"
 #include "netns.h"
 #include "ring_ports.h"
+#include "signature.h"
 #include "sysfs.h"
 
 #include <linux/if_packet.h>

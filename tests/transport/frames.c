@@ -6,7 +6,6 @@
 #include "battery.h"
 #include "clock.h"
 #include "fill.h"
-#include "frame_prober.h"
 #include "kernel/ip_port.h"
 #include "netlab.h"
 #include "netns.h"

@@ -4,7 +4,7 @@
  * time and on fixed clocks. They are compared byte for byte with report_records.ndjson.
  */
 #include "phase.h"
-#include "pingpong.h"
+#include "prober.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static const struct port_location places[] = {
     {"node1:e0", 0, 0}, {"node2:e0", 1, 0}, {"node3:e0", 2, 0}};
 static const struct port_location *ranks[] = {&places[0], &places[1], &places[2]};
 static struct sample samples[33];
-static const struct pingpong pingpong = {.samples = samples, .sample_count = 33};
+static const struct prober prober = {.samples = samples, .sample_count = 33};
 static bool has_metrics, has_times;
 static struct records *records;
 static struct node node;
@@ -222,7 +222,7 @@ static void report_ended(void)
 
     lay("verbs", TRANSPORT_NEEDS_RDMA, TRAFFIC_PINGPONG);
     lane.judges_order = true;
-    lane.pingpong = &pingpong;
+    lane.prober = &prober;
     doc.compute = 0.3;
     run.compute = (struct compute *)&run;
     report_end(&run);

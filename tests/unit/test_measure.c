@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What is counted of times and of frames for others: histograms against the sorted values
- * themselves, delays against sums by hand, probes' rates and distances, flows that stray.
+ * themselves, delays against sums by hand, flows that stray.
  */
+#include "counters.h"
 #include "delay_stats.h"
-#include "frame_prober.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -208,66 +208,6 @@ static void runs_are_single_frames(void **state)
     assert_int_equal(summed(DELAY_IPDV)->count, DELAY_RUN_MAX + UINT64_C(1));
 }
 
-/* --- probes ------------------------------------------------------------------------------------*/
-
-static void tags_differ(void **state)
-{
-    for (uint32_t tag = 0; tag <= UINT16_MAX; tag++)
-        assert_true(probe_tag((uint16_t)tag) != tag && probe_answer_tag((uint16_t)tag) != tag &&
-                    probe_tag((uint16_t)tag) != probe_answer_tag((uint16_t)tag));
-}
-
-/* 0.1 % of the line over two flows; what the line has no room for, the load yields. */
-static void probes_disturb_nobody(void **state)
-{
-    static const struct {
-        struct probe_budget budget;
-        double rate_fps, displaces; /* at 500 probes/s of a flow */
-    } cases[] = {
-        {{100000000, {.unlimited = true}, 1518, 2}, 1e5 / (8 * 1538) / 2, 1},
-        {{UINT64_C(100000000000), {.rate_fps = 1}, 64, 2}, PROBE_FLOW_FPS, 0},
-        {{0, {.rate_fps = 50000}, 64, 2}, 25, 0},
-        {{0, {.unlimited = true}, 64, 2}, PROBE_FLOW_FPS, 0},
-        /* Two flows at 500 probes/s of 256 bytes: 2.208 Mbit/s, of which half has room. */
-        {{100000000, {.rate_bps = 2e6}, 256, 2}, 1e5 / 2208 / 2, 0},
-        {{100000000, {.rate_bps = 98.896e6}, 256, 2}, 1e5 / 2208 / 2, 0.5},
-        {{100000000, {.rate_bps = 100e6}, 256, 2}, 1e5 / 2208 / 2, 1},
-        {{100000000, {.rate_fps = 98.896e6 / 2208}, 256, 2}, 1e5 / 2208 / 2, 0.5},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_float_equal(probe_rate(&cases[i].budget), cases[i].rate_fps, 1e-9);
-        assert_float_equal(probe_displaces(&cases[i].budget, 500), cases[i].displaces, 1e-9);
-    }
-}
-
-#define GAP_NS 1000000
-
-/* In a second as many as the rate says, no two closer than half of their distance, and at distances
- * that fill the range: not the same again and again. Who slept does not send what it missed. */
-static void probes_are_even_but_not_regular(void **state)
-{
-    unsigned tenths[10] = {0}, count = 0;
-    struct probe_scheduler scheduler;
-    int64_t last_ns = 0;
-
-    probe_scheduler_begin(&scheduler, GAP_NS, 5000, 42);
-    assert_in_range(scheduler.next_ns, 5000, 5000 + GAP_NS);
-    for (; scheduler.next_ns < 1000 * GAP_NS + 5000; count++) {
-        int64_t gap_ns = scheduler.next_ns - last_ns;
-
-        assert_in_range(gap_ns, last_ns > 0 ? GAP_NS / 2 : 0, 3 * GAP_NS / 2);
-        tenths[last_ns > 0 ? (gap_ns - GAP_NS / 2) * 10 / (GAP_NS + 1) : 0]++;
-        last_ns = scheduler.next_ns;
-        probe_scheduler_step(&scheduler, scheduler.next_ns);
-    }
-    assert_in_range(count, 970, 1030);
-    for (unsigned i = 0; i < 10; i++)
-        assert_in_range(tenths[i], 60, 140);
-    probe_scheduler_step(&scheduler, 5000 * (int64_t)GAP_NS);
-    assert_in_range(scheduler.next_ns - 5000 * (int64_t)GAP_NS, GAP_NS / 2, 3 * GAP_NS / 2);
-}
-
 /* --- frames for others -------------------------------------------------------------------------*/
 
 /* Flows are told apart as long as there is room, in two queues' tables; the others are counted
@@ -325,9 +265,6 @@ int main(void)
         cmocka_unit_test(ends_of_the_scale),
         cmocka_unit_test(delays_by_hand),
         cmocka_unit_test_setup(runs_are_single_frames, fresh),
-        cmocka_unit_test(tags_differ),
-        cmocka_unit_test(probes_disturb_nobody),
-        cmocka_unit_test(probes_are_even_but_not_regular),
         cmocka_unit_test(strays_are_told_apart),
         cmocka_unit_test(counts_of_queues_add_up),
     };

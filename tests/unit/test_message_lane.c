@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #define BYTES_MOST 4096u
+#define BUDGET_MOST 8192u
 #define LIMIT_NS (60 * NS_PER_S)
 #define MESSAGES 40u /* are posted, answers among them; then the lane is stopped */
 
@@ -37,6 +38,7 @@ static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
 {
     uint64_t bytes = 0;
 
+    budget = budget < BUDGET_MOST ? budget : BUDGET_MOST;
     while (bytes < budget && out->at.length > 0 && !out->stopping) {
         struct message_header header = message_cursor_header(&out->at, &out->script);
         struct message_in *in = other_end(out);
@@ -84,7 +86,7 @@ static int64_t next(struct message_lane *lane, bool moved, int64_t due_ns, int64
 
 static void start(struct message_lane *lane)
 {
-    lane->flows[0].payload_share = 1;
+    lane->flows[0].payload_share = 0.5;
 }
 
 static const struct message_hooks hooks = {
@@ -103,12 +105,13 @@ struct bed {
     struct flow_side sides[2];
     struct lane_flow flows[2];
     struct port_count count;
+    double share;
     struct message_lane lane;
 };
 
 static struct bed bed;
 
-static void run(const struct message_plan *plan)
+static void make(const struct message_plan *plan)
 {
     struct lane_request request = {.phase = &bed.phase,
                                    .rank = 0,
@@ -124,9 +127,15 @@ static void run(const struct message_plan *plan)
     memset(bed.sides, 0, sizeof bed.sides);
     wire.posted = wire.finished = 0;
     for (unsigned i = 0; i < 2; i++)
-        bed.flows[i] = (struct lane_flow){.src = 0, .dst = 1, .side = &bed.sides[i]};
+        bed.flows[i] =
+            (struct lane_flow){.src = 0, .dst = 1, .share = bed.share, .side = &bed.sides[i]};
     message_payload_init();
     assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &err), 0);
+}
+
+static void run(const struct message_plan *plan)
+{
+    make(plan);
     bed.phase.start_ns = bed.phase.open_ns = clock_now();
     bed.phase.stop_ns = bed.phase.close_ns = bed.phase.start_ns + LIMIT_NS;
     while (!(bed.lane.lane.tx_done && bed.lane.lane.rx_done)) {
@@ -142,6 +151,7 @@ static void run(const struct message_plan *plan)
 static void begin(enum traffic traffic, uint32_t size)
 {
     memset(&bed.phase, 0, sizeof bed.phase);
+    wire.lose_every = 0;
     bed.phase.traffic = traffic;
     bed.phase.sizes[0] = size;
     bed.phase.size_count = 1;
@@ -200,6 +210,54 @@ static void what_is_lost_holds_up_nothing(void **state)
     }
 }
 
+/* What a flow sends in a second, to a message or so, and what its load asked for: of a rate its
+ * share, of a transfer every byte, of a check the sizes in turn whatever the load is, and as fast
+ * as it goes what was sent. */
+static void loads_are_met(void **state)
+{
+    static const struct {
+        enum traffic traffic;
+        struct load load;
+        double share;
+        unsigned streams;
+        uint64_t sends, intended; /* 0: as much as it sends */
+    } cases[] = {
+        {TRAFFIC_STREAM, {.rate_bps = 8e6}, 0, 1, 500000, 500000}, /* half of it is payload */
+        {TRAFFIC_STREAM, {.rate_bps = 8e6}, 0.75, 3, 375000, 375000},
+        {TRAFFIC_STREAM, {.rate_fps = 100}, 0.5, 1, 100000, 100000},
+        {TRAFFIC_STREAM, {.unlimited = true}, 0, 2, 0, 0},
+        {TRAFFIC_TRANSFER, {.rate_bps = 8e6}, 0, 7, 10001, 10001},
+        {TRAFFIC_PROBE, {.rate_fps = 1e6}, 0, 1, 1000 + 3000 + 1000, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct message_plan plan = {
+            .transport = "test", .label = "p", .streams = cases[i].streams, .check_bytes = 3000};
+        const struct flow_side *side = &bed.sides[0];
+
+        begin(cases[i].traffic, 1000);
+        bed.phase.sizes[bed.phase.size_count++] = 3000;
+        bed.phase.load = cases[i].load;
+        bed.phase.transfer_bytes = 10001;
+        bed.phase.probes = 3;
+        bed.share = cases[i].share;
+        make(&plan);
+        bed.phase.start_ns = NS_PER_S;
+        bed.phase.stop_ns = 2 * NS_PER_S;
+        for (int64_t now_ns = NS_PER_S; now_ns < 2 * NS_PER_S + NS_PER_MS; now_ns += 100000)
+            (void)message_lane_poll(&bed.lane.lane, now_ns);
+        assert_true(bed.lane.lane.tx_done && bed.lane.lane.rx_done);
+        if (cases[i].sends > 0)
+            assert_in_range(side->live.payload_bytes, cases[i].sends, cases[i].sends + 9000);
+        if (cases[i].traffic != TRAFFIC_STREAM)
+            assert_int_equal(side->live.payload_bytes, cases[i].sends);
+        assert_in_range(side->intended, cases[i].intended, side->live.payload_bytes);
+        assert_int_equal(bed.sides[1].live.payload_bytes, side->live.payload_bytes);
+        message_lane_free(&bed.lane);
+        bed.share = 0;
+    }
+}
+
 static void what_no_transport_can_do_is_refused(void **state)
 {
     static const struct {
@@ -234,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_lost_holds_up_nothing),
+        cmocka_unit_test(loads_are_met),
         cmocka_unit_test(what_no_transport_can_do_is_refused),
     };
 

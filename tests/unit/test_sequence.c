@@ -23,8 +23,7 @@ struct bed {
     struct sequence sequence;
     struct sequence_past past;
     struct reordering reordering;
-    uint32_t missing;
-    struct gap gaps[REORDERING_GAPS];
+    uint16_t far[SEQUENCE_WINDOW];
     struct flow_reordering count;
     uint64_t reordered;
     uint64_t arrivals; /* delivered */
@@ -37,7 +36,7 @@ struct bed {
 static void clear(struct bed *bed)
 {
     memset(bed, 0, sizeof *bed);
-    bed->reordering.far = bed->gaps;
+    bed->reordering.far = bed->far;
 }
 
 /* The verdict by a memory of all numbers, from `base` on, where the stream began. */
@@ -57,22 +56,21 @@ static enum sequence_verdict recall(struct bed *bed, uint64_t n)
 static enum sequence_verdict arrive(struct bed *bed, uint32_t wire)
 {
     uint64_t next = bed->sequence.next;
-    struct reordered_frame frame = {.number = sequence_unwrap(next, wire),
-                                    .arrival = bed->arrivals + 1};
+    uint64_t number = sequence_unwrap(next, wire);
     enum sequence_verdict verdict = SEQUENCE_FRESH;
 
     if (!sequence_follows(&bed->sequence, wire)) {
         verdict = sequence_judge(&bed->sequence, &bed->past, wire);
-        if (verdict == SEQUENCE_FRESH && frame.number > next)
-            reordering_gap(&bed->reordering, &bed->missing, &bed->sequence, next, frame.arrival);
+        if (verdict == SEQUENCE_FRESH && number > next)
+            reordering_gap(&bed->reordering, next, number, bed->arrivals + 1);
         else if (verdict == SEQUENCE_REORDERED)
-            reordering_add(&bed->reordering, &bed->missing, &frame, &bed->count);
+            reordering_add(&bed->reordering, number, bed->arrivals + 1, &bed->count);
     }
-    assert_int_equal(verdict, recall(bed, frame.number));
+    assert_int_equal(verdict, recall(bed, number));
     bed->verdicts[verdict]++;
     bed->reordered += verdict == SEQUENCE_REORDERED;
     if (verdict == SEQUENCE_FRESH || verdict == SEQUENCE_REORDERED)
-        bed->number[bed->arrivals++] = frame.number;
+        bed->number[bed->arrivals++] = number;
     return verdict;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Shares: in turns each flow has its share of a round, spread over it; of a burst a port's frames
- * follow its listed share, and its lanes send exactly these.
+ * Shares: in turns each flow has its share of a round, spread over it; of a burst a port's lanes
+ * send exactly its frames.
  */
-#include "burst.h"
 #include "turns.h"
 
 #include <math.h>
@@ -76,56 +75,23 @@ static void any_shares_are_met_all_along(void **state)
     }
 }
 
-#define FLOWS 7
-
-static void ports_of_unlike_loads_end_together(void **state)
-{
-    assert_int_equal(burst_of_port(9998, 1), 9998);
-    assert_int_equal(burst_of_port(9998, 1 / 99.98), 100); /* 99.98 % and 1 % (RFC 8239, 3.2) */
-    assert_int_equal(burst_of_port(1000, 0.0125), 13);
-    assert_int_equal(burst_of_port(10, 0.001), 1);
-    assert_int_equal(burst_of_port(UINT64_C(1) << 50, 0.25), UINT64_C(1) << 48);
-}
-
-/* The frames of each of `lanes` lanes: flow i is of lane i % lanes. */
-static void deal(uint64_t *found, const struct phase *phase, const double *shares, uint32_t lanes)
-{
-    struct lane_flow all[FLOWS] = {0}, own[FLOWS];
-    struct lane_request request = {.phase = phase, .port_sends = all, .port_send_count = FLOWS};
-
-    for (uint32_t i = 0; i < FLOWS; i++)
-        all[i] = (struct lane_flow){.dst = i + 1, .share = shares != NULL ? shares[i] : 0};
-    request.sends = own;
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        request.send_count = 0;
-        for (uint32_t i = lane; i < FLOWS; i += lanes)
-            own[request.send_count++] = all[i];
-        found[lane] = burst_of_lane(&request);
-    }
-}
-
 static void lanes_send_exactly_the_ports_frames(void **state)
 {
-    static const double shares[FLOWS] = {0.5, 0.01, 0.03, 0.06, 0.1, 0.1, 0.2};
-    uint64_t found[FLOWS];
+    static const double shares[] = {0.5, 0.01, 0.03, 0.06, 0.1, 0.1, 0.2};
 
     for (uint64_t frames = 1; frames < 2000; frames += 37) {
         const struct phase phase = {.burst = {.frames = 5000, .own_frames = frames}};
+        struct lane_request request = {.phase = &phase};
+        uint64_t sum = 0;
 
-        for (uint32_t lanes = 1; lanes <= FLOWS; lanes++) {
-            uint64_t even = 0, listed = 0;
-
-            deal(found, &phase, NULL, lanes);
-            for (uint32_t i = 0; i < lanes; i++)
-                even += found[i];
-            deal(found, &phase, shares, lanes);
-            for (uint32_t i = 0; i < lanes; i++)
-                listed += found[i];
-            assert_int_equal(even, frames);
-            assert_int_equal(listed, frames);
+        assert_int_equal(turns_burst(&request), frames); /* one lane */
+        for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+            request.share_from = request.share_to;
+            request.share_to += shares[i];
+            assert_float_equal((double)turns_burst(&request), (double)frames * shares[i], 1);
+            sum += turns_burst(&request);
         }
-        for (uint32_t i = 0; i < FLOWS; i++) /* each flow is a lane here */
-            assert_float_equal((double)found[i], (double)frames * shares[i], 1);
+        assert_int_equal(sum, frames);
     }
 }
 
@@ -134,7 +100,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_make_a_table),
         cmocka_unit_test(any_shares_are_met_all_along),
-        cmocka_unit_test(ports_of_unlike_loads_end_together),
         cmocka_unit_test(lanes_send_exactly_the_ports_frames),
     };
 

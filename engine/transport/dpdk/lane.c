@@ -343,7 +343,7 @@ static bool woken_by_probes(const struct dpdk_lane *lane)
 {
     const struct frame_lane *frame = &lane->frame;
 
-    return frame->pingpong == NULL && frame->lane.request.sleeps && frame->prober.answers &&
+    return !frame->prober.plays && frame->lane.request.sleeps && frame->prober.answers &&
            lane->port->kernel && lane->port->queue_count == 1 && lane->port->iface.wakes &&
            strcmp(lane->port->driver, "net_af_packet") == 0;
 }
@@ -352,7 +352,7 @@ static int wake_fd(const struct dpdk_lane *lane)
 {
     const struct iface *iface = &lane->port->iface;
 
-    if (lane->frame.pingpong == NULL)
+    if (!lane->frame.prober.plays)
         return woken_by_probes(lane) ? iface->packet_fd : -1;
     if (!lane->port->kernel || lane->queue->number >= iface->ring_count)
         return -1;
@@ -475,7 +475,7 @@ static void begin(struct frame_lane *base, int64_t now_ns)
     lane->started = true;
     pthread_mutex_unlock(&lane->port->lock);
     if (woken_by_probes(lane))
-        iface_wake_by(&lane->port->iface, base->prober.tags,
+        iface_wake_by(&lane->port->iface, base->tags,
                       lane->shape.payload + (uint32_t)offsetof(struct signature, tag),
                       lane->shape.vlan);
 }

@@ -475,7 +475,7 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     if (base->outs_ended == base->out_count && !base->lane.tx_done) {
         look_ns = now_ns + DRAIN_LOOK_NS;
     } else if (base->lane.request.receive_count > 0 && !base->lane.rx_done && !base->schedules &&
-               base->pingpong == NULL) {
+               !base->prober.plays) {
         if (lane->most_read > LOOK_MANY_BYTES)
             lane->look_ns /= 2;
         else if (lane->most_read < LOOK_FEW_BYTES)

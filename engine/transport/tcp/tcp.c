@@ -16,7 +16,6 @@
 #include "tcp_lane.h"
 
 #include "clock.h"
-#include "flow_rate.h"
 #include "log.h"
 #include "netns.h"
 #include "sysfs.h"
@@ -531,7 +530,7 @@ static int make_rest(struct tcp_lane *lane)
         return -errno;
     lane->base.lane.wait = tcp_lane_wait;
     lane->base.lane.wake_fd =
-        lane->base.pingpong != NULL || lane->base.schedules ? lane->epoll : lane->wakes;
+        lane->base.prober.plays || lane->base.schedules ? lane->epoll : lane->wakes;
     return 0;
 }
 
@@ -565,7 +564,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         .streams_key = "streams_per_flow",
         .streams = tcp_options(request->phase)->streams,
         .check_bytes = MESSAGE_CHECK_BYTES,
-        .probe_fps = flow_load_probe_rate(request, PROBE_LINE_BYTES),
+        .probe_fps = prober_rate(request, PROBE_LINE_BYTES),
     };
     struct tcp_lane *lane;
     int rc;

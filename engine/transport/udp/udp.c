@@ -174,7 +174,9 @@ static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame)
 {
-    uint32_t source = lane->receiver.flow_of[rank], destination = lane->sender.flow_of[rank];
+    const struct prober *prober = &lane->prober; /* whose answers come from the flows' ends */
+    uint32_t source = lane->receiver.flow_of[rank];
+    uint32_t destination = prober->count > 0 ? prober->flow_of[rank] : 0;
     uint32_t place = source > 0 ? lane->lane.request.send_count + source : destination;
 
     return place > 0 && !same_socket(&socket_partner(lane, place - 1)->name, frame->from);

@@ -42,7 +42,7 @@ MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is
 # Messages of drawn sizes that share links wait for each other: so much longer than the busiest
 # link's own time, seen on labs of 8 nodes.
 _CROWD = 1.25
-_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/traffic/pingpong.c)
+_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/trial/lanes.c)
 _LEARNED_S = 0.2  # behind the last learning frame (engine/transport/dpdk/addresses.c)
 _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
 

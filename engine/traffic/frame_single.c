@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames that are answered, one by one: latency probes beside the load, and ping-pong, each message
+ * of which is one frame of headers, signature and the message's bytes. The destination sends them
+ * back with a tag of their own. Nothing is sent again: what does not come back in time is lost. Not
+ * a hot path.
+ */
+#include "frame_lane.h"
+
+int frame_single_make(struct frame_lane *lane, const struct prober *first)
+{
+    struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    double line_bytes = phase_mean_size(phase) + (double)FRAME_OVERHEAD_L1;
+    double rate_fps = phase->traffic == TRAFFIC_PROBE || phase->latency.probe_fps == 0
+                          ? 0
+                          : prober_rate(request, line_bytes);
+    int rc = prober_make(&lane->prober, &lane->lane, rate_fps, first);
+
+    lane->tags[0] = htobe16(probe_tag(phase->tag));
+    lane->tags[1] = htobe16(probe_answer_tag(phase->tag));
+    lane->displaces = prober_displaces(request, line_bytes, rate_fps);
+    return rc;
+}
+
+/* Sends a probe or an answer, whose cost the load's pace does without as far as it displaces it. */
+static bool send(struct frame_lane *lane, const struct frame_single *single)
+{
+    uint64_t displaced;
+
+    if (!lane->conf.ops->send_single(lane, single))
+        return false;
+    lane->lane.request.count->probes_sent++;
+    lane->displaced += lane->displaces * frame_cost(lane->lane.request.phase, single->frame_bytes);
+    displaced = (uint64_t)lane->displaced;
+    lane->displaced -= (double)displaced;
+    if (lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
+        pace_spend(&lane->sender.pace, displaced);
+    return true;
+}
+
+/* --- the source's end --- */
+
+int64_t frame_probe(struct frame_lane *lane, int64_t now_ns)
+{
+    struct prober *prober = &lane->prober;
+    struct frame_single single = {.place = prober->at,
+                                  .tag = probe_tag(lane->lane.request.phase->tag)};
+    uint32_t flow;
+
+    if (!prober_due(prober, lane->state == FRAME_SENDS, now_ns))
+        return prober->next_ns;
+    flow = prober_place(prober, frame_flow(lane, prober->at));
+    single.sequence = (uint32_t)prober_left(prober, flow);
+    single.stamp_ns = clock_now() - lane->start_ns;
+    single.source = (uint16_t)(single.sequence % lane->receiver.sources);
+    single.frame_bytes = lane->sizes[lane->order[single.sequence % lane->order_count]].frame_bytes;
+    prober_leaves(prober, flow, single.stamp_ns);
+    if (!send(lane, &single))
+        prober_stays(prober, flow);
+    prober_step(prober, now_ns);
+    return prober->next_ns;
+}
+
+static void count(struct flow_side *side, uint32_t frame_bytes, uint32_t bytes)
+{
+    side->live.frames++;
+    side->live.frame_bytes += frame_bytes;
+    side->live.payload_bytes += bytes;
+    side->live.messages++;
+}
+
+/* Bytes of a flow's message. */
+static uint32_t message_bytes(const struct frame_lane *lane, const struct lane_flow *flow,
+                              uint64_t number)
+{
+    return prober_bytes(lane->lane.request.phase, flow, number);
+}
+
+static void send_message(struct lane *base, uint32_t flow)
+{
+    struct frame_lane *lane = (struct frame_lane *)base;
+    struct lane_flow *sent = &base->request.sends[flow];
+    uint64_t number = prober_left(&lane->prober, flow) - 1;
+    uint32_t bytes = message_bytes(lane, sent, number);
+    const struct frame_single single = {
+        .place = flow,
+        .tag = base->request.phase->tag,
+        .frame_bytes = frame_message_size(lane, bytes),
+        .sequence = (uint32_t)number,
+        .stamp_ns = (int64_t)prober_stamp(&lane->prober, flow, number),
+    };
+
+    if (lane->conf.ops->send_single(lane, &single))
+        count(sent->side, single.frame_bytes, bytes);
+    sent->side->intended = sent->side->live.frames;
+}
+
+int64_t frame_play(struct frame_lane *lane, int64_t now_ns)
+{
+    struct lane *base = &lane->lane;
+    int64_t opens_ns = prober_opens_ns(base->request.phase), next_ns;
+
+    if (now_ns < opens_ns && base->stop_ns > now_ns)
+        return opens_ns;
+    if (base->started_ns == 0)
+        base->started_ns = now_ns;
+    next_ns = prober_play(&lane->prober, true, send_message);
+    if (lane->prober.ended && base->stopped_ns == 0)
+        base->stopped_ns = now_ns;
+    return next_ns;
+}
+
+/* Of the size of the message that it answers. */
+static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
+{
+    struct prober *prober = &lane->prober;
+    const struct frame_ops *ops = lane->conf.ops;
+    const struct signature *signature = seen->signature;
+    int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
+    uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
+
+    if (flow-- == 0)
+        return false;
+    if (prober->plays && seen->length + lane->conf.outside !=
+                             frame_message_size(lane, message_bytes(lane, frame_flow(lane, flow),
+                                                                    prober_left(prober, flow) - 1)))
+        return false;
+    return prober_back(prober, flow, be32toh(signature->sequence), signature_ns(signature),
+                       came_ns);
+}
+
+/* --- the destination's end --- */
+
+/* Sends a frame of one of the lane's flows back. */
+static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen)
+{
+    const struct frame_ops *ops = lane->conf.ops;
+    const struct frame_single single = {
+        .place = lane->lane.request.send_count + flow,
+        .tag = probe_answer_tag(lane->lane.request.phase->tag),
+        .source = ops->source_of != NULL ? ops->source_of(lane, seen) : 0,
+        .frame_bytes = seen->length + lane->conf.outside,
+        .sequence = be32toh(seen->signature->sequence),
+        .stamp_ns = (int64_t)signature_ns(seen->signature),
+    };
+
+    (void)send(lane, &single);
+}
+
+/* A message of the flow's size is judged as a frame of a load, and answered once. */
+static void take_message(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen,
+                         int64_t now_ns)
+{
+    struct received frame = {.signature = seen->signature,
+                             .stream = &lane->receiver.streams[flow],
+                             .sequence = be32toh(seen->signature->sequence),
+                             .length = seen->length};
+    struct flow_side *side = frame.stream->side;
+    uint32_t bytes = message_bytes(lane, &lane->lane.request.receives[flow],
+                                   sequence_unwrap(frame.stream->sequence.next, frame.sequence));
+    uint32_t frame_bytes = frame_message_size(lane, bytes);
+
+    lane->lane.arrived_ns = now_ns;
+    if (seen->length + lane->conf.outside != frame_bytes) {
+        side->corrupted++;
+    } else if (frame_judge(&lane->receiver, &frame, now_ns, false)) {
+        answer(lane, flow, seen);
+        count(side, frame_bytes, bytes);
+        side->last_ns = now_ns;
+        side->first_ns = side->first_ns == 0 ? now_ns : side->first_ns;
+    }
+}
+
+bool frame_single_take(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns)
+{
+    const struct receiver *receiver = &lane->receiver;
+    const struct signature *signature = seen->signature;
+    struct port_count *count = lane->lane.request.count;
+    uint32_t flow = receiver->flow_of[be16toh(signature->src)];
+    const struct prober *prober = &lane->prober;
+    bool message = prober->plays && signature->tag == receiver->tag;
+    bool asked = prober->answers && signature->tag == lane->tags[0];
+    bool answered = (prober->plays || prober->answers) && signature->tag == lane->tags[1];
+    bool sized = seen->length <= FILL_BYTES &&
+                 (prober->plays || lane->size_of_length[seen->length] != FRAME_NO_SIZE);
+
+    if (!(asked || answered || (message && flow > 0)) || !sized || !seen->ours ||
+        signature->dst != receiver->own || !lane->conf.ops->is_sound(lane, seen))
+        return false;
+    if (message)
+        take_message(lane, flow - 1, seen, now_ns);
+    else if (answered && !take_answer(lane, seen))
+        count->foreign++;
+    else
+        count->probes_received++;
+    /* Only a flow's own source is answered, at the address that it has told. */
+    if (asked && flow > 0)
+        answer(lane, flow - 1, seen);
+    return true;
+}

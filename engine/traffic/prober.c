@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "prober.h"
+
+#include "clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define FLOWS_MAX 4096u /* 18 KB each and their stamps; with more none are probed */
+/* What takes longer than this counts as lost, or sooner where a flow has more probes in that time
+ * than there is room for stamps. */
+#define ANSWER_S 4.0
+#define ROOM_LEAST 64u
+#define ROOM_MOST 65536u
+#define STAMP_MOST ((UINT64_C(1) << 48) - 1) /* of a signature, and of a sample: 78 hours */
+#define TIMEOUT_NS (250 * NS_PER_MS)
+#define TIMEOUT_ROUNDS 4
+#define UNKNOWN_LINE_BPS 100000000u
+#define MOMENT_MOST_NS (UINT32_MAX * NS_PER_US) /* 71.6 minutes */
+
+static_assert(sizeof(struct sample) == 16, "layout");
+static_assert(PATTERN_RANKS_MAX <= 65536, "a rank fits into a sample");
+
+static const struct phase *phase_of(const struct prober *prober)
+{
+    return prober->lane->request.phase;
+}
+
+/* --- preparation --- */
+
+double prober_rate(const struct lane_request *request, double line_bytes)
+{
+    const struct load *load = &request->phase->load;
+    uint32_t flows = request->receive_count +
+                     (request->port_sends != NULL ? request->port_send_count : request->send_count);
+    double bits = 8 * line_bytes, line_bps = (double)request->line_rate_bps, rate;
+
+    if (request->phase->latency.probe_fps >= 0)
+        return request->phase->latency.probe_fps;
+    if (line_bps == 0 && !load->unlimited)
+        line_bps = load->rate_bps > 0 ? load->rate_bps : load->rate_fps * bits;
+    rate = PROBER_SHARE * line_bps / bits / (flows > 0 ? flows : 1);
+    return line_bps > 0 && rate < PROBER_FPS ? rate : PROBER_FPS;
+}
+
+double prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps)
+{
+    const struct load *load = &request->phase->load;
+    double bits = 8 * line_bytes, line_bps = (double)request->line_rate_bps;
+    double probes_bps = rate_fps * (request->port_send_count + request->receive_count) * bits;
+    double load_bps = load->unlimited      ? line_bps
+                      : load->rate_bps > 0 ? load->rate_bps
+                                           : load->rate_fps * bits;
+    double excess_bps = load_bps + probes_bps - line_bps;
+
+    if (line_bps == 0 || probes_bps == 0 || excess_bps <= 0)
+        return 0;
+    return excess_bps < probes_bps ? excess_bps / probes_bps : 1;
+}
+
+/* The log of what is sent; the lanes of a port's other queues share it. */
+static int make_logs(struct prober *prober)
+{
+    prober->room = prober->plays ? 1 : ROOM_LEAST;
+    while (!prober->plays && prober->room < ROOM_MOST && prober->room < prober->rate_fps * ANSWER_S)
+        prober->room *= 2;
+    prober->logs = calloc(prober->count, sizeof *prober->logs);
+    prober->stamps = calloc((size_t)prober->count * prober->room, sizeof *prober->stamps);
+    if (prober->logs == NULL || prober->stamps == NULL) {
+        free(prober->logs); /* prober_free takes it for another's where there are no stamps */
+        prober->logs = NULL;
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < prober->count; i++)
+        prober->logs[i].stamps = &prober->stamps[(size_t)i * prober->room];
+    return 0;
+}
+
+static int make_turns(struct prober *prober)
+{
+    const struct pingpong_options *options = &phase_of(prober)->pingpong;
+
+    prober->turn_count = options->random ? 1 : prober->count;
+    prober->turns = calloc(prober->turn_count, sizeof *prober->turns);
+    if (options->samples) {
+        prober->sample_room = options->count * prober->turn_count;
+        prober->samples = malloc(prober->sample_room * sizeof *prober->samples);
+    }
+    if (prober->turns == NULL || (options->samples && prober->samples == NULL))
+        return -ENOMEM;
+    for (uint32_t i = 0; i < prober->turn_count; i++)
+        prober->turns[i].flow = i;
+    return 0;
+}
+
+int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
+                const struct prober *first)
+{
+    struct lane_request *request = &lane->request;
+    const struct phase *phase = request->phase;
+    int rc;
+
+    if (request->port_sends == NULL) {
+        request->port_sends = request->sends;
+        request->port_send_count = request->send_count;
+    }
+    lane->prober = prober;
+    prober->lane = lane;
+    prober->next_ns = CLOCK_NEVER;
+    prober->plays = phase->traffic == TRAFFIC_PINGPONG;
+    prober->answers = !prober->plays && rate_fps > 0;
+    if ((!prober->plays && (rate_fps <= 0 || request->port_send_count > FLOWS_MAX)) ||
+        request->port_send_count == 0)
+        return 0;
+    prober->rate_fps = rate_fps;
+    prober->count = request->port_send_count;
+    prober->flows = calloc(prober->count, sizeof *prober->flows);
+    prober->flow_of = calloc(PATTERN_RANKS_MAX, sizeof *prober->flow_of);
+    if (prober->flows == NULL || prober->flow_of == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < prober->count; i++)
+        prober->flow_of[request->port_sends[i].dst] = (uint16_t)(i + 1);
+    if (first != NULL) {
+        prober->logs = first->logs;
+        prober->room = first->room;
+        return 0;
+    }
+    rc = make_logs(prober);
+    return rc == 0 && prober->plays ? make_turns(prober) : rc;
+}
+
+void prober_free(struct prober *prober)
+{
+    if (prober->stamps != NULL)
+        free(prober->logs);
+    free(prober->stamps);
+    free(prober->flows);
+    free(prober->flow_of);
+    free(prober->turns);
+    free(prober->samples);
+}
+
+/* --- when probes leave --- */
+
+/* 0 to below 1. */
+static double draw(struct prober *prober)
+{
+    return (double)(prng_bits(prober->seed, prober->drawn++) >> 11) * 0x1p-53;
+}
+
+void prober_begin(struct prober *prober, uint64_t seed)
+{
+    const struct lane_request *request = &prober->lane->request;
+    const struct phase *phase = request->phase;
+    bool window = phase_is_timed(phase);
+
+    prober->seed = seed;
+    if (prober->plays || prober->count == 0 || request->send_count == 0)
+        return;
+    prober->until_ns = window ? phase->close_ns : CLOCK_NEVER;
+    prober->gap_ns = 1e9 / (prober->rate_fps * request->send_count);
+    prober->next_ns =
+        (window ? phase->open_ns : phase->start_ns) + (int64_t)(draw(prober) * prober->gap_ns);
+}
+
+bool prober_due(struct prober *prober, bool sends, int64_t now_ns)
+{
+    if (now_ns >= prober->until_ns || now_ns >= prober->lane->stop_ns ||
+        (prober->until_ns == CLOCK_NEVER && !sends))
+        prober->next_ns = CLOCK_NEVER;
+    return now_ns >= prober->next_ns;
+}
+
+void prober_step(struct prober *prober, int64_t now_ns)
+{
+    int64_t from_ns = prober->next_ns;
+
+    prober->at = prober->at + 1 < prober->lane->request.send_count ? prober->at + 1 : 0;
+    if ((double)(now_ns - from_ns) > prober->gap_ns)
+        from_ns = now_ns;
+    prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
+}
+
+/* --- what left, and what came back --- */
+
+static bool is_measured(const struct phase *phase, uint64_t stamp_ns)
+{
+    int64_t begun_ns = phase->start_ns + (int64_t)stamp_ns;
+
+    return !phase_is_timed(phase) || (begun_ns >= phase->open_ns && begun_ns < phase->close_ns);
+}
+
+void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns)
+{
+    struct prober_log *log = &prober->logs[flow];
+    uint64_t number = prober_left(prober, flow);
+    uint64_t stamp = (stamp_ns > 0 ? (uint64_t)stamp_ns : 0) & STAMP_MOST;
+
+    atomic_store_explicit(&log->stamps[number % prober->room], stamp, memory_order_relaxed);
+    atomic_store_explicit(&log->count, number + 1, memory_order_release);
+    prober->flows[flow].sent += is_measured(phase_of(prober), stamp);
+    prober->in_flight++;
+}
+
+void prober_stays(struct prober *prober, uint32_t flow)
+{
+    uint64_t number = prober_left(prober, flow) - 1;
+
+    prober->flows[flow].sent -= is_measured(phase_of(prober), prober_stamp(prober, flow, number));
+    atomic_store_explicit(&prober->logs[flow].count, number, memory_order_relaxed);
+    prober->in_flight--;
+}
+
+static void keep_sample(struct prober *prober, const struct prober_turn *turn, uint64_t took_ns)
+{
+    const struct lane_flow *flow = &prober->lane->request.sends[turn->flow];
+    int64_t since_ns = turn->begun_ns - phase_of(prober)->start_ns;
+
+    if (prober->sample_count < prober->sample_room)
+        prober->samples[prober->sample_count++] = (struct sample){
+            .time_ns = took_ns < STAMP_MOST ? took_ns : STAMP_MOST,
+            .dst = (uint16_t)flow->dst,
+            .size = prober_bytes(phase_of(prober), flow, prober_left(prober, turn->flow) - 1),
+            .begun_us = (uint32_t)(since_ns < MOMENT_MOST_NS ? since_ns / NS_PER_US : UINT32_MAX),
+        };
+}
+
+bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
+                 int64_t came_ns)
+{
+    struct prober_log *log = &prober->logs[flow];
+    uint32_t age = (uint32_t)atomic_load_explicit(&log->count, memory_order_acquire) - number;
+    int64_t took_ns = came_ns - phase_of(prober)->start_ns - (int64_t)stamp_ns;
+    uint64_t expected = stamp_ns, took = took_ns > 0 ? (uint64_t)took_ns : 0;
+
+    if (age == 0 || age > INT32_MAX)
+        return false; /* a number that is yet to be sent */
+    if (age > prober->room)
+        return true; /* too late */
+    if (!atomic_compare_exchange_strong_explicit(&log->stamps[number % prober->room], &expected,
+                                                 PROBER_ENDED, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return expected == PROBER_ENDED;
+    prober->in_flight--;
+    if (came_ns != 0 && is_measured(phase_of(prober), stamp_ns))
+        histogram_add(&prober->flows[flow].times, took);
+    if (prober->plays) {
+        struct prober_turn *turn = &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow];
+
+        turn->in_flight = false;
+        turn->played++;
+        if (came_ns == 0)
+            return true;
+        keep_sample(prober, turn, took);
+        prober->lane->request.sends[flow].side->last_ns = came_ns;
+    }
+    return true;
+}
+
+void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns)
+{
+    uint64_t *oldest = &prober->flows[flow].oldest, left = prober_left(prober, flow);
+
+    for (; *oldest < left; ++*oldest) {
+        uint64_t stamp = prober_stamp(prober, flow, *oldest);
+
+        if (stamp != PROBER_ENDED && (int64_t)stamp >= before_ns)
+            return;
+        if (stamp != PROBER_ENDED)
+            (void)prober_back(prober, flow, (uint32_t)*oldest, stamp, 0);
+    }
+}
+
+/* --- ping-pong --- */
+
+struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow *flow)
+{
+    bool drawn = phase->traffic == TRAFFIC_PINGPONG;
+
+    return prng_sizes(prng_seed(phase->seed, flow->src, flow->dst),
+                      drawn ? phase->pingpong.min_size : 0, drawn ? phase->pingpong.max_size : 0);
+}
+
+uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, uint64_t number)
+{
+    struct prng_sizes drawn;
+
+    if (phase->pingpong.max_size == 0)
+        return phase->sizes[number % phase->size_count];
+    drawn = prober_drawn(phase, flow);
+    return prng_size(&drawn, number);
+}
+
+int64_t prober_opens_ns(const struct phase *phase)
+{
+    return phase->start_ns + phase->pingpong.start_delay_ns;
+}
+
+/* When the message in flight is lost. */
+static int64_t lost_ns(const struct prober *prober, const struct prober_turn *turn)
+{
+    const struct lane_request *request = &prober->lane->request;
+    int64_t timeout_ns = request->phase->pingpong.timeout_ns;
+    uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
+    uint32_t flows = request->send_count + request->receive_count; /* they share the line */
+    uint32_t bytes = prober_bytes(request->phase, &request->sends[turn->flow],
+                                  prober_left(prober, turn->flow) - 1);
+
+    return turn->begun_ns + (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
+           (int64_t)(TIMEOUT_ROUNDS * 2 * 8e9 * bytes * (flows > 1 ? flows : 1) / (double)line_bps);
+}
+
+static void begin(struct prober *prober, struct prober_turn *turn, int64_t now_ns)
+{
+    const struct lane_request *request = &prober->lane->request;
+    struct flow_side *side;
+
+    if (request->phase->pingpong.random)
+        turn->flow =
+            (uint32_t)(((prng_bits(prober->seed, turn->played) >> 32) * request->send_count) >> 32);
+    side = request->sends[turn->flow].side;
+    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+    turn->begun_ns = now_ns;
+    turn->in_flight = true;
+    prober_leaves(prober, turn->flow, now_ns - request->phase->start_ns);
+}
+
+int64_t prober_play(struct prober *prober, bool loses,
+                    void (*send)(struct lane *lane, uint32_t flow))
+{
+    uint64_t count = phase_of(prober)->pingpong.count;
+    int64_t next_ns = CLOCK_NEVER;
+
+    prober->ended = true;
+    for (uint32_t i = 0; i < prober->turn_count; i++) {
+        struct prober_turn *turn = &prober->turns[i];
+        int64_t now_ns = clock_now();
+
+        if (turn->in_flight && loses && now_ns >= lost_ns(prober, turn))
+            prober_forget(prober, turn->flow, INT64_MAX);
+        if (!turn->in_flight && now_ns < prober->lane->stop_ns &&
+            (count == 0 || turn->played < count)) {
+            begin(prober, turn, now_ns);
+            send(prober->lane, turn->flow);
+            next_ns = now_ns;
+        }
+        prober->ended &= !turn->in_flight;
+        if (turn->in_flight && loses && lost_ns(prober, turn) < next_ns)
+            next_ns = lost_ns(prober, turn);
+    }
+    return next_ns;
+}
+
+/* --- what was measured --- */
+
+void prober_read(const struct prober *prober, const struct lane_flow *flow,
+                 struct flow_reading *reading)
+{
+    enum latency_kind kind = prober->plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP;
+    const struct prober_flow *own;
+
+    /* By its ranks: the caller's flow need not be the lane's own copy. */
+    if (prober->count == 0 || flow->src != prober->lane->request.port_sends[0].src ||
+        flow->dst >= PATTERN_RANKS_MAX || prober->flow_of[flow->dst] == 0)
+        return;
+    own = &prober->flows[prober_place(prober, flow)];
+    histogram_merge(&reading->latency[kind].histogram, &own->times);
+    reading->latency[kind].sent += own->sent;
+    reading->measured[kind] = true;
+}

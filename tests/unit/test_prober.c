@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Round trips at a port of two queues: honest and forged answers to probes (whatever comes, no more
+ * are counted than probes were sent, and no round trip is longer than it was), when probes leave,
+ * and who begins a ping-pong's next message.
+ */
+#include "clock.h"
+#include "prober.h"
+#include "signature.h"
+
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PARTNER 3u
+#define PARTNERS 3u
+#define PROBES 10u
+#define GAP_NS 1000000
+#define RTT_NS 5000
+
+/* A lane that sends to ranks PARTNER to PARTNER + 2, as rank 0, by two queues. */
+static struct bed {
+    struct phase phase;
+    struct flow_side sides[PARTNERS];
+    struct lane_flow flows[PARTNERS];
+    struct lane lanes[2];
+    struct prober probers[2];
+    unsigned sent;
+} bed;
+
+static void make(const struct phase *phase, uint32_t flows, unsigned queues)
+{
+    bed = (struct bed){.phase = *phase};
+    bed.phase.close_ns = CLOCK_NEVER;
+    for (uint32_t i = 0; i < flows; i++)
+        bed.flows[i] = (struct lane_flow){.dst = PARTNER + i, .side = &bed.sides[i]};
+    for (unsigned i = 0; i < queues; i++) {
+        bed.lanes[i].request = (struct lane_request){.phase = &bed.phase,
+                                                     .sends = bed.flows,
+                                                     .send_count = i == 0 ? flows : 0,
+                                                     .port_sends = bed.flows,
+                                                     .port_send_count = flows};
+        bed.lanes[i].stop_ns = CLOCK_NEVER;
+        assert_int_equal(prober_make(&bed.probers[i], &bed.lanes[i], phase->latency.probe_fps,
+                                     i > 0 ? &bed.probers[0] : NULL),
+                         0);
+        prober_begin(&bed.probers[i], 42);
+    }
+}
+
+static int begin(void **state)
+{
+    const struct phase phase = {.sizes = {64}, .size_count = 1, .latency.probe_fps = 1000};
+
+    make(&phase, 1, 2);
+    for (unsigned i = 0; i < PROBES; i++)
+        prober_leaves(&bed.probers[0], 0, (i + 1) * GAP_NS);
+    assert_int_equal(prober_left(&bed.probers[0], 0), PROBES);
+    return 0;
+}
+
+static int end(void **state)
+{
+    prober_free(&bed.probers[1]);
+    prober_free(&bed.probers[0]);
+    return 0;
+}
+
+static struct latency times(void)
+{
+    static struct flow_reading reading;
+
+    memset(&reading, 0, sizeof reading);
+    for (unsigned i = 0; i < 2; i++)
+        prober_read(&bed.probers[i], &bed.flows[0], &reading);
+    assert_true(reading.measured[bed.probers[0].plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP]);
+    return reading.latency[bed.probers[0].plays ? LATENCY_PINGPONG : LATENCY_ROUND_TRIP];
+}
+
+/* --- answers --- */
+
+static bool honest(unsigned queue, uint32_t number)
+{
+    return prober_back(&bed.probers[queue], 0, number, (number + 1) * GAP_NS,
+                       (number + 1) * GAP_NS + RTT_NS);
+}
+
+/* What both queues brought. */
+static void expect(uint64_t answers)
+{
+    struct latency sum = times();
+
+    assert_int_equal(sum.sent, PROBES);
+    assert_int_equal(sum.histogram.count, answers);
+    if (answers > 0)
+        assert_int_equal(sum.histogram.max_ns, RTT_NS);
+}
+
+static void an_answer_counts_once_by_any_queue(void **state)
+{
+    for (uint32_t i = 0; i < PROBES; i++)
+        for (unsigned times = 0; times < 4; times++)
+            assert_true(honest((i + times) % 2, i));
+    expect(PROBES);
+}
+
+/* To no probe that was sent, or with another stamp: that would make any round trip of it. */
+static void what_never_left_is_forged(void **state)
+{
+    static const struct {
+        uint32_t number;
+        uint64_t stamp_ns;
+    } forged[] = {{PROBES, GAP_NS},    {PROBES + 1, GAP_NS},        {100000, GAP_NS},
+                  {INT32_MAX, GAP_NS}, {UINT32_MAX, GAP_NS},        {4, 0},
+                  {4, 5 * GAP_NS + 1}, {4, (UINT64_C(1) << 48) - 1}};
+
+    for (unsigned i = 0; i < sizeof forged / sizeof forged[0]; i++)
+        for (unsigned queue = 0; queue < 2; queue++)
+            assert_false(prober_back(&bed.probers[queue], 0, forged[i].number, forged[i].stamp_ns,
+                                     1000 * (int64_t)GAP_NS));
+    expect(0);
+    assert_int_equal(bed.probers[0].flow_of[PARTNER], 1);
+    assert_int_equal(bed.probers[0].flow_of[PARTNER + 1], 0); /* a rank that was not probed */
+    assert_true(honest(1, 4));
+    expect(1);
+}
+
+static void one_that_was_not_taken_was_not_sent(void **state)
+{
+    prober_leaves(&bed.probers[0], 0, (PROBES + 1) * GAP_NS);
+    prober_stays(&bed.probers[0], 0);
+    assert_false(honest(0, PROBES));
+    assert_int_equal(bed.probers[0].in_flight, PROBES);
+    expect(0);
+}
+
+/* What is given up is sent, and not back, also when it comes after all; what left later stays. */
+static void what_is_given_up_is_lost(void **state)
+{
+    prober_forget(&bed.probers[0], 0, 3 * GAP_NS);
+    assert_int_equal(bed.probers[0].flows[0].oldest, 2);
+    assert_int_equal(bed.probers[0].in_flight, PROBES - 2);
+    for (uint32_t i = 0; i < PROBES; i++)
+        assert_true(honest(0, i));
+    expect(PROBES - 2);
+    prober_forget(&bed.probers[0], 0, -1);
+    assert_int_equal(bed.probers[0].flows[0].oldest, PROBES);
+    assert_int_equal(bed.probers[0].in_flight, 0);
+}
+
+/* More probes than there is room for: old ones are lost, not forged, and numbers begin anew. */
+static void the_oldest_are_forgotten(void **state)
+{
+    uint32_t room = bed.probers[0].room;
+
+    for (uint32_t i = PROBES; i < PROBES + room; i++)
+        prober_leaves(&bed.probers[0], 0, (i + 1) * GAP_NS);
+    assert_true(honest(0, PROBES - 1));
+    assert_true(honest(1, PROBES));
+    assert_true(honest(0, PROBES + room - 1));
+    assert_int_equal(times().histogram.count, 2);
+}
+
+/* --- when probes leave --- */
+
+static void tags_differ(void **state)
+{
+    for (uint32_t tag = 0; tag <= UINT16_MAX; tag++)
+        assert_true(probe_tag((uint16_t)tag) != tag && probe_answer_tag((uint16_t)tag) != tag &&
+                    probe_tag((uint16_t)tag) != probe_answer_tag((uint16_t)tag));
+}
+
+/* 0.1 % of the line over two flows; what the line has no room for, the load yields. */
+static void probes_disturb_nobody(void **state)
+{
+    static const struct {
+        double asked_fps;
+        uint64_t line_bps;
+        struct load load;
+        double line_bytes, rate_fps, displaces; /* at 500 probes/s of a flow */
+    } cases[] = {
+        {-1, 100000000, {.unlimited = true}, 1538, 1e5 / (8 * 1538) / 2, 1},
+        {-1, UINT64_C(100000000000), {.rate_fps = 1}, 84, PROBER_FPS, 0},
+        {-1, 0, {.rate_fps = 50000}, 84, 25, 0},
+        {-1, 0, {.unlimited = true}, 84, PROBER_FPS, 0},
+        /* Two flows at 500 probes/s of 276 bytes: 2.208 Mbit/s, of which half has room. */
+        {-1, 100000000, {.rate_bps = 2e6}, 276, 1e5 / 2208 / 2, 0},
+        {-1, 100000000, {.rate_bps = 98.896e6}, 276, 1e5 / 2208 / 2, 0.5},
+        {-1, 100000000, {.rate_bps = 100e6}, 276, 1e5 / 2208 / 2, 1},
+        {-1, 100000000, {.rate_fps = 98.896e6 / 2208}, 276, 1e5 / 2208 / 2, 0.5},
+        {250, 100000000, {.unlimited = true}, 276, 250, 1},
+        {0, 100000000, {.unlimited = true}, 276, 0, 1},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct phase phase = {.load = cases[i].load, .latency.probe_fps = cases[i].asked_fps};
+        const struct lane_request request = {.phase = &phase,
+                                             .line_rate_bps = cases[i].line_bps,
+                                             .port_sends = bed.flows,
+                                             .port_send_count = 1,
+                                             .receive_count = 1};
+
+        assert_float_equal(prober_rate(&request, cases[i].line_bytes), cases[i].rate_fps, 1e-9);
+        assert_float_equal(prober_displaces(&request, cases[i].line_bytes, 500), cases[i].displaces,
+                           1e-9);
+    }
+}
+
+/* In a second as many as the rate says, no two closer than half of their distance, and at distances
+ * that fill the range: not the same again and again. Who slept does not send what it missed. */
+static void probes_are_even_but_not_regular(void **state)
+{
+    struct prober *prober = &bed.probers[0];
+    unsigned tenths[10] = {0}, count = 0;
+    int64_t last_ns = 0;
+
+    assert_in_range(prober->next_ns, 0, GAP_NS);
+    assert_false(prober_due(prober, true, prober->next_ns - 1));
+    for (; prober->next_ns < 1000 * (int64_t)GAP_NS; count++) {
+        int64_t gap_ns = prober->next_ns - last_ns;
+
+        assert_true(prober_due(prober, true, prober->next_ns));
+        assert_in_range(gap_ns, last_ns > 0 ? GAP_NS / 2 : 0, 3 * GAP_NS / 2);
+        tenths[last_ns > 0 ? (gap_ns - GAP_NS / 2) * 10 / (GAP_NS + 1) : 0]++;
+        last_ns = prober->next_ns;
+        prober_step(prober, last_ns);
+    }
+    assert_in_range(count, 970, 1030);
+    for (unsigned i = 0; i < 10; i++)
+        assert_in_range(tenths[i], 60, 140);
+    prober_step(prober, 5000 * (int64_t)GAP_NS);
+    assert_in_range(prober->next_ns - 5000 * (int64_t)GAP_NS, GAP_NS / 2, 3 * GAP_NS / 2);
+    bed.lanes[0].stop_ns = prober->next_ns;
+    assert_false(prober_due(prober, true, prober->next_ns)); /* none behind the stop */
+}
+
+/* --- who begins the next message --- */
+
+static void sit_down(struct pingpong_options options)
+{
+    const struct phase phase = {.seed = 5,
+                                .traffic = TRAFFIC_PINGPONG,
+                                .sizes = {10, 20},
+                                .size_count = 2,
+                                .pingpong = options,
+                                .start_ns = clock_now()};
+
+    make(&phase, options.random ? PARTNERS : 1, 1);
+}
+
+static void send_one(struct lane *lane, uint32_t flow)
+{
+    bed.sent++;
+}
+
+/* The message in flight takes so long, or is given up (-1), or waited for (0); whether the next one
+ * begins. */
+static bool play(int64_t took_ns)
+{
+    const struct prober_turn *turn = &bed.probers[0].turns[0];
+    uint64_t stamp_ns = (uint64_t)(turn->begun_ns - bed.phase.start_ns);
+    unsigned before = bed.sent;
+
+    if (turn->in_flight && took_ns != 0)
+        assert_true(prober_back(&bed.probers[0], turn->flow,
+                                (uint32_t)prober_left(&bed.probers[0], turn->flow) - 1, stamp_ns,
+                                took_ns > 0 ? turn->begun_ns + took_ns : 0));
+    (void)prober_play(&bed.probers[0], false, send_one);
+    return bed.sent > before;
+}
+
+static uint32_t bytes_in_flight(void)
+{
+    uint32_t flow = bed.probers[0].turns[0].flow;
+
+    return prober_bytes(&bed.phase, &bed.flows[flow], prober_left(&bed.probers[0], flow) - 1);
+}
+
+static void check_times(uint64_t sent, uint64_t back, uint64_t min_ns, uint64_t max_ns)
+{
+    struct latency sum = times();
+
+    assert_int_equal(sum.sent, sent);
+    assert_int_equal(sum.histogram.count, back);
+    assert_int_equal(sum.histogram.min_ns, min_ns);
+    assert_int_equal(sum.histogram.max_ns, max_ns);
+}
+
+/* Sizes in turn, one message in flight, until the stop; what is given up is sent and not back, and
+ * what began outside of the window is not measured. */
+static void a_flow_has_a_message_in_flight(void **state)
+{
+    sit_down((struct pingpong_options){0});
+    for (int n = 0; n < 4; n++) {
+        assert_true(play(n == 3 ? -1 : 999 + n)); /* ends the one before, begins the next */
+        assert_false(play(0));
+        assert_int_equal(bytes_in_flight(), n % 2 == 0 ? 10 : 20);
+        assert_false(bed.probers[0].ended);
+    }
+    bed.lanes[0].stop_ns = 0;
+    assert_false(play(1003));
+    assert_true(bed.probers[0].ended);
+    assert_int_equal(bed.sent, 4);
+    check_times(4, 3, 1000, 1003);
+    end(NULL);
+
+    sit_down((struct pingpong_options){0});
+    bed.phase.open_ns = CLOCK_NEVER - 1;
+    assert_true(play(0));
+    assert_true(play(5));
+    check_times(0, 0, 0, 0);
+    end(NULL);
+}
+
+/* Where messages are lost, one is given up after its time, and the next begins. */
+static void a_lost_message_holds_up_nothing(void **state)
+{
+    sit_down((struct pingpong_options){.count = 3, .timeout_ns = 1});
+    while (prober_play(&bed.probers[0], true, send_one), !bed.probers[0].ended)
+        assert_true(bed.probers[0].in_flight == 1);
+    assert_int_equal(bed.sent, 3);
+    assert_int_equal(times().sent, 3);
+    assert_int_equal(times().histogram.count, 0);
+    end(NULL);
+}
+
+#define DRAWN 300u
+
+/* One message in flight for all, by partners that are drawn: each gets about a third, and each
+ * single time is kept with whose it was. */
+static void partners_are_drawn(void **state)
+{
+    const struct prober *prober = &bed.probers[0];
+    uint32_t by_rank[PARTNER + PARTNERS] = {0}, began = 0;
+
+    sit_down((struct pingpong_options){
+        .count = DRAWN, .min_size = 4, .max_size = 64, .random = true, .samples = true});
+    assert_int_equal(prober->turn_count, 1);
+    for (; play(began % 10 == 0 ? -1 : (int64_t)began); began++)
+        assert_in_range(bytes_in_flight(), 4, 64);
+    assert_int_equal(began, DRAWN);
+    assert_true(prober->ended);
+    assert_int_equal(prober->sample_count, DRAWN - DRAWN / 10);
+    for (size_t i = 0; i < prober->sample_count; i++) {
+        assert_int_equal(prober->samples[i].time_ns, 1 + i + i / 9);
+        by_rank[prober->samples[i].dst]++;
+    }
+    for (uint32_t i = PARTNER; i < PARTNER + PARTNERS; i++)
+        assert_in_range(by_rank[i], 70, 130);
+    end(NULL);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(an_answer_counts_once_by_any_queue),
+        CASE(what_never_left_is_forged),
+        CASE(one_that_was_not_taken_was_not_sent),
+        CASE(what_is_given_up_is_lost),
+        CASE(the_oldest_are_forgotten),
+        cmocka_unit_test(tags_differ),
+        cmocka_unit_test(probes_disturb_nobody),
+        CASE(probes_are_even_but_not_regular),
+        cmocka_unit_test(a_flow_has_a_message_in_flight),
+        cmocka_unit_test(a_lost_message_holds_up_nothing),
+        cmocka_unit_test(partners_are_drawn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
