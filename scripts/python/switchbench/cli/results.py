@@ -203,6 +203,10 @@ def compare_command(args: argparse.Namespace) -> int:
     confidence = 95.0 if args.confidence is None else args.confidence
     if not 50.0 <= confidence < 100.0:
         raise ConfigurationError(f"--confidence {confidence:g}: takes 50 to less than 100 %")
+    most = None if args.all else comparison.CompareOptions.most_flows
+    asked = comparison.CompareOptions(confidence / 100, frozenset(args.question), most)
+    if args.history:
+        return _history(args, asked)
     found = cases.load(args.results, args.by)
     if len(found) < 2:
         raise ConfigurationError(
@@ -210,8 +214,6 @@ def compare_command(args: argparse.Namespace) -> int:
             "load, size ...) to compare the parts of this one"
         )
     found = cases.with_baseline(found, args.baseline)
-    most = None if args.all else comparison.CompareOptions.most_flows
-    asked = comparison.CompareOptions(confidence / 100, frozenset(args.question), most)
     compared = comparison.compare(found, asked)
     status = 0 if compared.whole else ConfigurationError.status
     if args.html:
@@ -226,6 +228,28 @@ def compare_command(args: argparse.Namespace) -> int:
     if status:
         print(f"switchbench: {_why_status(compared)}", file=sys.stderr)
     return status
+
+
+def _history(args: argparse.Namespace, asked: Any) -> int:
+    """Print the history of results; 1 where something became worse."""
+    from ..compare.history import history
+    from ..render import comparison as shown
+
+    if args.by or args.baseline or args.html:
+        raise ConfigurationError("--history goes without --by, --baseline and --html")
+    found = history(args.results, asked)
+    value = found.document()
+    if args.json == "-":
+        print_json(value, ascii_only=False)
+    else:
+        shown.show_history(found, make_console())
+        if args.json:
+            replace_json(Path(args.json), value)
+    if found.unlike or not found.comparison.whole:
+        why = found.unlike[0] if found.unlike else _why_status(found.comparison)
+        print(f"switchbench: these are not runs of one measurement: {why}", file=sys.stderr)
+        return ConfigurationError.status
+    return 1 if found.worse else 0
 
 
 def _why_status(compared: Any) -> str:

@@ -263,7 +263,7 @@ class Tester:
         figure = self.pair.base.figure
         entries = [
             [
-                [plan if figure else _whole(result, plan) for plan in plans]
+                [plan if figure else whole_plan(result, plan) for plan in plans]
                 for result, plans in c.runs
             ]
             for c in self.cases
@@ -356,7 +356,8 @@ class Tester:
         return all(max(turn) < min(following) for turn, following in pairwise(in_order))
 
 
-def _whole(result: ComparedRun, plan: PlanEntry) -> Entry:
+def whole_plan(result: ComparedRun, plan: PlanEntry) -> Entry:
+    """Return a plan of a result with its times by steps and its worst loss and percentiles."""
     steps = result.steps.get((plan["trial"], plan["network"]), {})
     return with_times(plan, result.measured.phases_of(plan), steps)
 

@@ -21,6 +21,7 @@ from ..compare.differences import (
     WORSE,
     Row,
 )
+from ..compare.history import Course, History
 from ..records.directory import replace_bytes
 from ..records.summary_form import at
 from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
@@ -136,6 +137,63 @@ def relative(row: Row) -> str:
     if times >= _TIMES:
         return f"x {format.digits(times)}"
     return f"{round(percent, 1) + 0.0:+.1f} %"
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Return a bar for each value between the least and the most of them, a gap for None."""
+    known = [value for value in values if value is not None]
+    span = (max(known) - min(known)) if known else 0.0
+    return "".join(
+        " " if v is None else _BARS[round((v - min(known)) / span * 7) if span else 3]
+        for v in values
+    )
+
+
+def _history(courses: Sequence[Course]) -> Spec:
+    """Return each measure's course, a row a measure."""
+    columns = (
+        text("measure", "measure", about="doc/reference/measures.md",
+             value=lambda row: f"{row.measure.title}, {_micro(row.measure.unit)}"),
+        text("course", "values", about="A bar for each run, by date",
+             value=lambda row: sparkline(row.values)),
+        Column("first", "values", "scientific", value=lambda row: row.values[0],
+               about="Mean of the first run"),
+        Column("last", "values", "scientific", value=lambda row: row.values[-1],
+               about="Mean of the last run"),
+        Column("trend, % a run", "slope", "signed",
+               about="Median slope of all pairs of runs (Theil and Sen); empty below 4 runs"),
+        text("trend", "trend", about="better or worse: its interval does not hold 0"),
+        text("last against all before", "verdict", about=_ABOUT["verdict"]),
+    )  # fmt: skip
+    return Spec("history", "History", "", columns, courses)
+
+
+def show_history(history: History, console: Console) -> None:
+    """Print runs, courses, and what became worse."""
+    dates = [str(at(run.measured.summary, "run.started")) for run in history.runs]
+    say(console, f"{format.of(len(dates), 'run')}, {dates[0]} to {dates[-1]}; the last: "
+        f"{history.runs[-1].measured.directory}")  # fmt: skip
+    titles = [one.title for one in history.courses]
+    show(
+        _history(history.courses).on_terminal(history.courses),
+        console,
+        styles=[_STYLES.get(one.verdict, _STYLES.get(one.trend, "")) for one in history.courses],
+        groups=titles,
+    )
+    worse = [
+        f"{one.title}: {one.measure.title}"
+        + (" of the last run" if one.verdict == WORSE else f", {one.slope:+.2g} % a run")
+        for one in history.worse
+    ]
+    listed(console, "Regressions", worse, "bold red", None)
+    listed(console, "Damaged", history.comparison.damage, "bold red", MOST)
+    differing = [one.sentence for one in history.comparison.differing]
+    listed(console, "Not the same measurement", [*differing, *history.unlike], "bold red", MOST)
 
 
 # --- the terminal ---------------------------------------------------------------------------------

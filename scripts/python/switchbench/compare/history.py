@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A history: runs of one network in the order of their dates, the last against all before it.
+
+Whether the last run is worse is asked as every comparison asks it (comparison.py), with the earlier
+runs as one side. A trend is the median of the slopes of all pairs of runs (Theil and Sen), with its
+confidence interval: it finds what becomes worse so slowly that no run stands out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import theilslopes
+
+from ..base.errors import ConfigurationError
+from .cases import Subject, load
+from .comparison import Compared, CompareOptions, Comparison, compare
+from .differences import WORSE, Pair, whole_plan
+from .measures import MEASURES, ComparedMeasure
+
+EARLIER, LAST = "earlier", "last"
+TREND_RUNS = 4  # with fewer, no slope has an interval that means something
+
+
+@dataclass(frozen=True)
+class Course:
+    """One measure of one pattern over the runs.
+
+    `values`: of each run its mean, None where it was not observed; `slope`, `low` and `high`: of
+    the trend, percent of the median per run, None where it is not known.
+    """
+
+    title: str
+    measure: ComparedMeasure
+    values: list[float | None]
+    verdict: str  # of the last run against all before it
+    slope: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def trend(self) -> str:
+        """better, worse or same; empty where there are too few runs."""
+        if self.slope is None or self.low is None or self.high is None:
+            return ""
+        if self.low <= 0 <= self.high:
+            return "none"
+        return "better" if (self.slope > 0) == (self.measure.better > 0) else WORSE
+
+
+@dataclass(frozen=True)
+class History:
+    """All runs, the comparison of the last one with those before, and each measure's course."""
+
+    runs: list[Subject]
+    comparison: Comparison
+    courses: list[Course]
+    unlike: list[str]  # a sentence for each run that lacks what another one has
+
+    @property
+    def worse(self) -> list[Course]:
+        """The measures of which the last run or the trend is worse."""
+        return [one for one in self.courses if WORSE in (one.verdict, one.trend)]
+
+    def document(self) -> dict[str, object]:
+        """Return the history as JSON for other programs has it (doc/how-to/compare.md)."""
+        return {
+            **self.comparison.document(),
+            "runs": [
+                {"directory": str(run.measured.directory), "started": _started(run)}
+                for run in self.runs
+            ],
+            "courses": [
+                {
+                    "pattern": one.title,
+                    "measure": one.measure.name,
+                    "unit": one.measure.unit,
+                    "values": one.values,
+                    "verdict": one.verdict,
+                    "trend": one.trend or None,
+                    "slope_percent": one.slope,
+                    "slope_low_percent": one.low,
+                    "slope_high_percent": one.high,
+                }
+                for one in self.courses
+            ],
+        }
+
+
+def history(words: Sequence[str], asked: CompareOptions) -> History:
+    """Return the history of results directories, whatever order they are named in.
+
+    Raises
+    ------
+    ConfigurationError
+        With fewer than two directories, or where one can't be read.
+    """
+    if len(words) < 2:
+        raise ConfigurationError("--history takes two results directories or more")
+    by_date = sorted(words, key=lambda word: _started(load([word], None)[0]))
+    runs = [load([word], None)[0] for word in by_date]
+    named = [f"{EARLIER}={word}" for word in by_date[:-1]] + [f"{LAST}={by_date[-1]}"]
+    comparison = compare(load(named, None), asked)
+    (compared,) = comparison.compared
+    directories = [run.measured.directory for run in runs]
+    found = (
+        _course(compared.pairs[row["pair"]], row["measure"], row["verdict"], directories, asked)
+        for row in compared.levels["plans"]
+    )
+    return History(runs, comparison, list(found), list(_unlike(compared, directories)))
+
+
+def _started(run: Subject) -> str:
+    return str(run.measured.summary["run"].get("started") or "")
+
+
+def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
+    """Yield a sentence for each run that lacks what another one has, and what has no partner."""
+    for pair in compared.pairs:
+        having = {run.directory for run, _ in (*pair.base.runs, *pair.other.runs)}
+        for directory in directories:
+            if directory not in having:
+                yield f"{directory} has no {pair.base.title}"
+    yield from compared.alone
+
+
+def _course(
+    of: Pair, name: str, verdict: str, directories: Sequence[Path], asked: CompareOptions
+) -> Course:
+    """Return the course of a measure, with its trend where there are runs enough."""
+    measure = next(one for one in MEASURES if one.name == name)
+    values = [_mean(_values(of, measure, directory)) for directory in directories]
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    course = Course(of.base.title, measure, values, verdict)
+    if len(known) < TREND_RUNS:
+        return course
+    places, heights = np.array(known).T
+    middle = float(np.median(heights))
+    if not middle:
+        return course
+    slope, _, low, high = theilslopes(heights, places, asked.confidence)
+    percents = (100 * float(one) / abs(middle) for one in (slope, low, high))
+    return Course(of.base.title, measure, values, verdict, *percents)
+
+
+def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[float]:
+    """Yield a measure's values of the repeats of a run, those that the tester did not limit."""
+    for result, plans in (*of.base.runs, *of.other.runs):
+        for plan in plans if result.directory == directory else ():
+            value = None if plan.get("tester_limited") else measure.of(whole_plan(result, plan))
+            if value is not None:
+                yield value
+
+
+def _mean(values: Iterator[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
