@@ -295,7 +295,7 @@ static struct tcp_in *place_of(struct tcp_lane *lane, const struct tcp_place *pl
     if (flow == 0 || ntohs(place->stream) >= lane->base.stride)
         return NULL;
     in = &lane->ins[(flow - 1) * lane->base.stride + ntohs(place->stream)];
-    if (in->base.flow->dst != ntohl(place->dst) || in->fd >= 0)
+    if (in->base.flow->dst != ntohl(place->dst) || in->fd >= 0 || in->base.ended)
         return NULL;
     return tcp_way(in) == NULL || tcp_way(in)->is_passive ? in : NULL;
 }
@@ -307,10 +307,6 @@ static int answer(struct tcp_lane *lane, struct tcp_in *in, struct tcp_arrival *
     struct tcp_out *way = tcp_way(in);
     int rc;
 
-    if (in->base.ended) { /* a check has given it up, and it calls after all */
-        in->base.ended = in->base.sink.ended = false;
-        lane->base.ins_ended--;
-    }
     in->fd = arrival->fd;
     if (way == NULL)
         rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF,
@@ -354,77 +350,71 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
 
 /* --- a lane connects --- */
 
-enum awaited { KERNEL, CALLER, PARTNER };
-
-/* How long a partner's kernel may take, and the partner itself. A check is asked to be quicker;
- * there, who should call, and who is connected, has a little longer, as it waits itself. */
-static int64_t limit_of(const struct tcp_lane *lane, enum awaited awaited)
+/* How long a partner's kernel may take, and the partner itself. A check gives up all at once, a
+ * little later than it is asked to: its partners begin to wait when they are ready themselves. */
+static int64_t limit_of(const struct tcp_lane *lane, bool unanswered)
 {
     int64_t asked_ns = lane->base.lane.request.phase->probe_timeout_ns;
 
     if (!message_lane_checks(&lane->base))
-        return awaited == KERNEL ? CONNECT_TIMEOUT_NS : READY_TIMEOUT_NS;
+        return unanswered ? CONNECT_TIMEOUT_NS : READY_TIMEOUT_NS;
     if (asked_ns <= 0 || asked_ns > CONNECT_TIMEOUT_NS)
         asked_ns = CONNECT_TIMEOUT_NS;
-    return asked_ns + asked_ns / 4 * awaited;
+    return asked_ns + asked_ns / 4;
 }
 
-/* A connection out is awaited: names the partner if none is named yet, or its time is up. 0: a
- * check goes on without it; -EAGAIN, or -ETIMEDOUT. */
+/* A connection out is awaited: names the partner if none is named yet, or its time is up. */
 static int await_out(struct tcp_lane *lane, struct tcp_out *out, int64_t waited_ns, struct err *err)
 {
     struct tcp_info info;
     /* Not even the partner's kernel answers. */
     bool unanswered =
         out->shaken == 0 && tcp_info_read(out->fd, &info) && info.tcpi_state == STATE_SYN_SENT;
-    bool late = waited_ns >= limit_of(lane, unanswered ? KERNEL : PARTNER);
+    bool late = waited_ns >= limit_of(lane, unanswered);
 
     if (late)
         err->text[0] = '\0'; /* it may name one who has longer */
-    (void)refuse(lane, out, 0,
-                 unanswered ? "timed out; nothing answers there"
-                            : "it is connected, but the partner is not ready for this phase",
-                 err);
-    if (!late)
-        return -EAGAIN;
-    if (!message_lane_checks(&lane->base))
-        return -ETIMEDOUT;
-    lose(out, err);
-    return 0;
+    return refuse(lane, out, late ? -ETIMEDOUT : -EAGAIN,
+                  unanswered ? "timed out; nothing answers there"
+                             : "it is connected, but the partner is not ready for this phase",
+                  err);
 }
 
 /* The same of a connection that is to come. */
 static int await_in(struct tcp_lane *lane, struct tcp_in *in, int64_t waited_ns, struct err *err)
 {
     struct tcp_ends ends = tcp_port_ends(lane->port, in->base.flow);
-    bool late = waited_ns >= limit_of(lane, CALLER);
 
-    if (late && message_lane_checks(&lane->base)) {
-        message_in_ended(&in->base);
-        return 0;
-    }
-    return err_set(err, late ? -ETIMEDOUT : -EAGAIN,
+    return err_set(err, waited_ns >= limit_of(lane, false) ? -ETIMEDOUT : -EAGAIN,
                    "%s: no connection came from rank %u (%s) to %s", lane->base.label,
                    in->base.flow->src, ends.there, ends.here);
 }
 
-/* Waits for the partners that are not connected yet. 0: there are none. */
+/* Waits for the partners that are not connected yet. 0: there are none, or a check gives them up.
+ */
 static int await_partners(struct tcp_lane *lane, int64_t waited_ns, struct err *err)
 {
-    bool suspects = waited_ns >= SUSPECT_NS || waited_ns >= limit_of(lane, KERNEL);
-    int rc = 0, one = 0;
+    bool suspects = waited_ns >= SUSPECT_NS || waited_ns >= limit_of(lane, true);
+    int rc = 0;
 
-    for (unsigned i = 0; one != -ETIMEDOUT && i < lane->base.out_count; i++) {
+    for (unsigned i = 0; rc != -ETIMEDOUT && i < lane->base.out_count; i++) {
         if (lane->outs[i].ready || lane->outs[i].is_passive)
             continue;
-        one = suspects ? await_out(lane, &lane->outs[i], waited_ns, err) : -EAGAIN;
-        rc = one != 0 ? one : rc;
+        rc = suspects ? await_out(lane, &lane->outs[i], waited_ns, err) : -EAGAIN;
+        if (rc == -ETIMEDOUT && message_lane_checks(&lane->base)) {
+            lose(&lane->outs[i], err);
+            rc = 0;
+        }
     }
-    for (unsigned i = 0; one != -ETIMEDOUT && i < lane->base.in_count; i++) {
+    for (unsigned i = 0; rc != -ETIMEDOUT && i < lane->base.in_count; i++) {
         if (lane->ins[i].fd >= 0 || lane->ins[i].base.ended)
             continue;
-        one = suspects ? await_in(lane, &lane->ins[i], waited_ns, err) : -EAGAIN;
-        rc = one != 0 ? one : rc;
+        rc = suspects ? await_in(lane, &lane->ins[i], waited_ns, err) : -EAGAIN;
+        if (rc == -ETIMEDOUT && message_lane_checks(&lane->base)) {
+            err->text[0] = '\0';
+            message_in_ended(&lane->ins[i].base);
+            rc = 0;
+        }
     }
     return rc;
 }
