@@ -54,22 +54,23 @@ static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
 
 /* What depends on the device is checked when a phase is prepared. */
 static const struct option options[] = {
-    {MEMBER(OPTION_WORD, "service", service), .words = service_names},
-    {MEMBER(OPTION_WORD, "operation", operation), .words = operation_names},
-    {MEMBER(OPTION_NUMBER, "depth", depth), .min = 1, .max = DEPTH_MAX, .initial = 128},
+    {MEMBER(OPTION_WORD, "service", qp.service), .words = service_names},
+    {MEMBER(OPTION_WORD, "operation", qp.operation), .words = operation_names},
+    {MEMBER(OPTION_NUMBER, "depth", qp.depth), .min = 1, .max = DEPTH_MAX, .initial = 128},
     {MEMBER(OPTION_NUMBER, "queue_pairs", queue_pairs), .min = 1, .max = QUEUE_PAIRS_MAX,
      .initial = 1},
-    {MEMBER(OPTION_NUMBER, "inline", inline_bytes), .max = UINT16_MAX, .initial = VERBS_AUTOMATIC,
-     .why = "no device takes more"},
+    {MEMBER(OPTION_NUMBER, "inline", qp.inline_bytes), .max = UINT16_MAX,
+     .initial = VERBS_AUTOMATIC, .why = "no device takes more"},
     {MEMBER(OPTION_NUMBER, "signal_every", signal_every), .max = UINT16_MAX},
     {MEMBER(OPTION_NUMBER, "mtu", mtu), .max = UINT16_MAX},
-    {MEMBER(OPTION_NUMBER, "gid_index", gid_index), .max = UINT8_MAX, .initial = VERBS_AUTOMATIC},
-    {MEMBER(OPTION_NUMBER, "service_level", service_level), .max = 15},
-    {MEMBER(OPTION_NUMBER, "traffic_class", traffic_class), .max = UINT8_MAX},
-    {MEMBER(OPTION_NUMBER, "pkey_index", pkey_index), .max = UINT16_MAX},
-    {MEMBER(OPTION_NUMBER, "retry", retry), .max = 6, .initial = 6, .why = RETRY_WHY},
-    {MEMBER(OPTION_NUMBER, "rnr_retry", rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
-    {MEMBER(OPTION_NUMBER, "timeout", timeout), .min = 1, .max = 31, .initial = 14},
+    {MEMBER(OPTION_NUMBER, "gid_index", qp.gid_index), .max = UINT8_MAX,
+     .initial = VERBS_AUTOMATIC},
+    {MEMBER(OPTION_NUMBER, "service_level", qp.service_level), .max = 15},
+    {MEMBER(OPTION_NUMBER, "traffic_class", qp.traffic_class), .max = UINT8_MAX},
+    {MEMBER(OPTION_NUMBER, "pkey_index", qp.pkey_index), .max = UINT16_MAX},
+    {MEMBER(OPTION_NUMBER, "retry", qp.retry), .max = 6, .initial = 6, .why = RETRY_WHY},
+    {MEMBER(OPTION_NUMBER, "rnr_retry", qp.rnr_retry), .max = 6, .initial = 6, .why = RETRY_WHY},
+    {MEMBER(OPTION_NUMBER, "timeout", qp.timeout), .min = 1, .max = 31, .initial = 14},
     {MEMBER(OPTION_WORD, "completion", completion), .words = completion_words},
     {MEMBER(OPTION_NUMBER, "reuse", reuse), .max = UINT32_MAX, .initial = 64},
     {.key = NULL},
@@ -89,12 +90,13 @@ static int check_operation(const struct verbs_lane *lane, struct err *err)
     };
     const struct verbs_options *o = &lane->options;
 
-    if (possible[o->service][o->operation])
+    if (possible[o->qp.service][o->qp.operation])
         return 0;
     return err_set(err, -EINVAL,
                    "%s: verbs service %s has no operation %s; rc has send and write, uc has write, "
                    "ud has send",
-                   lane->port->label, service_names[o->service], operation_names[o->operation]);
+                   lane->port->label, service_names[o->qp.service],
+                   operation_names[o->qp.operation]);
 }
 
 static int check_device(const struct verbs_lane *lane, struct err *err)
@@ -113,19 +115,19 @@ static int check_device(const struct verbs_lane *lane, struct err *err)
                        "raise the MTU of the link (on RoCE that of %s, and of the switch)",
                        port->label, o->mtu, active,
                        port->netdev[0] != '\0' ? port->netdev : "its interface");
-    if ((int)o->depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
+    if ((int)o->qp.depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
         return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
-                       port->label, o->depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
-    if (o->pkey_index >= port->attributes.pkey_tbl_len && o->pkey_index > 0)
+                       port->label, o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
+    if (o->qp.pkey_index >= port->attributes.pkey_tbl_len && o->qp.pkey_index > 0)
         return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", port->label,
-                       o->pkey_index, port->attributes.pkey_tbl_len);
+                       o->qp.pkey_index, port->attributes.pkey_tbl_len);
     return 0;
 }
 
 static int check_gid(const struct verbs_lane *lane, struct err *err)
 {
     struct transport_port *port = lane->port;
-    int index = lane->options.gid_index;
+    int index = lane->options.qp.gid_index;
     char list[256] = "";
     size_t used = 0;
 
@@ -160,7 +162,7 @@ static int check_sizes(const struct verbs_lane *lane, struct err *err)
                        "%s: a message of %u bytes; %u are the most that this device sends at once: "
                        "use smaller message_sizes",
                        label, most, device < MESSAGE_MAX ? device : MESSAGE_MAX);
-    if (lane->options.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
+    if (lane->options.qp.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
         return err_set(err, -EMSGSIZE,
                        "%s: a message of %u bytes; with service ud a message is one packet, "
                        "and %u, the path MTU, is the most",
@@ -224,7 +226,7 @@ static int check(const struct verbs_lane *lane, struct err *err)
     if (rc == 0)
         rc = check_sizes(lane, err);
     if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE &&
-        (o->service != VERBS_RC || o->operation != VERBS_SEND))
+        (o->qp.service != VERBS_RC || o->qp.operation != VERBS_SEND))
         rc = err_set(err, -EINVAL, "%s: the messages of steps go by service rc and operation send",
                      lane->port->label);
     for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
@@ -243,11 +245,11 @@ static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
     const struct verbs_gid *gid = lane->port->gid;
     double packet = 12 + 6 + 8;
     uint32_t packets = (bytes + lane->mtu - 1) / lane->mtu;
-    double once = lane->options.operation != VERBS_SEND ? 16 : 0;
+    double once = lane->options.qp.operation != VERBS_SEND ? 16 : 0;
 
     if (lane->port->ethernet)
         packet = 12 + 4 + 38 + 8 + (gid != NULL && verbs_gid_is_ipv4(gid->bytes) ? 20 : 40);
-    if (lane->options.service == VERBS_UD)
+    if (lane->options.qp.service == VERBS_UD)
         packet += 8;
     return bytes + packets * packet + once;
 }
@@ -278,7 +280,7 @@ static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
 {
     if (bytes < MESSAGE_HEADER_BYTES)
         bytes = MESSAGE_HEADER_BYTES;
-    if (lane->options.service == VERBS_UD)
+    if (lane->options.qp.service == VERBS_UD)
         bytes += VERBS_GRH_BYTES;
     return (bytes + 63) / 64 * 64;
 }
@@ -289,7 +291,7 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
 {
     const struct transport_port *port = lane->port;
     uint64_t ends = verbs_lane_ends(lane);
-    uint64_t most = port->memory.max / LANE_SHARE / (ends > 0 ? ends : 1);
+    uint64_t most = port->memory_max / LANE_SHARE / (ends > 0 ? ends : 1);
 
     most = most < RING_BYTES ? most : RING_BYTES;
     if (wanted * stride > most)
@@ -304,7 +306,7 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
 static void choose_ring(struct verbs_lane *lane)
 {
     struct verbs_options *o = &lane->options;
-    uint32_t wanted = o->depth * SLOTS_BY_DEPTH, quarter;
+    uint32_t wanted = o->qp.depth * SLOTS_BY_DEPTH, quarter;
 
     if (lane->base.prober.plays)
         wanted = PINGPONG_SLOTS;
@@ -312,13 +314,13 @@ static void choose_ring(struct verbs_lane *lane)
         wanted = SCHEDULE_SLOTS;
     lane->stride = stride_of(lane, largest(lane));
     lane->slots = slots_of(lane, wanted, lane->stride);
-    quarter = (lane->slots < o->depth ? lane->slots : o->depth) / 4;
+    quarter = (lane->slots < o->qp.depth ? lane->slots : o->qp.depth) / 4;
     if (o->signal_every == 0)
         o->signal_every = (uint16_t)(quarter < SIGNAL_MAX ? quarter : SIGNAL_MAX);
     if (o->signal_every == 0)
         o->signal_every = 1;
-    if (o->signal_every > o->depth)
-        o->signal_every = o->depth;
+    if (o->signal_every > o->qp.depth)
+        o->signal_every = (uint16_t)o->qp.depth;
 }
 
 /* Latency probes go by the service of the load, so that the network treats them alike; and by an
@@ -337,8 +339,9 @@ static void make_end(struct verbs_lane *lane, struct verbs_end *end, enum qp_rol
     end->at_source = (role == QP_SENDER) == (use != MESSAGE_ANSWER);
     end->answered = use != MESSAGE_LOAD;
     *config = (struct qp_config){
-        .options = *o,
-        .gid = o->gid_index == VERBS_AUTOMATIC ? port->gid : verbs_port_gid(port, o->gid_index),
+        .options = o->qp,
+        .gid =
+            o->qp.gid_index == VERBS_AUTOMATIC ? port->gid : verbs_port_gid(port, o->qp.gid_index),
         .role = role,
         .stream = script->stream,
         .mtu = lane->mtu,
@@ -348,24 +351,24 @@ static void make_end(struct verbs_lane *lane, struct verbs_end *end, enum qp_rol
     };
     verbs_address_read(&config->partner, &flow->partner);
     if (lane->base.probe_fps > 0 && script->stream >= lane->base.streams) {
-        config->options.operation = o->service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
-        config->options.queue_pairs = 1;
+        config->options.operation = o->qp.service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
         config->options.depth = VERBS_PROBES_OUT;
-        config->options.signal_every = 1;
         config->options.inline_bytes = VERBS_AUTOMATIC;
         config->stride = stride_of(lane, MESSAGE_PROBE_BYTES);
         config->slots = slots_of(lane, VERBS_PROBES_OUT + 1, config->stride);
     }
     end->stride = config->stride;
     if (role == QP_SENDER) {
-        config->slots = o->service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
-        config->stride = o->service == VERBS_UD ? VERBS_CREDIT_STRIDE : config->stride;
+        config->slots = o->qp.service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
+        config->stride = o->qp.service == VERBS_UD ? VERBS_CREDIT_STRIDE : config->stride;
     }
 }
 
 static int make_out(struct verbs_lane *lane, struct verbs_out *out)
 {
     make_end(lane, &out->end, QP_SENDER, out->base.flow, &out->base.script, out->base.use);
+    out->signal_every =
+        out->base.script.stream < lane->base.streams ? lane->options.signal_every : 1;
     out->span = out->end.config.options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     return out->bytes_after != NULL ? 0 : -ENOMEM;
@@ -454,6 +457,18 @@ static void destroy(struct lane *base)
 
 /* --- the lane --- */
 
+/* Payload among the bytes of the load's messages at layer 1. */
+static double payload_share(const struct verbs_lane *lane)
+{
+    double payload = 0, line = 0;
+
+    for (uint32_t i = 0; i < lane->base.lane.request.phase->size_count; i++) {
+        payload += lane->base.sizes[i];
+        line += line_bytes(lane, lane->base.sizes[i]);
+    }
+    return payload / line;
+}
+
 /* Latency probes of a flow a second; 0: none. Whether there are any depends on the phase alone, so
  * that both ends come to the same. */
 static double probe_rate(const struct verbs_lane *lane)
@@ -488,9 +503,9 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     plan.streams = o->queue_pairs;
     rc = check_operation(lane, err);
     if (rc == 0) {
-        if (o->service == VERBS_UD && lane->mtu < plan.check_bytes)
+        if (o->qp.service == VERBS_UD && lane->mtu < plan.check_bytes)
             plan.check_bytes = lane->mtu;
-        plan.unreliable = o->service != VERBS_RC;
+        plan.unreliable = o->qp.service != VERBS_RC;
         plan.sampled = request->phase->traffic == TRAFFIC_STREAM;
         plan.probe_fps = probe_rate(lane);
         rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
@@ -503,43 +518,17 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         destroy(&lane->base.lane);
         return rc;
     }
+    lane->payload_share = payload_share(lane);
     /* With the queue pairs of its load a flow keeps those of its probes. */
     lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
     lane->base.lane.wake_fd = lane->events ? port->channel->fd : -1;
     snprintf(lane->base.lane.variant, sizeof lane->base.lane.variant, "%s %s%s%s, %s%s",
-             service_names[o->service], operation_names[o->operation],
-             o->operation == VERBS_WRITE ? " immediate" : "", lane->base.forwards ? " forward" : "",
-             lane->events ? "event" : "poll", port->memory.huge ? ", hugepages" : "");
+             service_names[o->qp.service], operation_names[o->qp.operation],
+             o->qp.operation == VERBS_WRITE ? " immediate" : "",
+             lane->base.forwards ? " forward" : "", lane->events ? "event" : "poll",
+             port->huge ? ", hugepages" : "");
     *made = &lane->base.lane;
     return 0;
-}
-
-void verbs_lane_begin(struct message_lane *base)
-{
-    struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
-    const struct phase *phase = base->lane.request.phase;
-    double payload = 0, line = 0;
-
-    for (uint32_t i = 0; i < phase->size_count; i++) {
-        payload += lane->base.sizes[i];
-        line += line_bytes(lane, lane->base.sizes[i]);
-    }
-    for (uint32_t i = 0; i < base->lane.request.send_count; i++)
-        lane->base.flows[i].payload_share = payload / line;
-    for (unsigned i = 0; i < lane->base.out_count; i++) {
-        struct verbs_out *out = &lane->outs[i];
-        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.pair;
-
-        out->moved_ns = phase->start_ns;
-        if (out->base.use != MESSAGE_ASK)
-            continue;
-        /* No more probes than either end has places for, and one for the end mark. */
-        out->base.window = out->end.theirs.slots < back->end.config.slots
-                               ? out->end.theirs.slots - 1
-                               : back->end.config.slots - 1;
-        if (out->base.window > VERBS_PROBES_OUT)
-            out->base.window = VERBS_PROBES_OUT;
-    }
 }
 
 /* --- infos --- */
@@ -696,14 +685,14 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
         qp = one->qp;
         reused += qp->reused;
         setup_us += qp->reused ? 0 : (double)qp->setup_ns / 1e3;
-        bytes += (double)(sizeof *qp + qp->range.bytes);
+        bytes += (double)(sizeof *qp + qp->memory.bytes);
         if (sends)
             waits += (double)lane->outs[index].waits;
         else
             missed += (double)lane->ins[index].base.sink.missed;
     }
     const struct flow_metric all[] = {
-        {"depth", o->depth},
+        {"depth", o->qp.depth},
         {"queue_pairs", lane->base.streams},
         {"signal_every", o->signal_every},
         {"inline_bytes", one->qp->inline_bytes},
@@ -713,9 +702,9 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
         {"reused_queue_pairs", reused},
         {"setup_us", setup_us},
         {"queue_pair_bytes", bytes / lane->base.streams},
-        {"retry", o->retry},
-        {"rnr_retry", o->rnr_retry},
-        {"timeout_us", 4.096 * (double)(1u << o->timeout)},
+        {"retry", o->qp.retry},
+        {"rnr_retry", o->qp.rnr_retry},
+        {"timeout_us", 4.096 * (double)(1u << o->qp.timeout)},
         {sends ? "credit_waits" : "missed_messages", sends ? waits : missed},
     };
     static_assert(sizeof all / sizeof all[0] <= FLOW_METRICS_MAX, "all fit");

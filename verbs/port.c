@@ -26,16 +26,6 @@
 static_assert(sizeof(struct verbs_address) == 20, "layout");
 static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob");
 
-/* --- numbers of the architecture --- */
-
-bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
-{
-    for (*mtu = IBV_MTU_256; *mtu <= IBV_MTU_4096; (*mtu)++)
-        if (verbs_mtu_bytes(*mtu) == bytes)
-            return true;
-    return false;
-}
-
 /* --- its name --- */
 
 /* ".../infiniband/<device>/ports/<number>/gid_attrs/..." as "<device>/<number>" */
@@ -89,13 +79,6 @@ bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t si
 
 /* --- GIDs --- */
 
-bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES])
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(gid, prefix, sizeof prefix) == 0;
-}
-
 static bool is_link_local(const uint8_t gid[VERBS_GID_BYTES])
 {
     return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
@@ -118,11 +101,6 @@ const struct verbs_gid *verbs_gid_choose(const struct verbs_gid *table, size_t c
         if (best == NULL || rank_of(&table[i], family) > rank_of(best, family))
             best = &table[i];
     return best;
-}
-
-const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES], char text[VERBS_GID_TEXT])
-{
-    return inet_ntop(AF_INET6, gid, text, VERBS_GID_TEXT);
 }
 
 /* --- the device --- */
@@ -355,7 +333,7 @@ static int query(struct transport_port *port, struct err *err)
 
 static int make_resources(struct transport_port *port, struct err *err)
 {
-    port->memory.max = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
+    port->memory_max = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
     port->pd = ibv_alloc_pd(port->context);
     if (port->pd == NULL)
         return err_set(err, -errno, "%s: can't make a protection domain: %s", port->label,
@@ -385,7 +363,9 @@ static int open_all(struct transport_port *port, struct err *err)
         return rc;
     read_driver(port);
     rc = connection_pool_open(port);
-    return rc < 0 ? err_set(err, rc, "port %s: out of memory", port->conf->name) : 0;
+    return rc < 0 ? err_set(err, rc, "%s: can't start a thread that destroys queue pairs: %s",
+                            port->label, strerror(-rc))
+                  : 0;
 }
 
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
@@ -415,7 +395,7 @@ void verbs_port_close(struct transport_port *port)
 {
     if (!connection_pool_close(port))
         return;
-    registered_memory_free(&port->memory, false);
+    registered_memory_free(port, &port->payload);
     if (port->channel != NULL)
         ibv_destroy_comp_channel(port->channel);
     if (port->pd != NULL)

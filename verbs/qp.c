@@ -6,10 +6,9 @@
 #include "verbs.h"
 
 #include "clock.h"
-#include "lock.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +20,6 @@
 
 #define PAGE 4096u
 #define HUGE_BYTES (2u << 20)
-#define SLAB_BYTES (8u << 20) /* min */
-#define PAYLOAD_STEP (2u << 20)
 #define INLINE_MAX 220u
 #define RNR_TIMER 14 /* 1.28 ms; credits see to it that it is hardly ever used */
 #define PORT_HOPS 64
@@ -36,49 +33,6 @@ static_assert(sizeof(struct qp_info) == 88, "layout without holes");
 static_assert(sizeof(struct qp_info) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- registered memory --- */
-
-struct memory_slab {
-    struct memory_slab *next;
-    uint8_t *at;
-    size_t bytes;
-    size_t used;     /* from the beginning; what is given back is free when all is */
-    unsigned ranges; /* taken and not given back */
-    struct ibv_mr *region;
-};
-
-void registered_memory_free(struct registered_memory *memory, bool only_empty)
-{
-    struct memory_slab **link = &memory->slabs, *slab;
-
-    while ((slab = *link) != NULL) {
-        if (only_empty && slab->ranges > 0) {
-            link = &slab->next;
-            continue;
-        }
-        *link = slab->next;
-        if (slab->region != NULL)
-            ibv_dereg_mr(slab->region);
-        munmap(slab->at, slab->bytes);
-        memory->bytes -= slab->bytes;
-        free(slab);
-    }
-}
-
-/* NULL: there is no memory. */
-static void *map(size_t bytes, bool *huge)
-{
-    const int protection = PROT_READ | PROT_WRITE;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    void *at = mmap(NULL, bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
-
-    *huge = at != MAP_FAILED;
-    if (!*huge) {
-        at = mmap(NULL, bytes, protection, flags, -1, 0);
-        if (at != MAP_FAILED)
-            madvise(at, bytes, MADV_HUGEPAGE);
-    }
-    return at != MAP_FAILED ? at : NULL;
-}
 
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err)
 {
@@ -95,87 +49,53 @@ int registered_memory_error(const char *label, size_t bytes, int code, struct er
                    strerror(code));
 }
 
-static int add_slab(struct transport_port *port, size_t bytes, struct memory_slab **added,
-                    struct err *err)
+int registered_memory_make(struct transport_port *port, size_t bytes,
+                           struct registered_memory *memory, struct err *err)
 {
-    struct registered_memory *memory = &port->memory;
-    struct memory_slab *slab = calloc(1, sizeof *slab);
-    int code;
+    const size_t step = bytes > HUGE_BYTES / 2 ? HUGE_BYTES : PAGE;
+    const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *at = MAP_FAILED;
+    int rc;
 
-    bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    if (memory->bytes + bytes > memory->max)
-        registered_memory_free(memory, true);
-    if (memory->bytes + bytes > memory->max) {
-        free(slab);
+    bytes = (bytes + step - 1) / step * step;
+    if (port->memory_bytes + bytes > port->memory_max)
         return err_set(err, -ENOMEM,
                        "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
                        "quarter of this machine's memory, are the most: use smaller messages, "
                        "less depth or fewer queue_pairs",
-                       port->label, bytes >> 20, memory->bytes >> 20, memory->max >> 20);
-    }
-    if (slab == NULL || (slab->at = map(bytes, &memory->huge)) == NULL) {
-        free(slab);
+                       port->label, bytes >> 20, port->memory_bytes >> 20, port->memory_max >> 20);
+    if (step == HUGE_BYTES)
+        at = mmap(NULL, bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
+    port->huge = at != MAP_FAILED;
+    if (at == MAP_FAILED)
+        at = mmap(NULL, bytes, protection, flags, -1, 0);
+    if (at == MAP_FAILED)
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);
-    }
-    slab->bytes = bytes;
-    slab->next = memory->slabs;
-    memory->slabs = slab;
-    memory->bytes += bytes;
-    slab->region =
-        ibv_reg_mr(port->pd, slab->at, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (slab->region != NULL) {
-        *added = slab;
+    if (!port->huge)
+        madvise(at, bytes, MADV_HUGEPAGE);
+    *memory = (struct registered_memory){.at = at, .bytes = bytes};
+    memory->region =
+        ibv_reg_mr(port->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    port->memory_bytes += bytes;
+    if (memory->region != NULL) {
+        memory->lkey = memory->region->lkey;
+        memory->rkey = memory->region->rkey;
         return 0;
     }
-    code = registered_memory_error(port->label, bytes, errno, err);
-    registered_memory_free(memory, true); /* it is empty */
-    return code < 0 ? code : -ENOMEM;
+    rc = registered_memory_error(port->label, bytes, errno, err);
+    registered_memory_free(port, memory);
+    return rc;
 }
 
-/* The one with the least room that is enough, so that the next phase finds its slabs again. */
-static struct memory_slab *slab_with_room(const struct registered_memory *memory, size_t bytes)
+void registered_memory_free(struct transport_port *port, struct registered_memory *memory)
 {
-    struct memory_slab *best = NULL;
-
-    for (struct memory_slab *slab = memory->slabs; slab != NULL; slab = slab->next)
-        if (slab->bytes - slab->used >= bytes &&
-            (best == NULL || slab->bytes - slab->used < best->bytes - best->used))
-            best = slab;
-    return best;
-}
-
-int registered_memory_take(struct transport_port *port, size_t bytes, struct memory_range *range,
-                           struct err *err)
-{
-    struct memory_slab *slab;
-    int rc = 0;
-
-    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
-    slab = slab_with_room(&port->memory, bytes);
-    if (slab == NULL)
-        rc = add_slab(port, bytes > SLAB_BYTES ? bytes : SLAB_BYTES, &slab, err);
-    if (slab == NULL)
-        return rc;
-    *range = (struct memory_range){.at = slab->at + slab->used,
-                                   .bytes = bytes,
-                                   .slab = slab,
-                                   .lkey = slab->region->lkey,
-                                   .rkey = slab->region->rkey};
-    slab->used += bytes;
-    slab->ranges++;
-    return 0;
-}
-
-static void give_memory(struct memory_range *range)
-{
-    struct memory_slab *slab = range->slab;
-
-    if (range->at == NULL)
+    if (memory->at == NULL)
         return;
-    slab->ranges--;
-    if (slab->ranges == 0)
-        slab->used = 0;
-    *range = (struct memory_range){0};
+    if (memory->region != NULL)
+        ibv_dereg_mr(memory->region);
+    munmap(memory->at, memory->bytes);
+    port->memory_bytes -= memory->bytes;
+    *memory = (struct registered_memory){0};
 }
 
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err)
@@ -185,9 +105,8 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
     bytes += MESSAGE_PERIOD;
     if (port->payload.bytes >= bytes)
         return 0;
-    /* A lane that runs may send from the old one, which is freed with the port: so in few steps. */
-    bytes = (bytes + PAYLOAD_STEP - 1) / PAYLOAD_STEP * PAYLOAD_STEP;
-    rc = registered_memory_take(port, bytes, &port->payload, err);
+    registered_memory_free(port, &port->payload);
+    rc = registered_memory_make(port, bytes, &port->payload, err);
     for (size_t i = 0; rc == 0 && i < port->payload.bytes; i += MESSAGE_PERIOD) {
         size_t left = port->payload.bytes - i;
 
@@ -199,23 +118,20 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 
 /* --- configurations and infos --- */
 
-/* How often completions are signalled and how many streams a flow has may differ. */
-static bool same_options(const struct verbs_options *a, const struct verbs_options *b)
-{
-    return a->service == b->service && a->operation == b->operation && a->depth == b->depth &&
-           a->inline_bytes == b->inline_bytes && a->service_level == b->service_level &&
-           a->traffic_class == b->traffic_class && a->pkey_index == b->pkey_index &&
-           a->retry == b->retry && a->rnr_retry == b->rnr_retry && a->timeout == b->timeout;
-}
-
-bool qp_config_equal(const struct qp_config *a, const struct qp_config *b)
-{
-    return memcmp(a->partner.gid, b->partner.gid, sizeof a->partner.gid) == 0 &&
-           a->partner.lid == b->partner.lid && a->gid == b->gid && a->role == b->role &&
-           a->stream == b->stream && a->mtu == b->mtu && a->slots == b->slots &&
-           a->stride == b->stride && a->forwards == b->forwards &&
-           same_options(&a->options, &b->options);
-}
+/* How the services differ: their attributes in the states INIT, RTR and RTS (ibv_modify_qp(3)). */
+static const struct {
+    const char *name;
+    enum ibv_qp_type type;
+    int init, ready_to_receive, ready_to_send;
+} services[] = {
+    [VERBS_RC] = {"RC", IBV_QPT_RC, IBV_QP_ACCESS_FLAGS,
+                  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC},
+    [VERBS_UC] = {"UC", IBV_QPT_UC, IBV_QP_ACCESS_FLAGS,
+                  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, 0},
+    [VERBS_UD] = {"UD", IBV_QPT_UD, IBV_QP_QKEY, 0, 0},
+};
 
 static uint32_t headers_of(const struct qp_config *config)
 {
@@ -268,22 +184,19 @@ bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
 
 /* --- memory of a queue pair --- */
 
-static const char *const service_names[] = {
-    [VERBS_RC] = "RC", [VERBS_UC] = "UC", [VERBS_UD] = "UD"};
-
 static int make_memory(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
     size_t headers = (size_t)headers_of(config) * VERBS_HEADER_STRIDE;
     size_t bytes = VERBS_CONTROL_BYTES + headers + (size_t)config->slots * config->stride;
-    int rc = registered_memory_take(qp->port, bytes, &qp->range, err);
+    int rc = registered_memory_make(qp->port, bytes, &qp->memory, err);
 
     if (rc < 0)
         return rc;
-    memset(qp->range.at, 0, VERBS_CONTROL_BYTES + headers);
-    qp->control = (struct verbs_control *)(void *)qp->range.at;
-    qp->headers = headers > 0 ? qp->range.at + VERBS_CONTROL_BYTES : NULL;
-    qp->ring = qp->range.at + VERBS_CONTROL_BYTES + headers;
+    memset(qp->memory.at, 0, VERBS_CONTROL_BYTES + headers);
+    qp->control = (struct verbs_control *)(void *)qp->memory.at;
+    qp->headers = headers > 0 ? qp->memory.at + VERBS_CONTROL_BYTES : NULL;
+    qp->ring = qp->memory.at + VERBS_CONTROL_BYTES + headers;
     return 0;
 }
 
@@ -304,7 +217,7 @@ static int make_receives(struct verbs_qp *qp, struct err *err)
         receive->place =
             (struct ibv_sge){.addr = (uintptr_t)qp->ring + (size_t)i * qp->config.stride,
                              .length = qp->config.stride,
-                             .lkey = qp->range.lkey};
+                             .lkey = qp->memory.lkey};
         receive->work = (struct ibv_recv_wr){.wr_id = i,
                                              .next = &qp->receives[(i + 1) % count].work,
                                              .sg_list = holds ? &receive->place : NULL,
@@ -317,14 +230,12 @@ static int make_receives(struct verbs_qp *qp, struct err *err)
 
 static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inline_bytes)
 {
-    static const enum ibv_qp_type types[] = {
-        [VERBS_RC] = IBV_QPT_RC, [VERBS_UC] = IBV_QPT_UC, [VERBS_UD] = IBV_QPT_UD};
     uint32_t receives = receives_of(&qp->config);
 
     return (struct ibv_qp_init_attr){
         .send_cq = qp->cq,
         .recv_cq = qp->cq,
-        .qp_type = types[qp->config.options.service],
+        .qp_type = services[qp->config.options.service].type,
         .cap = {.max_send_wr = VERBS_CONTROL_WRS + sends_of(&qp->config),
                 .max_recv_wr = receives > 0 ? receives : 1,
                 .max_send_sge = headers_of(&qp->config) > 0 ? 2 : 1,
@@ -371,8 +282,8 @@ static int create_queue(struct verbs_qp *qp)
 
 static int refuse_queue(const struct verbs_qp *qp, int code, struct err *err)
 {
-    const struct verbs_options *options = &qp->config.options;
-    const char *service = service_names[options->service];
+    const struct verbs_qp_options *options = &qp->config.options;
+    const char *service = services[options->service].name;
 
     if (code == -EOPNOTSUPP || code == -ENOSYS)
         return err_set(err, code, "%s: the device has no %s queue pairs; use another service",
@@ -386,18 +297,17 @@ static int refuse_queue(const struct verbs_qp *qp, int code, struct err *err)
 
 static int initialise(struct verbs_qp *qp)
 {
-    enum verbs_service service = qp->config.options.service;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_INIT,
-        .pkey_index = qp->config.options.pkey_index,
+        .pkey_index = (uint16_t)qp->config.options.pkey_index,
         .port_num = qp->port->number,
         .qkey = qp->queue_key,
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
     };
-    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
-    mask |= service == VERBS_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-    return -ibv_modify_qp(qp->ibv, &attributes, mask);
+    return -ibv_modify_qp(qp->ibv, &attributes,
+                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                              services[qp->config.options.service].init);
 }
 
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
@@ -456,13 +366,12 @@ static void reset_queue(struct verbs_qp *qp)
 static void stop(struct verbs_qp *qp)
 {
     reset_queue(qp);
-    give_memory(&qp->range);
+    registered_memory_free(qp->port, &qp->memory);
 }
 
 /* One that was kept, for another phase: control words and numbers are new. */
-static void reuse(struct verbs_qp *qp, const struct qp_config *config)
+static void reuse(struct verbs_qp *qp)
 {
-    qp->config = *config;
     qp->reused = true;
     qp->setup_ns = 0;
     choose_numbers(qp);
@@ -539,12 +448,12 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .packet = qp->packet,
         .queue_key = qp->queue_key,
         .lid = qp->port->attributes.lid,
-        .mtu = qp->config.mtu,
-        .ring = {.address = (uintptr_t)qp->ring, .key = qp->range.rkey},
+        .mtu = (uint16_t)qp->config.mtu,
+        .ring = {.address = (uintptr_t)qp->ring, .key = qp->memory.rkey},
         .slots = qp->config.slots,
         .stride = qp->config.stride,
         .first = qp->place,
-        .control = {.address = (uintptr_t)qp->control, .key = qp->range.rkey},
+        .control = {.address = (uintptr_t)qp->control, .key = qp->memory.rkey},
     };
     if (qp->config.gid != NULL)
         memcpy(info->gid, qp->config.gid->bytes, sizeof info->gid);
@@ -553,10 +462,10 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
 static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_info *theirs)
 {
     static const uint8_t none[VERBS_GID_BYTES];
-    const struct verbs_options *options = &qp->config.options;
+    const struct verbs_qp_options *options = &qp->config.options;
     const struct verbs_gid *gid = qp->config.gid;
     struct ibv_ah_attr path = {
-        .dlid = theirs->lid, .sl = options->service_level, .port_num = qp->port->number};
+        .dlid = theirs->lid, .sl = (uint8_t)options->service_level, .port_num = qp->port->number};
 
     /* In one InfiniBand subnet the LID is enough; a GID was asked for, or it is RoCE. */
     path.is_global = gid != NULL && memcmp(theirs->gid, none, sizeof none) != 0 &&
@@ -565,7 +474,7 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
         memcpy(path.grh.dgid.raw, theirs->gid, sizeof theirs->gid);
         path.grh.sgid_index = (uint8_t)gid->index;
         path.grh.hop_limit = PORT_HOPS;
-        path.grh.traffic_class = options->traffic_class;
+        path.grh.traffic_class = (uint8_t)options->traffic_class;
     }
     return path;
 }
@@ -573,7 +482,7 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
 /* First ready to receive, then to send. */
 static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
 {
-    const struct verbs_options *options = &qp->config.options;
+    const struct verbs_qp_options *options = &qp->config.options;
     struct ibv_qp_attr attributes = {
         .qp_state = IBV_QPS_RTR,
         .ah_attr = path_to(qp, theirs),
@@ -582,26 +491,21 @@ static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
         .max_dest_rd_atomic = qp->port->limits.max_qp_rd_atom > 0, /* 0: the device has no read */
         .min_rnr_timer = RNR_TIMER,
         .sq_psn = qp->packet,
-        .timeout = options->timeout,
-        .retry_cnt = options->retry,
-        .rnr_retry = options->rnr_retry,
+        .timeout = (uint8_t)options->timeout,
+        .retry_cnt = (uint8_t)options->retry,
+        .rnr_retry = (uint8_t)options->rnr_retry,
         .max_rd_atomic = qp->port->limits.max_qp_init_rd_atom > 0,
     };
-    int mask = IBV_QP_STATE, code;
+    int code;
 
     verbs_mtu_code(qp->mtu, &attributes.path_mtu);
-    if (options->service != VERBS_UD)
-        mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    if (options->service == VERBS_RC)
-        mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    code = ibv_modify_qp(qp->ibv, &attributes, mask);
+    code = ibv_modify_qp(qp->ibv, &attributes,
+                         IBV_QP_STATE | services[options->service].ready_to_receive);
     if (code != 0)
         return -code;
     attributes.qp_state = IBV_QPS_RTS;
-    mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-    if (options->service == VERBS_RC)
-        mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-    code = ibv_modify_qp(qp->ibv, &attributes, mask);
+    code = ibv_modify_qp(qp->ibv, &attributes,
+                         IBV_QP_STATE | IBV_QP_SQ_PSN | services[options->service].ready_to_send);
     if (code != 0 || options->service != VERBS_UD)
         return -code;
     qp->ah = ibv_create_ah(qp->port->pd, &attributes.ah_attr);
@@ -614,7 +518,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
     char gid[VERBS_GID_TEXT];
     int rc;
 
-    qp->mtu = qp->config.mtu < theirs->mtu ? qp->config.mtu : theirs->mtu;
+    qp->mtu = qp->config.mtu < theirs->mtu ? (uint16_t)qp->config.mtu : theirs->mtu;
     rc = make_ready(qp, theirs);
     qp->setup_ns += clock_now() - begun_ns;
     if (rc == 0) {
@@ -630,177 +534,112 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 
 /* --- the pool --- */
 
-TAILQ_HEAD(qp_list, verbs_qp);
-
-struct connection_pool {
-    struct qp_list kept; /* the least recently used first */
-    size_t count;        /* of them */
-    /* To be destroyed, by the thread: */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct qp_list doomed;
-    bool stopping;
-};
-
-/* --- the destroyer --- */
-
 /* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE that
  * includes packets that a NIC's driver has sent but not yet freed, and some drivers (virtio_net)
  * free them only when they send again: on a quiet link the call takes up to 50 s (rxe's
  * __rxe_cleanup). */
 static void *destroy_all(void *context)
 {
-    struct connection_pool *pool = context;
+    int doomed = (int)(intptr_t)context;
+    struct verbs_qp *qp;
 
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        struct verbs_qp *qp;
-
-        while (TAILQ_EMPTY(&pool->doomed) && !pool->stopping)
-            pthread_cond_wait(&pool->changed, &pool->lock);
-        qp = TAILQ_FIRST(&pool->doomed);
-        if (qp == NULL)
-            break;
-        TAILQ_REMOVE(&pool->doomed, qp, age);
-        pthread_mutex_unlock(&pool->lock);
+    while (read(doomed, &qp, sizeof qp) == (ssize_t)sizeof qp)
         destroy(qp);
-        pthread_mutex_lock(&pool->lock);
-    }
-    pthread_mutex_unlock(&pool->lock);
+    close(doomed);
     return NULL;
 }
 
-/* 0 or an errno. */
-static int start_thread(struct connection_pool *pool)
+int connection_pool_open(struct transport_port *port)
 {
+    struct connection_pool *pool = &port->pool;
     sigset_t all, before;
-    int code;
+    int ends[2], code;
 
+    TAILQ_INIT(&pool->kept);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -errno;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
     sigfillset(&all); /* signals are the main thread's */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&pool->thread, NULL, destroy_all, pool);
+    code = pthread_create(&pool->destroyer, NULL, destroy_all, (void *)(intptr_t)ends[0]);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code == 0)
-        pthread_setname_np(pool->thread, "sb-qp-destroyer");
-    return code;
-}
-
-/* False: it is still at work. */
-static bool stop_thread(struct connection_pool *pool)
-{
-    struct timespec until;
-
-    pthread_mutex_lock(&pool->lock);
-    pool->stopping = true;
-    pthread_cond_signal(&pool->changed);
-    pthread_mutex_unlock(&pool->lock);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += STOP_TIMEOUT_S;
-    if (pthread_clockjoin_np(pool->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
-        return true;
-    pthread_detach(pool->thread);
-    return false;
+    if (code != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return -code;
+    }
+    pthread_setname_np(pool->destroyer, "sb-qp-destroyer");
+    pool->doomed = ends[1];
+    pool->open = true;
+    return 0;
 }
 
 void connection_pool_free(struct verbs_qp *qp)
 {
-    struct connection_pool *pool = qp->port->pool;
+    const struct connection_pool *pool = &qp->port->pool;
 
     stop(qp);
-    pthread_mutex_lock(&pool->lock);
-    TAILQ_INSERT_TAIL(&pool->doomed, qp, age);
-    pthread_cond_signal(&pool->changed);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-/* --- what is kept --- */
-
-static void take_out(struct connection_pool *pool, struct verbs_qp *qp)
-{
-    TAILQ_REMOVE(&pool->kept, qp, age);
-    pool->count--;
-}
-
-static struct verbs_qp *take_kept(struct connection_pool *pool, const struct qp_config *config)
-{
-    struct verbs_qp *qp = TAILQ_LAST(&pool->kept, qp_list);
-
-    while (qp != NULL && !qp_config_equal(&qp->config, config))
-        qp = TAILQ_PREV(qp, qp_list, age);
-    if (qp != NULL)
-        take_out(pool, qp);
-    return qp;
+    if (write(pool->doomed, &qp, sizeof qp) != (ssize_t)sizeof qp)
+        destroy(qp); /* thousands wait there */
 }
 
 static void evict(struct connection_pool *pool, size_t max)
 {
-    while (pool->count > max) {
+    for (; pool->count > max; pool->count--) {
         struct verbs_qp *qp = TAILQ_FIRST(&pool->kept);
 
-        take_out(pool, qp);
+        TAILQ_REMOVE(&pool->kept, qp, age);
         connection_pool_free(qp);
     }
 }
 
+bool connection_pool_close(struct transport_port *port)
+{
+    struct connection_pool *pool = &port->pool;
+    struct timespec until;
+
+    if (!pool->open)
+        return true;
+    evict(pool, 0);
+    close(pool->doomed);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += STOP_TIMEOUT_S;
+    if (pthread_clockjoin_np(pool->destroyer, NULL, CLOCK_MONOTONIC, &until) == 0)
+        return true;
+    pthread_detach(pool->destroyer);
+    return false;
+}
+
 void connection_pool_keep(struct verbs_qp *qp, size_t max)
 {
-    struct connection_pool *pool = qp->port->pool;
+    struct connection_pool *pool = &qp->port->pool;
 
     TAILQ_INSERT_TAIL(&pool->kept, qp, age);
     pool->count++;
     evict(pool, max);
 }
 
-int connection_pool_open(struct transport_port *port)
-{
-    struct connection_pool *pool = calloc(1, sizeof *pool);
-
-    if (pool == NULL)
-        return -ENOMEM;
-    TAILQ_INIT(&pool->kept);
-    TAILQ_INIT(&pool->doomed);
-    lock_init(&pool->lock);
-    pthread_cond_init(&pool->changed, NULL);
-    if (start_thread(pool) != 0) {
-        free(pool);
-        return -ENOMEM;
-    }
-    port->pool = pool;
-    return 0;
-}
-
-bool connection_pool_close(struct transport_port *port)
-{
-    struct connection_pool *pool = port->pool;
-
-    if (pool == NULL)
-        return true;
-    evict(pool, 0);
-    if (!stop_thread(pool))
-        return false;
-    pthread_cond_destroy(&pool->changed);
-    pthread_mutex_destroy(&pool->lock);
-    free(pool);
-    port->pool = NULL;
-    return true;
-}
-
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err)
 {
+    struct connection_pool *pool = &port->pool;
+    struct verbs_qp *kept = TAILQ_LAST(&pool->kept, qp_list);
     int rc;
 
-    *qp = take_kept(port->pool, config);
-    if (*qp != NULL) {
-        reuse(*qp, config);
+    while (kept != NULL && memcmp(&kept->config, config, sizeof *config) != 0)
+        kept = TAILQ_PREV(kept, qp_list, age);
+    if (kept != NULL) {
+        TAILQ_REMOVE(&pool->kept, kept, age);
+        pool->count--;
+        reuse(kept);
+        *qp = kept;
         return 0;
     }
     rc = make(qp, port, config, err);
     /* Queue pairs that no lane uses make room for what is needed now. */
-    while (rc == -ENOMEM && port->pool->count > 0) {
+    while (rc == -ENOMEM && pool->count > 0) {
         err->text[0] = '\0';
-        evict(port->pool, port->pool->count / 2);
+        evict(pool, pool->count / 2);
         rc = make(qp, port, config, err);
     }
     return rc;

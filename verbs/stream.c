@@ -14,7 +14,6 @@
 #include "clock.h"
 #include "verbs.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -135,7 +134,7 @@ static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_
 static void post_control(struct verbs_end *end, enum verbs_work kind, enum ibv_wr_opcode opcode,
                          const void *from, uint32_t bytes, size_t remote)
 {
-    struct ibv_sge part = {.addr = (uintptr_t)from, .length = bytes, .lkey = end->qp->range.lkey};
+    struct ibv_sge part = {.addr = (uintptr_t)from, .length = bytes, .lkey = end->qp->memory.lkey};
     struct ibv_send_wr work = {
         .wr_id = VERBS_WORK_ID(kind, 0),
         .sg_list = &part,
@@ -224,7 +223,6 @@ void verbs_out_connected(struct verbs_out *out)
 {
     const struct verbs_end *end = &out->end;
 
-    out->payload = end->qp->port->payload;
     out->remote = end->theirs.first;
     /* The end mark takes a place, too. */
     out->allowed = end->answered ? UINT64_MAX : end->theirs.slots - 1;
@@ -233,8 +231,8 @@ void verbs_out_connected(struct verbs_out *out)
 
         *work = (struct ibv_send_wr){
             .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode_of(end)};
-        work->sg_list[0].lkey = end->qp->range.lkey;
-        work->sg_list[1].lkey = out->payload.lkey;
+        work->sg_list[0].lkey = end->qp->memory.lkey;
+        work->sg_list[1].lkey = end->qp->port->payload.lkey;
         if (end->config.options.operation == VERBS_WRITE)
             work->wr.rdma.rkey = end->theirs.ring.key;
         if (end->config.options.service == VERBS_UD)
@@ -249,7 +247,7 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
     const struct message_cursor *at = &out->base.at;
     const uint32_t head = message_cursor_head(at);
     const uint32_t rest = at->length - head;
-    const uintptr_t payload = (uintptr_t)out->payload.at + head;
+    const uintptr_t payload = (uintptr_t)qp->port->payload.at + head;
     const unsigned flags = at->length <= qp->inline_bytes ? IBV_SEND_INLINE : 0;
     const int parts = rest > 0 ? 2 : 1;
     uint32_t sequence = (uint32_t)at->sequence, place = at->place, next = out->next;
@@ -288,7 +286,7 @@ static void forward(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
         message_redirect(message, 0, length, &out->base.script);
         work->sg_list[0].addr = (uintptr_t)message;
         work->sg_list[0].length = length;
-        work->sg_list[0].lkey = from->end.qp->range.lkey;
+        work->sg_list[0].lkey = from->end.qp->memory.lkey;
         work->num_sge = 1;
         work->send_flags = length <= out->end.qp->inline_bytes ? IBV_SEND_INLINE : 0;
         place = place_after(from, place);
@@ -334,7 +332,7 @@ static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t ma
 {
     const struct message_script *script = &out->base.script;
     uint32_t length = out->base.at.length;
-    uint32_t run = out->end.config.options.signal_every - out->unsignalled;
+    uint32_t run = out->signal_every - out->unsignalled;
     uint64_t due = (budget - 1) / length + 1;
     uint64_t left = (script->total - out->base.at.before) / length;
 
@@ -362,7 +360,6 @@ static void advance(struct verbs_out *out, uint32_t count)
  * Each run's last message is signalled when its turn has come, the batch's last always. */
 static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
 {
-    const uint32_t signal_every = out->end.config.options.signal_every;
     const struct message_cursor *at = &out->base.at;
     uint32_t most = max < VERBS_BATCH ? (uint32_t)max : VERBS_BATCH;
     uint64_t bytes = 0;
@@ -382,7 +379,8 @@ static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
         bytes += (uint64_t)run * at->length;
         out->unsignalled += run;
         advance(out, run);
-        if (out->unsignalled < signal_every && count < most && bytes < budget && at->length > 0)
+        if (out->unsignalled < out->signal_every && count < most && bytes < budget &&
+            at->length > 0)
             continue;
         works[run - 1].wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, at->sequence);
         works[run - 1].send_flags |= IBV_SEND_SIGNALED;
@@ -756,7 +754,7 @@ static enum message_piece send_piece(struct message_out *base, const struct mess
     bool whole = MESSAGE_HEADER_BYTES + piece <= qp->inline_bytes;
     uint8_t *slot = qp->headers + (size_t)out->next * VERBS_HEADER_STRIDE;
     struct ibv_sge parts[] = {
-        {.addr = (uintptr_t)slot, .length = MESSAGE_HEADER_BYTES, .lkey = qp->range.lkey},
+        {.addr = (uintptr_t)slot, .length = MESSAGE_HEADER_BYTES, .lkey = qp->memory.lkey},
         {.addr = (uintptr_t)payload, .length = piece, .lkey = lane_of(base->lane)->memory->lkey},
     };
     struct ibv_send_wr work = {
@@ -869,10 +867,32 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
     return due_ns > now_ns && due_ns < poll_ns ? due_ns : poll_ns;
 }
 
+static void begin(struct message_lane *base)
+{
+    const struct verbs_lane *lane = lane_of(base);
+
+    for (uint32_t i = 0; i < base->lane.request.send_count; i++)
+        base->flows[i].payload_share = lane->payload_share;
+    for (unsigned i = 0; i < base->out_count; i++) {
+        struct verbs_out *out = &lane->outs[i];
+        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.pair;
+
+        out->moved_ns = base->lane.request.phase->start_ns;
+        if (out->base.use != MESSAGE_ASK)
+            continue;
+        /* No more probes than either end has places for, and one for the end mark. */
+        out->base.window = out->end.theirs.slots < back->end.config.slots
+                               ? out->end.theirs.slots - 1
+                               : back->end.config.slots - 1;
+        if (out->base.window > VERBS_PROBES_OUT)
+            out->base.window = VERBS_PROBES_OUT;
+    }
+}
+
 const struct message_hooks verbs_hooks = {
     .out_bytes = sizeof(struct verbs_out),
     .in_bytes = sizeof(struct verbs_in),
-    .begin = verbs_lane_begin,
+    .begin = begin,
     .post = post,
     .skip = skip,
     .finish = finish,

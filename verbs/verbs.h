@@ -20,10 +20,13 @@
 #include "message_lane.h"
 #include "verbs_options.h"
 
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #define VERBS_PROBE_QPS 2u     /* of each flow */
@@ -60,24 +63,25 @@ struct verbs_address {
     uint8_t gid[VERBS_GID_BYTES]; /**< of the automatic choice */
 };
 
-/** A port's registered memory. Registering is slow, so memory is registered in slabs of some MiB,
- * from which queue pairs take ranges, one behind the other. A slab whose ranges are all given back
- * is empty and serves again, until the port is closed. Hugepages where the host has any free, else
- * transparent ones where the kernel gives them. */
+/** Registered memory; none at NULL. */
 struct registered_memory {
-    struct memory_slab *slabs;
-    size_t bytes; /**< registered */
-    size_t max;   /**< a quarter of the machine's memory */
-    bool huge;    /**< the last slab has hugepages */
-};
-
-/** Bytes at `at`; at NULL: none. */
-struct memory_range {
     uint8_t *at;
     size_t bytes;
-    struct memory_slab *slab;
+    struct ibv_mr *region;
     uint32_t lkey;
     uint32_t rkey;
+};
+
+TAILQ_HEAD(qp_list, verbs_qp);
+
+/** A port's queue pairs from phase to phase: those that are kept connected for a later phase
+ * between the same two ports with the same options, and those that a thread of its own destroys. */
+struct connection_pool {
+    struct qp_list kept; /**< the least recently used first */
+    size_t count;        /**< of them */
+    bool open;
+    pthread_t destroyer;
+    int doomed; /**< a pipe, by which it gets pointers to queue pairs */
 };
 
 /** All of it is the main thread's; a worker only posts to and polls the queue pairs of its lane. */
@@ -100,10 +104,12 @@ struct transport_port {
     char netdev[IF_NAMESIZE];    /**< "": none */
     struct sockaddr_in6 ip;      /**< of the netdev, IPv4 mapped; family 0: none */
     bool up;
-    bool fatal; /**< the device has failed */
-    struct registered_memory memory;
-    struct memory_range payload; /**< of whatever this port sends */
-    struct connection_pool *pool;
+    bool fatal;                       /**< the device has failed */
+    size_t memory_bytes;              /**< registered */
+    size_t memory_max;                /**< a quarter of the machine's memory */
+    bool huge;                        /**< the last that was registered has hugepages */
+    struct registered_memory payload; /**< of whatever this port sends */
+    struct connection_pool pool;
 };
 
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
@@ -119,8 +125,19 @@ bool verbs_device_of_interface(const char *sys, const char *iface, char *name, s
 /** The first port of the RDMA device of a PCI address ("0000:3b:00.0"). */
 bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size);
 
-bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES]);
-const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES], char text[VERBS_GID_TEXT]);
+static inline bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES])
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(gid, prefix, sizeof prefix) == 0;
+}
+
+static inline const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES],
+                                         char text[VERBS_GID_TEXT])
+{
+    return inet_ntop(AF_INET6, gid, text, VERBS_GID_TEXT);
+}
+
 /** The best for an Ethernet port: RoCE v2 before v1; of the wanted family (4, 6, or 0: any, IPv4
  * first) before the other; link-local last of its kind; the lowest index of equals. NULL: the
  * table is empty. */
@@ -133,40 +150,47 @@ static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
 }
+
 /** False: no path MTU has so many bytes. */
-bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu);
+static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
+{
+    for (*mtu = IBV_MTU_256; *mtu <= IBV_MTU_4096; (*mtu)++)
+        if (verbs_mtu_bytes(*mtu) == bytes)
+            return true;
+    return false;
+}
 
 /* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
 
-/** Frees all slabs, or those of which no range is taken. */
-void registered_memory_free(struct registered_memory *memory, bool only_empty);
-/** Takes a range, aligned to 4 KiB, its content undefined. -ENOMEM: there is no more; -EPERM: the
- * user may not lock so much; each with the sentence. */
-int registered_memory_take(struct transport_port *port, size_t bytes, struct memory_range *range,
-                           struct err *err);
+/** Registers so many bytes, their content undefined: in hugepages where they fill one and the host
+ * has any free, else in transparent ones where the kernel gives them. -ENOMEM: there is no more;
+ * -EPERM: the user may not lock so much; each with the sentence. */
+int registered_memory_make(struct transport_port *port, size_t bytes,
+                           struct registered_memory *memory, struct err *err);
+void registered_memory_free(struct transport_port *port, struct registered_memory *memory);
 /** Why the device did not register so many bytes, by the errno that ibv_reg_mr left: the sentence,
  * and its error. */
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
-/** So many bytes of payload from any place can be sent from port->payload. 0 or a refusal. */
+/** So many bytes of payload from any place can be sent from port->payload, which no lane uses now.
+ * 0 or a refusal. */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 
-/** What one end of a queue pair is like: whose partner it is, its role, its options, its ring. */
+/** What one end of a queue pair is like: whose partner it is, its role, its options, its ring. It
+ * has no holes: a queue pair of one serves as one of an equal other, connected as it is. */
 struct qp_config {
-    struct verbs_options options; /**< effective */
-    struct verbs_address partner;
     const struct verbs_gid *gid; /**< of the port's table; NULL: none (one InfiniBand subnet) */
+    struct verbs_qp_options options;
+    struct verbs_address partner;
     enum qp_role role;
-    uint16_t stream;
-    uint16_t mtu;    /**< path MTU in bytes, max */
-    uint32_t slots;  /**< of the ring; 0: none */
-    uint32_t stride; /**< of a slot, 64 n */
-    bool forwards;   /**< a sender that sends from the ring of another end */
+    uint32_t stream;
+    uint32_t mtu;      /**< path MTU in bytes, max */
+    uint32_t slots;    /**< of the ring; 0: none */
+    uint32_t stride;   /**< of a slot, 64 n */
+    uint32_t forwards; /**< a sender that sends from the ring of another end */
 };
-
-/** Whether a queue pair of one serves as one of the other, connected as it is. */
-bool qp_config_equal(const struct qp_config *a, const struct qp_config *b);
+static_assert(sizeof(struct qp_config) == sizeof(void *) + 88, "layout without holes");
 
 /** Memory that the partner may write to. */
 struct remote_memory {
@@ -228,7 +252,7 @@ struct verbs_qp {
     struct ibv_qp *ibv;
     struct ibv_cq *cq;
     struct ibv_ah *ah; /**< UD */
-    struct memory_range range;
+    struct registered_memory memory;
     struct verbs_control *control;
     uint8_t *headers; /**< `depth` of them; NULL: none */
     uint8_t *ring;
@@ -253,9 +277,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 /** Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
-/** A port's queue pairs from phase to phase: new ones, those that are kept connected for a later
- * phase between the same two ports with the same options, and those that a thread of its own
- * destroys. 0 or -ENOMEM. */
+/** 0 or a negative errno. */
 int connection_pool_open(struct transport_port *port);
 /** Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must
  * be left to the end of the process. */
@@ -307,10 +329,10 @@ struct verbs_out {
     uint32_t span;         /**< messages that can be posted and not completed */
     uint32_t next;         /**< place in bytes_after and among the headers */
     uint32_t remote;       /**< place in the receiver's ring */
+    uint32_t signal_every; /**< messages */
     uint32_t unsignalled;  /**< messages posted since the last that is signalled */
     uint64_t waits;        /**< times that messages were due and no place was free */
     int64_t moved_ns;      /**< unreliable services: when a credit last came, or was given up */
-    struct memory_range payload; /**< the port's when it was connected */
     struct message_header
         header;    /**< of the run that is made: the compiler keeps it in one piece */
     unsigned eofs; /**< end marks posted */
@@ -348,6 +370,7 @@ struct verbs_lane {
     bool events;
     bool armed;             /**< a completion makes the port's channel readable */
     struct ibv_mr *memory;  /**< of a schedule's rank */
+    double payload_share;   /**< of the load at layer 1 */
     size_t keep_max;        /**< queue pairs that the port keeps when it is destroyed */
     unsigned connected;     /**< ends that are */
     unsigned connected_all; /**< ends before this one are */
@@ -366,9 +389,6 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
     return index < lane->base.out_count ? &lane->outs[index].end
                                         : &lane->ins[index - lane->base.out_count].end;
 }
-
-/** @brief lane.c: message_lane.h's hook. */
-void verbs_lane_begin(struct message_lane *lane);
 
 /* --- stream.c --- */
 

@@ -69,7 +69,7 @@ static void unlimited(struct transport_port **ports, const struct port_conf *con
         battery_begin(&run);
         run.phase.load = (struct load){.unlimited = true};
         run.duration_ns = NS_PER_S;
-        run.phase.sizes[0] = options_of(&run)->service == VERBS_UD ? 1000 : 65536;
+        run.phase.sizes[0] = options_of(&run)->qp.service == VERBS_UD ? 1000 : 65536;
         battery_add(&run, 0, 1, PATTERN_GENERATE);
         battery_add(&run, 1, 0, PATTERN_GENERATE);
         battery_play(&run);
