@@ -107,18 +107,50 @@ static void choose_segment(struct message_flow *flow, int fd)
 
 /* --- sending --- */
 
-/* What became of a send: bytes that were taken, 0 when the connection is full (writable is false
- * then) or has failed (the lane's error is set then). */
-static size_t push_result(struct tcp_out *out, ssize_t sent, size_t asked)
+/* Reads the completions of zero-copy sends, which would otherwise use up the socket's memory. */
+static void reap_zero_copy(int fd)
 {
+    uint8_t control[128];
+    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof control};
+
+    while (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0)
+        message.msg_controllen = sizeof control;
+}
+
+/* Sends what a batch holds; returns the bytes that were taken: 0 when the connection is full
+ * (writable is false then) or has failed (the lane's error is set then). */
+static size_t send_batch(struct tcp_out *out, int how)
+{
+    struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
+    const struct msghdr message = {.msg_iov = batch->iov, .msg_iovlen = batch->count};
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    ssize_t sent = sendmsg(out->fd, &message, flags | how);
+
+    /* Too many unread completions, or more locked memory than this user may have. */
+    if (sent < 0 && errno == ENOBUFS && how == MSG_ZEROCOPY) {
+        reap_zero_copy(out->fd);
+        sent = sendmsg(out->fd, &message, flags);
+    }
     if (sent < 0 && errno == EINTR)
         return 0;
-    if (sent < 0 && errno != EAGAIN) {
+    out->writable = sent == (ssize_t)batch->bytes;
+    if (sent < 0 && errno != EAGAIN)
         fault(out->base.lane, out->base.flow, errno);
-        return 0;
-    }
-    out->writable = sent == (ssize_t)asked;
     return sent < 0 ? 0 : (size_t)sent;
+}
+
+/* The batch is these bytes, and no others. */
+static void batch_begin(struct tcp_batch *batch)
+{
+    batch->count = 0;
+    batch->bytes = 0;
+}
+
+static void batch_add(struct tcp_batch *batch, const void *data, uint32_t bytes)
+{
+    /* iovec has no const; sendmsg only reads. */
+    batch->iov[batch->count++] = (struct iovec){(void *)(uintptr_t)data, bytes};
+    batch->bytes += bytes;
 }
 
 /* `bytes` of messages were sent. */
@@ -135,13 +167,6 @@ static void account_sent(struct message_out *out, size_t bytes)
     at->position += (uint32_t)bytes;
 }
 
-static void batch_add(struct tcp_batch *batch, const void *data, uint32_t bytes)
-{
-    /* iovec has no const; sendmsg only reads. */
-    batch->iov[batch->count++] = (struct iovec){(void *)(uintptr_t)data, bytes};
-    batch->bytes += bytes;
-}
-
 /* The next bytes of the messages, in `most` pieces and `budget` bytes at most but for what
  * completes a header. */
 static void fill(struct tcp_batch *batch, const struct message_out *out, size_t budget,
@@ -149,8 +174,7 @@ static void fill(struct tcp_batch *batch, const struct message_out *out, size_t 
 {
     struct message_cursor at = out->at;
 
-    batch->count = 0;
-    batch->bytes = 0;
+    batch_begin(batch);
     while (batch->bytes < budget && batch->count < most && at.length > 0 &&
            !(out->stopping && at.position == 0)) {
         uint32_t head = message_cursor_head(&at);
@@ -174,43 +198,24 @@ static void fill(struct tcp_batch *batch, const struct message_out *out, size_t 
     }
 }
 
-/* Reads the completions of zero-copy sends, which would otherwise use up the socket's memory. */
-static void reap_zero_copy(int fd)
-{
-    uint8_t control[128];
-    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof control};
-
-    while (recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) >= 0)
-        message.msg_controllen = sizeof control;
-}
-
 /* Sends up to `budget` bytes of messages, in one call; without copying, in one of each piece:
  * headers are copied, because they change; the payload never does, so that nobody has to wait until
  * the kernel has let go of it. */
 static uint64_t push(struct tcp_out *out, size_t budget, bool zero_copy)
 {
     const struct message_cursor *at = &out->base.at;
-    struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
     size_t done = 0, taken;
 
     do {
-        struct msghdr message = {.msg_iov = batch->iov};
-        int flags = MSG_DONTWAIT | MSG_NOSIGNAL, how = 0;
-        ssize_t sent;
+        int how = 0;
 
         if (zero_copy && at->position >= message_cursor_head(at))
             how = MSG_ZEROCOPY;
         else if (zero_copy && at->length > MESSAGE_HEADER_BYTES)
             how = MSG_MORE;
-        fill(batch, &out->base, budget - done, zero_copy ? 1 : TCP_BATCH_IOVS);
-        message.msg_iovlen = batch->count;
-        sent = sendmsg(out->fd, &message, flags | how);
-        /* Too many unread completions, or more locked memory than this user may have. */
-        if (sent < 0 && errno == ENOBUFS && how == MSG_ZEROCOPY) {
-            reap_zero_copy(out->fd);
-            sent = sendmsg(out->fd, &message, flags);
-        }
-        taken = push_result(out, sent, batch->bytes);
+        fill(&lane_of(out->base.lane)->batch, &out->base, budget - done,
+             zero_copy ? 1 : TCP_BATCH_IOVS);
+        taken = send_batch(out, how);
         account_sent(&out->base, taken);
         done += taken;
     } while (zero_copy && taken > 0 && done < budget && out->writable && at->length > 0 &&
@@ -239,17 +244,18 @@ static uint64_t push_forward(struct tcp_out *out)
 {
     const struct tcp_in *in = (const struct tcp_in *)(void *)out->base.pair;
     const struct message_sink *sink = &in->base.sink;
+    struct tcp_batch *batch = &lane_of(out->base.lane)->batch;
     uint64_t end = sink->at.before + (sink->ending ? 0 : sink->at.position);
     uint64_t place = sent_bytes(&out->base), begin = place;
 
     if (sink->at.position > 0 && !sink->ending)
         end -= (end - place) % lane_of(out->base.lane)->segment;
     while (place < end && out->writable) {
-        size_t bytes = contiguous(place, end - place);
-        int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (bytes < end - place ? MSG_MORE : 0);
-        size_t taken =
-            push_result(out, send(out->fd, in->ring + place % TCP_READ_BYTES, bytes, flags), bytes);
+        size_t bytes = contiguous(place, end - place), taken;
 
+        batch_begin(batch);
+        batch_add(batch, in->ring + place % TCP_READ_BYTES, (uint32_t)bytes);
+        taken = send_batch(out, bytes < end - place ? MSG_MORE : 0);
         if (taken == 0)
             break;
         account_sent(&out->base, taken);
@@ -280,15 +286,15 @@ static void finish(struct message_out *base, int64_t now_ns)
     struct tcp_out *out = (struct tcp_out *)(void *)base;
     struct message_header mark =
         message_header_make(MESSAGE_END, &base->script, base->at.sequence, base->at.before);
-    size_t left = sizeof mark - out->mark_sent;
+    struct tcp_batch *batch = &lane_of(base->lane)->batch;
 
     (void)now_ns;
     if (!out->writable)
         return;
-    out->mark_sent += (uint32_t)push_result(
-        out,
-        send(out->fd, (const uint8_t *)&mark + out->mark_sent, left, MSG_DONTWAIT | MSG_NOSIGNAL),
-        left);
+    batch_begin(batch);
+    batch_add(batch, (const uint8_t *)&mark + out->mark_sent,
+              (uint32_t)sizeof mark - out->mark_sent);
+    out->mark_sent += (uint32_t)send_batch(out, 0);
     if (out->mark_sent < sizeof mark)
         return;
     shutdown(out->fd, SHUT_WR);
@@ -492,17 +498,14 @@ static int64_t next(struct message_lane *base, bool moved, int64_t due_ns, int64
 /* --- a schedule's messages --- */
 
 /* What is left of the header, `position` bytes of which have moved, and the payload behind it. */
-static size_t fill_piece(struct msghdr *call, const void *header, uint32_t position,
-                         const uint8_t *payload, uint32_t bytes)
+static void fill_piece(struct tcp_batch *batch, const void *header, uint32_t position,
+                       const uint8_t *payload, uint32_t bytes)
 {
-    struct iovec *iov = call->msg_iov;
-    uint32_t left = MESSAGE_HEADER_BYTES - position;
-
-    if (left > 0)
-        iov[call->msg_iovlen++] = (struct iovec){(void *)((uintptr_t)header + position), left};
+    batch_begin(batch);
+    if (position < MESSAGE_HEADER_BYTES)
+        batch_add(batch, (const uint8_t *)header + position, MESSAGE_HEADER_BYTES - position);
     if (bytes > 0)
-        iov[call->msg_iovlen++] = (struct iovec){(void *)(uintptr_t)payload, bytes};
-    return left + bytes;
+        batch_add(batch, payload, bytes);
 }
 
 /* `moved` bytes have: first the header's. */
@@ -523,17 +526,12 @@ static enum message_piece send_piece(struct message_out *base, const struct mess
                                      const uint8_t *payload, uint32_t bytes, uint32_t *moved)
 {
     struct tcp_out *out = (struct tcp_out *)(void *)base;
-    struct iovec iov[2];
-    struct msghdr call = {.msg_iov = iov};
-    size_t asked;
 
     if (!out->writable)
         return PIECE_NONE;
-    asked = fill_piece(&call, header, base->at.position, payload,
-                       bytes < STEP_WRITE_BYTES ? bytes : STEP_WRITE_BYTES);
-    return move_on(&base->at,
-                   push_result(out, sendmsg(out->fd, &call, MSG_DONTWAIT | MSG_NOSIGNAL), asked),
-                   bytes, moved);
+    fill_piece(&lane_of(base->lane)->batch, header, base->at.position, payload,
+               bytes < STEP_WRITE_BYTES ? bytes : STEP_WRITE_BYTES);
+    return move_on(&base->at, send_batch(out, 0), bytes, moved);
 }
 
 static enum message_piece receive_piece(struct message_in *base, uint8_t *payload, uint32_t bytes,
@@ -541,14 +539,14 @@ static enum message_piece receive_piece(struct message_in *base, uint8_t *payloa
 {
     struct tcp_in *in = (struct tcp_in *)(void *)base;
     struct message_cursor *at = &base->sink.at;
-    struct iovec iov[2];
-    struct msghdr call = {.msg_iov = iov};
+    struct tcp_lane *lane = lane_of(base->lane);
+    struct msghdr call = {.msg_iov = lane->batch.iov};
 
     if (!in->readable && base->lane->lane.request.executor->receives_left > FEW)
         return PIECE_NONE;
-    (void)fill_piece(&call, &base->sink.header, at->position, payload, bytes);
-    return move_on(at, pull_result(lane_of(base->lane), in, recvmsg(in->fd, &call, MSG_DONTWAIT)),
-                   bytes, moved);
+    fill_piece(&lane->batch, &base->sink.header, at->position, payload, bytes);
+    call.msg_iovlen = lane->batch.count;
+    return move_on(at, pull_result(lane, in, recvmsg(in->fd, &call, MSG_DONTWAIT)), bytes, moved);
 }
 
 /* --- the worker's calls --- */
