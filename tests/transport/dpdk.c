@@ -11,6 +11,8 @@
  * ring: net_ring ports that hand their buffers to each other by reference. One case alone: delay,
  * over a wire that holds each frame for a known time, which what the lanes measure must show;
  * mischief, over one that loses, damages, doubles, displaces and delays ping-pong's.
+ *
+ * capture SIZE...: some frames out of this namespace's eth0.
  */
 #include "battery.h"
 
@@ -580,6 +582,48 @@ static const char *make_wire(struct port_conf *confs)
     return ring_ports_make(&rings, WIRES, false, confs);
 }
 
+/* --- for a capture
+ * ------------------------------------------------------------------------------*/
+
+#define CAPTURED 6
+
+static uint32_t captured_sizes[TRANSPORT_SIZES_MAX], captured_size_count;
+
+static const char *make_cable(struct port_conf *confs)
+{
+    confs[0] = (struct port_conf){.name = "from",
+                                  .iface = "eth0",
+                                  .mac = "02:00:00:00:00:01",
+                                  .ipv4 = "198.18.0.1/16",
+                                  .ipv6 = "2001:2::1/64"};
+    confs[1] = (struct port_conf){.name = "to",
+                                  .vdev = "net_null0,no-rx=1",
+                                  .mac = "02:00:00:00:00:02",
+                                  .ipv4 = "198.18.0.2/16",
+                                  .ipv6 = "2001:2::2/64"};
+    return NULL;
+}
+
+/* So many frames of one flow leave eth0 of this namespace; tests/system/test_capture.py sees them.
+ */
+static void send_for_capture(struct transport_port **ports, const struct port_conf *confs)
+{
+    struct battery_run run;
+
+    battery_begin(&run);
+    run.phase.tag = 0xbeef;
+    run.phase.traffic = TRAFFIC_PROBE;
+    run.phase.probes = CAPTURED;
+    run.phase.load = (struct load){.rate_fps = 1000};
+    run.phase.size_count = captured_size_count;
+    memcpy(run.phase.sizes, captured_sizes, sizeof captured_sizes);
+    run.duration_ns = 5 * NS_PER_S;
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    battery_play(&run);
+    assert_int_equal(run.flows[0].source.live.frames, CAPTURED);
+    assert_int_equal(run.counts[0].arp_nd_sent, 1);
+}
+
 /* --- all ---------------------------------------------------------------------------------------*/
 
 int main(int argc, char **argv)
@@ -602,6 +646,7 @@ int main(int argc, char **argv)
         {"ring", &ring, passed_by_reference, make_ring},
         {"delay", &alone, planted_delay, make_wire},
         {"mischief", &alone, mischief, make_wire},
+        {"capture", &alone, send_for_capture, make_cable},
     };
     struct battery_subject subject = {
         .transport = &transport_dpdk,
@@ -617,6 +662,9 @@ int main(int argc, char **argv)
         .drops = battery_word(argc, argv, "narrow"),
     };
 
+    for (int i = 1; i < argc && captured_size_count < TRANSPORT_SIZES_MAX; i++)
+        if (atoi(argv[i]) > 0)
+            captured_sizes[captured_size_count++] = (uint32_t)atoi(argv[i]);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (!battery_word(argc, argv, words[i].word))
             continue;
