@@ -18,7 +18,7 @@ from scipy.stats import theilslopes
 from ..base.errors import ConfigurationError
 from .cases import Subject, load
 from .comparison import Compared, CompareOptions, Comparison, compare
-from .differences import WORSE, Pair, whole_plan
+from .differences import OTHER_LOAD, SHARED_MACHINE, WORSE, Pair, Row, whole_plan
 from .measures import MEASURES, ComparedMeasure
 
 EARLIER, LAST = "earlier", "last"
@@ -107,7 +107,7 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
     (compared,) = comparison.compared
     directories = [run.measured.directory for run in runs]
     found = (
-        _course(compared.pairs[row["pair"]], row["measure"], row["verdict"], directories, asked)
+        _course(compared.pairs[row["pair"]], row, directories, asked)
         for row in compared.levels["plans"]
     )
     return History(runs, comparison, list(found), list(_unlike(compared, directories)))
@@ -127,15 +127,13 @@ def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
     yield from compared.alone
 
 
-def _course(
-    of: Pair, name: str, verdict: str, directories: Sequence[Path], asked: CompareOptions
-) -> Course:
-    """Return the course of a measure, with its trend where there are runs enough."""
-    measure = next(one for one in MEASURES if one.name == name)
+def _course(of: Pair, row: Row, directories: Sequence[Path], asked: CompareOptions) -> Course:
+    """Return the course of a measure, with its trend where there are runs enough to judge one."""
+    measure = next(one for one in MEASURES if one.name == row["measure"])
     values = [_mean(_values(of, measure, directory)) for directory in directories]
     known = [(place, value) for place, value in enumerate(values) if value is not None]
-    course = Course(of.base.title, measure, values, verdict)
-    if len(known) < TREND_RUNS:
+    course = Course(of.base.title, measure, values, row["verdict"])
+    if len(known) < TREND_RUNS or row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
         return course
     places, heights = np.array(known).T
     middle = float(np.median(heights))
@@ -143,7 +141,7 @@ def _course(
         return course
     slope, _, low, high = theilslopes(heights, places, asked.confidence)
     percents = (100 * float(one) / abs(middle) for one in (slope, low, high))
-    return Course(of.base.title, measure, values, verdict, *percents)
+    return Course(of.base.title, measure, values, row["verdict"], *percents)
 
 
 def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[float]:

@@ -163,12 +163,12 @@ def _history(courses: Sequence[Course]) -> Spec:
              value=lambda row: sparkline(row.values)),
         Column("first", "values", "scientific", value=lambda row: row.values[0],
                about="Mean of the first run"),
-        Column("last", "values", "scientific", value=lambda row: row.values[-1],
+        Column("now", "values", "scientific", value=lambda row: row.values[-1],
                about="Mean of the last run"),
-        Column("trend, % a run", "slope", "signed",
+        Column("% a run", "slope", "signed",
                about="Median slope of all pairs of runs (Theil and Sen); empty below 4 runs"),
         text("trend", "trend", about="better or worse: its interval does not hold 0"),
-        text("last against all before", "verdict", about=_ABOUT["verdict"]),
+        text("last", "verdict", about=_ABOUT["verdict"]),
     )  # fmt: skip
     return Spec("history", "History", "", columns, courses)
 
