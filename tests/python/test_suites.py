@@ -119,7 +119,12 @@ def rows(course: SuiteCourse, subtest: str) -> list[dict[str, Any]]:
 
 def says(**facts: Any) -> Device:
     """The same of every trial."""
-    return lambda _trial: TrialFacts(tester_limited=False, **facts)
+    return cycle([facts])
+
+
+def cycle(facts: list[dict[str, Any]]) -> Device:
+    """One after the other, trial by trial."""
+    return lambda trial: TrialFacts(tester_limited=False, **facts[trial.id % len(facts)])
 
 
 def forwards(percent: float, limited: Any = ()) -> Device:
@@ -216,14 +221,6 @@ def buffers(frames: float, sporadic: bool = False) -> Device:
     return measure
 
 
-def jitters() -> Device:
-    def measure(trial: Trial) -> TrialFacts:
-        delays = {"min": 10.0, "mean": 14.0 + 2 * (trial.id % 2), "max": 90.0, "pdv": 70.0}
-        return TrialFacts(offered=1000, lost=5, tester_limited=False, latency_us=delays)
-
-    return measure
-
-
 def two_loads(held: int, late: int = 0, always_late: int = 0) -> Device:
     """A device each of whose ports holds so many frames, until the bursts at line rate are over.
     `late`: by so many frames are senders late in two trials of three; so many more fit then."""
@@ -309,39 +306,16 @@ def congested(blocks: bool, pauses: bool) -> Device:
     return measure
 
 
-def incasts() -> Device:
-    def measure(trial: Trial) -> TrialFacts:
-        step = trial.id % 3
-        delays = {"min": 10.0 - step, "mean": 20.0 + step, "max": 30.0 + step}
-        return TrialFacts(
-            offered=81, lost=5, tester_limited=False, goodput=8.0 + 2 * step, latency_us=delays
-        )
-
-    return measure
-
-
-def collapses(percent: float) -> Device:
-    """A device that forwards the less the more it is overloaded."""
+def overloaded(percent: float, held: float = 0.0, less: float = 0.0) -> Device:
+    """A device that forwards so much, and `less` for each percent beyond. `held`: up to that load
+    its buffers hold the rest of a short trial."""
 
     def measure(trial: Trial) -> TrialFacts:
         load = trial.load.percent or 0.0
-        carried = min(load, percent) - max(0.0, load - percent)
+        carried = min(load, percent) - less * max(0.0, load - percent)
         return TrialFacts(
-            offered=10**6, lost=round(1e6 * (1 - carried / load)), tester_limited=False,
-            offered_fps=load * 10, delivered_fps=carried * 10,
-        )  # fmt: skip
-
-    return measure
-
-
-def deep(percent: float, held: float) -> Device:
-    """A device whose buffers hold the rest of a short trial up to a load."""
-
-    def measure(trial: Trial) -> TrialFacts:
-        load = trial.load.percent or 0.0
-        return TrialFacts(
-            offered=10**6, lost=round(1e6 * max(0.0, 1 - held / load)), tester_limited=False,
-            offered_fps=load * 10, delivered_fps=min(load, percent) * 10,
+            offered=10**6, lost=round(1e6 * max(0.0, 1 - (held or carried) / load)),
+            offered_fps=load * 10, delivered_fps=carried * 10, tester_limited=False,
         )  # fmt: skip
 
     return measure
@@ -384,36 +358,21 @@ def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
     return measure
 
 
-def errored(lost: int) -> Device:
-    def measure(trial: Trial) -> TrialFacts:
-        assert trial_document(trial)["sizes"] == list(trial.sizes)
-        assert trial_document(trial)["connectivity_check_sizes"] == [64]
-        assert trial_document(trial)["dpdk"]["undersize"]
-        return TrialFacts(offered=100, lost=lost, tester_limited=False)
-
-    return measure
-
-
-def broadcasts() -> Device:
-    delays = iter([(5.0, 10.0, 20.0), (7.0, 14.0, 90.0), (3.0, 12.0, 21.0)])
-
-    def measure(trial: Trial) -> TrialFacts:
-        assert frames_of(trial) == 1
-        assert trial_document(trial)["dpdk"]["destination"] == "broadcast"
-        assert trial_document(trial)["latency"]["stamps"]
-        found = dict(zip(("min", "mean", "max"), next(delays), strict=True))
-        return TrialFacts(offered=3, tester_limited=False, latency_us=found)
-
-    return measure
-
-
 DEVICES: dict[str, Callable[..., Device]] = {
     made.__name__: made
     for made in (
-        *(says, forwards, clumped, fails, recovers, resets, buffers, jitters, two_loads, late),
-        *(congested, incasts, collapses, deep, table, learner, errored, broadcasts),
+        *(says, cycle, forwards, clumped, fails, recovers, resets, buffers, two_loads, late),
+        *(congested, overloaded, table, learner),
     )
 }
+
+
+def assert_has(found: Any, wanted: dict[str, Any]) -> None:
+    for key, value in wanted.items():
+        if isinstance(value, dict):
+            assert_has(found[key], value)
+        else:
+            assert found[key] == value, key
 
 
 def assert_is(found: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -439,8 +398,14 @@ def test_measured(name: str, planned: Planned) -> None:
     case = CASES[name]
     lab, parameters = LABS[case.get("lab", "four")], case.get("parameters", {})
     run = planned(case["plan"], case.get("size"), case.get("more", ""), lab, **parameters)
-    [(device, settings)] = case["device"].items()
-    course = measured(run, DEVICES[device](**settings), case.get("trials", 10_000))
+    [(named, settings)] = case["device"].items()
+    device = DEVICES[named](**settings)
+
+    def answer(trial: Trial) -> TrialFacts:
+        assert_has(trial_document(trial), case.get("document", {}))
+        return device(trial)
+
+    course = measured(run, answer, case.get("trials", 10_000))
     for subtest, wanted in case.get("rows", {}).items():
         found = rows(course, subtest)
         each = [wanted] * len(found) if isinstance(wanted, dict) else wanted
@@ -974,17 +939,6 @@ def test_incasts_further_ports_are_in_their_ports_groups(planned: Planned) -> No
         "first": ("node1:e0", "node2:e0", "node1:e0-stateless", "node2:e0-stateless"),
         "rest": ("node3:e0", "node3:e1", "node3:e0-stateless"),
     }
-
-
-@pytest.mark.parametrize("ports", [3, 4, 7])
-def test_the_iterations_of_incast(ports: int) -> None:
-    every = list(declaration.incast(ports))
-    counts = [(len(each.stateful), len(each.flows) - len(each.stateful)) for each in every]
-    more = [(number, 1) for number in range(1, ports - 1)]
-    assert counts == more + [(1, number) for number in range(2, ports - 1)]
-    assert len({each.name for each in every}) == len(every)
-    for each in every:
-        assert {destination for _, destination in each.flows} == {ports - 1}
 
 
 @pytest.mark.parametrize("ports", [8, 9, 12, 15])

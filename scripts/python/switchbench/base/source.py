@@ -92,22 +92,21 @@ def json_decoder(pairs: Callable[[Pairs], dict[str, Any]] = unique) -> json.JSON
 
     RecursionError for what is nested too deeply. `pairs` makes each object.
     """
+
+    def real(word: str) -> float:
+        value = number(word)
+        if value is None:
+            raise ValueError(f"{word[:40]} is no figure")
+        return value
+
+    def whole(word: str) -> int:
+        if count(word.removeprefix("-")) is None:
+            raise ValueError(f"a number of {len(word)} digits is no figure")
+        return int(word)
+
     return json.JSONDecoder(
-        object_pairs_hook=pairs, parse_constant=_number, parse_float=_number, parse_int=_integer
+        object_pairs_hook=pairs, parse_constant=real, parse_float=real, parse_int=whole
     )
-
-
-def _number(word: str) -> float:
-    value = number(word)
-    if value is None:
-        raise ValueError(f"{word[:40]} is no figure")
-    return value
-
-
-def _integer(word: str) -> int:
-    if count(word.removeprefix("-")) is None:
-        raise ValueError(f"a number of {len(word)} digits is no figure")
-    return int(word)
 
 
 # --- source ---------------------------------------------------------------------------------------
@@ -139,6 +138,11 @@ def dotted(path: Sequence[Key]) -> str:
     return ".".join(str(key) for key in path)
 
 
+def _problem(mark: Mark, path: KeyPath, text: str) -> ConfigurationError:
+    key = f"{dotted(path)}: " if path else ""
+    return ConfigurationError(f"{mark}: {clipped(f'{key}{text}')}")
+
+
 @dataclass
 class Document:
     """A configuration file's values and where each stands."""
@@ -157,8 +161,7 @@ class Document:
 
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
         """Return the error that says where, which key and what."""
-        key = f"{dotted(path)}: " if path else ""
-        return ConfigurationError(f"{self.mark(path)}: {clipped(f'{key}{text}')}")
+        return _problem(self.mark(path), path, text)
 
     @contextmanager
     def at(self, path: KeyPath) -> Iterator[None]:
@@ -172,13 +175,29 @@ class Document:
         """Put a value that does not come from the file."""
         if not path:
             raise ConfigurationError(f"{mark}: names no key")
-        parent = self._parent(path, mark)
+        parent: Any = self.data
+        for depth, step in enumerate(path[:-1]):
+            if isinstance(parent, dict):
+                if str(step) not in parent:
+                    self.marks[path[: depth + 1]] = mark
+                parent = parent.setdefault(str(step), {})
+            elif isinstance(parent, list) and isinstance(step, int) and step < len(parent):
+                parent = parent[step]
+            else:
+                raise ConfigurationError(f"{mark}: there is no {dotted(path[: depth + 1])}")
+        if not isinstance(parent, dict | list):
+            raise ConfigurationError(
+                f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping with keys below it"
+            )
         key = path[-1]
-        if isinstance(parent, list) and not (isinstance(key, int) and key < len(parent)):
+        if isinstance(parent, dict):
+            parent[str(key)] = value
+        elif isinstance(key, int) and key < len(parent):
+            parent[key] = value
+        else:
             raise ConfigurationError(
                 f"{mark}: {dotted(path[:-1])} has {len(parent)} entries, numbered from 0"
             )
-        parent[key if isinstance(parent, list) else str(key)] = value
         self.forget(path)
         self.marks[path] = mark
 
@@ -205,23 +224,6 @@ class Document:
         """Drop the marks at and below `path`."""
         for known in [known for known in self.marks if known[: len(path)] == path]:
             del self.marks[known]
-
-    def _parent(self, path: KeyPath, mark: Mark) -> Any:
-        parent: Any = self.data
-        for depth, key in enumerate(path[:-1]):
-            if isinstance(parent, dict):
-                if str(key) not in parent:
-                    self.marks[path[: depth + 1]] = mark
-                parent = parent.setdefault(str(key), {})
-            elif isinstance(parent, list) and isinstance(key, int) and key < len(parent):
-                parent = parent[key]
-            else:
-                raise ConfigurationError(f"{mark}: there is no {dotted(path[: depth + 1])}")
-        if not isinstance(parent, dict | list):
-            raise ConfigurationError(
-                f"{mark}: {dotted(path[:-1])} is {shown(parent)}, not a mapping with keys below it"
-            )
-        return parent
 
 
 _NUMBER_INT = re.compile(r"[-+]?[0-9]+")
@@ -288,67 +290,61 @@ class _Reader:
     def mark(self, node: yaml.Node) -> Mark:
         return Mark(self.name, node.start_mark.line + 1 if self.lines else 0)
 
-    def problem(self, mark: Mark, path: KeyPath, text: str) -> ConfigurationError:
-        key = f"{dotted(path)}: " if path else ""
-        return ConfigurationError(f"{mark}: {clipped(f'{key}{text}')}")
-
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         """Return the value of a node."""
         mark, outermost = self.mark(node), self.aliased
         if id(node) in self.open:
-            raise self.problem(mark, (), "the alias refers to what it stands in")
+            raise _problem(mark, (), "the alias refers to what it stands in")
         if id(node) in self.read and outermost is None:
             self.aliased = next(
                 self.marks[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.marks
             )
         self.values += 1
         if self.values > VALUES_MOST:
-            raise self.problem(self.aliased or mark, (), _TOO_MANY)
+            raise _problem(self.aliased or mark, (), _TOO_MANY)
         if len(path) > DEPTH_MOST:
-            raise self.problem(mark, (), _TOO_DEEP)
+            raise _problem(mark, (), _TOO_DEEP)
         self.marks.setdefault(path, mark)
         self.read.add(id(node))
         self.open.add(id(node))
-        value = self.content(node, path)
+        if isinstance(node, yaml.ScalarNode):
+            value = self.scalar(node)
+        elif node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            raise _problem(mark, (), f"the tag {node.tag} means nothing here")
+        elif isinstance(node, yaml.MappingNode):
+            value = self.mapping(node, path)
+        else:
+            value = [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
         self.open.remove(id(node))
         self.aliased = outermost
         return value
 
-    def content(self, node: yaml.Node, path: KeyPath) -> Any:
-        if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node)
-        if node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            raise self.problem(self.mark(node), (), f"the tag {node.tag} means nothing here")
-        if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, path)
-        return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
-
     def scalar(self, node: yaml.ScalarNode) -> Any:
         text, plain, mark = node.value, node.tag == _PLAIN_SCALAR, self.mark(node)
         if plain and _LEADING_ZERO.fullmatch(text):
-            raise self.problem(
+            raise _problem(
                 mark, (), f"{text} begins with 0, which some read as octal: write {int(text)}, or "
                 f'"{text}" for a text',
             )  # fmt: skip
         read = _plain if plain else _TAGS.get(node.tag)
         if read is None:
-            raise self.problem(mark, (), f"the tag {node.tag} means nothing here")
+            raise _problem(mark, (), f"the tag {node.tag} means nothing here")
         try:
             return read(text)
         except ValueError:  # no number, or Python's own limit
             what = f"is a number of {len(text)} digits" if plain else f"is no {node.tag}"
-            raise self.problem(mark, (), f"{shown(text)} {what}") from None
+            raise _problem(mark, (), f"{shown(text)} {what}") from None
 
     def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             mark = self.mark(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self.problem(mark, (), "a key has to be a word, not a list or mapping")
+                raise _problem(mark, (), "a key has to be a word, not a list or mapping")
             key = str(key_node.value)
             below = (*path, key)
             if key == "<<":
-                raise self.problem(
+                raise _problem(
                     mark,
                     below,
                     "merge keys are not part of YAML 1.2: write the keys out, or an alias for the "
@@ -357,7 +353,7 @@ class _Reader:
             if key in values:
                 first = self.marks[below].line
                 where = f" (first at line {first})" if first else ""
-                raise self.problem(mark, below, f"duplicate key{where}")
+                raise _problem(mark, below, f"duplicate key{where}")
             self.marks[below] = mark
             values[key] = self.value(value_node, below)
         return values
@@ -388,31 +384,18 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
                 alias = text.split("\n")[mark.line][mark.column + 1 :] if mark else ""
                 words = words.format(re.split(r"[\s,\]}]", alias, maxsplit=1)[0])
                 raise ConfigurationError(f"{Mark(name, line)}: {words}") from None
-        raise ConfigurationError(
-            f"{Mark(name, line)}: is not YAML: {_tab(text, line) or _quoted(text, line) or problem}"
-        ) from None
-
-
-def _tab(text: str, line: int) -> str:
-    """Return what to write where a tab indents the line or the one before it."""
-    for number in (line - 1, line):
-        lines = text.splitlines()[max(0, number - 1) : number]
-        if lines and "\t" in lines[0][: len(lines[0]) - len(lines[0].lstrip())]:
-            return f"line {number} is indented by a tab: indent by spaces"
-    return ""
+        near = dict(enumerate(text.splitlines(), start=1))
+        comparison = _UNQUOTED.search(near.get(line, ""))
+        if comparison:
+            problem = 'write the comparison in quotes: {}: "{}"'.format(*comparison.groups())
+        for number in (line, line - 1):  # the parser may find it a line later
+            one = near.get(number, "")
+            if "\t" in one[: len(one) - len(one.lstrip())]:
+                problem = f"line {number} is indented by a tab: indent by spaces"
+        raise ConfigurationError(f"{Mark(name, line)}: is not YAML: {problem}") from None
 
 
 _UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
-
-
-def _quoted(text: str, line: int) -> str:
-    """Return what to write where a comparison stands without quotes."""
-    lines = text.splitlines()
-    comparison = _UNQUOTED.search(lines[line - 1]) if 0 < line <= len(lines) else None
-    if comparison is None:
-        return ""
-    key, value = comparison.groups()
-    return f'write the comparison in quotes: {key}: "{value}"'
 
 
 def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
@@ -439,33 +422,24 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
-        near = "" if path.exists() else _near(path)
+        near = ""
+        if not path.exists():  # a file beside it, or an example, with nearly this name
+            beside = [file.name for file in path.parent.glob("*.yaml")]
+            examples = [file.stem for file in configurations().glob("*.yaml")]
+            near = meant(path.name, beside) or meant(path.stem, examples)
         raise ConfigurationError(f"{path}: can't be read: {error.strerror}{near}") from None
     if len(content) > most:
         raise ConfigurationError(
             f"{path}: is too large to be read: more than {most >> 20} MiB of text"
         )
-    return _decoded(content, path)
-
-
-def _near(path: Path) -> str:
-    """Return a file beside it, or an example, with nearly this name."""
-    beside = [file.name for file in path.parent.glob("*.yaml")]
-    return meant(path.name, beside) or meant(
-        path.stem, [f.stem for f in configurations().glob("*.yaml")]
-    )
-
-
-def _decoded(content: bytes, path: Path) -> str:
-    """Return a file's bytes as text; ConfigurationError with the line of what is none."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ConfigurationError(f"{path}:1: is UTF-16 text: save it as UTF-8")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        place = f"{path}:{content.count(bytes([10]), 0, error.start) + 1}"
         byte = content[error.start]
-    raise ConfigurationError(f"{path}:{line}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
+    raise ConfigurationError(f"{place}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
 
 
 def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:
