@@ -111,12 +111,9 @@ static void leave(struct node *node)
     uint64_t dropped = 0;
 
     if (node->joined && node->end == NODE_QUIT) {
-        struct barrier_values values;
-
-        barrier_values_clear(&values);
         node->leaving = true;
         node->end = NODE_GOES_ON;
-        if (node_barrier(node, &values) == 0)
+        if (node_barrier(node, NULL) == 0)
             node->end = NODE_QUIT;
     } else if (node->joined && node->end != NODE_PEER) {
         control_abort(node->control,

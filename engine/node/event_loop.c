@@ -251,9 +251,12 @@ static enum barrier_state spin_in_barrier(struct node *node)
 int node_barrier(struct node *node, struct barrier_values *values)
 {
     int64_t spin_most_ns = node->cores.sleeps ? SPIN_SLEEP_NS : SPIN_POLL_NS;
+    struct barrier_values nothing;
     int64_t longest_ns = 0;
     int rc;
 
+    barrier_values_clear(&nothing);
+    values = values != NULL ? values : &nothing;
     control_barrier_enter(node->control, values, clock_now());
     while (spin_in_barrier(node) == BARRIER_WAITING) {
         int64_t waits_ns = clock_now();

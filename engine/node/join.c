@@ -321,7 +321,6 @@ static void say_ready(struct node *node)
 int join_run(struct node *node)
 {
     uint8_t public_key[crypto_box_PUBLICKEYBYTES], secret_key[crypto_box_SECRETKEYBYTES];
-    struct barrier_values values;
     struct document *document = NULL;
     int rc = read_job(node);
 
@@ -346,9 +345,8 @@ int join_run(struct node *node)
     sodium_memzero(secret_key, sizeof secret_key);
     document_free(document);
     node->beat_ns = clock_now();
-    barrier_values_clear(&values);
     if (rc == 0)
-        rc = node_barrier(node, &values);
+        rc = node_barrier(node, NULL);
     if (rc == 0) {
         node->ready = true;
         node->beat_ns = clock_now();

@@ -161,7 +161,7 @@ int node_await_document(struct node *node, struct document **document);
  * @brief Enter the next barrier with these values and wait.
  *
  * @param node This node.
- * @param values Contribution of this node; takes the reduction.
+ * @param values Contribution of this node; takes the reduction. NULL: it has nothing to say.
  * @return 0, and `values` holds the reduction; -ECANCELED: somebody is missing or gave up
  *        (reported).
  */

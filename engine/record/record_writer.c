@@ -35,7 +35,7 @@ struct records {
     pthread_cond_t filled;
     pthread_cond_t taken;
     STAILQ_HEAD(, line) queue;
-    size_t queue_count;
+    atomic_size_t queue_count;
     size_t queue_bytes;
     bool held;
     atomic_llong closing_ns; /* give up writing then; 0: not closing */
@@ -247,14 +247,9 @@ void records_hold(struct records *records, bool hold)
     pthread_mutex_unlock(&records->lock);
 }
 
-bool records_crowded(struct records *records)
+bool records_crowded(const struct records *records)
 {
-    bool crowded;
-
-    pthread_mutex_lock(&records->lock);
-    crowded = records->queue_count > QUEUE_OFFER_MAX;
-    pthread_mutex_unlock(&records->lock);
-    return crowded;
+    return atomic_load(&records->queue_count) > QUEUE_OFFER_MAX;
 }
 
 uint64_t records_dropped(const struct records *records)

@@ -126,7 +126,7 @@ void record_event(struct records *records, const char *what, const char *port, c
  * @param records Writer of records.
  * @return True: they do.
  */
-bool records_crowded(struct records *records);
+bool records_crowded(const struct records *records);
 /**
  * @brief Hold records back, or let them go: a shared port carries them too, and what is measured
  * there is not to meet them.

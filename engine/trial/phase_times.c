@@ -41,7 +41,6 @@ static int64_t own_sending_ns(const struct phase_run *run)
     const struct doc_trial *doc = run->trial->doc;
     const struct phase *phase = &run->template;
     double slowest_s = 0, gaps_s = 0;
-    uint32_t most_flows = 1;
 
     if (phase_is_timed(phase))
         return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
@@ -49,15 +48,11 @@ static int64_t own_sending_ns(const struct phase_run *run)
         gaps_s = (double)(phase->burst.count - 1) * (double)phase->burst.gap_ns / 1e9;
     for (size_t i = 0; i < run->lane_count; i++) {
         const struct phase_lane *lane = &run->lanes[i];
-        uint32_t flows =
-            lane->send_count > lane->receive_count ? lane->send_count : lane->receive_count;
-
-        most_flows = flows > most_flows ? flows : most_flows;
-    }
-    for (size_t i = 0; i < run->lane_count; i++) {
-        const struct phase_lane *lane = &run->lanes[i];
         const struct load *load = &lane->phase.load;
         double size = phase_mean_size(&lane->phase), frames, fps, seconds;
+        /* Who receives from so many is sent to as slowly as it would send. */
+        uint32_t flows =
+            lane->send_count > lane->receive_count ? lane->send_count : lane->receive_count;
 
         if (run->is_probe)
             frames = (double)phase->probes * lane->send_count;
@@ -66,7 +61,7 @@ static int64_t own_sending_ns(const struct phase_run *run)
                          ? 0
                          : (double)lane->phase.burst.own_frames * (double)phase->burst.count;
         else /* of a transfer about */
-            frames = ((double)phase->transfer_bytes / size * 1.5 + 1) * most_flows;
+            frames = ((double)phase->transfer_bytes / size * 1.5 + 1) * flows;
         fps = load->rate_fps > 0 ? load->rate_fps
                                  : load->rate_bps / ((size + FRAME_OVERHEAD_L1) * 8.0);
         seconds = fps > 0 ? frames / fps + gaps_s : 0;

@@ -12,6 +12,7 @@
 #include "node.h"
 #include "phase.h"
 #include "registry.h"
+#include "sysfs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,24 +32,30 @@
 
 static int choose_transport(const struct trial *trial, struct trial_part *part)
 {
+    static const struct {
+        enum traffic traffic;
+        unsigned capability;
+        const char *lacks;
+    } needs[] = {
+        {TRAFFIC_PINGPONG, TRANSPORT_PINGPONG, "has no ping-pong"},
+        {TRAFFIC_SCHEDULE, TRANSPORT_SCHEDULES,
+         "carries no dependent steps (sync: local): collectives run over tcp and verbs"},
+        {TRAFFIC_BURST, TRANSPORT_BURSTS,
+         "sends no bursts of a counted length: use transport dpdk"},
+    };
     const struct doc_trial *doc = trial->doc;
-    const char *name = part->doc->transport, *lacks = NULL;
+    const char *name = part->doc->transport;
 
     part->transport = transport_find(name);
     if (part->transport == NULL)
         return err_set(&trial->node->err, -EINVAL, "trial %u: this build has no transport %s",
                        doc->id, name);
-    if (doc->phase.traffic == TRAFFIC_PINGPONG &&
-        !transport_can(part->transport, TRANSPORT_PINGPONG))
-        lacks = "has no ping-pong";
-    if (doc->phase.traffic == TRAFFIC_SCHEDULE &&
-        !transport_can(part->transport, TRANSPORT_SCHEDULES))
-        lacks = "carries no dependent steps (sync: local): collectives run over tcp and verbs";
-    if (doc->phase.traffic == TRAFFIC_BURST && !transport_can(part->transport, TRANSPORT_BURSTS))
-        lacks = "sends no bursts of a counted length: use transport dpdk";
-    return lacks == NULL
-               ? 0
-               : err_set(&trial->node->err, -EINVAL, "trial %u: %s %s", doc->id, name, lacks);
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+        if (doc->phase.traffic == needs[i].traffic &&
+            !transport_can(part->transport, needs[i].capability))
+            return err_set(&trial->node->err, -EINVAL, "trial %u: %s %s", doc->id, name,
+                           needs[i].lacks);
+    return 0;
 }
 
 /* The ports behind the ranks: each must exist, in the part's network, and have no other rank. This
@@ -240,17 +247,15 @@ static struct phase_cost phase_cost_now(void)
 {
     struct phase_cost cost = {.at_ns = clock_now(), .idle_s = -1};
     unsigned long long idle = 0, iowait = 0;
-    FILE *stat = fopen("/proc/stat", "re");
     struct timespec used;
+    char line[256];
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     cost.process_s = (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-    if (stat == NULL)
-        return cost;
     /* Busy time is sampled by ticks and misses short work; idle time is not. */
-    if (fscanf(stat, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
+    if (sysfs_line(line, sizeof line, "/proc/stat") &&
+        sscanf(line, "cpu %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
         cost.idle_s = (double)(idle + iowait) / (double)sysconf(_SC_CLK_TCK);
-    fclose(stat);
     return cost;
 }
 
@@ -303,26 +308,17 @@ static void start(struct phase_run *run)
 
 /* --- a phase: run and drain --- */
 
-/* Whose frames most of a port's misdelivered ones are: the port that the switch lost track of. */
+/* For whom the flow is of which a port got most misdelivered frames: the port that the switch lost
+ * track of. */
 static const char *most_flooded(const struct phase_lane *lane, const struct port_count *count)
 {
-    const struct misdelivered_flow *flows = count->misdelivered_flows.flows;
+    const struct misdelivered_flow *flows = count->misdelivered_flows.flows, *most = flows;
     const struct trial_part *part = lane->own->part;
-    const char *name = "ports unknown";
-    uint64_t most = 0;
 
-    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
-        uint64_t frames = 0;
-
-        for (uint32_t j = 0; j < MISDELIVERED_SLOTS; j++)
-            if (flows[j].dst == flows[i].dst)
-                frames += flows[j].frames;
-        if (frames > most && flows[i].dst < part->n) {
-            most = frames;
-            name = part->ranks[flows[i].dst]->name;
-        }
-    }
-    return name;
+    for (uint32_t i = 1; i < MISDELIVERED_SLOTS; i++)
+        if (flows[i].frames > most->frames)
+            most = &flows[i];
+    return most->frames > 0 && most->dst < part->n ? part->ranks[most->dst]->name : "ports unknown";
 }
 
 /* 0; -ECONNABORTED: a worker has given up, because the switch floods one of its ports. */
@@ -508,7 +504,6 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         .begun_ns = clock_now(),
         .connect_fd = -1,
     };
-    struct barrier_values values;
     int rc = make_parts(&trial);
 
     if (rc == 0)
@@ -518,8 +513,7 @@ int trial_run(struct node *node, const struct doc_trial *doc)
         set_thread_priority(node, true);
         /* Nobody asks another for its address, or sends, before the ports of all nodes are open
          * and have a link. */
-        barrier_values_clear(&values);
-        rc = node_barrier(node, &values);
+        rc = node_barrier(node, NULL);
         if (rc == 0)
             rc = run_phases(&trial);
         set_thread_priority(node, false);
