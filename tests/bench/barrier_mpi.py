@@ -32,7 +32,7 @@ COUNTS = (2, 4, 8, 16)
 P50_REACH = 0.7
 P99_REACH = 1.0
 TIMEOUT_S = 60
-PEER = "barrier_peer"
+PEER = "mpi_peer"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def theirs(folder: Path, names: list[str], barriers: int) -> Figures:
     """One run below mpirun, which sits in the first namespace itself."""
     subnet = f"{NETWORK}/{PREFIX_BITS}"
     mpi = Mpi(folder, names, subnet, subnet)
-    return figures(mpi.run(str(folder / PEER), str(barriers), timeout_s=TIMEOUT_S))
+    return figures(mpi.run(str(folder / PEER), "barrier", str(barriers), timeout_s=TIMEOUT_S))
 
 
 def compare(program: Path, folder: Path, count: int, options: argparse.Namespace) -> None:

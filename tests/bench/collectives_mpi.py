@@ -6,7 +6,7 @@ A lab of four nodes, shaped or not; ours by `switchbench run`, theirs by mpirun 
 node's namespace (mpi.py), in turn.
 
 Open MPI's Allreduce, Alltoall and Bcast, with the algorithms that it chooses, are timed as by IMB
-(mpi_collectives.c) against ours, the algorithm named; t_avg of both. Sums of ours are verified,
+(mpi_peer.c) against ours, the algorithm named; t_avg of both. Sums of ours are verified,
 outside of the time.
 
     tests/bench/collectives_mpi.py [--rates unlimited 100M] [--rounds 5]
@@ -154,7 +154,7 @@ def our_calls(place: Lab) -> Figures:
 def their_calls(mpi: Mpi) -> Figures:
     """t_avg of each."""
     words = [word for c in CALLS for word in (c.function, str(c.size), str(c.calls))]
-    printed = mpi.run(str(mpi.folder / "mpi_collectives"), *words, timeout_s=RUN_S)
+    printed = mpi.run(str(mpi.folder / "mpi_peer"), *words, timeout_s=RUN_S)
     found = {}
     for line in printed.splitlines():
         function, size, _, mean, _ = line.split()
@@ -184,7 +184,7 @@ def _medians(runs: Sequence[Figures]) -> Figures:
 
 def collectives(place: Lab, mpi: Mpi, rounds: int) -> None:
     """Mean time of a call."""
-    mpi.compile("mpi_collectives.c")
+    mpi.compile("mpi_peer.c")
     own, other = medians(rounds, lambda: our_calls(place), lambda: their_calls(mpi))
     for call in CALLS:
         mine, peer = own[call.name], other[call.name]

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The peer of collectives_mpi.py, compiled with mpicc: times of Open MPI's collectives as IMB-MPI1
- * takes them: a barrier, then a loop of so many calls, timed as a whole by each rank. Prints a line
- * for each: function, bytes, and the rank's time of a call in microseconds: least, mean and
- * greatest over the ranks. A loop before is not measured. The root of Bcast is rank 0 (IMB's goes
- * round).
+ * The peer of collectives_mpi.py and barrier_mpi.py, compiled with mpicc; below mpirun. A loop
+ * before is not measured.
  *
- * Usage: mpi_collectives (FUNCTION BYTES CALLS)..., below mpirun
+ * mpi_peer (FUNCTION BYTES CALLS)...: times of Open MPI's collectives as IMB-MPI1 takes them: a
+ * barrier, then a loop of so many calls, timed as a whole by each rank. Prints a line for each:
+ * function, bytes, and the rank's time of a call in microseconds: least, mean and greatest over the
+ * ranks. The root of Bcast is rank 0 (IMB's goes round).
+ *
+ * mpi_peer barrier CALLS: how long each MPI_Barrier takes on each rank, in ns, one a line.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -80,12 +82,40 @@ static void measure(const char *name, call_fn call, const struct buffers *b, int
         printf("%s %d %.3f %.3f %.3f\n", name, b->bytes, least, sum / ranks, greatest);
 }
 
+/* Each single one. */
+static int barriers(int calls)
+{
+    int rank = 0, ranks = 0;
+    double *took_s, *all_s;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    took_s = calloc((size_t)calls + 1, sizeof *took_s);
+    all_s = calloc((size_t)calls * (size_t)ranks + 1, sizeof *all_s);
+    if (took_s == NULL || all_s == NULL)
+        return 2;
+    for (int i = 0; i < 2 * calls; i++) {
+        double start_s = MPI_Wtime();
+
+        MPI_Barrier(MPI_COMM_WORLD);
+        took_s[i % calls] = MPI_Wtime() - start_s;
+    }
+    MPI_Gather(took_s, calls, MPI_DOUBLE, all_s, calls, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < calls * ranks; i++)
+        printf("%.0f\n", all_s[i] * 1e9);
+    free(took_s);
+    free(all_s);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int ranks = 0, status = 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc == 3 && strcmp(argv[1], "barrier") == 0)
+        status = barriers(atoi(argv[2]));
     for (int i = 1; status == 0 && i + 2 < argc; i += 3) {
         call_fn call = find(argv[i]);
         int bytes = atoi(argv[i + 1]), calls = atoi(argv[i + 2]);
