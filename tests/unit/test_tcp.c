@@ -451,6 +451,25 @@ static void the_unauthenticated_hold_up_nobody(void **state)
     close(talker);
 }
 
+/* The main thread was away for seconds, and more claims lie there than it reads at once. */
+static void a_claim_that_lies_unread_is_no_silence(void **state)
+{
+    struct transport_port *port = bed.ranks[1].port;
+    int silent;
+
+    add(0, 1, PATTERN_GENERATE);
+    bed.options.streams = 100;
+    assert_int_equal(prepare(), 0);
+    assert_int_equal(connect_rank(1, 0), -EAGAIN);
+    assert_int_equal(connect_rank(0, 0), -EAGAIN);
+    port->half_open_most = 20;
+    silent = call(&bed.ranks[1].blob);
+    assert_int_equal(connect_rank(1, 2 * NS_PER_S), -EAGAIN);
+    assert_int_equal(port->rejected, 0);
+    assert_int_equal(connect_all(LIMIT_NS), 0);
+    close(silent);
+}
+
 /* A listener, of which a flow's source is told instead of its destination. */
 static int mislead(struct flow *flow)
 {
@@ -897,6 +916,7 @@ int main(void)
         TEST(a_chain_slows_its_head),
         TEST(a_partner_dies),
         TEST(the_unauthenticated_hold_up_nobody),
+        TEST(a_claim_that_lies_unread_is_no_silence),
         TEST(both_ends_must_hold_the_key),
         TEST(nothing_is_forged_or_replayed),
         TEST(a_key_of_zeros_ends_the_program),

@@ -92,27 +92,27 @@ static void reject(struct transport_port *port, struct tcp_arrival *arrival, con
     drop(port, arrival);
 }
 
-/* Something came from a connection that waits. Behind its claim it has nothing to say before its
- * proof: it was closed by its owner, a partner that gave up, or it is not one of ours. */
-static void read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
+/* Reads what has come from a connection that waits. Behind its claim it has nothing to say before
+ * its proof: it was closed by its owner, a partner that gave up, or it is not one of ours. True:
+ * its claim is still to come. */
+static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
 {
     int rc;
 
     if (arrival->proven) {
         drop(port, arrival);
-        return;
+        return false;
     }
     rc = tcp_handshake_read(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
-    if (rc == 0)
-        return;
-    if (rc < 0 || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    if (rc < 0 || (rc > 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)) {
         reject(port, arrival, "it ended before it said who it is");
-    } else if (!tcp_claim_valid(&arrival->shake, port->key)) {
+    } else if (rc > 0 && !tcp_claim_valid(&arrival->shake, port->key)) {
         reject(port, arrival, "it does not hold this run's key");
-    } else {
+    } else if (rc > 0) {
         detach(port, arrival);
         attach(port, arrival, true);
     }
+    return rc == 0;
 }
 
 static void greet(struct transport_port *port, int fd, const struct sockaddr_storage *from,
@@ -159,7 +159,7 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
         rests = fd < 0 && errno != ECONNABORTED;
         if (fd < 0)
             continue;
-        if (full)
+        if (full && read_claim(port, oldest, 0)) /* it may lie there unread, on a busy host */
             reject(port, oldest, "it kept silent while others waited");
         greet(port, fd, &from, now_ns);
     }
@@ -186,7 +186,8 @@ void tcp_port_accept(struct transport_port *port, int64_t now_ns)
     }
     while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
            now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
-        reject(port, oldest, "it did not say who it is in time");
+        if (read_claim(port, oldest, 0))
+            reject(port, oldest, "it did not say who it is in time");
     if (knocking)
         accept_some(port, now_ns);
 }
