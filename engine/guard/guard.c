@@ -140,16 +140,12 @@ static void add_interface(struct guard_interfaces *interfaces, const char *name)
 /* Those of the device whose folder in /sys is `device`. Virtio has a bus of its own in between. */
 static void add_device(const char *device, struct guard_interfaces *interfaces)
 {
-    static const char *const places[] = {"net/*", "virtio*/net/*"};
+    glob_t found;
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        glob_t found;
-
-        sysfs_glob(&found, "%s/%s", device, places[i]);
-        for (size_t k = 0; k < found.gl_pathc; k++)
-            add_interface(interfaces, strrchr(found.gl_pathv[k], '/') + 1);
-        globfree(&found);
-    }
+    sysfs_glob(&found, "%s/{net,virtio*/net}/*", device);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        add_interface(interfaces, strrchr(found.gl_pathv[i], '/') + 1);
+    globfree(&found);
 }
 
 int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *interfaces,

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OWN_NAMESPACE "/proc/thread-self/ns/net"
 #define MAPPED_IPV4 "::ffff:"
 #define DUMP_TRIES 10
 #define WIDE_BITS 16 /* of a prefix: longer ones stand for little */
@@ -323,12 +322,12 @@ int guard_map_read(struct guard_map *map, const char *netns, const char *control
 {
     struct reading reading = {.map = map, .fd = -1};
     struct stat own, here;
-    int previous = -1, code = stat(OWN_NAMESPACE, &own) == 0 ? 0 : -errno;
+    int previous = -1, code = stat(NETNS_OWN, &own) == 0 ? 0 : -errno;
 
     if (code == 0)
         code = netns_enter(netns, &previous, err);
     if (code == 0)
-        code = stat(OWN_NAMESPACE, &here) == 0 ? 0 : -errno;
+        code = stat(NETNS_OWN, &here) == 0 ? 0 : -errno;
     if (code == 0)
         code = (reading.fd = netlink_open()) < 0 ? reading.fd : read_here(&reading);
     if (code == 0 && controller && *controller && own.st_ino == here.st_ino)

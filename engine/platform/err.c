@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 int err_set(struct err *err, int code, const char *format, ...)
@@ -20,8 +19,5 @@ int err_set(struct err *err, int code, const char *format, ...)
 
 int err_status(int code)
 {
-    bool impossible =
-        code == -EINVAL || code == -ENOTSUP || code == -EAFNOSUPPORT || code == -EPERM;
-
-    return impossible ? 2 : 3;
+    return code == -EINVAL || code == -ENOTSUP || code == -EAFNOSUPPORT || code == -EPERM ? 2 : 3;
 }

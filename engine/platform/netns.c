@@ -12,9 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The thread's own namespace; /proc/self would be that of the process's first thread. */
-#define OWN_NAMESPACE "/proc/thread-self/ns/net"
-
 int netns_enter(const char *name, int *previous_fd, struct err *err)
 {
     char path[PATH_MAX];
@@ -31,9 +28,9 @@ int netns_enter(const char *name, int *previous_fd, struct err *err)
     if (target < 0)
         return err_set(err, -errno, "Network namespace %s can't be opened (%s): %s.", name, path,
                        strerror(errno));
-    previous = open(OWN_NAMESPACE, O_RDONLY | O_CLOEXEC);
+    previous = open(NETNS_OWN, O_RDONLY | O_CLOEXEC);
     if (previous < 0) {
-        code = err_set(err, -errno, "%s can't be opened: %s.", OWN_NAMESPACE, strerror(errno));
+        code = err_set(err, -errno, "%s can't be opened: %s.", NETNS_OWN, strerror(errno));
     } else if (setns(target, CLONE_NEWNET) < 0) {
         code = err_set(err, -errno, "Network namespace %s can't be entered: %s%s.", name,
                        strerror(errno), errno == EPERM ? "; it needs CAP_SYS_ADMIN" : "");

@@ -11,6 +11,9 @@
 
 #include "err.h"
 
+/** @brief The thread's own namespace; /proc/self would be that of the process's first thread. */
+#define NETNS_OWN "/proc/thread-self/ns/net"
+
 /**
  * @brief Move the calling thread into a network namespace.
  *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "prng.h"
 
+#include <math.h>
+
 #define FRACTION_BITS 53
 
 uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
@@ -9,25 +11,19 @@ uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst)
 }
 
 /* 2^x for 0 <= x, without the C library's exp, whose last bit differs between versions: both ends
- * must draw the same size. By squaring: x = whole + 53 binary digits, 2^(2^-k) for each. */
+ * must draw the same size. x = whole + 20 binary digits, 2^(2^-k) for each; a square root is exact
+ * to its last bit (IEEE 754, 5.4.1). */
 static double power_of_two(double x)
 {
-    static const double roots[] = {
-        1.4142135623730951, 1.189207115002721,  1.0905077326652577, 1.0442737824274138,
-        1.0218971486541166, 1.0108892860517005, 1.0054299011128027, 1.0027112750502025,
-        1.0013547198921082, 1.0006771306930664, 1.0003385080526823, 1.0001692397053021,
-        1.0000846162726942, 1.0000423072413958, 1.0000211533969647, 1.0000105766425498,
-        1.0000052883072919, 1.0000026441501502, 1.0000013220742012, 1.000000661036882,
-    };
     uint32_t whole = (uint32_t)x;
-    double rest = x - whole;
-    double power = (double)(UINT64_C(1) << whole);
+    double rest = x - whole, power = (double)(UINT64_C(1) << whole), root = 2;
 
-    for (unsigned i = 0; i < sizeof roots / sizeof roots[0]; i++) {
+    for (unsigned i = 0; i < 20; i++) {
+        root = sqrt(root);
         rest *= 2;
         if (rest >= 1) {
             rest -= 1;
-            power *= roots[i];
+            power *= root;
         }
     }
     return power;

@@ -70,7 +70,7 @@ void sysfs_glob(glob_t *found, const char *pattern, ...)
 
     FORMAT(whole, pattern);
     *found = (glob_t){0};
-    if (glob(whole, 0, NULL, found) != 0)
+    if (glob(whole, GLOB_BRACE, NULL, found) != 0)
         found->gl_pathc = 0;
 }
 
@@ -79,11 +79,10 @@ uint64_t memory_spare(void)
     FILE *file = fopen("/proc/meminfo", "re");
     uint64_t spare = UINT64_MAX;
     unsigned long long kib;
-    char line[128];
 
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-            spare = ((uint64_t)kib << 10) / 8 * 7;
+    if (file != NULL &&
+        fscanf(file, "MemTotal: %*u kB MemFree: %*u kB MemAvailable: %llu", &kib) == 1)
+        spare = ((uint64_t)kib << 10) / 8 * 7;
     if (file != NULL)
         fclose(file);
     return spare;
