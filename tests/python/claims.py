@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from switchbench.analysis.statistics import Floats
+from switchbench.analysis.series import Floats
 from switchbench.compare.differences import (
     BETTER,
     WORSE,

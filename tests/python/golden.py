@@ -18,7 +18,7 @@ from typing import Any
 
 from recorded import write_tables
 from switchbench.analysis.remake import remade
-from switchbench.records.plan_file import read_plan
+from switchbench.records.directory import read_plan
 from switchbench.records.record_forms import Record, parse
 from switchbench.records.store import finish
 

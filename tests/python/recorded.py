@@ -16,8 +16,7 @@ from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Run
 from switchbench.records.collector import Collector, is_event, phase_rows
-from switchbench.records.directory import RunDirectory
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.record_forms import Record
 from switchbench.records.schema import arrow_schema
 from switchbench.records.store import (

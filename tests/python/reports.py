@@ -12,8 +12,7 @@ import yaml
 
 from recorded import fed, write_tables
 from switchbench.base.model import Part, Run
-from switchbench.records.directory import CONFIGURATION, SUMMARY
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import CONFIGURATION, SUMMARY, write_plan
 from switchbench.records.store import finish
 from synthetic import (
     about,

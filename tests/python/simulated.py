@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from switchbench.analysis.remake import gather
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
-from switchbench.records.directory import RunDirectory
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.store import TableWriter, finish
 from synthetic import about, hello, make_trial
 

@@ -18,7 +18,7 @@ from switchbench.base.model import Run
 from switchbench.plan.chosen import trials_again
 from switchbench.plan.documents import trial_document
 from switchbench.records import store
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.directory import read_plan, write_plan
 from switchbench.records.store import finish
 from switchbench.records.summary_form import summary_schema
 from synthetic import about, make_run, make_site, make_trial

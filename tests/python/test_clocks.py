@@ -15,7 +15,7 @@ from switchbench.base.model import ONE_WAY, ClockChoice
 from switchbench.config import effective
 from switchbench.plan.compile import compile_run
 from switchbench.plan.documents import job_document
-from switchbench.records.latency import Histogram
+from switchbench.records.rows import Histogram
 
 LAB = "switchbench: 1\nsite: {lab: one-switch}\ntests: [{pattern: chain}]\n"
 

@@ -21,6 +21,7 @@ from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.cli.main import main
 from switchbench.compare.differences import Sample, WelchTest, holm, welch
+from switchbench.records.rows import Floats
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -414,11 +415,11 @@ TWENTY = [21.5, 22.8, 21.0, 23.0, 21.6, 23.6, 22.5, 20.7, 23.4, 21.8]
 TWENTY += [20.7, 21.7, 21.5, 22.5, 23.6, 21.5, 22.5, 23.5, 21.5, 21.8]
 
 
-def column(values: list[float]) -> statistics.Floats:
+def column(values: list[float]) -> Floats:
     return np.array(values, dtype=np.float64)[:, None]
 
 
-def welch_of(*sides: statistics.Floats, **more: Any) -> WelchTest:
+def welch_of(*sides: Floats, **more: Any) -> WelchTest:
     return welch(*(Sample(side, **more) for side in sides), 0.95)
 
 

@@ -29,8 +29,7 @@ from switchbench.config import Request, read
 from switchbench.plan import documents
 from switchbench.plan.compile import compile_run, refuse_too_long
 from switchbench.plan.documents import trial_document
-from switchbench.records.directory import CONFIGURATION, RunDirectory
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.directory import CONFIGURATION, RunDirectory, read_plan, write_plan
 
 pytestmark = needs_engine
 

@@ -28,7 +28,7 @@ from switchbench.analysis.remake import gather
 from switchbench.base.errors import RunError
 from switchbench.base.model import Process, Repeats, Run, Trial
 from switchbench.records.directory import LineFile, RunDirectory
-from switchbench.records.resume import Begun
+from switchbench.records.store import Begun
 from switchbench.run import controller, nodes
 from switchbench.run.controller import Controller, Outcome, peers
 from switchbench.run.launch.far import Launcher, piped

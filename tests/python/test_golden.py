@@ -13,7 +13,7 @@ from recorded import write_tables
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
 from switchbench.cli.main import main
-from switchbench.records.plan_file import read_plan
+from switchbench.records.directory import read_plan
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
 

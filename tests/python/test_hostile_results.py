@@ -35,8 +35,7 @@ from switchbench.base.model import Run
 from switchbench.cli.main import main
 from switchbench.predict.predictor import measured_bps
 from switchbench.records.collector import Expected
-from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import PLAN, SUMMARY, RunDirectory, load_summary, write_plan
 from switchbench.records.record_forms import LONGEST_LINE, DamagedRecord, parse
 from switchbench.records.schema import BY_PHASE, TABLES, arrow_schema
 from switchbench.records.store import parquet_file

@@ -13,7 +13,7 @@ from rich.console import Console
 from recorded import fed
 from schemas import validate_summary
 from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP
-from switchbench.records.latency import (
+from switchbench.records.rows import (
     Histogram,
     bucket_bounds,
     figure,

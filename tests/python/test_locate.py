@@ -18,7 +18,7 @@ from switchbench.cli.main import main
 from switchbench.cli.networks import next_command
 from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
-from switchbench.records.plan_file import read_plan
+from switchbench.records.directory import read_plan
 from switchbench.topology import topology
 from switchbench.topology.fabric import wired
 from synthetic import make_run, make_site, make_trial

@@ -8,9 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from switchbench.analysis.location.channel import Channel, ElementClasses
+from switchbench.analysis.location.channel import Channel, ElementClasses, Hashing
 from switchbench.analysis.location.facts import Element
-from switchbench.analysis.location.hashing import Hashing
 
 LINK = 1e9
 SPREAD = 0.15

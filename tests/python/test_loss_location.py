@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from configs import LAB, compile_text, needs_engine
-from switchbench.analysis.loss_location import contradicted, in_network
+from switchbench.analysis.tester import contradicted, in_network
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
-from switchbench.records.switch_counters import (
+from switchbench.records.directory import (
     AFTER,
     BEFORE,
     compare_counters,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import measures_page
-from switchbench.analysis import tidy
+from switchbench.analysis import data
 from switchbench.analysis.judge import _OF_PORT
 from switchbench.analysis.measures import DERIVED, REDUCERS
 from switchbench.analysis.phases import reduced
@@ -76,7 +76,7 @@ def test_comparisons_have_the_registry_s_directions() -> None:
 
 
 def test_the_codebook_has_the_registry_s_units_and_words() -> None:
-    named = [variable for variable in tidy.VARIABLES if variable.name in FRAMES]
+    named = [variable for variable in data.VARIABLES if variable.name in FRAMES]
     assert len(named) >= 6
     for variable in named:
         measure = MEASURES[variable.name]

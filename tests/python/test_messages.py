@@ -16,9 +16,8 @@ from configs import LAB, compile_text
 from recorded import rows_in, write_tables
 from switchbench.analysis import series
 from switchbench.analysis.remake import gather
-from switchbench.records.latency import Histogram
 from switchbench.records.record_forms import DamagedRecord
-from switchbench.records.rows import PhaseKey
+from switchbench.records.rows import Histogram, PhaseKey
 from switchbench.records.store import TableWriter
 from switchbench.render.terminal import show_messages
 from synthetic import make_run, make_site, make_trial

@@ -19,8 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recorded import Feed, fed, write_tables
-from switchbench.analysis import tidy
-from switchbench.analysis.data import Columns, PlanKey, plan_key
+from switchbench.analysis.data import Columns, PlanKey, plan_key, tidy
 from switchbench.analysis.measures import UNSETTLED
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError
@@ -129,7 +128,7 @@ def live(run: Run, records: list[Json]) -> dict[int, PhaseLoss]:
 
 def exported(directory: Path, summary: Json) -> dict[int, list[Json]]:
     rows: defaultdict[int, list[Json]] = defaultdict(list)
-    for row in tidy.tidy(directory, summary).to_pylist():
+    for row in tidy(directory, summary).to_pylist():
         rows[row["phase"]].append(row)
     return rows
 

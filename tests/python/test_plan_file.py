@@ -27,8 +27,9 @@ from switchbench.records.directory import (
     PLAN,
     SUMMARY,
     load_summary,
+    read_plan,
+    write_plan,
 )
-from switchbench.records.plan_file import read_plan, write_plan
 from synthetic import (
     frame_side,
     hello,

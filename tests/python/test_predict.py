@@ -29,8 +29,7 @@ from switchbench.predict.predictor import (
     points,
     share_close,
 )
-from switchbench.records.directory import SUMMARY
-from switchbench.records.plan_file import write_plan
+from switchbench.records.directory import SUMMARY, write_plan
 from switchbench.topology.fabric import Fabric, Link, Rates, Routes
 from synthetic import bare_summary, make_run, make_site, make_trial, plan_entry
 

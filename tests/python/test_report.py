@@ -20,9 +20,9 @@ import yaml
 import measures_page
 import reports
 from switchbench import __version__
-from switchbench.analysis import tidy
+from switchbench.analysis import data
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.loss_location import in_network
+from switchbench.analysis.tester import in_network
 from switchbench.cli import main
 from switchbench.records import summary_form
 from switchbench.records.directory import SUMMARY, load_summary
@@ -67,7 +67,7 @@ def test_every_number_has_a_definition() -> None:
     for spec in tables.EVERY:
         for column in spec.columns:
             assert column.definition, f"{spec.name}: {column.title}"
-    for variable in tidy.VARIABLES:
+    for variable in data.VARIABLES:
         assert variable.meaning, variable.name
 
 
@@ -254,7 +254,7 @@ def test_tidy_table_by_hand(directory: Path, tmp_path: Path) -> None:
 
 
 def test_codebook_has_every_column(directory: Path, tmp_path: Path) -> None:
-    paths = tidy.write(directory, load_summary(directory), tmp_path)
+    paths = data.export(directory, load_summary(directory), tmp_path)
     assert [path.name for path in paths] == ["flows.csv", "flows.parquet", "codebook.csv"]
     with (tmp_path / "codebook.csv").open(newline="") as file:
         book = list(csv.DictReader(file))
@@ -279,7 +279,7 @@ def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     flows = measured.records.flows(plan_key(plan))
     assert flows is not None
     assert np.isnan(flows.lost).all()
-    rows = tidy.tidy(directory, measured.summary).to_pylist()
+    rows = data.tidy(directory, measured.summary).to_pylist()
     assert {row["lost_frames"] for row in rows if row["trial"] == 0} == {None}
 
 

@@ -17,7 +17,7 @@ from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS
 from switchbench.predict.predictor import Predictor, fabric_of, points
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.directory import read_plan, write_plan
 from switchbench.render.report import times
 from switchbench.render.report.chart import unpacked
 from switchbench.render.tables import Heading

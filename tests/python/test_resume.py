@@ -10,8 +10,8 @@ import pytest
 
 from recorded import rows_in, told_in, write_tables
 from switchbench.base.errors import ConfigurationError
-from switchbench.records.plan_file import write_plan
-from switchbench.records.resume import Begun, resume
+from switchbench.records.directory import write_plan
+from switchbench.records.store import Begun, resume
 from synthetic import make_run, make_site, make_trial, phase_record, trial_record
 from test_controller import Bench, summary_of
 from test_search_suite import a_run

@@ -27,8 +27,7 @@ from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
 from switchbench.labs import LabError, switches
 from switchbench.records import store
-from switchbench.records.directory import RunDirectory, load_summary
-from switchbench.records.plan_file import read_plan
+from switchbench.records.directory import RunDirectory, load_summary, read_plan
 from switchbench.render.report import build
 from switchbench.run.controller import Controller, Outcome
 from switchbench.run.launch import launcher_for

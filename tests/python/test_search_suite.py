@@ -27,8 +27,7 @@ from switchbench.base.model import Load, Run
 from switchbench.plan.chosen import estimates_s, range_of, searches_of
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import trial_document
-from switchbench.records.directory import SUMMARY
-from switchbench.records.plan_file import read_plan
+from switchbench.records.directory import SUMMARY, read_plan
 from switchbench.records.rows import NOTHING, PhaseKey, PhaseRecords
 from switchbench.render.report.build import make
 from switchbench.search.loads import TrialLoss

@@ -14,16 +14,15 @@ import pytest
 
 from configs import LAB, compile_text, needs_engine
 from recorded import fed
-from switchbench.analysis.above_line import above_line
 from switchbench.analysis.series import ExecutionTable, port_rate_mbps
 from switchbench.analysis.statistics import RepeatTable, interval
+from switchbench.analysis.tester import above_line
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Part, Repeats, Schedule, ScheduleShape, Site, Trial
 from switchbench.plan import compile
 from switchbench.plan.documents import trial_document
 from switchbench.plan.engine import PlanSize, plan_size
-from switchbench.records.latency import Histogram
-from switchbench.records.rows import NameIndex, PhaseKey
+from switchbench.records.rows import Histogram, NameIndex, PhaseKey
 from switchbench.records.summary_form import summary_schema
 from switchbench.render.tables import TABLES
 from synthetic import flows_of, make_run, make_site, make_trial, phase_record, rows_of, tcp_side

@@ -31,7 +31,7 @@ from switchbench.base.source import read_file
 from switchbench.cli.run import announce
 from switchbench.plan.compile import refuse_too_long
 from switchbench.plan.documents import check_lab_rates, job_document, trial_document
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.directory import read_plan, write_plan
 from switchbench.render import first_screen
 from switchbench.render.report import build, times
 from switchbench.render.report.build import Sentences

@@ -16,14 +16,13 @@ import pytest
 from conftest import Command
 from golden import unpack
 from recorded import replace_rows, results, rows_in
-from switchbench.analysis import sealing, verify
+from switchbench.analysis import sealing
 from switchbench.analysis.remake import gather, remade
 from switchbench.analysis.sealing import write_record
 from switchbench.analysis.summary import NOT_ENDED
 from switchbench.base.errors import ConfigurationError
 from switchbench.config.clauses import clauses_sha256
-from switchbench.records.directory import as_read, load_summary
-from switchbench.records.plan_file import read_plan, write_plan
+from switchbench.records.directory import as_read, load_summary, read_plan, write_plan
 from switchbench.records.store import TableWriter
 from switchbench.render.report import build
 from synthetic import about, make_run, make_site, make_trial, pair_records
@@ -59,8 +58,8 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
-def checks(directory: Path, **asked: Any) -> list[verify.VerifyCheck]:
-    return list(verify.verify(directory, verify.VerifyOptions(**asked)))
+def checks(directory: Path, **asked: Any) -> list[sealing.VerifyCheck]:
+    return list(sealing.verify(directory, sealing.VerifyOptions(**asked)))
 
 
 def failures(directory: Path, **asked: Any) -> list[str]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..base.model import ONE_WAY
-from ..records.latency import Histogram
 from ..records.record_forms import Record
-from ..records.rows import Rows
+from ..records.rows import Histogram, Rows
 from ..records.summary_form import Entry, filled
 from .measures import observed
 

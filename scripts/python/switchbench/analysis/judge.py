@@ -24,8 +24,8 @@ from ..config.clauses import Clause, Spec, clauses_sha256, name_of, parse_clause
 from ..records.rows import Floats, NameIndex, PhaseFlows
 from ..records.summary_form import ClauseEntry, Entry, PhaseEntry, PlanEntry, at, filled
 from . import measures as m
-from .loss_location import beyond_hosts, lost_in_network
 from .measures import ByPort, PhaseResult
+from .tester import beyond_hosts, lost_in_network
 
 if TYPE_CHECKING:
     from .suite import SuiteCourse

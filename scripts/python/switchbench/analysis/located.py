@@ -35,7 +35,7 @@ from .location import locate
 from .location.facts import Element, NextTest, Oversubscription, Paths, PhaseFacts, Suspect
 from .location.observed import ObservationTable, PortFrames
 from .location.wired import paths_of
-from .loss_location import HostLoss
+from .tester import HostLoss
 
 MOST_FLOWS = 100  # named of one kind
 MOST_UNTESTED = 100

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.measures import LATENCY_MEASURES, Reduce
-from ..records.latency import figure
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
-from ..records.rows import NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times
+from ..records.rows import NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times, figure
 from ..records.rows import or_zero as or_zero
 from ..records.summary_form import PhaseEntry
 

@@ -17,7 +17,6 @@ import numpy as np
 from ..base import transports
 from ..base.measures import ANY, FRAMES, MEASURES, MESSAGES, RDMA, REDUCED, Reduce
 from ..base.model import SCHEDULE, Part, Run, Trial
-from ..records.latency import phase_latency
 from ..records.record_forms import Record
 from ..records.rows import (
     Bools,
@@ -29,12 +28,21 @@ from ..records.rows import (
     PhaseKey,
     PhaseRecords,
     Rows,
+    phase_latency,
 )
 from ..records.summary_form import Entry, PhaseEntry, PlanEntry, filled
 from . import measures as m
 from .clocks import ClockTable
-from .loss_location import contradicted, displaced_frames, loss_location
-from .tester import SHORT_SHARE_LAB, SHORT_SHARE_SITE, host_limits, starved, windows_off
+from .tester import (
+    SHORT_SHARE_LAB,
+    SHORT_SHARE_SITE,
+    contradicted,
+    displaced_frames,
+    host_limits,
+    loss_location,
+    starved,
+    windows_off,
+)
 
 LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
 

@@ -13,12 +13,11 @@ from typing import Any
 
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
-from ..records.directory import PLAN
+from ..records.directory import AFTER, BEFORE, PLAN, compare_counters
 from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
 from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
 from ..records.summary_form import Entry, SummaryDocument, filled
-from ..records.switch_counters import AFTER, BEFORE, compare_counters
 from .series import scatter_times
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
 

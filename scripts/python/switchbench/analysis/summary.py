@@ -29,7 +29,6 @@ from ..records.summary_form import (
 )
 from ..search.suites.declaration import TrialFacts
 from . import series
-from .above_line import above_line, windows_above_line
 from .judge import Judge, exit_status, left_out, nothing_judged, overall
 from .located import Locator
 from .measures import PhaseResult, or_zero
@@ -43,10 +42,10 @@ from .phases import (
     trial_words,
 )
 from .ports import PortTable
+from .series import compare
 from .statistics import RepeatTable
 from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts, trial_facts
-from .tester import explains_all
-from .transports import compare
+from .tester import above_line, explains_all, windows_above_line
 
 
 class SuiteTable:

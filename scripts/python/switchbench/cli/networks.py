@@ -37,8 +37,7 @@ from ..predict.predictor import (
     predicted,
     share_close,
 )
-from ..records.directory import CONFIGURATION, PLAN, SUMMARY
-from ..records.plan_file import read_plan
+from ..records.directory import CONFIGURATION, PLAN, SUMMARY, read_plan
 from ..records.store import cut_streams, finish, has_tables, refuse_old_form
 from ..records.summary_form import NOTHING_LOCATED, Entry, LocationEntry
 from ..render.printer import (

@@ -25,10 +25,10 @@ from ..records.directory import (
     SUMMARY,
     default_path,
     load_summary,
+    read_plan,
     replace_bytes,
     replace_json,
 )
-from ..records.plan_file import read_plan
 from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import EVERY
@@ -112,9 +112,9 @@ def report_command(args: argparse.Namespace) -> int:
         written = build.write_figures(path, args.figures, program)
         print(f"{args.figures}: {len(written)} files")
     if args.table:
-        from ..analysis import tidy
+        from ..analysis.data import export
 
-        written = tidy.write(args.directory, measured.summary, args.table)
+        written = export(args.directory, measured.summary, args.table)
         written += write_csv(EVERY, measured.summary, args.table)
         for path in written:
             print(path)
@@ -133,7 +133,7 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 def verify_command(args: argparse.Namespace) -> int:
     """Print a line for each check; what does not hold is a sentence and status 2."""
-    from ..analysis.verify import VerifyOptions, verify
+    from ..analysis.sealing import VerifyOptions, verify
 
     failures = []
     options = VerifyOptions(args.allowed_signers, args.clauses, args.again)

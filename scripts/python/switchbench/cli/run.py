@@ -39,10 +39,15 @@ from ..config.read import document_of
 from ..hosts import push
 from ..plan import documents
 from ..plan.documents import job_document
-from ..records.directory import CONFIGURATION, SUMMARY, RunDirectory, default_path, load_summary
-from ..records.plan_file import write_plan
-from ..records.resume import Begun, resume
-from ..records.store import finish
+from ..records.directory import (
+    CONFIGURATION,
+    SUMMARY,
+    RunDirectory,
+    default_path,
+    load_summary,
+    write_plan,
+)
+from ..records.store import Begun, finish, resume
 from ..records.summary_form import Entry, SummaryDocument
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter

@@ -3,7 +3,7 @@
 
 Two cases are beside each other if matrix, size, load and transport are the same, but for what is
 the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(analysis/transports.py): at equal payload, else the largest frames. Schedules have no load, and
+(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and
 stand beside the same at equal size.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..analysis import transports
+from ..analysis.series import matrix_series, rows_of
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
@@ -324,7 +324,7 @@ def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pa
     mine = base.values(TRANSPORT)
     for cases in matrices.values():
         of = {id(case.plans[0]): case for case in cases}
-        for row in transports.rows(list(transports.series(p for c in cases for p in c.plans))):
+        for row in rows_of(list(matrix_series(p for c in cases for p in c.plans))):
             own = [one for one in row if one.transport in mine]
             beside = [one for one in row if one.transport not in mine]
             if own:

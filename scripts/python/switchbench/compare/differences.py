@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from ..analysis.data import plan_key
-from ..analysis.statistics import Estimates, Floats, estimates
+from ..analysis.statistics import Estimates, estimates
 from ..base import format
 from ..records.directory import SUMMARY
+from ..records.rows import Floats
 from ..records.summary_form import PlanEntry
 from .cases import LOAD, Case, ComparedRun, Subject
 from .measures import FLOW_LOSS, FLOW_RATE, MEASURES, ComparedMeasure, Entry, with_times

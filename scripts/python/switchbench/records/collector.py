@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..base.model import Run, Trial
-from .latency import Histogram
 from .record_forms import DamagedRecord, Record
-from .rows import EXECUTION, PhaseRows, Rows
+from .rows import EXECUTION, Histogram, PhaseRows, Rows
 from .schema import BY_PHASE, MOMENT, Row, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check

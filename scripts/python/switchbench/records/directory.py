@@ -2,7 +2,7 @@
 """The results directory of one run: what is in it, and how it is written so that it stays valid.
 
 configuration.yaml   the configuration as understood; `switchbench run` takes it again
-plan.json            the run that was compiled from it, which all other commands read (plan_file.py)
+plan.json            the run that was compiled from it, which all other commands read
 clauses.json         the clauses that are judged, in the form whose SHA-256 is their hash
 flows.parquet ...    what the nodes told, as tables (schema.py); `flows.1.arrows ...` while the run
                      goes on; of a phase that was measured again, the last measurement
@@ -13,6 +13,14 @@ switch-counters-*.txt  what the switch said before and after, where a command as
 summary.json         what it amounts to (summary_form.py)
 verdict.xml          the verdict as JUnit XML, for continuous integration
 manifest.json        SHA-256 of each of these files; what is signed (doc/reference/acceptance.md)
+
+plan.json is the compiled run as it was measured, so that its results are read anywhere: a
+configuration compiled again takes the engine, the cores and the memory of the host that ran, and
+its topology files. A port stands in the file once, below `ports`; all else names it.
+
+The switch's own counters are read by a command of the user's. The output is kept as it came. Lines
+that end in a whole number are compared: the text before it is the counter's name. So the output of
+`ethtool -S`, `snmpwalk` and most switches' `show` commands needs no translation.
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,11 +37,14 @@ from types import TracebackType
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..base.errors import ConfigurationError, RunError, printable
+from ..base.model import Part, Port, Run, SwitchCountersCommand
 from ..base.source import refuse_irregular
-from .summary_form import SCHEMA, SummaryDocument, refuse_other_keys
+from .record_forms import Record
+from .summary_form import SCHEMA, Entry, SummaryDocument, refuse_other_keys
 
 CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"
@@ -256,3 +268,173 @@ def _cannot_write(path: Path, error: OSError) -> RunError:
     return RunError(
         f"can't write {path}: {error.strerror}; what was written before is whole and stays"
     )
+
+
+PLAN_SCHEMA = "switchbench-plan/3"
+
+_RUN = TypeAdapter(Run)
+_PART = TypeAdapter(Part)
+_PORTS = TypeAdapter(dict[str, Port])
+
+
+def write_plan(directory: Path, run: Run) -> None:
+    """Write the file whole or not at all."""
+    try:
+        whole = _RUN.dump_python(run, mode="json")
+        content = to_json({"schema": PLAN_SCHEMA, **_packed(whole)})
+    except PydanticSerializationError as error:
+        raise RunError(f"no JSON can be made of that: {error}") from None
+    replace_bytes(directory / PLAN, content + b"\n")
+
+
+def read_plan(directory: Path) -> Run:
+    """Return the run that was measured.
+
+    ConfigurationError where the file is missing, damaged or newer.
+    """
+    file = directory / PLAN
+    try:
+        loaded = from_json(file.read_bytes(), allow_inf_nan=False)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"{file} is missing: it has the plan that was measured, which no other file replaces; "
+            "bring it back from where the results were made, or measure again"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise _damaged(file, str(error)) from None
+    refuse_other_form(loaded, PLAN_SCHEMA, file)
+    try:
+        return _unpacked(loaded)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise _damaged(file, f"at `{place}`: {first['msg']}") from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(file, f"{type(error).__name__} {error!s:.100}") from None
+
+
+def _damaged(file: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{file} is damaged: {printable(' '.join(why.split()))}; bring it back from where the "
+        "results were made, or measure again"
+    )
+
+
+# --- ports by name -------------------------------------------------------------------------------
+
+
+_OTHERS = ("searches", "again", "superseded")  # what else of a run are trials
+
+
+def _packed(run: Record) -> Record:
+    """Return the file's keys, of the run as mappings."""
+    ports: dict[str, Record] = {}
+    parts: dict[tuple[str, ...], int] = {}
+
+    def named(some: list[Record]) -> list[str]:
+        ports.update((port["name"], port) for port in some)
+        return [port["name"] for port in some]
+
+    site = run["site"]
+    site["processes"] = [p | {"ports": named(p["ports"])} for p in site["processes"]]
+    site["networks"] = {name: named(some) for name, some in site["networks"].items()}
+    if run["effective"].get("site") == site["effective"]:
+        del site["effective"]
+    for trial in (*run["trials"], *(trial for key in _OTHERS for trial in run[key])):
+        some = [(part["network"], *named(part["ranks"])) for part in trial["parts"]]
+        trial["parts"] = [parts.setdefault(part, len(parts)) for part in some]
+    return {"ports": ports, "parts": list(parts), "run": run}
+
+
+def _unpacked(file: Record) -> Run:
+    """Return the run of what the file holds; its ports and parts are one value each."""
+    ports = _PORTS.validate_python(file["ports"])
+    parts = [
+        _PART.validate_python({"network": network, "ranks": [ports[name] for name in names]})
+        for network, *names in file["parts"]
+    ]
+    run = file["run"]
+    site = run["site"]
+    for process in site["processes"]:
+        process["ports"] = [ports[name] for name in process["ports"]]
+    site["networks"] = {
+        network: [ports[name] for name in names] for network, names in site["networks"].items()
+    }
+    site.setdefault("effective", run["effective"].get("site"))
+    others = (trial for key in _OTHERS for trial in run.get(key, ()))
+    for trial in (*run["trials"], *others):
+        trial["parts"] = [parts[number] for number in trial["parts"]]
+    return _RUN.validate_python(run)
+
+
+BEFORE = "switch-counters-before.txt"
+AFTER = "switch-counters-after.txt"
+
+_COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
+
+
+def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
+    """Run the command and keeps what it printed; RunError when it fails."""
+    printed = run_command(asked, "switch_counters")
+    try:
+        path.write_bytes(printed)
+    except OSError as error:
+        raise RunError(f"can't write {path}: {error.strerror}") from error
+
+
+def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
+    """Return what the command of this key of the configuration prints; RunError when it fails."""
+    name = asked.command[0]
+    try:
+        done = subprocess.run(
+            asked.command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=asked.timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{key}: {name} took more than {asked.timeout_s:g} s") from None
+    except OSError as error:
+        raise RunError(f"{key}: {name} can't be run: {error.strerror}") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        words = f": {said[-1]}" if said else ""
+        raise RunError(f"{key}: {name} ended with status {done.returncode}{words}")
+    return done.stdout
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """Return the counters of an output, by name; of equal names the last."""
+    found = (_COUNTER.fullmatch(line) for line in text.splitlines())
+    return {match[1]: int(match[2]) for match in found if match}
+
+
+def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> Entry | None:
+    """Return the summary's `switch_counters`; None where no command was configured."""
+    if asked is None:
+        return None
+    before, after = (_parsed(directory / name) for name in (BEFORE, AFTER))
+    differences = None
+    if before is not None and after is not None:
+        differences = {
+            name: after[name] - count
+            for name, count in before.items()
+            if name in after and after[name] != count
+        }
+    return {
+        "command": list(asked.command),
+        "before": BEFORE if before is not None else None,
+        "after": AFTER if after is not None else None,
+        "compared": len(before.keys() & after.keys()) if before and after else 0,
+        "differences": differences,
+    }
+
+
+def _parsed(path: Path) -> dict[str, int] | None:
+    try:
+        return parse_counters(path.read_text("utf-8", errors="replace"))
+    except OSError:
+        return None

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.model import Run
-from .directory import load_summary, refuse_endless
-from .plan_file import read_plan
+from .directory import load_summary, read_plan, refuse_endless
 from .summary_form import SummaryDocument
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Any
 from rich.console import Console
 
 from ..analysis import clocks
-from ..analysis.loss_location import in_network
 from ..analysis.statistics import MEASURE
+from ..analysis.tester import in_network
 from ..base import format, quantities
 from ..base.model import PERCENTILES, SCHEDULE
-from ..records.latency import needed
+from ..records.rows import needed
 from ..records.summary_form import at
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of

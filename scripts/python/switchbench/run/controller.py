@@ -37,12 +37,17 @@ from ..base.programs import PORT_BINDING
 from ..plan.chosen import locating_trial, subtest_of, trials_again
 from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
 from ..records.collector import Collector, Expected, is_event, phase_rows
-from ..records.directory import NODES_LOG, RunDirectory
-from ..records.plan_file import write_plan
+from ..records.directory import (
+    AFTER,
+    BEFORE,
+    NODES_LOG,
+    RunDirectory,
+    read_counters,
+    run_command,
+    write_plan,
+)
 from ..records.record_forms import DamagedRecord, Record, parse
-from ..records.resume import Begun
-from ..records.store import TableWriter
-from ..records.switch_counters import AFTER, BEFORE, read_counters, run_command
+from ..records.store import Begun, TableWriter
 from .launch.far import Launcher, end, is_readable, pipe_of
 from .nodes import Interrupt, LostError, Node, RemoteNodes
 

@@ -5,11 +5,20 @@ A channel holds the rows of one measure (lost frames of open loads, rates of clo
 retransmissions, duplicates, ...). Each row has a share that suffered, so that one set of fault
 models serves all measures. Elements that the same pairs pass form a class: no observation tells
 them apart, and all work is done on classes.
+
+Which of a trunk's parallel links a flow takes is unknown, but it is always the same. How many
+others share its link follows a binomial law; each possible number gives the share that the flow
+loses. A row's likelihood is the mean over these alternatives. Faults of a trunk or of one of its
+links are compared by `evidence`: the likelihood of all rows of a trunk together, as the mean over
+all ways in which its flows may be spread over its links. There, a flow shares a link only where
+others do, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -242,3 +251,342 @@ def channel_of(
         measure, rows, phase, pair.astype(np.int64), keys // ports, keys % ports, n, k, load_bps,
         found.limited[rows], sizes[phase], bursts[phase],
     )  # fmt: skip
+
+
+MOST_OTHERS = 24
+RISK = 0.02  # probability of a loss
+RARE = 1e-4  # probability of so many flows on one link: they count as a few less
+MOST_FLOWS = 8  # of a phase over one trunk whose ways over the links are all looked at
+LONE_EVIDENCE = 0.4  # weight of rows of larger phases, and of those that pass several trunks
+# Alternatives are kept as the mean of those between two limits.
+LIMITS = np.array([1e-6, 0.12, 0.25, 0.38, 0.5, 0.6, 0.7, 0.82])
+BINS = len(LIMITS) + 1
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Shares that rows may lose, with their log-weights: arrays of rows by BINS.
+
+    of: by row of the channel its number here; -1 where nothing is shared.
+    """
+
+    of: Ints
+    share: Floats
+    log_weight: Floats
+
+    def risk(self, rows: Ints) -> Bools:
+        """Return of rows of the channel whether they may well lose something."""
+        of = self.of[rows]
+        if not len(self.log_weight):
+            return np.zeros(len(rows), np.bool_)
+        return np.asarray((of >= 0) & (self.log_weight[of, 0] < -RISK))
+
+    def mean(self, rows: int) -> Floats:
+        """Return the mean share by row of the channel."""
+        found = np.zeros(rows)
+        some = self.of >= 0
+        weights = np.exp(self.log_weight[self.of[some]])
+        found[some] = (weights * self.share[self.of[some]]).sum(axis=1)
+        return found
+
+
+class Hashing:
+    """The trunks of several links in a channel, and what each may take of its rows."""
+
+    def __init__(self, channel: Channel, phases: int) -> None:
+        """Find the trunks, and the loads that their flows bring in each phase."""
+        self._rows = len(channel.pair)
+        self.links: dict[int, int] = {}
+        self.lines: dict[int, float] = {}
+        self.separate: set[int] = set()  # whose links are lines of their own, not one shaper
+        self._parts: dict[int, tuple[Ints, Floats, Floats]] = {}
+        classes = channel.classes
+        for place, members in enumerate(classes.members):
+            every = [classes.elements[m] for m in members]
+            trunks = [x for x in every if x.links > 1]
+            if not trunks:
+                continue
+            if separate := [x for x in trunks if not x.pooled]:
+                self.separate.add(place)
+                trunks = separate
+            one = min(trunks, key=lambda x: x.line_bps / x.links if x.line_bps > 0 else np.inf)
+            row = classes.row[classes.incidences(place)]
+            phase, load = channel.phase[row], channel.load_bps[row]
+            flows = np.bincount(phase, minlength=phases)[phase]
+            total = np.bincount(phase, load, phases)[phase]
+            others = (total - load) / np.maximum(flows - 1, 1)
+            # Nothing else comes of sharing a link.
+            shared = channel.measure in ("loss", "rate") and place in self.separate
+            self.links[place], self.lines[place] = one.links, one.line_bps if shared else np.inf
+            self._parts[place] = (row, (flows - 1).astype(np.float64), others)
+        self._load = channel.load_bps
+        self._channel = channel
+        self._flows: dict[int, tuple[Ints, Ints, Ints]] = {}
+        self._known: dict[object, Floats] = {}
+        self._beside: dict[object, tuple[Alternatives, Floats]] = {}
+        self.healthy = self.alternatives({})
+
+    def alternatives(
+        self, lines: Mapping[int, float], only: Bools | None = None, beside: int = -1
+    ) -> Alternatives:
+        """Return what rows may lose; `lines` replaces what trunks (by class) carry in total.
+
+        only: the rows that are wanted. beside: the trunk that is left out.
+        """
+        touched = np.zeros(self._rows, np.bool_)
+        shares: list[tuple[Ints, Floats, Floats]] = []
+        for place, (row, others, load) in self._parts.items():
+            if place == beside:
+                continue
+            line = lines.get(place, self.lines[place]) / self.links[place]
+            with np.errstate(invalid="ignore"):
+                risk = self._load[row] + others * load > 1.003 * line
+            if only is not None:
+                risk &= only[row]
+            if not risk.any():
+                continue
+            row, others, load = row[risk], others[risk], load[risk]
+            number = np.arange(int(min(others.max(), MOST_OTHERS)) + 1)
+            distinct, which = np.unique(others, return_inverse=True)
+            weight = _binomial(number, distinct, 1 / self.links[place])[which]
+            offered = self._load[row][:, None] + number * load[:, None]
+            share = np.maximum(0.0, 1 - line / np.maximum(offered, 1.0))
+            weight /= weight.sum(axis=1, keepdims=True)
+            touched[row] = True
+            shares.append((row, weight, share))
+        of = np.full(self._rows, -1, np.int64)
+        count = int(touched.sum())
+        of[touched] = np.arange(count)
+        weights, means = np.zeros((count, BINS)), np.zeros((count, BINS))
+        weights[:, 0] = 1.0
+        for row, weight, share in shares:
+            at = of[row]
+            joint = (weights[at][:, :, None] * weight[:, None, :]).reshape(len(at), -1)
+            both = 1 - (1 - means[at][:, :, None]) * (1 - share[:, None, :])
+            both = both.reshape(len(at), -1)
+            bins = np.searchsorted(LIMITS, both)
+            key = np.arange(len(at))[:, None] * BINS + bins
+            mass = np.bincount(key.ravel(), joint.ravel(), len(at) * BINS)
+            sums = np.bincount(key.ravel(), (joint * both).ravel(), len(at) * BINS)
+            weights[at] = mass.reshape(-1, BINS)
+            means[at] = (sums / np.maximum(mass, 1e-300)).reshape(-1, BINS)
+        with np.errstate(divide="ignore"):
+            return Alternatives(of, means, np.log(weights))
+
+    def flows(self, place: int) -> tuple[Ints, Ints, Ints]:
+        """Return the flows of a trunk by row: number of the group, number in it, size of it.
+
+        A group is a set of pairs that use the trunk at once, in one phase or in several.
+        """
+        if place not in self._flows:
+            row, channel = self._parts[place][0], self._channel
+            code = np.random.default_rng(2).integers(1, 2**62, len(channel.src), np.int64)
+            phase = channel.phase[row]
+            key = np.zeros(int(phase.max()) + 1, np.int64)
+            np.add.at(key, phase, code[channel.pair[row]])
+            group = np.unique(key[phase], return_inverse=True)[1].astype(np.int64)
+            both, flow = np.unique(group * len(code) + channel.pair[row], return_inverse=True)
+            first = np.searchsorted(both // len(code), np.arange(int(group.max()) + 1))
+            size = np.diff(np.append(first, len(both)))
+            self._flows[place] = group, flow - first[group], size
+        return self._flows[place]
+
+    def beside(self, place: int, lines: Mapping[int, float]) -> tuple[Alternatives, Floats]:
+        """Return what other trunks may take of the rows of a trunk, and the weights of its rows.
+
+        Rows of one flow that may share links are alike in what no model knows: they count once.
+        Weights of rows that may share links of other trunks, too, are below 0.
+        """
+        state = (place, tuple(sorted(x for x in lines.items() if x[0] != place)))
+        if state not in self._beside:
+            row = self._parts[place][0]
+            group, flow, size = self.flows(place)
+            only = np.zeros(self._rows, np.bool_)
+            only[row] = True
+            others = self.alternatives(lines, only, place)
+            risky = self.healthy.risk(row)
+            repeats = np.zeros((len(size), int(size.max())))
+            np.add.at(repeats, (group, flow), risky)
+            weight = np.where(risky, 1 / np.maximum(repeats[group, flow], 1), 1.0)
+            self._beside[state] = others, np.where(others.risk(row), -weight, weight)
+        return self._beside[state]
+
+    def evidence(
+        self, place: int, passing: Floats, p: Floats, spread: Floats, lines: Mapping[int, float],
+        link: tuple[str, float] | None = None, several: float = 0.0, each: bool = False,
+    ) -> Floats:  # fmt: skip
+        """Return the log-likelihood of all rows of a trunk by group of flows.
+
+        passing: share of each row's load that comes to the trunk. p, spread: by row of the channel.
+        lines: what trunks carry. link: what one of the links does ("share" or "capacity", value).
+        several: weight of rows that may share links of other trunks, too: what collides there
+        comes with less load, so that others lose as if a link were slow.
+        each: return by row of the trunk the probability that its flow uses that link, instead.
+        """
+        row = self._parts[place][0]
+        state = (place, link, several, each, p[row].tobytes(), tuple(sorted(lines.items())))
+        if state in self._known:
+            return self._known[state]
+        channel, links = self._channel, self.links[place]
+        group, flow, size = self.flows(place)
+        line = lines.get(place, self.lines[place]) / links
+        load, phase = channel.load_bps[row] * passing, channel.phase[row]
+        count = np.bincount(phase)[phase]
+        others = (np.bincount(phase, load)[phase] - load) / np.maximum(count - 1, 1)
+        beside, weight = self.beside(place, lines)
+        weight = np.where(weight < 0, -several * weight, weight)
+        chances = _binomial(np.arange(size.max()), np.array([size.max() - 1.0]), 1 / links)[0]
+        most = 1 + int(np.flatnonzero(chances > RARE).max())
+        offered = load[:, None] + np.arange(most) * others[:, None]
+
+        def likely(share: Floats) -> Floats:
+            """Return log-likelihoods by flow of all groups and by number of flows on a link."""
+            some = (share != np.roll(share, 1, axis=1)) & (weight > 0)[:, None]
+            some[:, 0] = weight > 0
+            if not some.any():
+                return np.zeros((len(size), int(size.max()), most))
+            at = np.nonzero(some)[0]
+            both = 1 - (1 - p[row[at]]) * (1 - np.minimum(share[some], 1 - 1e-9))
+            wide = np.where(share[some] > 0.02, np.maximum(spread[row[at]], 0.2), spread[row[at]])
+            found = log_likelihood(channel, beside, row[at], both, wide)
+            found = found[np.maximum(np.cumsum(some.ravel()) - 1, 0)].reshape(share.shape)
+            total = np.zeros((len(size), int(size.max()), most))
+            np.add.at(total, (group, flow), found * weight[:, None])
+            return total
+
+        with np.errstate(invalid="ignore"):
+            healthy = likely(np.nan_to_num(np.maximum(0.0, 1 - line / offered)))
+            if link is None:
+                broken = None
+            elif link[0] == "share":
+                through = np.nan_to_num(np.maximum(0.0, 1 - line / (offered * (1 - link[1]))))
+                broken = likely(1 - (1 - link[1]) * (1 - through))
+            else:
+                broken = likely(np.maximum(0.0, 1 - link[1] / offered))
+        total, on_link = np.zeros(len(size)), np.zeros(healthy.shape[:2])
+        for number in np.unique(size).tolist():
+            at = np.flatnonzero(size == number)
+            one = healthy[at, :number]
+            other = None if broken is None else broken[at, :number]
+            total[at] = _together(one, other, links)
+            for index in range(number if each and other is not None else 0):
+                forced = one.copy()
+                forced[:, index] -= 100.0
+                chance = _together(forced, other, links) - total[at]
+                on_link[at, index] = np.exp(np.minimum(chance, 0.0))
+        self._known[state] = on_link[group, flow] if each else total
+        return self._known[state]
+
+
+@cache
+def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return of sets of flows, as bits: sizes.
+
+    Each part of each set, what is left of the set without that part, and where in these the parts
+    of each set begin.
+    """
+    sets = np.arange(2**number)
+    size = np.array([x.bit_count() for x in sets.tolist()])
+    of, part = np.nonzero((sets[:, None] & sets) == sets)
+    return size, part, of - part, np.searchsorted(of, sets)
+
+
+def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
+    """Return the log-likelihood of each group of flows, over all ways to spread it over links.
+
+    healthy, broken: by group, flow and number of flows on the link (from 1), of a healthy link and
+    of the one at fault.
+    """
+    groups, number, most = healthy.shape
+    top = healthy.max(axis=2) if broken is None else np.maximum(healthy, broken).max(axis=2)
+    good = np.exp(healthy - top[:, :, None])
+    bad = good if broken is None else np.exp(broken - top[:, :, None])
+    plain = (np.ptp(good, axis=2) + np.ptp(bad, axis=2)).max(axis=1) < 1e-9
+    result = np.zeros(groups)
+    alone = np.flatnonzero(plain) if number <= MOST_FLOWS else np.arange(groups)
+    if len(alone):
+        weight = _binomial(np.arange(most), np.array([number - 1.0]), 1 / links)[0]
+        weight /= weight.sum()
+        mean = (good[alone] @ weight) * (1 - 1 / links) + (bad[alone] @ weight) / links
+        found = np.log(np.maximum(mean, 1e-300)).sum(axis=1)
+        result[alone] = np.where(plain[alone], found, LONE_EVIDENCE * found)
+    joint = np.flatnonzero(~plain) if number <= MOST_FLOWS else alone[:0]
+    if len(joint):
+        size, part, rest, begin = _subsets(number)
+
+        def on_one(flows: Floats) -> Floats:
+            """Return the likelihood of each set of flows, by group, together on one link."""
+            made = np.ones((len(joint), most, 1))
+            for flow in range(number):
+                both = made * flows[joint, flow][:, :, None]
+                made = np.concatenate([made, both], axis=2)
+            picked = np.take_along_axis(made, np.clip(size - 1, 0, most - 1)[None, None, :], axis=1)
+            return np.asarray(picked[:, 0])
+
+        def added(one: Floats, other: Floats) -> Floats:
+            """Return the same on the links of both together."""
+            return np.add.reduceat(one[:, part] * other[:, rest], begin, axis=1)
+
+        power, left = on_one(good), links
+        every = None
+        if broken is not None:
+            every, left = on_one(bad), links - 1
+        while left:
+            if left % 2:
+                if every is None:
+                    every = power
+                elif left == 1:
+                    every = (every * power[:, ::-1]).sum(axis=1, keepdims=True)
+                else:
+                    every = added(every, power)
+            left //= 2
+            if left:
+                power = added(power, power)
+        assert every is not None
+        whole = np.log(np.maximum(every[:, -1], 1e-300))
+        result[joint] = whole - number * np.log(links)
+    return np.asarray(result + top.sum(axis=1))
+
+
+def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
+    """Return the binomial probabilities of `number` out of each count: counts by numbers."""
+    failures = count[:, None] - number
+    log = gammaln(count[:, None] + 1) - gammaln(number + 1) - gammaln(np.maximum(failures, 0) + 1)
+    log += number * np.log(chance) + failures * np.log(1 - chance)
+    return np.where(failures >= 0, np.exp(np.minimum(log, 0.0)), 0.0)
+
+
+def log_likelihood(
+    channel: Channel, hashed: Alternatives, at: Ints, p: Floats, spread: Floats | float
+) -> Floats:
+    """Return the log-likelihood of rows where faults take p, and shared links what they may."""
+    found = channel.log_likelihood(at, p, spread)
+    number = hashed.of[at]
+    some = np.flatnonzero(number >= 0)
+    if not len(some):
+        return found
+    weight = hashed.log_weight[number[some]]
+    which, bin_number = np.nonzero(weight[:, 1:] > -12)
+    one, bin_number = some[which], bin_number + 1
+    both = 1 - (1 - p[one]) * (1 - hashed.share[number[one], bin_number])
+    wide = np.maximum(np.broadcast_to(spread, p.shape)[one], 0.3)
+    likely = weight[which, bin_number] + channel.log_likelihood(at[one], both, wide)
+    total = np.bincount(which, np.exp(likely), len(some))
+    found[some] = np.log(np.exp(weight[:, 0] + found[some]) + total)
+    return found
+
+
+def explained(channel: Channel, hashed: Alternatives, p: Floats) -> Floats:
+    """Return by row the share that shared links most likely took, given what it lost."""
+    found = np.zeros(len(p))
+    some = np.flatnonzero(hashed.of >= 0)
+    if not len(some):
+        return found
+    number = hashed.of[some]
+    both = 1 - (1 - p[some])[:, None] * (1 - hashed.share[number])
+    likely = channel.log_likelihood(np.repeat(some, BINS), both.ravel(), 0.3)
+    values = hashed.log_weight[number] + likely.reshape(both.shape)
+    weight = np.exp(values - values.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    found[some] = (weight * hashed.share[number]).sum(axis=1)
+    return found

@@ -13,8 +13,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from . import hashing
-from .channel import LARGE, LARGE_OUTLIER, Channel, numbered
+from .channel import (
+    LARGE,
+    LARGE_OUTLIER,
+    LONE_EVIDENCE,
+    Alternatives,
+    Channel,
+    Hashing,
+    explained,
+    log_likelihood,
+    numbered,
+)
 from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability that one more fault exists
@@ -118,15 +127,15 @@ class Model:
     p: Floats = field(init=False)
     spread: Floats = field(init=False)
     ll: Floats = field(init=False)
-    trunks: hashing.Hashing = field(init=False)
-    hashed: hashing.Alternatives = field(init=False)
+    trunks: Hashing = field(init=False)
+    hashed: Alternatives = field(init=False)
 
     def __post_init__(self) -> None:
         """Find where several flows meet, then lay the faults out."""
         channel, classes = self.channel, self.channel.classes
         key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
         self.fan_in = _meets(key, len(classes) * self.phases) | channel.bursts[classes.row]
-        self.trunks = hashing.Hashing(channel, self.phases)
+        self.trunks = Hashing(channel, self.phases)
         self.hashed = self.trunks.healthy
         self.lines = len(self.faults) if self.lines < 0 else self.lines
         self.refresh()
@@ -142,7 +151,7 @@ class Model:
 
     def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
         """Return the log-likelihood of rows of which faults take p."""
-        return hashing.log_likelihood(self.channel, self.hashed, at, p, spread)
+        return log_likelihood(self.channel, self.hashed, at, p, spread)
 
     def shares(self, fault: PlacedFault, upstream: Floats) -> tuple[Ints, Floats]:
         """Return the incidences that a fault touches and the share that it lets suffer at each."""
@@ -411,7 +420,7 @@ def _left(model: Model, excess: Floats) -> Floats:
     """
     channel = model.channel
     share = np.clip(channel.share(), 0, 1)
-    shared = hashing.explained(channel, model.hashed, model.p)
+    shared = explained(channel, model.hashed, model.p)
     taken = 1 - (1 - model.p) * (1 - np.where(excess > EXCESS, 0.0, shared))
     return np.asarray(np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1))
 
@@ -581,7 +590,7 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
         if 2 * found.excess[found.local == index].sum() < found.floor:
             continue
         least = max(RARITY, found.floor)
-        if (odd := _odd(model, place, hashing.LONE_EVIDENCE)) > least:
+        if (odd := _odd(model, place, LONE_EVIDENCE)) > least:
             every.append((odd, index, _odd(model, place, 0.0) > least))
     for _, index, alone in sorted(every, key=lambda x: -x[0])[:MOST_TRUNKS]:
         part, place = found.taken(np.flatnonzero(found.local == index)), int(found.places[index])
@@ -652,7 +661,7 @@ def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float
 
     Rows that may share links of other trunks count only where all links are.
     """
-    several, line = (hashing.LONE_EVIDENCE, value) if link is None else (0.0, None)
+    several, line = (LONE_EVIDENCE, value) if link is None else (0.0, None)
     after = evidence(model, place, link, line, several)
     return float(after.sum() - evidence(model, place, several=several).sum())
 
@@ -671,7 +680,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
 
     def likelihood(value: float) -> float:
         if rest.is_trunk(fault):
-            several = hashing.LONE_EVIDENCE
+            several = LONE_EVIDENCE
             return float(evidence(rest, fault.place, None, value, several).sum())
         at, share = rest.shares(replace(fault, value=value), rest.upstream)
         step = 1 + len(at) // MOST_FITTED * 2  # odd: no period of a pattern is met

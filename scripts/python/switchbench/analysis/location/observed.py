@@ -22,8 +22,7 @@ from ...base.model import WAITING, Trial
 from ...records.record_forms import Record
 from ...records.rows import Pair, PhaseKey
 from .. import measures as m
-from ..loss_location import HostLoss, without_hosts
-from ..tester import SOME_RANK
+from ..tester import SOME_RANK, HostLoss, without_hosts
 from .facts import Floats, IntervalRows, Ints, Misdelivered, Observations, PhaseFacts
 
 PROBE = -1  # phase of a trial's connectivity check

@@ -26,7 +26,7 @@ from ...predict.predictor import (
     predicted,
     share_close,
 )
-from ...records.plan_file import read_plan
+from ...records.directory import read_plan
 from ...records.store import TableFile
 from ...records.summary_form import PlanEntry, at
 from ...search.suites.declaration import OVERHEAD_BYTES

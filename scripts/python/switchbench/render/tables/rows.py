@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...analysis.loss_location import NO_LOSS, in_network
+from ...analysis.tester import NO_LOSS, in_network
 from ...base import format
 from ...base.format import pattern, size
 from ...base.measures import COUNT, PERCENT
