@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..records.rows import (
     Rows,
     phase_latency,
 )
-from ..records.summary_form import Entry, PhaseEntry, PlanEntry, filled
+from ..records.summary_form import Entry, PhaseEntry, PlanEntry, counts, filled
 from . import measures as m
 from .clocks import ClockTable
 from .tester import (
@@ -49,27 +50,20 @@ LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
 # What nodes say of a phase, the cause first.
 _STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 
-# Counts of a phase: key, column of flows, column of ports, how parts are put together, transports
-# that have it. Those of clauses are declared in base/measures.py.
-_COUNTS: tuple[tuple[str, str, str, Reduce, str], ...] = (
-    *((one.entry, one.flow, one.port, one.reduce, one.seen)
-      for one in MEASURES.values() if one.reduce and "." not in one.entry),
-    ("offered_bytes", "sent_payload_bytes", "", "sum", ANY),
-    ("delivered_bytes", "received_payload_bytes", "", "sum", ANY),
-    ("offered_messages", "sent_messages", "", "sum", MESSAGES),
-    ("delivered_messages", "received_messages", "", "sum", MESSAGES),
-    ("forged_frames", "forged", "", "sum", FRAMES),
-    ("corrupted_bytes", "corrupted_bytes", "", "sum", MESSAGES),
-    ("unexpected_frames", "", "unexpected", "sum", FRAMES),
-    ("arp_nd_frames", "", "arp_nd_sent", "sum", FRAMES),
-    ("duplicated_messages", "duplicated_messages", "", "sum", RDMA),
-    ("reordered_messages", "reordered_messages", "", "sum", RDMA),
-    ("out_of_sequence_packets", "", "out_of_sequence", "known", RDMA),
-    ("receiver_not_ready", "", "not_ready", "known", RDMA),
-    ("cnp_sent", "", "cnp_sent", "known", RDMA),
-    ("cnp_handled", "", "cnp_handled", "known", RDMA),
-    ("ecn_marked_packets", "", "ecn_marked", "known", RDMA),
-)  # fmt: skip
+
+@cache
+def _counted() -> list[tuple[str, str, str, Reduce, str]]:
+    """Return the counts of a phase: key, column of flows, of ports, reduction, transports.
+
+    Those of clauses are measures; the form of the summary declares the others.
+    """
+    measures = [one for one in MEASURES.values() if one.reduce and "." not in one.entry]
+    return [
+        *((one.entry, one.flow, one.port, one.reduce, one.seen) for one in measures),
+        *((key, column, "", "sum", seen) if table == "flow"
+          else (key, "", column, "known" if table == "known" else "sum", seen)
+          for key, table, column, seen in counts()),
+    ]  # fmt: skip
 
 
 class PhaseResults:
@@ -286,7 +280,7 @@ def _counts(
     has = {ANY: True, FRAMES: transport.frames, MESSAGES: not transport.frames,
            RDMA: transport.rdma}  # fmt: skip
     found: dict[str, float | None] = {}
-    for key, flow, port, reduce, seen in _COUNTS:
+    for key, flow, port, reduce, seen in _counted():
         value = None
         if has[seen]:
             column = m.flow_column(flows, flow) if flow else m.port_column(ports, port)

@@ -77,11 +77,18 @@ def _parts() -> Entry:
 @cache
 def _rows(part: str) -> dict[str, tuple[str, str]]:
     """Return kind and meaning of each key of a part, of those that it has from others first."""
-    own = {key: (kind, "".join(words)) for key, kind, *words in _parts()[part]["keys"]}
+    own = {key: (kind, "".join(words[:1])) for key, kind, *words in _parts()[part]["keys"]}
     others: dict[str, tuple[str, str]] = {}
     for other in _parts()[part].get("has", ()):
         others |= _rows(other)
     return others | own
+
+
+def counts() -> list[tuple[str, str, str, str]]:
+    """Return the counts of a phase: key, `flow`, `port` or `known`, column, transports."""
+    parts = ("PlanCounts", "Counts", "RdmaCounts")
+    keys = [row for part in parts for row in _parts()[part]["keys"]]
+    return [(row[0], row[3], row[4], "".join(row[5:])) for row in keys if len(row) > 3]
 
 
 @cache
