@@ -104,7 +104,9 @@ def test_compiled(name: str, tmp_path: Path) -> None:
             assert_has(facts(trial), wanted)
     for trial in run.trials if "every" in case else ():
         assert_has(facts(trial), case["every"])
-    assert_has({**vars(run), "expectations": list(run.expectations)}, case.get("run", {}))
+    groups = {name: list(ports) for name, ports in run.site.groups.items()}
+    lists = {"expectations": list(run.expectations), "groups": groups}
+    assert_has({**vars(run), **lists}, case.get("run", {}))
     assert_same(tmp_path, run)
 
 

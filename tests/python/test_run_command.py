@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
@@ -56,23 +55,9 @@ class Stage:
         return script
 
     def main(self, out: str = "out", quiet: bool = True, as_json: bool = False) -> int:
-        args = argparse.Namespace(
-            begun=None,
-            conf=Path("mine.yaml"),
-            hosts=None,
-            out=self.path / out,
-            quiet=quiet,
-            fit=False,
-            no_live=False,
-            locate=False,
-            metrics=None,
-            all=False,
-            latency=False,
-            site=None,
-            sign=None,
-            json=as_json,
-        )
-        return command.run_command(args)
+        words = ["run", "mine.yaml", "--out", str(self.path / out)]
+        words += ["--quiet"] * quiet + ["--json"] * as_json
+        return command.run_command(build_parser(words).parse_args(words))
 
     def summary(self, out: str = "out") -> dict[str, Any]:
         result = load_summary(self.path / out)
@@ -221,20 +206,15 @@ def test_a_directory_with_results_is_refused(stage: Stage) -> None:
     assert (stage.path / "out" / "flows.parquet").read_bytes() == before
 
 
+def table(out: Path, *more: str) -> int:
+    words = ["table", str(out), *more]
+    return results.table_command(build_parser(words).parse_args(words))
+
+
 def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.main()
     first = capsys.readouterr().out
-    args = argparse.Namespace(
-        begun=None,
-        directory=stage.path / "out",
-        all=False,
-        again=False,
-        json=False,
-        csv=False,
-        only=None,
-        latency=False,
-    )
-    assert results.table_command(args) == 0
+    assert table(stage.path / "out") == 0
     assert capsys.readouterr().out == first
 
 
@@ -246,10 +226,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     killed = stage.summary() | {"errors": [NOT_ENDED], "trials": [], "status": "failed"}
     (out / "summary.json").write_text(json.dumps(killed))
     (out / "flows.9.arrows").write_bytes(b"\xff\xff")  # the machine died in the middle of a piece
-    args = argparse.Namespace(
-        directory=out, all=False, again=False, latency=False, json=False, csv=False, only=None
-    )
-    assert results.table_command(args) == 3
+    assert table(out) == 3
     shown = capsys.readouterr().out
     assert "pairs" in shown  # what was measured
     assert NOT_ENDED in " ".join(shown.split())
@@ -257,8 +234,7 @@ def test_table_again_makes_the_summary_of_a_killed_run(
     assert NOT_ENDED in shown
     assert remake.KILLED not in shown
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
-    args.again = True
-    assert results.table_command(args) == 3
+    assert table(out, "--again") == 3
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
