@@ -13,58 +13,33 @@ figures are of a machine, not of a network.
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from common import need, skip, verdict
+from common import Figures, arguments, built, medians_in_turn, need, verdict
 from mpi import Mpi
-from spaces import NETWORK, PREFIX_BITS, spaces
+from spaces import NETWORK, PREFIX_BITS, inside, spaces
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-COUNTS = (2, 4, 8, 16)
-P50_REACH = 0.7
-P99_REACH = 1.0
+REACHES = {"p50 us": 0.7, "p99 us": 1.0}
 TIMEOUT_S = 60
 PEER = "mpi_peer"
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Of one run, or the medians of several; in microseconds."""
-
-    p50: float
-    p99: float
-
-
 def figures(lines: str) -> Figures:
-    """From nanoseconds, one a line."""
+    """Percentiles of nanoseconds, one a line."""
     times = sorted(int(word) for word in lines.split())
     if not times:
         raise SystemExit("a run measured nothing")
-    return Figures(times[len(times) // 2] / 1e3, times[len(times) * 99 // 100] / 1e3)
-
-
-def medians(runs: list[Figures]) -> Figures:
-    """Each figure's own median."""
-    return Figures(
-        statistics.median(run.p50 for run in runs), statistics.median(run.p99 for run in runs)
-    )
+    return {f"p{part} us": times[len(times) * part // 100] / 1e3 for part in (50, 99)}
 
 
 def ours(program: Path, names: list[str], barriers: int) -> Figures:
     """One run of our processes."""
-    command = ["ip", "netns", "exec"]
-    count = str(len(names))
     processes = [
         subprocess.Popen(
-            [*command, name, str(program), str(index), count, str(barriers), NETWORK],
+            inside(name, str(program), str(index), str(len(names)), str(barriers), NETWORK),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -87,39 +62,28 @@ def theirs(folder: Path, names: list[str], barriers: int) -> Figures:
     return figures(mpi.run(str(folder / PEER), "barrier", str(barriers), timeout_s=TIMEOUT_S))
 
 
-def compare(program: Path, folder: Path, count: int, options: argparse.Namespace) -> None:
-    """One number of processes: both in turn, then the verdicts."""
-    own: list[Figures] = []
-    other: list[Figures] = []
-    with spaces(count) as names:
-        for _ in range(options.rounds):
-            own.append(ours(program, names, options.barriers))
-            other.append(theirs(folder, names, options.barriers))
-    mine, peer = medians(own), medians(other)
-    print(
-        f"{count} processes: ours p50 {mine.p50:.1f} us, p99 {mine.p99:.1f} us; "
-        f"MPI_Barrier p50 {peer.p50:.1f} us, p99 {peer.p99:.1f} us (medians of {options.rounds})"
-    )
-    verdict("  p50, ours by MPI's", mine.p50 / peer.p50, P50_REACH, at_most=True)
-    verdict("  p99, ours by MPI's", mine.p99 / peer.p99, P99_REACH, at_most=True)
-
-
 def main() -> int:
-    """All numbers of processes."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    built = ROOT / "build/tests/bench/barrier_node"
-    parser.add_argument("--program", type=Path, default=built)
-    parser.add_argument("--rounds", type=int, default=5)
+    """All numbers of processes: both in turn, then the verdicts."""
+    parser = arguments(__doc__)
+    parser.add_argument("--program", type=Path, default=built("barrier_node"))
     parser.add_argument("--barriers", type=int, default=1000)
-    parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
+    parser.add_argument("--counts", type=int, nargs="+", default=(2, 4, 8, 16))
     options = parser.parse_args()
-    if os.geteuid() != 0:
-        skip("namespaces need root")
-    need("mpicc", "mpirun", "ip", "unshare")
-    with tempfile.TemporaryDirectory(prefix="switchbench-barrier-") as folder:
-        Mpi(Path(folder), [], "", "").compile(f"{PEER}.c")
+    need("mpicc", "mpirun", "ip", "unshare", root=True)
+    with tempfile.TemporaryDirectory(prefix="switchbench-barrier-") as name:
+        folder = Path(name)
+        Mpi(folder, [], "", "").compile(f"{PEER}.c")
         for count in options.counts:
-            compare(options.program, Path(folder), count, options)
+            print(f"{count} processes", flush=True)
+            with spaces(count) as names:
+                subjects = {
+                    "ours": lambda names=names: ours(options.program, names, options.barriers),
+                    "MPI_Barrier": lambda names=names: theirs(folder, names, options.barriers),
+                }
+                found = medians_in_turn(options.rounds, subjects)
+            for figure, reach in REACHES.items():
+                ratio = found["ours"][figure] / found["MPI_Barrier"][figure]
+                verdict(f"  {count} processes, {figure}, ours by MPI's", ratio, reach, at_most=True)
     return 0
 
 

@@ -11,7 +11,6 @@ of the two ways must be wrong by half of that, and only the bound can be right.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -24,10 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from common import need, skip, verdict
-from spaces import NETWORK, spaces
+from common import arguments, need, verdict
+from spaces import address, inside, spaces
 
-ROOT = Path(__file__).resolve().parents[2]
 OFFSET_REACH_US = 10.0
 COVER_REACH = 100  # of 100
 TIMEOUT_S = 20
@@ -35,7 +33,7 @@ LONGEST_S = 85  # of each half: a quiet run has 200 s
 SLOWER_US = 400
 UDP_PORT = 7600
 RELAY_PORT = 7601
-HOSTS = [f"{NETWORK.rsplit('.', 1)[0]}.{i + 1}" for i in range(2)]
+HOSTS = [address(0), address(1)]
 
 # Passes on what comes, later: in the second node's namespace, for it.
 RELAY = f"""
@@ -95,7 +93,7 @@ def estimate(node: Path, names: list[str], run: int, relayed: bool) -> Estimate:
     texts = [documents(run, RELAY_PORT if relayed else UDP_PORT), documents(run, UDP_PORT)]
     processes = [
         subprocess.Popen(
-            ["ip", "netns", "exec", space, str(node), "--name", name],
+            inside(space, str(node), "--name", name),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -147,7 +145,7 @@ def show(title: str, found: list[Estimate]) -> float:
 @contextmanager
 def relay(space: str) -> Iterator[None]:
     """One way takes longer meanwhile."""
-    command = ["ip", "netns", "exec", space, sys.executable, "-c", RELAY]
+    command = inside(space, sys.executable, "-c", RELAY)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -159,13 +157,10 @@ def relay(space: str) -> Iterator[None]:
 
 def main() -> int:
     """Symmetric, then asymmetric."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--node", type=Path, default=ROOT / "build/engine/switchbench-node")
+    parser = arguments(__doc__, node=True)
     parser.add_argument("--runs", type=int, default=100)
     options = parser.parse_args()
-    need("ip")
-    if os.geteuid() != 0:
-        skip("network namespaces need root")
+    need("ip", root=True)
     with spaces(2) as names:
         estimate(options.node, names, -1, False)  # addresses resolved, programs in memory
         high = show("unloaded", runs(options.node, names, options.runs))

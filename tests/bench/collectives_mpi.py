@@ -18,20 +18,18 @@ import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import arguments, need, skip, verdict
+from common import ROOT, Figures, arguments, medians_in_turn, need, verdict
 from mpi import Mpi
 
-ROOT = Path(__file__).resolve().parents[2]
 COMMAND = str(ROOT / "scripts/switchbench")
 MESSAGES, CONTROL = (
     "198.18.0.0/15",
@@ -82,7 +80,6 @@ CALLS = (
     Call("bcast", 8, "binomial", 1000),
     Call("bcast", 1 << 20, "pipeline", 10),
 )
-Figures = Mapping[str, float]
 
 
 # --- the lab --------------------------------------------------------------------------------------
@@ -165,42 +162,18 @@ def their_calls(mpi: Mpi) -> Figures:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def medians(
-    rounds: int, ours: Callable[[], Figures], theirs: Callable[[], Figures]
-) -> tuple[Figures, Figures]:
-    """Of each figure, both measured in turn."""
-    own, other = [], []
-    for number in range(rounds):
-        own.append(ours())
-        other.append(theirs())
-        pairs = (f"{name} {own[-1][name]:.4g} ({other[-1][name]:.4g})" for name in own[-1])
-        print(f"  round {number + 1}, ours (theirs): {', '.join(pairs)}", flush=True)
-    return _medians(own), _medians(other)
-
-
-def _medians(runs: Sequence[Figures]) -> Figures:
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-
-
 def collectives(place: Lab, mpi: Mpi, rounds: int) -> None:
     """Mean time of a call."""
     mpi.compile("mpi_peer.c")
-    own, other = medians(rounds, lambda: our_calls(place), lambda: their_calls(mpi))
+    subjects = {"ours": lambda: our_calls(place), "Open MPI": lambda: their_calls(mpi)}
+    found = medians_in_turn(rounds, subjects)
     for call in CALLS:
-        mine, peer = own[call.name], other[call.name]
+        mine, peer = (figures[call.name] for figures in found.values())
         row = (
             f"{place.rate}: {call.name}, ours ({call.algorithm_at(place.rate)}) {mine:.1f} us, "
             f"Open MPI {peer:.1f} us; ratio"
         )
         verdict(row, mine / peer, REACH, at_most=True)
-
-
-def parse() -> argparse.Namespace:
-    """What is asked for."""
-    parser = arguments(__doc__)
-    parser.add_argument("--rates", nargs="+", default=["unlimited", "100M"])
-    parser.add_argument("--nodes", type=int, default=4)
-    return parser.parse_args()
 
 
 def compare(rate: str, asked: argparse.Namespace) -> None:
@@ -216,10 +189,11 @@ def compare(rate: str, asked: argparse.Namespace) -> None:
 
 def main() -> int:
     """All that is asked for."""
-    asked = parse()
-    if os.geteuid() != 0:
-        skip("namespaces need root")
-    need("mpicc", "mpirun", "ip", "unshare")
+    parser = arguments(__doc__)
+    parser.add_argument("--rates", nargs="+", default=["unlimited", "100M"])
+    parser.add_argument("--nodes", type=int, default=4)
+    asked = parser.parse_args()
+    need("mpicc", "mpirun", "ip", "unshare", root=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the lab goes, too
     for rate in asked.rates:
         compare(rate, asked)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+Figures = Mapping[str, float]  # of one run, or the medians of several, by name and unit
 SKIPPED = 77
 TESTPMD = "dpdk-testpmd"
 
@@ -34,23 +36,54 @@ def verdict(
     )
 
 
+def medians_in_turn(
+    rounds: int, subjects: Mapping[str, Callable[[], Figures]]
+) -> dict[str, Figures]:
+    """Run all subjects one after the other, `rounds` times; print each, return their medians."""
+    runs: dict[str, list[Figures]] = {name: [] for name in subjects}
+    for _ in range(rounds):
+        for name, measure in subjects.items():
+            runs[name].append(measure())
+            words = (f"{figure} {value:.4g}" for figure, value in runs[name][-1].items())
+            print(f"  {name}: {', '.join(words)}", flush=True)
+    found: dict[str, Figures] = {}
+    for name, some in runs.items():
+        values = {figure: [run[figure] for run in some] for figure in some[0]}
+        found[name] = {figure: statistics.median(each) for figure, each in values.items()}
+        words = (
+            f"{figure} {found[name][figure]:.4g} ({min(each):.4g} to {max(each):.4g})"
+            for figure, each in values.items()
+        )
+        print(f"{name}, medians of {rounds}: {', '.join(words)}", flush=True)
+    return found
+
+
 def in_turn(
     rounds: int, subjects: Mapping[str, Callable[[], float]], *, unit: str = "M frames/s"
 ) -> dict[str, float]:
-    """Runs all subjects one after the other, `rounds` times; prints each and returns medians."""
-    figures: dict[str, list[float]] = {name: [] for name in subjects}
-    for _ in range(rounds):
-        for name, measure in subjects.items():
-            figures[name].append(measure())
-        print("  " + ", ".join(f"{name} {values[-1]:.4g}" for name, values in figures.items()))
-        sys.stdout.flush()
-    medians = {name: statistics.median(values) for name, values in figures.items()}
-    for name, values in figures.items():
-        print(
-            f"{name}: median {medians[name]:.4g} {unit} of {rounds} "
-            f"({min(values):.4g} to {max(values):.4g})"
-        )
-    return medians
+    """Return the medians of subjects that have one figure each."""
+
+    def single(measure: Callable[[], float]) -> Callable[[], Figures]:
+        return lambda: {unit: measure()}
+
+    found = medians_in_turn(rounds, {name: single(one) for name, one in subjects.items()})
+    return {name: figures[unit] for name, figures in found.items()}
+
+
+def switchbench(*words: str) -> tuple[str, Figures]:
+    """What the command prints, and the time, CPU time and memory that it takes with its engine."""
+    begun = time.monotonic()
+    command = [sys.executable, "-m", "switchbench", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    text = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"switchbench {' '.join(words)}: status {process.returncode}")
+    cpu_s = used.ru_utime + used.ru_stime
+    gib = used.ru_maxrss / (1 << 20)
+    return text, {"s": time.monotonic() - begun, "CPU s": cpu_s, "GiB": gib}
 
 
 def tsc_ghz() -> float:
@@ -76,24 +109,31 @@ def skip(reason: str) -> None:
     raise SystemExit(SKIPPED)
 
 
-def need(*programs: str) -> None:
-    """Ends the program as skipped when one of these can't be run."""
+def need(*programs: str, root: bool = False) -> None:
+    """End the program as skipped when one of these can't be run, or root is needed and missing."""
+    if root and os.geteuid() != 0:
+        skip("namespaces need root")
     for program in programs:
         if shutil.which(program) is None:
             skip(f"needs {program} (scripts/setup installs it)")
 
 
-def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Options that all benchmarks have."""
+def arguments(
+    description: str | None, *, node: bool = False, rounds: int = 5
+) -> argparse.ArgumentParser:
+    """Options that all benchmarks have; `node`: and that of the engine's program."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--seconds", type=float, default=1.0, help="of one run")
+    if node:
+        default = ROOT / "build/engine/switchbench-node"
+        parser.add_argument("--node", type=pathlib.Path, default=default)
     return parser
 
 
 def built(program: str) -> str:
     """Where scripts/setup puts a benchmark's program."""
-    return str(pathlib.Path(__file__).parents[2] / "build/tests/bench" / program)
+    return str(ROOT / "build/tests/bench" / program)
 
 
 def until(stream: IO[str], mark: str) -> str:

@@ -13,7 +13,6 @@ a receiver's socket is filled by the sender's core.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import re
@@ -22,13 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import common
+from spaces import inside, spaces
 
 REACH = 1.0
-NEAR, FAR, SWITCH = (f"swb{os.getpid()}{end}" for end in ("a", "b", "s"))
 TRAFGEN = """{ eth(da=02:00:00:00:01:02, sa=02:00:00:00:01:01),
   ipv4(sa=198.18.0.1, da=198.18.0.2), udp(sp=49152, dp=9), fill(0x42, 18) }
 """
@@ -58,41 +56,14 @@ def memif(folder: pathlib.Path) -> Path:
     )
 
 
-def kernel(driver: str) -> Path:
+def kernel(driver: str, near: str, far: str) -> Path:
     """A veth at each end."""
-    words = tuple(("iface=eth0", f"driver={driver}", f"netns={name}") for name in (NEAR, FAR))
+    words = tuple(("iface=eth0", f"driver={driver}", f"netns={name}") for name in (near, far))
     device = {
         "af_packet": "net_af_packet0,iface=eth0,framecnt=2048,framesz=2048,blocksz=4096",
         "af_xdp": "net_af_xdp0,iface=eth0",
     }[driver]
-    return Path(ours=(words[0], words[1]), peer=(device, device), netns=(NEAR, FAR), mbufs=32768)
-
-
-def ip(*words: str) -> None:
-    """One `ip` command that must succeed."""
-    subprocess.run(["ip", *words], check=True)
-
-
-@contextlib.contextmanager
-def bridge() -> Iterator[None]:
-    """Two namespaces with an interface each, joined by a bridge in a third."""
-    try:
-        for name in (SWITCH, NEAR, FAR):
-            ip("netns", "add", name)
-            for setting in ("default", "all"):
-                key = f"net.ipv6.conf.{setting}.disable_ipv6=1"
-                subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw", key], check=True)
-        ip("-n", SWITCH, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        ip("-n", SWITCH, "link", "set", "br0", "up")
-        for port, name in (("p0", NEAR), ("p1", FAR)):
-            ip("-n", SWITCH, "link", "add", port, "type", "veth", "peer", "eth0", "netns", name)
-            ip("-n", SWITCH, "link", "set", port, "master", "br0", "up")
-            ip("-n", name, "link", "set", "eth0", "up")
-        time.sleep(0.5)
-        yield
-    finally:
-        for name in (NEAR, FAR, SWITCH):
-            subprocess.run(["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+    return Path(ours=(words[0], words[1]), peer=(device, device), netns=(near, far), mbufs=32768)
 
 
 def ours(program: str, path: Path, cores: tuple[int, int], seconds: float) -> float:
@@ -143,22 +114,22 @@ def peer(path: Path, cores: tuple[int, int], seconds: float) -> float:
     return received / took / 1e6
 
 
-def arrived() -> int:
+def arrived(far: str) -> int:
     """Frames that the far interface has received."""
-    command = ["ip", "netns", "exec", FAR, "cat", "/sys/class/net/eth0/statistics/rx_packets"]
+    command = inside(far, "cat", "/sys/class/net/eth0/statistics/rx_packets")
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def arrival(command: list[str], seconds: float) -> float:
+def arrival(command: list[str], far: str, seconds: float) -> float:
     """One run of a sender to whom nobody listens: million frames a second at the far interface."""
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:
         try:
             time.sleep(1)
-            before, begun = arrived(), time.monotonic()
+            before, begun = arrived(far), time.monotonic()
             time.sleep(seconds)
-            frames, took = arrived() - before, time.monotonic() - begun
+            frames, took = arrived(far) - before, time.monotonic() - begun
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # trafgen's child does not hear of a SIGTERM
     return frames / took / 1e6
@@ -166,17 +137,19 @@ def arrival(command: list[str], seconds: float) -> float:
 
 def compare_senders(name: str, program: str, path: Path, rounds: int, seconds: float) -> None:
     """Our sender alone and trafgen, in turn, and the verdict."""
-    core = common.two_cores()[0]
+    core, (near, far) = common.two_cores()[0], path.netns
+    assert near is not None
+    assert far is not None
     print(f"{name}: sender on core {core}, nobody receives, M frames/s at the far interface")
     with tempfile.NamedTemporaryFile("w", suffix=".cfg") as conf:
         conf.write(TRAFGEN)
         conf.flush()
         words = ("--dev", "eth0", "--conf", conf.name, "--cpus", "1", "--no-cpu-stats")
         ours = common.pinned(core, program, "send", str(seconds + 2), *path.ours[0])
-        theirs = common.pinned(core, "trafgen", *words, netns=NEAR)
+        theirs = common.pinned(core, "trafgen", *words, netns=near)
         subjects = {
-            "ours": lambda: arrival(ours, seconds),
-            "trafgen": lambda: arrival(theirs, seconds),
+            "ours": lambda: arrival(ours, far, seconds),
+            "trafgen": lambda: arrival(theirs, far, seconds),
         }
         medians = common.in_turn(rounds, subjects)
     ratio = medians["ours"] / medians["trafgen"]
@@ -209,13 +182,13 @@ def main() -> int:
                 path = memif(pathlib.Path(folder))
                 compare(name, asked.program, path, asked.rounds, asked.seconds)
                 continue
-            if os.geteuid() != 0:
-                common.skip(f"{name} needs root, for namespaces")
-            common.need("trafgen")
-            with bridge():
-                compare(name, asked.program, kernel(name), asked.rounds, asked.seconds)
+            common.need("trafgen", root=True)
+            with spaces(2, "eth0") as (near, far):
+                time.sleep(0.5)
+                path = kernel(name, near, far)
+                compare(name, asked.program, path, asked.rounds, asked.seconds)
                 if name == "af_packet":
-                    compare_senders(name, asked.program, kernel(name), asked.rounds, asked.seconds)
+                    compare_senders(name, asked.program, path, asked.rounds, asked.seconds)
     return 0
 
 

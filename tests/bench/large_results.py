@@ -11,34 +11,15 @@ tables; `switchbench report`; `switchbench verify`. There is no peer.
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from common import verdict
+from common import ROOT, arguments, switchbench, verdict
 
-ROOT = Path(__file__).resolve().parents[2]
 TOGETHER_S, VERIFY_S, MEMORY_GIB, TABLES_MB = 60.0, 10.0, 1.0, 120.0  # of 1,024 ranks
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
-
-
-def run(*words: str) -> tuple[float, float, float]:
-    """Seconds, CPU seconds and GiB that a command takes."""
-    begun = time.monotonic()
-    started = subprocess.Popen(
-        [sys.executable, "-m", "switchbench", *words], stdout=subprocess.DEVNULL
-    )
-    _, status, used = os.wait4(started.pid, 0)
-    started.returncode = os.waitstatus_to_exitcode(status)
-    if started.returncode:
-        raise SystemExit(f"switchbench {' '.join(words)}: status {started.returncode}")
-    taken = time.monotonic() - begun
-    return taken, used.ru_utime + used.ru_stime, used.ru_maxrss / (1 << 20)
 
 
 def measure(ranks: int) -> None:
@@ -49,26 +30,26 @@ def measure(ranks: int) -> None:
         choice = Choice(ranks, transports=("dpdk",), patterns=("aapc",))
         directory = str(simulate(Path(temporary) / "run", choice))
         figures = {
-            "summary": run("table", directory, "--again"),
-            "verify": run("verify", directory),
-            "report": run("report", directory),
+            "summary": switchbench("table", directory, "--again")[1],
+            "verify": switchbench("verify", directory)[1],
+            "report": switchbench("report", directory)[1],
         }
         held = sum(file.stat().st_size for file in Path(directory).glob("*.parquet")) / 1e6
     verdict("tables", held, TABLES_MB, unit="MB", at_most=True)
-    for name, (wall_s, cpu_s, gib) in figures.items():
-        print(f"{name} of {ranks} ranks: {wall_s:.1f} s, {cpu_s:.1f} s of CPU, {gib:.2f} GiB")
-    together = figures["summary"][0] + figures["report"][0]
+    for name, taken in figures.items():
+        words = ", ".join(f"{value:.2f} {unit}" for unit, value in taken.items())
+        print(f"{name} of {ranks} ranks: {words}")
+    together = figures["summary"]["s"] + figures["report"]["s"]
     verdict("summary and report", together, TOGETHER_S, unit="s", at_most=True)
-    verdict("verify", figures["verify"][0], VERIFY_S, unit="s", at_most=True)
-    most = max(gib for _, _, gib in figures.values())
+    verdict("verify", figures["verify"]["s"], VERIFY_S, unit="s", at_most=True)
+    most = max(taken["GiB"] for taken in figures.values())
     verdict("memory", most, MEMORY_GIB, unit="GiB", at_most=True)
 
 
 def main() -> None:
     """Measures so many rounds."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, rounds=1)
     parser.add_argument("--ranks", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=1)
     args = parser.parse_args()
     for _ in range(args.rounds):
         measure(args.ranks)

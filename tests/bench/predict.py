@@ -13,30 +13,18 @@ no peer.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
-from common import skip, verdict
+from common import ROOT, arguments, in_turn, need, switchbench, verdict
 
-ROOT = Path(__file__).resolve().parents[2]
 COUNTS = (18, 9, 6, 9, 5, 3, 6, 3, 2)  # patterns of each set
 CLOSE_PERCENT = 85.0
 AAPC_S = 10.0
 HOSTS, LEAF, MIDDLE = 4096, 16, 16  # hosts of a leaf switch, leaf switches of a middle one
-
-
-def switchbench(*arguments: str) -> str:
-    """What the command prints."""
-    command = [sys.executable, "-m", "switchbench", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def patterns() -> None:
@@ -48,7 +36,7 @@ def patterns() -> None:
         assignments = [part for setting in settings for part in ("--set", setting)]
         conf = str(ROOT / "conf" / "paper-zhu.yaml")
         switchbench("run", conf, "--out", out, "--quiet", *assignments)
-        found = json.loads(switchbench("predict", out, "--json"))
+        found = json.loads(switchbench("predict", out, "--json")[0])
     for trial in found["trials"]:
         show(trial)
 
@@ -94,28 +82,22 @@ def all_to_all(folder: Path) -> float:
     tests = [{"pattern": "aapc", "order": "shift"}]
     what = {"transport": "tcp", "traffic": "transfer", "message_size": "64KiB"}
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests} | what))
-    before = os.times()
-    found = switchbench("predict", str(conf), "--topology", str(topology), "--json")
-    after = os.times()
+    found, taken = switchbench("predict", str(conf), "--topology", str(topology), "--json")
     (trial,) = json.loads(found)["trials"]
     if trial["phases"] != HOSTS - 1:
         raise SystemExit(f"{trial['phases']} phases of {HOSTS - 1}")
-    return (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
+    return taken["CPU s"]
 
 
 def main() -> None:
     """Measures both."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    args = parser.parse_args()
+    args = arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="switchbench-bench-") as temporary:
-        taken = [all_to_all(Path(temporary)) for _ in range(args.rounds)]
+        parts = {"predict": lambda: all_to_all(Path(temporary))}
+        seconds = in_turn(args.rounds, parts, unit="s of CPU")["predict"]
     what = f"an all-to-all of {HOSTS} ranks predicted, processor time, median of {args.rounds}"
-    verdict(what, statistics.median(taken), AAPC_S, unit="s", at_most=True)
-    if os.geteuid() != 0:
-        skip("the lab of thirty nodes needs root")
+    verdict(what, seconds, AAPC_S, unit="s", at_most=True)
+    need("ip", root=True)
     patterns()
 
 

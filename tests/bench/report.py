@@ -13,41 +13,21 @@ there until the first figure has been scrolled to and drawn. There is no peer.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import in_turn, skip, verdict
+from common import ROOT, arguments, in_turn, skip, switchbench, verdict
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_MS = 60_000
 
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 
-@dataclass(frozen=True)
-class Reach:
-    """What the report of so many ranks is to reach."""
-
-    build_s: float
-    megabytes: float
-    answer_s: float
-
-
-REACHES = {64: Reach(10, 10, 2), 1024: Reach(60, 40, 2)}
-
-
-def build(directory: Path) -> float:
-    """Seconds until the command has written the report."""
-    begun = time.monotonic()
-    command = [sys.executable, "-m", "switchbench", "report", str(directory)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - begun
+# By ranks: seconds to build, megabytes, seconds to answer.
+REACHES = {64: (10, 10, 2), 1024: (60, 40, 2)}
 
 
 def answer(chromium: Any, report: Path) -> tuple[float, float]:
@@ -85,29 +65,23 @@ def measure(ranks: int, rounds: int, chromium: Any) -> None:
             drawn.append(figure)
             return seconds
 
-        parts = {"build": lambda: build(directory), "answer": open_it}
+        parts = {
+            "build": lambda: switchbench("report", str(directory))[1]["s"],
+            "answer": open_it,
+        }
         medians = in_turn(rounds, parts, unit="s")
         size = report.stat().st_size / 1e6
     print(f"its first figure, once it is scrolled to: {sorted(drawn)[len(drawn) // 2]:.2f} s")
-    reach = REACHES[ranks]
-    verdict(
-        f"report of {ranks} ranks built", medians["build"], reach.build_s, unit="s", at_most=True
-    )
-    verdict(f"report of {ranks} ranks", size, reach.megabytes, unit="MB", at_most=True)
-    verdict(
-        f"report of {ranks} ranks answers",
-        medians["answer"],
-        reach.answer_s,
-        unit="s",
-        at_most=True,
-    )
+    figures = ((medians["build"], "s"), (size, "MB"), (medians["answer"], "s"))
+    words = ("built", "in size", "answers")
+    for (value, unit), word, reach in zip(figures, words, REACHES[ranks], strict=True):
+        verdict(f"report of {ranks} ranks {word}", value, reach, unit=unit, at_most=True)
 
 
 def main() -> None:
     """Measures each number of ranks."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--ranks", type=int, nargs="+", default=list(REACHES), choices=REACHES)
-    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     from playwright.sync_api import sync_playwright
 

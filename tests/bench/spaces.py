@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Network namespaces on one bridge, nothing shaped, for benchmarks of the control plane."""
+"""Network namespaces whose interfaces meet on bridges in another one; nothing is shaped."""
 
 from __future__ import annotations
 
@@ -8,41 +8,59 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NETWORK = "10.77.0.0"
+NETWORK = "10.77.0.0"  # of the first interfaces
 PREFIX_BITS = 24
+
+
+def address(index: int, place: int = 0) -> str:
+    """The address of a namespace's interface, both counted from 0."""
+    return f"10.77.{place}.{index + 1}"
+
+
+def inside(name: str, *command: str) -> list[str]:
+    """The command, run in a namespace."""
+    return ["ip", "netns", "exec", name, *command]
 
 
 def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True)
 
 
-def _make(name: str, index: int, bridge: str) -> None:
-    outside = f"{bridge}v{index}"
-    _ip("netns", "add", name)
-    _ip("link", "add", outside, "type", "veth", "peer", "name", "ctl0", "netns", name)
-    _ip("link", "set", outside, "master", bridge, "up")
-    host = NETWORK.rsplit(".", 1)[0] + f".{index + 1}"
-    _ip("-n", name, "addr", "add", f"{host}/{PREFIX_BITS}", "dev", "ctl0")
-    _ip("-n", name, "link", "set", "ctl0", "up")
-    _ip("-n", name, "link", "set", "lo", "up")
-
-
 @contextmanager
-def spaces(count: int) -> Iterator[list[str]]:
-    """The names of so many namespaces; number i has the address NETWORK + i + 1."""
-    bridge = f"sbb{os.getpid()}"
-    names = [f"{bridge}n{index}" for index in range(count)]
-    made: list[str] = []
-    _ip("link", "add", bridge, "type", "bridge")
+def spaces(count: int, *ifaces: str) -> Iterator[list[str]]:
+    """The names of so many namespaces, each with these interfaces (`ctl0`), without IPv6.
+
+    The switch's end of interface `place` of namespace `index` is `p{place}-{index}`, in the
+    namespace that switch_of names.
+    """
+    names = [f"sbb{os.getpid()}n{index}" for index in range(count)]
+    switch = f"sbb{os.getpid()}s"
     try:
-        _ip("link", "set", bridge, "up")
-        for index, name in enumerate(names):
-            made.append(name)
-            _make(name, index, bridge)
+        for name in (switch, *names):
+            _ip("netns", "add", name)
+            for which in ("default", "all"):
+                key = f"net.ipv6.conf.{which}.disable_ipv6=1"
+                subprocess.run(inside(name, "sysctl", "-qw", key), check=True)
+            _ip("-n", name, "link", "set", "lo", "up")
+        for place, iface in enumerate(ifaces or ("ctl0",)):
+            bridge = f"br{place}"
+            _ip("-n", switch, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0")
+            _ip("-n", switch, "link", "set", bridge, "up")
+            for index, name in enumerate(names):
+                port = f"p{place}-{index}"
+                words = ["add", port, "type", "veth", "peer", "name", iface, "netns", name]
+                _ip("-n", switch, "link", *words)
+                _ip("-n", switch, "link", "set", port, "master", bridge, "up")
+                subnet = f"{address(index, place)}/{PREFIX_BITS}"
+                _ip("-n", name, "address", "add", subnet, "dev", iface)
+                _ip("-n", name, "link", "set", iface, "up")
         yield names
     finally:
-        for index, name in enumerate(made):
-            # A namespace takes a while to go, and its interface with it: not so one that is named.
-            for command in (["link", "del", f"{bridge}v{index}"], ["netns", "del", name]):
-                subprocess.run(["ip", *command], check=False, stderr=subprocess.DEVNULL)
-        _ip("link", "del", bridge)
+        for name in (*names, switch):
+            command = ["ip", "netns", "del", name]
+            subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
+
+
+def switch_of(name: str) -> str:
+    """The namespace of the bridges that a namespace is at."""
+    return f"{name.partition('n')[0]}s"

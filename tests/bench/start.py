@@ -18,9 +18,7 @@ loads all its drivers, some hundred plug-ins, in each process.
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,15 +26,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common import skip, verdict
+from common import ROOT, Figures, arguments, medians_in_turn, need, verdict
 
 from switchbench.base.errors import SwitchbenchError
 from switchbench.records.store import Tables
 
-ROOT = Path(__file__).resolve().parents[2]
 TRANSPORTS = ("dpdk", "tcp")
 PROCESSES = 16
 REACH_S = 5.0
@@ -116,7 +114,7 @@ class Records:
         return self._came[kind][-1]
 
 
-def run(node: Path, folder: Path, transport: str) -> dict[str, float]:
+def run(node: Path, folder: Path, transport: str) -> Figures:
     """One run: seconds of each part."""
     configuration = folder / f"{transport}.yaml"
     configuration.write_text(CONFIGURATION.format(transport=transport))
@@ -144,31 +142,20 @@ def run(node: Path, folder: Path, transport: str) -> dict[str, float]:
         raise SystemExit(f"the run with {transport} failed: see {results}")
     marks = [began_s, begins["lab"], begins["nodes"], records.last("hello"), records.last("ready")]
     marks.append(records.first_start_s)
-    return {
-        part: end - begin for part, begin, end in zip(PARTS, marks[:-1], marks[1:], strict=True)
-    }
+    parts = zip(PARTS, marks[:-1], marks[1:], strict=True)
+    return {part: end - begin for part, begin, end in parts} | {"whole": marks[-1] - began_s}
 
 
 def main() -> int:
     """Both transports in turn, then the verdicts."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--node", type=Path, default=ROOT / "build/engine/switchbench-node")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        skip("the lab needs root here")
-    runs: dict[str, list[dict[str, float]]] = {transport: [] for transport in TRANSPORTS}
+    options = arguments(__doc__, node=True).parse_args()
+    need("ip", root=True)
     with tempfile.TemporaryDirectory(prefix="switchbench-start-") as folder:
-        for _ in range(options.rounds):
-            for transport in TRANSPORTS:
-                runs[transport].append(run(options.node, Path(folder), transport))
-    for transport, figures in runs.items():
-        parts = ", ".join(
-            f"{part} {statistics.median(one[part] for one in figures):.2f} s" for part in PARTS
-        )
-        whole = statistics.median(sum(one.values()) for one in figures)
-        print(f"{transport}, medians of {options.rounds}: {parts}")
-        verdict(f"  {transport}, to the first phase", whole, REACH_S, unit="s", at_most=True)
+        subjects = {one: partial(run, options.node, Path(folder), one) for one in TRANSPORTS}
+        found = medians_in_turn(options.rounds, subjects)
+    for transport, seconds in found.items():
+        what = f"  {transport}, to the first phase"
+        verdict(what, seconds["whole"], REACH_S, unit="s", at_most=True)
     return 0
 
 

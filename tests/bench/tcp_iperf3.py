@@ -19,94 +19,35 @@ frame goes through the switch by itself).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import verdict
+from common import Figures, arguments, medians_in_turn, need, verdict
+from spaces import address, inside, spaces, switch_of
 
-ROOT = Path(__file__).resolve().parents[2]
-HOSTS = {
-    "a": {"eth0": "198.18.0.1", "ctl0": "100.64.0.1"},
-    "b": {"eth0": "198.18.0.2", "ctl0": "100.64.0.2"},
-}
+HOSTS = ("a", "b")
 MESSAGE_BYTES = 128 * 1024
 CONGESTION = "cubic"
 CONTROL_PORT = 7600
+RATE, CPU, MACHINE = "Gbit/s", "CPU s/GB", "of the machine s/GB"
 REACH = 1.0  # at least so much of iperf3's throughput, and no more of its CPU time
 
 
-# --- the network ----------------------------------------------------------------------------------
-
-
-class Network:
-    """Two hosts and a switch, each a namespace of this process's own."""
-
-    def __init__(self) -> None:
-        self._prefix = f"sb-bench{os.getpid()}"
-
-    def name(self, host: str) -> str:
-        """The namespace of a host, or of the `switch`."""
-        return f"{self._prefix}-{host}"
-
-    def inside(self, host: str, command: Sequence[str]) -> list[str]:
-        """The command, run on a host."""
-        return ["ip", "netns", "exec", self.name(host), *command]
-
-    def make(self, stack: ExitStack) -> None:
-        """All of it, removed with the stack."""
-        for host in ("switch", *HOSTS):
-            run(["ip", "netns", "add", self.name(host)])
-            stack.callback(run, ["ip", "netns", "del", self.name(host)])
-        switch = ["ip", "-n", self.name("switch")]
-        for bridge in ("test", "control"):
-            run([*switch, "link", "add", bridge, "type", "bridge"])
-            run([*switch, "link", "set", bridge, "up"])
-        for host, addresses in HOSTS.items():
-            self._plug_in(host, addresses)
-
-    def _plug_in(self, host: str, addresses: dict[str, str]) -> None:
-        switch, node = (["ip", "-n", self.name(place)] for place in ("switch", host))
-        run([*node, "link", "set", "lo", "up"])
-        for iface, bridge in (("eth0", "test"), ("ctl0", "control")):
-            port = f"{host}-{bridge}"
-            peer = ["peer", "name", iface, "netns", self.name(host)]
-            run([*switch, "link", "add", port, "type", "veth", *peer])
-            run([*switch, "link", "set", port, "master", bridge, "up"])
-            run([*node, "address", "add", f"{addresses[iface]}/24", "dev", iface])
-            run([*node, "link", "set", iface, "up"])
-
-    def set_offloads(self, state: str) -> None:
-        """Segmentation left to a NIC that isn't there (`on`), or done by the kernel (`off`)."""
-        ports = [(host, "eth0") for host in HOSTS] + [("switch", f"{host}-test") for host in HOSTS]
-        for place, iface in ports:
-            words = [word for name in ("tso", "gso", "gro") for word in (name, state)]
-            run(self.inside(place, ["ethtool", "-K", iface, *words]))
-
-
-@contextmanager
-def network() -> Iterator[Network]:
-    """A network for as long as the block."""
-    with ExitStack() as stack:
-        made = Network()
-        made.make(stack)
-        yield made
-
-
-def run(command: Sequence[str]) -> None:
-    """A command that must succeed."""
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+def set_offloads(names: Sequence[str], state: str) -> None:
+    """Segmentation left to a NIC that isn't there (`on`), or done by the kernel (`off`)."""
+    ports = [(name, "eth0") for name in names]
+    ports += [(switch_of(name), f"p0-{index}") for index, name in enumerate(names)]
+    for place, iface in ports:
+        words = [word for name in ("tso", "gso", "gro") for word in (name, state)]
+        subprocess.run(inside(place, "ethtool", "-K", iface, *words), check=True)
 
 
 # --- what is measured -----------------------------------------------------------------------------
@@ -119,15 +60,6 @@ class Case:
     streams: int
     offloads: str
     seconds: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one run of one program gave."""
-
-    bps: float
-    cpu_s_per_gb: float
-    machine_s_per_gb: float
 
 
 class Pair:
@@ -163,9 +95,10 @@ def idle_s() -> float:
     return float(Path("/proc/uptime").read_text().split()[1])
 
 
-def judge(bps: float, spent_s: tuple[float, float], moved_bytes: float) -> Run:
-    """A run from what its program says and what it spent."""
-    return Run(bps, *(seconds / (moved_bytes / 1e9) for seconds in spent_s))
+def figures(bps: float, spent_s: tuple[float, float], moved_bytes: float) -> Figures:
+    """A run's figures from what its program says and what it spent."""
+    cpu, machine = (seconds / (moved_bytes / 1e9) for seconds in spent_s)
+    return {RATE: bps / 1e9, CPU: cpu, MACHINE: machine}
 
 
 # --- ours -----------------------------------------------------------------------------------------
@@ -176,21 +109,21 @@ def documents(case: Case) -> list[dict[str, Any]]:
     nodes = [
         {
             "name": host,
-            "control": {"address": f"{addresses['ctl0']}:{CONTROL_PORT}"},
+            "control": {"address": f"{address(index, 1)}:{CONTROL_PORT}"},
             "ports": [
                 {
                     "name": f"{host}:e0",
                     "network": "bench",
                     "iface": "eth0",
-                    "tcp_address": addresses["eth0"],
+                    "tcp_address": address(index),
                     "transports": ["tcp"],
                 }
             ],
         }
-        for host, addresses in HOSTS.items()
+        for index, host in enumerate(HOSTS)
     ]
     job = {"protocol": 2, "run": "bench-tcp", "controlled": False, "heartbeat_timeout_ms": 2000}
-    peers = [f"{addresses['ctl0']}:{CONTROL_PORT}" for addresses in HOSTS.values()]
+    peers = [f"{address(index, 1)}:{CONTROL_PORT}" for index in range(len(HOSTS))]
     trial = {
         "id": 0,
         "transport": "tcp",
@@ -222,7 +155,7 @@ def records(path: Path, kind: str) -> list[dict[str, Any]]:
     return [record for record in every if record["type"] == kind]
 
 
-def ours(place: Network, node: Path, case: Case, directory: Path) -> Run:
+def ours(names: Sequence[str], node: Path, case: Case, directory: Path) -> Figures:
     """One run of two node processes."""
     job = directory / "job.yaml"
     job.touch(mode=0o600)
@@ -230,38 +163,38 @@ def ours(place: Network, node: Path, case: Case, directory: Path) -> Run:
     job.write_text("".join(f"{json.dumps(each)}\n...\n" for each in documents(case)))
     pair = Pair()
     outputs = [directory / f"{host}.ndjson" for host in HOSTS]
-    for host, output in zip(HOSTS, outputs, strict=True):
-        pair.start(place.inside(host, [str(node), str(job), "--name", host]), output)
+    for name, host, output in zip(names, HOSTS, outputs, strict=True):
+        pair.start(inside(name, str(node), str(job), "--name", host), output)
     spent_s = pair.spent_s()
     (flow,) = records(outputs[1], "flow")
     if flow["side"] != "destination" or flow["corrupted"] != 0:
         raise SystemExit(f"this flow is not what was asked for: {flow}")
     bps = flow["window_payload_bytes"] * 8e9 / flow["window_ns"]
-    return judge(bps, spent_s, flow["payload_bytes"])
+    return figures(bps, spent_s, flow["payload_bytes"])
 
 
 # --- iperf3 ---------------------------------------------------------------------------------------
 
 
-def iperf3(place: Network, case: Case, directory: Path) -> Run:
+def iperf3(names: Sequence[str], case: Case, directory: Path) -> Figures:
     """One run of iperf3's server and client."""
     server, client = (directory / f"iperf3-{side}.json" for side in ("server", "client"))
     command = ["iperf3", "--json", "--interval", "0"]
-    target = HOSTS["b"]["eth0"]
+    target = address(1)
     pair = Pair()
-    pair.start(place.inside("b", [*command, "--server", "--one-off", "--bind", target]), server)
-    await_listener(place)
+    pair.start(inside(names[1], *command, "--server", "--one-off", "--bind", target), server)
+    await_listener(names[1])
     load = ["--time", str(case.seconds), "--parallel", str(case.streams)]
     load += ["--length", str(MESSAGE_BYTES), "--congestion", CONGESTION]
-    pair.start(place.inside("a", [*command, "--client", target, *load]), client)
+    pair.start(inside(names[0], *command, "--client", target, *load), client)
     spent_s = pair.spent_s()
     received = json.loads(client.read_text())["end"]["sum_received"]
-    return judge(received["bits_per_second"], spent_s, received["bytes"])
+    return figures(received["bits_per_second"], spent_s, received["bytes"])
 
 
-def await_listener(place: Network) -> None:
+def await_listener(name: str) -> None:
     """Until iperf3's server listens, and no connection of the run before is in its way."""
-    command = place.inside("b", ["ss", "-Hltn", "sport = :5201"])
+    command = inside(name, "ss", "-Hltn", "sport = :5201")
     for _ in range(200):
         if subprocess.run(command, check=True, capture_output=True).stdout:
             return
@@ -269,64 +202,36 @@ def await_listener(place: Network) -> None:
     raise SystemExit("iperf3's server does not listen")
 
 
-# --- the table ------------------------------------------------------------------------------------
-
-
-def describe(run: Run) -> str:
-    """One run in a line."""
-    return (
-        f"{run.bps / 1e9:6.2f} Gbit/s {run.cpu_s_per_gb:6.3f} CPU s/GB "
-        f"{run.machine_s_per_gb:6.3f} of the machine"
-    )
-
-
-def median(runs: Sequence[Run]) -> Run:
-    """The median of each figure by itself."""
-    figures = zip(*(astuple(run) for run in runs), strict=True)
-    return Run(*(statistics.median(figure) for figure in figures))
-
-
-def compare(place: Network, case: Case, rounds: int, node: Path) -> None:
+def compare(names: Sequence[str], case: Case, rounds: int, node: Path) -> None:
     """One case: both in turn, then the verdicts."""
-    print(f"{case.streams} streams, TSO and GSO {case.offloads}", flush=True)
-    own, peer = [], []
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as name:
-            own.append(ours(place, node, case, Path(name)))
-            peer.append(iperf3(place, case, Path(name)))
-        print(f"  ours   {describe(own[-1])}\n  iperf3 {describe(peer[-1])}", flush=True)
-    ours_median, peer_median = median(own), median(peer)
-    throughput = ours_median.bps / peer_median.bps
-    cpu = ours_median.cpu_s_per_gb / peer_median.cpu_s_per_gb
-    machine = ours_median.machine_s_per_gb / peer_median.machine_s_per_gb
-    print(f"median of {rounds}\n  ours   {describe(ours_median)}")
-    print(f"  iperf3 {describe(peer_median)}; {machine:.2f} of the machine's time a GB")
-    row = f"{case.streams} streams, offloads {case.offloads}"
-    verdict(f"{row}, throughput by iperf3's", throughput, REACH)
-    verdict(f"{row}, CPU time a GB by iperf3's", cpu, REACH, at_most=True)
+    row = f"{case.streams} streams, TSO and GSO {case.offloads}"
+    print(row, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        subjects = {
+            "ours": lambda: ours(names, node, case, Path(folder)),
+            "iperf3": lambda: iperf3(names, case, Path(folder)),
+        }
+        found = medians_in_turn(rounds, subjects)
+    ratio = {figure: found["ours"][figure] / found["iperf3"][figure] for figure in (RATE, CPU)}
+    verdict(f"{row}, throughput by iperf3's", ratio[RATE], REACH)
+    verdict(f"{row}, CPU time a GB by iperf3's", ratio[CPU], REACH, at_most=True)
 
 
 def main() -> int:
     """Compare the rows that are asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--node", type=Path, default=ROOT / "build/engine/switchbench-node")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=4, help="of sending, each run; 1 or more")
+    parser = arguments(__doc__, node=True)
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--offloads", choices=["on", "off"], nargs="+", default=["on", "off"])
     asked = parser.parse_args()
     if asked.seconds < 1:
         parser.error("--seconds is 1 or more: 0 is for ever to iperf3")
-    missing = [name for name in ("iperf3", "ethtool", "ip") if shutil.which(name) is None]
-    if missing or os.geteuid() != 0:
-        print(f"skipped: needs root, and the packages of {', '.join(missing) or 'nothing more'}")
-        return 77
-    with network() as place:
+    need("iperf3", "ethtool", "ip", root=True)
+    with spaces(len(HOSTS), "eth0", "ctl0") as names:
         for offloads in asked.offloads:
-            place.set_offloads(offloads)
+            set_offloads(names, offloads)
             for streams in asked.streams:
-                case = Case(streams, offloads, asked.seconds)
-                compare(place, case, asked.rounds, asked.node.resolve())
+                case = Case(streams, offloads, round(asked.seconds))
+                compare(names, case, asked.rounds, asked.node.resolve())
     return 0
 
 
