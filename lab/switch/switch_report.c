@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -34,65 +33,39 @@ static void put(const struct switch_report *report, const char *type, json_t *ow
     json_decref(record);
 }
 
-/* A key of a record, and where its count is in the structure that the record shows. */
-struct counter {
-    const char *key;
-    size_t offset;
-};
-
-#define COUNTER(type, member)                                                                      \
-    {                                                                                              \
-#member, _Generic(((struct type *)0)->member, uint64_t : offsetof(struct type, member))    \
-    }
-
-static const struct counter flow_counters[] = {
-    COUNTER(model_counts, received),     COUNTER(model_counts, received_bytes),
-    COUNTER(model_counts, delivered),    COUNTER(model_counts, delivered_bytes),
-    COUNTER(model_counts, astray),       COUNTER(model_counts, copies),
-    COUNTER(model_counts, flooded),      COUNTER(model_counts, duplicated),
-    COUNTER(model_counts, reordered),    COUNTER(model_counts, corrupted),
-    COUNTER(model_counts, misdelivered), {NULL, 0},
-};
-
-static const struct counter port_counters[] = {
-    COUNTER(model_port_truth, received),
-    COUNTER(model_port_truth, received_bytes),
-    COUNTER(model_port_truth, sent),
-    COUNTER(model_port_truth, sent_bytes),
-    COUNTER(model_port_truth, pause_sent),
-    COUNTER(model_port_truth, pause_received),
-    COUNTER(model_port_truth, control_received),
-    COUNTER(model_port_truth, queue_high_bytes),
-    COUNTER(model_port_truth, input_high_bytes),
-    {NULL, 0},
-};
-
-static const struct counter table_counters[] = {
-    COUNTER(model_table_truth, entries),
-    COUNTER(model_table_truth, learned),
-    COUNTER(model_table_truth, moved),
-    COUNTER(model_table_truth, aged),
-    COUNTER(model_table_truth, refused_full),
-    COUNTER(model_table_truth, refused_rate),
-    {NULL, 0},
-};
-
-/* Adds counts of the structure, and drops by reason where it has any. */
-static void add_counters(json_t *object, const struct counter *counters, const void *source,
-                         const uint64_t *dropped)
+/* By reason. */
+static json_t *drops(const uint64_t *dropped)
 {
-    json_t *drops = dropped != NULL ? json_object() : NULL;
+    json_t *object = json_object();
 
-    for (; counters->key != NULL; counters++) {
-        uint64_t value;
+    for (unsigned i = 0; i < MODEL_DROPS; i++)
+        json_object_set_new(object, model_drop_names[i], count(dropped[i]));
+    return object;
+}
 
-        memcpy(&value, (const char *)source + counters->offset, sizeof value);
-        json_object_set_new(object, counters->key, count(value));
-    }
-    for (unsigned i = 0; drops != NULL && i < MODEL_DROPS; i++)
-        json_object_set_new(drops, model_drop_names[i], count(dropped[i]));
-    if (drops != NULL)
-        json_object_set_new(object, "dropped", drops);
+#define COUNT(member) #member, (json_int_t)of->member
+
+static json_t *flow_counts(const struct model_counts *of)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}",
+                     COUNT(received), COUNT(received_bytes), COUNT(delivered),
+                     COUNT(delivered_bytes), COUNT(astray), COUNT(copies), COUNT(flooded),
+                     COUNT(duplicated), COUNT(reordered), COUNT(corrupted), COUNT(misdelivered),
+                     "dropped", drops(of->dropped));
+}
+
+static json_t *port_counts(const struct model_port_truth *of)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", COUNT(received),
+                     COUNT(received_bytes), COUNT(sent), COUNT(sent_bytes), COUNT(pause_sent),
+                     COUNT(pause_received), COUNT(control_received), COUNT(queue_high_bytes),
+                     COUNT(input_high_bytes), "dropped", drops(of->dropped));
+}
+
+static json_t *table_counts(const struct model_table_truth *of)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", COUNT(entries), COUNT(learned), COUNT(moved),
+                     COUNT(aged), COUNT(refused_full), COUNT(refused_rate));
 }
 
 static json_t *address(uint64_t mac)
@@ -130,7 +103,7 @@ static void put_ports(const struct switch_report *report, const struct model_tru
         json_t *items = json_pack("{s:o, s:o}", "port", port_name(report, i), "lost_before",
                                   count(report->port_array->ports[i].lost));
 
-        add_counters(items, port_counters, &truth->ports[i], truth->ports[i].dropped);
+        json_object_update_new(items, port_counts(&truth->ports[i]));
         put(report, "port", items);
     }
 }
@@ -144,7 +117,7 @@ static void put_flows(const struct switch_report *report, const struct model_tru
         const struct model_counts *counts = &truth->flows[i].counts;
         json_t *items = flow_items(report, &truth->flows[i]);
 
-        add_counters(items, flow_counters, counts, counts->dropped);
+        json_object_update_new(items, flow_counts(counts));
         put(report, "flow", items);
         for (size_t k = 0; k < sizeof *total / sizeof(uint64_t); k++)
             ((uint64_t *)total)[k] += ((const uint64_t *)counts)[k];
@@ -163,7 +136,7 @@ static void put_all(const struct switch_report *report, const char *reason)
     const struct model_conf *conf = &report->description->conf;
     struct model_truth truth = model_truth(report->port_array->model);
     struct model_counts total = truth.rest->counts;
-    json_t *items = json_object();
+    json_t *items;
 
     put_ports(report, &truth);
     put_flows(report, &truth, &total);
@@ -173,12 +146,11 @@ static void put_all(const struct switch_report *report, const char *reason)
                       model_fault_names[conf->faults[i].kind], "fitting",
                       (json_int_t)truth.faults[i].fitting, "struck",
                       (json_int_t)truth.faults[i].struck));
-    add_counters(items, table_counters, truth.table, NULL);
-    put(report, "table", items);
+    put(report, "table", table_counts(truth.table));
     items = json_pack("{s:s, s:f, s:I, s:b}", "reason", reason, "seconds",
                       (double)(clock_now() - report->began_ns) / 1e9, "inside",
                       (json_int_t)truth.inside, "flows_complete", truth.rest->counts.received == 0);
-    add_counters(items, flow_counters, &total, total.dropped);
+    json_object_update_new(items, flow_counts(&total));
     put(report, "total", items);
 }
 
