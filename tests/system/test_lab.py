@@ -145,26 +145,28 @@ def test_a_second_run_is_refused_and_the_holder_named() -> None:
     assert holder.returncode == 0
 
 
-def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:
+def test_what_a_killed_run_left_is_cleaned() -> None:
+    """By the next run of its name, by any other, and by `down`."""
     name = f"{PREFIX}-killed"
-    with held("one-switch", name) as holder:
-        holder.kill()
-    assert any(line.startswith(f"{name}: left by a crash") for line in status())
+
+    def crash() -> None:
+        with held("one-switch", name) as holder:
+            with session(load("open"), f"{PREFIX}-other"):
+                assert namespaces.exists(f"sb-{name}-node8")  # it is in use
+            holder.kill()
+        assert any(line.startswith(f"{name}: left by a crash") for line in status())
+
+    crash()
     # Another topology under the same name: the crashed one's nodes 5 to 8 have to go as well.
     with session(load("one-switch", {"nodes": 4}), name) as lab:
         assert heard(lab, "node1", "node4", "ipv4")
         assert not namespaces.exists(f"sb-{name}-node8")
-
-
-def test_what_a_killed_run_left_is_cleaned_by_any_other() -> None:
-    name = f"{PREFIX}-killed"
-    with held("one-switch", name) as holder:
-        with session(load("open"), f"{PREFIX}-other"):
-            assert namespaces.exists(f"sb-{name}-node8")  # it is in use
-        holder.kill()
+    crash()
     with session(load("open"), f"{PREFIX}-other"):
         assert not namespaces.exists(f"sb-{name}-node8")
         assert name not in state.labs()
+    crash()
+    down(name)
 
 
 @pytest.mark.parametrize("after_s", [0.02, 0.1, 0.3])
@@ -184,14 +186,6 @@ def test_killed_while_making_a_lab(after_s: float) -> None:
         down(name)  # It was quicker.
     with session(load("sixty-four"), name) as lab:
         assert heard(lab, "node1", "node64", "ipv4")
-
-
-def test_down_removes_what_a_crash_left() -> None:
-    name = f"{PREFIX}-crash"
-    with held("one-switch", name) as holder:
-        holder.kill()
-    assert leftovers() != []
-    down(name)
 
 
 def test_a_failure_inside_a_session_removes_the_lab() -> None:

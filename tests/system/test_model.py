@@ -140,31 +140,25 @@ def test_a_lab_that_stays_is_used_again_and_counts_anew(tmp_path: Path) -> None:
     assert not list(state.RUN_DIR.glob(f"{name}*"))
 
 
-def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
-    conf = tmp_path / "conf.yaml"
-    name = f"{labkit.PREFIX}-killed"
-    topology = tmp_path / f"{name}.yaml"
+def two_nodes(folder: Path, name: str) -> Path:
+    """A small lab of that name."""
+    topology = folder / f"{name}.yaml"
     good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
-    conf.write_text(
-        yaml.safe_dump(
-            {
-                "switchbench": 1,
-                "site": {"lab": topology.name},
-                "transport": "dpdk",
-                "window": "30s",
-                "tests": [CHAIN],
-            }
-        )
-    )
-    words = runs.command("run", str(conf), "--quiet", "--out", str(tmp_path / "out"))
-    quiet = subprocess.DEVNULL
-    with _gone_after(name), subprocess.Popen(words, stdout=quiet, stderr=quiet) as process:
-        try:
-            pid = _switch_of(name)
-        finally:
-            process.kill()
-        process.wait()
+    return topology
+
+
+def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
+    name = f"{labkit.PREFIX}-killed"
+    topology = two_nodes(tmp_path, name)
+    given = {"site": {"lab": str(topology)}, "transport": "dpdk", "window": "30s"}
+    with (
+        _gone_after(name),
+        underway.started(tmp_path / "run", {**given, "tests": [CHAIN]}, "--quiet") as run,
+    ):
+        pid = _switch_of(name)
+        run.process.kill()
+        run.process.wait()
         deadline = time.monotonic() + 10  # freeing its memory takes some of it
         while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -176,9 +170,7 @@ def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
 
 def test_a_trial_whose_switch_died_is_not_complete(tmp_path: Path) -> None:
     name = f"{labkit.PREFIX}-dead"
-    topology = tmp_path / f"{name}.yaml"
-    good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
-    topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
+    topology = two_nodes(tmp_path, name)
     given = {"site": {"lab": str(topology)}, "transport": "dpdk", **SHORT, "tests": [CHAIN]}
     with (
         _gone_after(name),
