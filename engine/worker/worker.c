@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define LISTEN_NS (800 * NS_PER_US)  /* a sleeping worker looks at its ports at least so often */
@@ -24,7 +23,6 @@
 #define BACKLOG_POLLS 256            /* ... of which so many polls take more than a ring holds */
 #define PROGRESS_NS (50 * NS_PER_MS) /* progress is summed so often */
 #define MARK_SOME 256u               /* flows of an interval's mark at once */
-#define WOKEN_MAX 16 /* lanes told at once that they were woken; others are next time */
 
 struct worker {
     struct worker_conf conf;
@@ -230,53 +228,24 @@ static void close_lanes(struct worker_task *task)
 
 /* --- sleep ------------------------------------------------------------------------------------*/
 
-/* One descriptor for all lanes that have one to wake a sleeper; -1: none has. */
-static int watch_lanes(const struct worker_task *task)
-{
-    int all = -1;
-
-    for (size_t i = 0; i < task->count; i++) {
-        const struct worker_lane *lane = &task->lanes[i];
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane->lane};
-        int fd = lane->lane->wake_fd;
-
-        if (fd >= 0 && all < 0)
-            all = epoll_create1(EPOLL_CLOEXEC);
-        if (fd >= 0 && all >= 0)
-            (void)epoll_ctl(all, EPOLL_CTL_ADD, fd, &event); /* lanes of one port share theirs */
-    }
-    return all;
-}
-
-/* As epoll_pwait2, which Linux has from 5.11 on: ppoll on an epoll descriptor costs more. */
-static int wait_events(int fd, struct epoll_event *events, int most, const struct timespec *left)
-{
-    struct pollfd lanes = {.fd = fd, .events = POLLIN};
-    int count = epoll_pwait2(fd, events, most, left, NULL);
-
-    if (count >= 0 || errno == EINTR)
-        return count;
-    return ppoll(&lanes, 1, left, NULL) > 0 ? epoll_wait(fd, events, most, 0) : 0;
-}
-
 /* Gives the core away until then, or until a lane has something to do, which is told so; a lane
- * that is alone may have a way of its own. */
-static void wait_until_due(struct worker_task *task, int64_t wake_ns, int lanes_fd)
+ * that is alone may have a way of its own. `fds`: one by lane. */
+static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pollfd *fds)
 {
     struct lane *alone = task->count == 1 ? task->lanes[0].lane : NULL;
-    struct epoll_event events[WOKEN_MAX];
     struct timespec left;
     int64_t left_ns;
 
     if (alone != NULL && alone->wait != NULL && alone->wait(alone, wake_ns))
         return;
+    for (size_t i = 0; i < task->count; i++) /* those below 0 are left out */
+        fds[i] = (struct pollfd){.fd = task->lanes[i].lane->wake_fd, .events = POLLIN};
     left_ns = wake_ns - clock_now();
     left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
-    if (lanes_fd < 0)
-        clock_sleep_until(wake_ns);
-    else if (left_ns > 0)
-        for (int i = wait_events(lanes_fd, events, WOKEN_MAX, &left) - 1; i >= 0; i--)
-            ((struct lane *)events[i].data.ptr)->woken = true;
+    if (left_ns <= 0 || ppoll(fds, task->count, &left, NULL) <= 0)
+        return;
+    for (size_t i = 0; i < task->count; i++)
+        task->lanes[i].lane->woken |= fds[i].revents != 0;
 }
 
 /* --- a task -----------------------------------------------------------------------------------*/
@@ -292,7 +261,7 @@ static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
 
 static void run_task(struct worker *worker, struct worker_task *task)
 {
-    int lanes_fd = worker->conf.sleeps ? watch_lanes(task) : -1;
+    struct pollfd *fds = calloc(task->count + 1, sizeof *fds);
     int64_t checked_ns = 0, summed_ns = 0, now_ns;
 
     task->moved_ns = task->awake_ns = 0;
@@ -307,13 +276,12 @@ static void run_task(struct worker *worker, struct worker_task *task)
             checked_ns = now_ns;
         }
         begin_counts(task, now_ns, &summed_ns);
-        if (!account_lanes(task, now_ns) && worker->conf.sleeps) {
+        if (!account_lanes(task, now_ns) && worker->conf.sleeps && fds != NULL) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
-            wait_until_due(task, wake_ns, lanes_fd);
+            wait_until_due(task, wake_ns, fds);
         }
     }
-    if (lanes_fd >= 0)
-        close(lanes_fd);
+    free(fds);
     close_lanes(task);
 }
 

@@ -5,6 +5,7 @@
  * and who begins a ping-pong's next message.
  */
 #include "clock.h"
+#include "pattern.h"
 #include "prober.h"
 #include "signature.h"
 
@@ -234,6 +235,85 @@ static void probes_are_even_but_not_regular(void **state)
     assert_false(prober_due(prober, true, prober->next_ns)); /* none behind the stop */
 }
 
+/* --- what there is to be sent --- */
+
+#define DRAWS 100000u
+
+/* Uniform in their logarithm, both ends of the range included; and the same on every machine, since
+ * both ends of a flow depend on it. */
+static void sizes_are_drawn(void **state)
+{
+    struct prng_sizes sizes = prng_sizes(7, 4, 65535), few = prng_sizes(1, 3, 5);
+    struct prng_sizes fixed = prng_sizes(prng_seed(1, 2, 3), 4, 1 << 20);
+    struct prng_sizes one = prng_sizes(1, 1, 1), all = prng_sizes(9, 1, UINT32_MAX);
+    uint32_t by_power[16] = {0}, seen[6] = {0};
+
+    for (uint64_t n = 0; n < DRAWS; n++) {
+        uint32_t size = prng_size(&sizes, n);
+
+        assert_in_range(size, 4, 65535);
+        by_power[31 - __builtin_clz(size)]++;
+        seen[prng_size(&few, n)]++;
+        assert_int_equal(prng_size(&one, n), 1);
+        assert_true(prng_size(&all, n) >= 1);
+    }
+    for (unsigned power = 2; power < 16; power++) /* 14 powers of two */
+        assert_in_range(by_power[power], DRAWS / 14 * 95 / 100, DRAWS / 14 * 105 / 100);
+    assert_true(seen[3] > seen[4] && seen[4] > seen[5] && seen[5] > 0);
+    assert_true(prng_bits(0, 0) == 0xe220a8397b1dcdafu); /* SplitMix64's first of seed 0 */
+    assert_true(prng_bits(0, 1) == 0x6e789e6aa1b965f4u);
+    assert_true(prng_seed(1, 2, 3) != prng_seed(1, 3, 2));
+    assert_int_equal(prng_size(&fixed, 0), 55458);
+    assert_int_equal(prng_size(&fixed, 1), 42);
+    assert_int_equal(prng_size(&fixed, 2), 101);
+}
+
+#define RANKS 8u
+
+/* Whether a flow is in a phase; both of its ranks say the same. */
+static bool has_flow(const struct pattern_plan *plan, uint32_t phase, uint32_t src, uint32_t dst)
+{
+    bool found[2] = {false};
+
+    for (unsigned side = 0; side < 2; side++) {
+        struct pattern_flow list[RANKS];
+        size_t count = pattern_flows(plan, phase, side == 0 ? src : dst,
+                                     side == 0 ? PATTERN_SENDS : PATTERN_RECEIVES, list, RANKS);
+
+        for (size_t i = 0; i < count; i++)
+            found[side] |= list[i].src == src && list[i].dst == dst;
+    }
+    assert_int_equal(found[0], found[1]);
+    return found[0];
+}
+
+static void a_way_back_is_left_out(void **state)
+{
+    static const char *const cases[][2] = {{"pairs", NULL},   {"aapc", "pairwise"},
+                                           {"aapc", "shift"}, {"aapc", "naive"},
+                                           {"ring", NULL},    {"chain", NULL}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pattern_request request = {
+            .name = cases[i][0], .order = cases[i][1], .n = RANKS, .seed = 1};
+        struct pattern_plan *whole, *folded;
+        char why[128];
+
+        assert_int_equal(pattern_plan_make(&whole, &request, why, sizeof why), 0);
+        request.round_trip = true;
+        assert_int_equal(pattern_plan_make(&folded, &request, why, sizeof why), 0);
+        for (uint32_t k = 0; k < pattern_phases(whole) * RANKS * RANKS; k++) {
+            uint32_t phase = k / (RANKS * RANKS), a = k / RANKS % RANKS, b = k % RANKS;
+
+            assert_int_equal(has_flow(folded, phase, a, b),
+                             has_flow(whole, phase, a, b) &&
+                                 (a < b || !has_flow(whole, phase, b, a)));
+        }
+        pattern_plan_free(whole);
+        pattern_plan_free(folded);
+    }
+}
+
 /* --- who begins the next message --- */
 
 static void sit_down(struct pingpong_options options)
@@ -363,6 +443,8 @@ int main(void)
         cmocka_unit_test(tags_differ),
         cmocka_unit_test(probes_disturb_nobody),
         CASE(probes_are_even_but_not_regular),
+        cmocka_unit_test(sizes_are_drawn),
+        cmocka_unit_test(a_way_back_is_left_out),
         cmocka_unit_test(a_flow_has_a_message_in_flight),
         cmocka_unit_test(a_lost_message_holds_up_nothing),
         cmocka_unit_test(partners_are_drawn),

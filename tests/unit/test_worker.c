@@ -4,6 +4,7 @@
  * each way in which a phase ends. Times are short and only their order is asserted.
  */
 #include "clock.h"
+#include "compute_load.h"
 #include "worker.h"
 
 #include <poll.h>
@@ -356,6 +357,25 @@ static void ports_are_visited_between_phases(void **state)
     strike(&scene);
 }
 
+/* What an application computes beside the messages is told apart from what it computes alone. */
+static void computing_is_told_apart(void **state)
+{
+    struct compute_conf conf = {.threads = 2, .share = 0.5, .start_ns = clock_now()};
+    struct compute_part alone = {0}, beside = {0};
+    struct compute *compute = NULL;
+
+    conf.messages_ns = conf.start_ns + 30 * NS_PER_MS;
+    assert_int_equal(compute_start(&compute, &conf), 0);
+    clock_sleep_until(conf.messages_ns + 30 * NS_PER_MS);
+    compute_stop(compute);
+    compute_sum(compute, &alone, &beside);
+    compute_free(compute);
+    assert_true(alone.operations > 0 && beside.operations > 0);
+    assert_int_equal(alone.operations / alone.pieces.count,
+                     beside.operations / beside.pieces.count);
+    assert_true(alone.pieces.sum_ns < 2 * (uint64_t)(30 * NS_PER_MS)); /* it rests half the time */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +385,7 @@ int main(void)
         cmocka_unit_test(each_phase_ends_its_way),
         cmocka_unit_test(stopping_ends_at_once_and_keeps_the_counts),
         cmocka_unit_test(ports_are_visited_between_phases),
+        cmocka_unit_test(computing_is_told_apart),
     };
 
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
