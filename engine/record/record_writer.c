@@ -149,11 +149,6 @@ json_t *record_fill(json_t *record, const struct record_row *rows)
     return record;
 }
 
-json_t *record_u64(uint64_t value)
-{
-    return json_integer((json_int_t)value);
-}
-
 json_t *record_count(int64_t value)
 {
     return value < 0 ? json_null() : json_integer(value);

@@ -62,11 +62,11 @@ struct record_row {
  */
 json_t *record_fill(json_t *record, const struct record_row *rows);
 /**
- * @brief Make a number.
+ * @brief Make a number of a count that is never below 0.
  *
  * @return Value, for a row.
  */
-json_t *record_u64(uint64_t value);
+#define record_u64(value) json_integer((json_int_t)(value))
 /**
  * @brief Make a count; null where it is below 0.
  *

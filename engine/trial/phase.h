@@ -162,6 +162,7 @@ struct phase_run {
     struct trial *trial;
     uint32_t number;       /**< or PHASE_PROBE */
     bool is_probe;         /**< this is the connectivity check */
+    bool is_timed;         /**< it has a window: it does not end when all is through */
     bool by_clock;         /**< sync none: it follows the one before it by the clock */
     struct phase template; /**< what all parts have in common */
     struct phase_lane *lanes;

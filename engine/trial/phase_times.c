@@ -42,7 +42,7 @@ static int64_t own_sending_ns(const struct phase_run *run)
     const struct phase *phase = &run->template;
     double slowest_s = 0, gaps_s = 0;
 
-    if (phase_is_timed(phase))
+    if (run->is_timed)
         return doc->warmup_ns + doc->window_ns + doc->cooldown_ns;
     if (phase->traffic == TRAFFIC_BURST)
         gaps_s = (double)(phase->burst.count - 1) * (double)phase->burst.gap_ns / 1e9;
@@ -80,7 +80,7 @@ static void set_times(struct phase_run *run)
     /* Until completion, the window is all of it; it ends when the last byte is there. */
     phase->start_ns = phase->open_ns = phase->close_ns = run->start_run_ns - run->offset_ns;
     phase->stop_ns = CLOCK_NEVER;
-    if (phase_is_timed(phase)) {
+    if (run->is_timed) {
         phase->open_ns = phase->start_ns + doc->warmup_ns;
         phase->close_ns = phase->open_ns + doc->window_ns;
         phase->stop_ns = phase->close_ns + doc->cooldown_ns;
@@ -221,7 +221,7 @@ int phase_agree_end(struct phase_run *run, int rc)
     }
     if (rc < 0)
         elapsed_ns = clock_now() - phase->start_ns;
-    else if (phase_is_timed(phase))
+    else if (run->is_timed)
         elapsed_ns = phase->stop_ns - phase->start_ns;
     else if (values.maximum[END_FINISH] > run->start_run_ns)
         elapsed_ns = values.maximum[END_FINISH] - run->start_run_ns;
@@ -253,7 +253,7 @@ struct phase_clock clock_of_phase(const struct phase_run *run)
 {
     struct control *control = run->trial->node->control;
     const struct phase *phase = &run->template;
-    int64_t close_ns = phase_is_timed(phase) ? phase->close_ns : run->end.at_ns;
+    int64_t close_ns = run->is_timed ? phase->close_ns : run->end.at_ns;
     int64_t span_ns = close_ns > phase->open_ns ? close_ns - phase->open_ns : 0;
     struct offset_estimate middle = control_clock_at(control, phase->open_ns + span_ns / 2);
     struct phase_clock clock = {.bound_ns = -1};

@@ -112,7 +112,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
                         const struct flow_reading *reading)
 {
     const struct flow_side *side = flow->side;
-    bool timed = phase_is_timed(&run->template), frames = counts_frames(lane);
+    bool timed = run->is_timed, frames = counts_frames(lane);
     /* Frames make messages only in ping-pong, or in steps. */
     bool messages = !frames || run->template.traffic == TRAFFIC_PINGPONG ||
                     run->template.traffic == TRAFFIC_SCHEDULE;
@@ -435,8 +435,8 @@ static void report_phase(const struct phase_run *run)
     const struct record_row rows[] = {
         {"name", record_text(name)},
         {"start_run_ns", json_integer(run->start_run_ns)},
-        {"window_ns", record_count(phase_is_timed(phase) ? phase->close_ns - phase->open_ns
-                                                         : outcome->elapsed_ns)},
+        {"window_ns",
+         record_count(run->is_timed ? phase->close_ns - phase->open_ns : outcome->elapsed_ns)},
         {"elapsed_ns", json_integer(outcome->elapsed_ns)},
         {"start_skew_us", record_amount(outcome->start_skew_us)},
         {"stop_skew_us", record_amount(outcome->stop_skew_us)},
@@ -472,7 +472,7 @@ void report_late(const struct phase_run *run)
     int64_t late_ns = clock_now() - run->template.open_ns;
     char text[160];
 
-    if (!phase_is_timed(&run->template) || run->lane_count == 0 || late_ns <= 0)
+    if (!run->is_timed || run->lane_count == 0 || late_ns <= 0)
         return;
     snprintf(text, sizeof text,
              "phase %u of trial %u was ready %lld ms after its window had opened", run->number,
@@ -489,7 +489,7 @@ static const char *step_name(const struct phase_run *run, int64_t now_ns)
 
     if (run->is_probe)
         return "connectivity-check";
-    if (!phase_is_timed(phase))
+    if (!run->is_timed)
         return "window";
     if (now_ns < phase->open_ns)
         return "warmup";

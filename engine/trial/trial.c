@@ -424,8 +424,10 @@ static int run_phase(struct trial *trial, uint32_t number)
         .is_probe = number == PHASE_PROBE,
         .by_clock = trial->doc->by_clock && number != PHASE_PROBE,
     };
-    int rc = lanes_prepare(&run);
+    int rc;
 
+    run.is_timed = !run.is_probe && phase_is_timed(&trial->doc->phase);
+    rc = lanes_prepare(&run);
     if (rc < 0 && rc != -ECANCELED)
         rc = node_fail(node, rc);
     if (rc == 0) {

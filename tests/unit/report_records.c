@@ -191,6 +191,7 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
                     .clock_bound_ns = 700,
                     .elapsed_ns = 1000000001},
     };
+    run.is_timed = phase_is_timed(&run.template);
 }
 
 static void report_ended(void)
