@@ -15,7 +15,6 @@ from switchbench.base.model import Site
 from switchbench.base.source import read_file
 from switchbench.cli.main import main
 from switchbench.config import Request, read
-from switchbench.config.fields import written_order
 from switchbench.plan.compile import compile_run
 
 SITES = PROJECT / "conf" / "sites"
@@ -69,51 +68,7 @@ def test_example_sites_run(path: Path) -> None:
     assert main(["plan", "--site", str(path), "--profile", "quick"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        ("node[01-03]", ["node01", "node02", "node03"]),
-        ("node[01-16/5]", ["node01", "node06", "node11", "node16"]),
-        ("n[3,1-2]", ["n3", "n1", "n2"]),
-        ("b,a", ["b", "a"]),
-        ("r[2,1]n[1-2]", ["r2n1", "r2n2", "r1n1", "r1n2"]),
-        ("node[1-2]:e0", ["node1:e0", "node2:e0"]),
-    ],
-)
-def test_node_sets_keep_the_order_written(names: str, found: list[str]) -> None:
-    """Base name, range and increment; the written order is the physical one."""
-    assert written_order(names) == found
-
-
-@pytest.mark.parametrize("names", ["node[1-", "@all", "a,a", ""])
-def test_node_sets_refused(names: str) -> None:
-    """Bad syntax, groups of this machine's ClusterShell, doubles and nothing."""
-    with pytest.raises(ValueError, match=r"no node set|not read here|duplicate|names no node"):
-        written_order(names)
-
-
 MANY = "n[1-999999999]"
-
-
-@pytest.mark.parametrize(
-    "names",
-    [MANY, f"n1,{MANY}", f"n1&{MANY}", f"n1!{MANY}", "n1[0-999999999]", "[1-999999999]n",
-     "a[1-999]b[1-999]", "n[1-40000,40001-70000]", "n[0-999999999/1000]", "n[1-" + "9" * 40 + "]"],
-)  # fmt: skip
-def test_sets_too_large_to_be_meant_are_refused_before_they_are_made(names: str) -> None:
-    with pytest.raises(ValueError, match=r"stands for more than 65536 names"):
-        written_order(names)
-
-
-@pytest.mark.parametrize("names", ["n" + "[1]" * 20_000, "n" + "[" * 20_000])
-def test_brackets_without_end(names: str) -> None:
-    with pytest.raises(ValueError, match=r"^.{1,80} has more than 8 brackets in one name$"):
-        written_order(names)
-
-
-@pytest.mark.parametrize("names", ["n[1-999999999/100000000]", "a[1-9]b[1-9],c[1-9]"])
-def test_steps_and_products_are_counted(names: str) -> None:
-    assert len(written_order(names)) == {"n": 10, "a": 90}[names[0]]
 
 
 def test_a_groups_set_too_large_is_named_with_its_place(tmp_path: Path) -> None:

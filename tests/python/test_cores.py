@@ -43,14 +43,6 @@ def a_lab(nodes: int = 4, **site: Any) -> Run:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("2-5", (2, 3, 4, 5)), ("8,2-3", (8, 2, 3)), (3, (3,)), ([4, "6-7"], (4, 6, 7))],
-)
-def test_cores_are_cpusets_or_lists(text: Any, found: tuple[int, ...]) -> None:
-    assert a_lab(cores=text).site.cores == found
-
-
 def test_cores_are_written_as_spans() -> None:
     assert documents.written([5, 2, 3, 0]) == "0,2-3,5"
 

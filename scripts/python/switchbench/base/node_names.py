@@ -27,7 +27,7 @@ NAMES_MOST = 65_536
 
 _BRACKETS_MOST = 8
 
-_OPERATOR = re.compile(r"[,!&^](?![^\[]*\])")  # of a set, outside of brackets
+_PART = re.compile(r"(?:\[[^\]]*\]?|[^,!&^\[])+")  # operators outside of brackets part them
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
@@ -56,8 +56,8 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
 
     What a set takes away (`!`, `&`) counts too: it would be made as well.
     """
-    parts = _OPERATOR.split(names)
-    if max(part.count("[") for part in parts) > _BRACKETS_MOST:
+    parts = _PART.findall(names)
+    if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
         raise TooManyError(f"{_shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
         raise TooManyError(f"{_shown(names)} stands for more than {most} names, which is the most")
