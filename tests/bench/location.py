@@ -23,7 +23,8 @@ from common import verdict
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from location_sim import Planted, Score, make_phases, network, random_case, score, simulate
-from switchbench.analysis.location import Observations, Paths, PhaseFacts, locate, table_route
+from switchbench.analysis.location.facts import Observations, Paths, PhaseFacts, table_route
+from switchbench.analysis.location.inference import locate
 from switchbench.records.rows import PhaseKey
 
 SIZES = ((0.0, 0.003), (0.003, 0.015), (0.015, 0.3), (0.3, 0.6), (0.6, 1.0))

@@ -15,7 +15,7 @@ from math import nan
 
 import numpy as np
 
-from switchbench.analysis.location import (
+from switchbench.analysis.location.facts import (
     Element,
     Location,
     Misdelivered,

@@ -21,14 +21,9 @@ from location_sim import (
     score,
     simulate,
 )
-from switchbench.analysis.location import (
-    IntervalRows,
-    Location,
-    Misdelivered,
-    Observations,
-    inference,
-    locate,
-)
+from switchbench.analysis.location import inference
+from switchbench.analysis.location.facts import IntervalRows, Location, Misdelivered, Observations
+from switchbench.analysis.location.inference import locate
 
 QUIET = Noise(rows=0.0, stalls=0.0, spread=0.02, queue=20.0, closed=0.01)
 

@@ -102,50 +102,41 @@ def table_of(*records: tuple[Trial, dict[str, Any]]) -> ExecutionTable:
     return table
 
 
-def test_times_by_imbs_definitions() -> None:
-    """Least, mean and greatest over ranks of their means; twice the size by the greatest."""
-    trial = steps_trial()
-    table = table_of(
-        (trial, execution(trial, "node1:e0", [10.0, 30.0], verified=2)),
-        (trial, execution(trial, "node2:e0", [40.0, 60.0], verified=2)),
-    )
-    (entry,) = table.summary()["functions"]
-    (point,) = entry["points"]
-    assert point["imb"]["t_min_us"] == 20.0
-    assert point["imb"]["t_max_us"] == 50.0
-    assert point["imb"]["t_avg_us"] == 35.0
-    assert point["imb"]["mbytes_s"] == pytest.approx(2 * 1024 / 50)
-    assert (point["repetitions"], point["verified"]) == (2, 4)
-    assert (point["repetition_us"]["min"], point["repetition_us"]["max"]) == (10.0, 60.0)
-    assert point["repetition_us"]["p99"] is None
-    assert point["ci_us"] is None
-
-
 @pytest.mark.parametrize(
-    ("pattern", "time_us", "mbytes_s"),
+    ("pattern", "times_us", "imb"),
     [
-        ("pingpong", 50.0, 1024 / 50),
-        ("pingping", 100.0, 1024 / 100),
-        ("exchange", 100.0, 4 * 1024 / 100),
-        ("allreduce", 100.0, None),
+        # Least, mean and greatest over ranks of their means; MB/s by the greatest.
+        ("sendrecv", [[10.0, 30.0], [40.0, 60.0]], (20.0, 35.0, 50.0, 2 * 1024 / 50)),
+        # A ping-pong's time is of one way; collectives have no rate.
+        ("pingpong", [[100.0], [100.0]], (50.0, 50.0, 50.0, 1024 / 50)),
+        ("pingping", [[100.0], [100.0]], (100.0, 100.0, 100.0, 1024 / 100)),
+        ("exchange", [[100.0], [100.0]], (100.0, 100.0, 100.0, 4 * 1024 / 100)),
+        ("allreduce", [[100.0], [100.0]], (100.0, 100.0, 100.0, None)),
+        # What one rank alone saw is no time of the function.
+        ("sendrecv", [[10.0]], (None, None, None, None)),
     ],
 )
-def test_imbs_factors(pattern: str, time_us: float, mbytes_s: float | None) -> None:
-    """A ping-pong's time is of one way; collectives have no rate."""
+def test_times_by_imbs_definitions(
+    pattern: str, times_us: list[list[float]], imb: tuple[float | None, ...]
+) -> None:
     trial = steps_trial(pattern={"name": pattern})
-    records = [(trial, execution(trial, f"node{i}:e0", [100.0])) for i in (1, 2)]
-    imb = table_of(*records).summary()["functions"][0]["points"][0]["imb"]
-    assert imb["t_max_us"] == time_us
-    assert imb["mbytes_s"] == pytest.approx(mbytes_s)
-
-
-def test_a_rank_without_a_record_leaves_no_mean() -> None:
-    """What one rank alone saw is no time of the function."""
-    trial = steps_trial()
-    table = table_of((trial, execution(trial, "node1:e0", [10.0])))
-    point = table.summary()["functions"][0]["points"][0]
-    assert point["imb"] == dict.fromkeys(("t_min_us", "t_avg_us", "t_max_us", "mbytes_s"))
-    assert table.average_us(trial, "lab") is None
+    ranks = enumerate(times_us, start=1)
+    table = table_of(
+        *((trial, execution(trial, f"node{i}:e0", some, verified=2)) for i, some in ranks)
+    )
+    (point,) = table.summary()["functions"][0]["points"]
+    assert list(point["imb"]) == ["t_min_us", "t_avg_us", "t_max_us", "mbytes_s"]
+    assert tuple(point["imb"].values()) == tuple(one and pytest.approx(one) for one in imb)
+    assert table.average_us(trial, "lab") == (
+        imb[1] and pytest.approx(2 * imb[1] if pattern == "pingpong" else imb[1])
+    )
+    every = [one for some in times_us for one in some]
+    assert (point["repetitions"], point["verified"]) == (len(times_us[0]), 2 * len(times_us))
+    assert (point["repetition_us"]["min"], point["repetition_us"]["max"]) == (
+        min(every),
+        max(every),
+    )
+    assert (point["repetition_us"]["p99"], point["ci_us"]) == (None, None)
 
 
 def test_ranks_and_flows_of_barriers_alone_are_left_out() -> None:
@@ -222,9 +213,6 @@ def summary_of(
         "machine": {"host": "h", "system": "s", "cpus": 2, "cpu": None, "memory_bytes": None},
     }  # fmt: skip
     return summary.finish(about, [])
-
-
-# --- the report ----------------------------------------------------------------------------------
 
 
 # --- kernels -------------------------------------------------------------------------------------

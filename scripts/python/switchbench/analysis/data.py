@@ -82,7 +82,7 @@ class PlanKey(NamedTuple):
     network: str
 
 
-def plan_key(entry: Mapping[str, Any]) -> PlanKey:
+def plan_key(entry: Entry) -> PlanKey:
     """Return which plan an entry of trials or plans belongs to."""
     return PlanKey(entry["trial"], entry["repeat"], entry["network"])
 
@@ -491,7 +491,7 @@ def _keyed(mine: pa.Table, columns: Mapping[str, object]) -> pa.Table:
 def _phases(summary: SummaryDocument) -> pa.Table:
     """Return what the summary says of each phase."""
     entries = summary.get("trials", [])
-    made: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    made: dict[str, Callable[[Entry], Any]] = {
         "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
         "size": lambda entry: "/".join(map(str, np.atleast_1d(entry["size"]).tolist())),
     }

@@ -31,8 +31,8 @@ from ..records.summary_form import (
     filled,
 )
 from . import measures as m
-from .location import locate
 from .location.facts import Element, NextTest, Oversubscription, Paths, PhaseFacts, Suspect
+from .location.inference import locate
 from .location.observed import ObservationTable, PortFrames
 from .location.wired import paths_of
 from .tester import HostLoss
@@ -82,8 +82,7 @@ class Locator:
         What a suite's search makes lose on purpose (bursts, addresses beyond a table) is no fault.
         """
         self._made = None
-        frames = transports.of(result.entry["transport"]).frames
-        self._flows += _counted(result) if frames else _unfinished(result)
+        self._flows += _odd_flows(result)
         searched = trial.search is not None and (
             trial.traffic != "stream" or "addresses" in trial.options
         )
@@ -342,23 +341,16 @@ def _of_expected(one: Entry) -> FindingEntry:
 # --- counts of flows that need no location -------------------------------------------------------
 
 
-def _counted(result: m.PhaseResult) -> Iterator[_Flow]:
-    """Yield the flows to which frames with impossible sequence numbers arrived."""
-    forged = m.or_zero(result.flows["forged"])
-    for flow in np.flatnonzero(forged).tolist():
-        yield _flow(result, "forged", flow, forged[flow])
-
-
-def _unfinished(result: m.PhaseResult) -> Iterator[_Flow]:
-    """Yield the flows of a transfer that were cut off: its time is not theirs."""
-    if result.entry["traffic"] != "transfer" or result.entry["drained"] is not False:
+def _odd_flows(result: m.PhaseResult) -> Iterator[_Flow]:
+    """Yield flows with impossible sequence numbers; of a transfer those that were cut off."""
+    flows, entry = result.flows, result.entry
+    if transports.of(entry["transport"]).frames:
+        kind, counts = "forged", m.or_zero(flows["forged"])
+    elif entry["traffic"] == "transfer" and entry["drained"] is False:  # its time is not theirs
+        sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
+        kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)
+    else:
         return
-    flows = result.flows
-    sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
-    for flow in np.flatnonzero(flows.whole & (sent > came)).tolist():
-        yield _flow(result, "unfinished", flow, sent[flow] - came[flow])
-
-
-def _flow(result: m.PhaseResult, kind: str, flow: int, count: float) -> _Flow:
-    pair, transport = result.flows.pairs[flow], result.entry["transport"]
-    return _Flow(kind, pair, int(count), transport, result.key, result.label)
+    for flow in np.flatnonzero(counts > 0).tolist():
+        pair, count = flows.pairs[flow], int(counts[flow])
+        yield _Flow(kind, pair, count, entry["transport"], result.key, result.label)

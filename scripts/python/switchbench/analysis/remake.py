@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from ..base.errors import ConfigurationError, SwitchbenchError
 from ..base.model import Run
@@ -65,7 +64,7 @@ def elsewhere(directory: Path) -> Iterator[Path]:
 
 @_no_collector()
 def remade(
-    run: Run, directory: Path, summary: Mapping[str, Any], ended: bool = True, keep: bool = False
+    run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
     """Return what the records amount to.
 

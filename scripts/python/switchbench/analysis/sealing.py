@@ -620,7 +620,7 @@ def _verdict(
         yield VerifyCheck("verdict", None, words)
 
 
-def _figures(summary: Mapping[str, Any], key: str) -> Any:
+def _figures(summary: SummaryDocument, key: str) -> Any:
     """Return an entry of a summary; of the verdict without the sentence on its scope."""
     value = summary.get(key)
     if key == "verdict" and isinstance(value, dict):

@@ -21,9 +21,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from ..base.errors import ConfigurationError, printable
-from .schema import GREATEST, MOST, columns_of, flow_side, typed
+from .schema import GREATEST, MOST, Row, columns_of, flow_side, typed
 
-Record = dict[str, Any]  # as one of the forms has it
+Record = Row  # as one of the forms has it
 
 LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at the most, imported figures some more
 REPEATS = 1 << 16
@@ -55,7 +55,7 @@ _RECORD = {"type": "str", "node": "Name"}
 TYPES = frozenset(_DECLARED["records"])  # that this version knows
 
 
-def _keys(form: Mapping[str, Any]) -> dict[str, str]:
+def _keys(form: Record) -> dict[str, str]:
     """Return the kinds of a form's keys; what it may have, it may have as null."""
     found = _keys(_DECLARED["forms"][form["has"]]) if "has" in form else {}
     table = form.get("columns", "")

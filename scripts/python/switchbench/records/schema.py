@@ -24,7 +24,7 @@ MOST: Final = (1 << 63) - 1
 GREATEST: Final = 1e15  # of figures: products of a few of them stay finite
 LONGEST_TEXT: Final = 1 << 16
 
-Row = dict[str, Any]  # of a table: what is not null, by column
+Row = dict[str, Any]  # of a table, a record, a part of the summary: values by key
 
 _NEVER = "never"
 _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))

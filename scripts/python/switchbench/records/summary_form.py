@@ -23,9 +23,9 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from ..base.errors import ConfigurationError
 from ..base.measures import MEASURES, REDUCED
-from .schema import typed
+from .schema import Row, typed
 
-Entry = dict[str, Any]  # one part of a summary
+Entry = Row  # one part of a summary
 SummaryDocument: TypeAlias = Entry
 PhaseEntry: TypeAlias = Entry
 PlanEntry: TypeAlias = Entry
@@ -145,7 +145,7 @@ def refuse_other_keys(value: object, part: str, file: Path) -> None:
         raise ConfigurationError(f"{file} is damaged: {why}") from None
 
 
-def checked(summary: Mapping[str, Any], file: Path) -> SummaryDocument:
+def checked(summary: Entry, file: Path) -> SummaryDocument:
     """Return a summary with all its parts; ConfigurationError where it is of another form."""
     refuse_other_keys(summary, "SummaryDocument", file)
     return {**_LACKING, **summary}

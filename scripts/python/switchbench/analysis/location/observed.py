@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...base import transports
 from ...base.model import WAITING, Trial
@@ -30,7 +31,7 @@ KEPT_CLEAN = 8  # phases without loss that a run that goes on keeps
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _SPARSE = ("duplicated", "reordered", "corrupted", "retransmitted")
-Columns = dict[str, Any]  # arrays; None: no flow has any
+Columns = dict[str, NDArray[Any]]  # without those of which no flow has any
 _DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
 _COLUMNS = (*_DENSE, *_SPARSE)
 
@@ -86,14 +87,16 @@ class ObservationTable:
         if trial.again is None:
             place = result.key.network, result.key.phase
             self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
-        columns |= self._counts(result) if transport.frames else _no_counts(len(flows))
+        none = dict.fromkeys(("sent", "delivered", "lost"), np.full(len(flows), np.nan))
+        columns |= self._counts(result) if transport.frames else none
         columns |= self._rates(result, trial)
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
         every = bool(limited) and (SOME_RANK in limited or (self._lab and not transport.frames))
         ends = [np.isin(end, self._known(limited)) for end in (src, dst)]
         columns["limited"] = ends[0] | ends[1] | every | flows.window_off
         retransmitted = flows["retransmitted_segments"]
-        columns["retransmitted"] = retransmitted if not np.isnan(retransmitted).all() else None
+        if not np.isnan(retransmitted).all():
+            columns["retransmitted"] = retransmitted
         phase = _Phase(self._facts(result, trial, transport.frames, limited), columns)
         if transport.frames:
             self._take_misdelivered(result, phase)
@@ -190,7 +193,8 @@ class ObservationTable:
         found: Columns = {"sent": sent, "delivered": delivered, "lost": lost}
         for name in ("duplicated", "reordered", "corrupted"):
             said = m.or_zero(flows[name])
-            found[name] = said if said.any() else None
+            if said.any():
+                found[name] = said
         return found
 
     def _rates(self, result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
@@ -280,7 +284,6 @@ class ObservationTable:
                 yield _Phase(
                     facts,
                     {
-                        **dict.fromkeys(_COLUMNS),
                         **dict.fromkeys(_RATES, none),
                         "src": src,
                         "dst": dst,
@@ -309,18 +312,13 @@ class ObservationTable:
 
 def _is_bad(phase: _Phase) -> bool:
     """Return whether something went wrong in a phase, as its counts tell."""
-    wrong = [phase.columns.get(name) is not None for name in ("duplicated", "corrupted")]
-    return bool(np.nansum(phase.columns["lost"]) > 0 or phase.misdelivered or any(wrong))
+    wrong = phase.columns.keys() & {"duplicated", "corrupted"}
+    return bool(np.nansum(phase.columns["lost"]) > 0 or phase.misdelivered or wrong)
 
 
 def _flows_key(trial: Trial) -> str:
     """Return what trials of the same flows have in common."""
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
-
-
-def _no_counts(rows: int) -> Columns:
-    none = np.full(rows, np.nan)
-    return {**dict.fromkeys(_SPARSE), "sent": none, "delivered": none, "lost": none}
 
 
 def _asked_bps(result: m.PhaseResult, trial: Trial) -> Floats:
