@@ -158,40 +158,29 @@ def test_repeats_go_on_until_the_mean_is_sure(
         assert "after 6 repeats, more than the 2 % asked for" in judged["reason"]
 
 
-def test_all_goes_well(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
-    outcome = bench.conduct()
+def test_all_goes_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes get one key that is nowhere else, and heartbeats while they run."""
+    key = bytes(range(32))
+    monkeypatch.setattr(controller.secrets, "token_bytes", lambda size: key[:size])
+    bench = Bench(tmp_path / "run", heartbeat_timeout_ms=250)  # a beat every 50 ms
+    outcome = bench.conduct(node1="late-quit")  # two trials of half a second
     assert outcome == Outcome([], 0)
     assert bench.watcher.stages[0] == "starting the nodes"
     summary = bench.summary(outcome)
     assert summary["status"] == "complete"
     assert [entry["trial"] for entry in summary["trials"]] == [0, 1]
-    rows = Counter(record["type"] for record in bench.records())
+    records = bench.records()
+    rows = Counter(record["type"] for record in records)
     assert (rows["flow"], rows["phase"], rows["trial"]) == (8, 4, 4)
     assert "heart" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_all_nodes_get_one_key_that_is_nowhere_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = bytes(range(32))
-    monkeypatch.setattr(controller.secrets, "token_bytes", lambda size: key[:size])
-    bench = Bench(tmp_path / "run", hosts=3)
-    bench.conduct()
-    ready = [record for record in bench.records() if record["type"] == "ready"]
-    assert len(ready) == 3
-    assert {record["length"] for record in ready} == {32}
+    byes = [r["beats"] for r in records if r["type"] == "bye" and r["node"] == "node1"]
+    assert 10 <= byes[0] <= 60
+    ready = [record for record in records if record["type"] == "ready"]
+    assert [record["length"] for record in ready] == [32] * 2
     assert len({record["digest"] for record in ready}) == 1
     for file in (tmp_path / "run").iterdir():
         assert key not in file.read_bytes()
         assert key.hex().encode() not in file.read_bytes()
-
-
-def test_nodes_hear_heartbeats(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run", heartbeat_timeout_ms=250)  # a beat every 50 ms
-    bench.conduct(node1="late-quit")  # two trials of half a second
-    byes = [r["beats"] for r in bench.records() if r["type"] == "bye" and r["node"] == "node1"]
-    assert 10 <= byes[0] <= 60
 
 
 # How nodes behave (fake_node.py), what the first fault begins with or has in it, and the status.

@@ -43,25 +43,28 @@ def a_lab(nodes: int = 4, **site: Any) -> Run:
     )
 
 
-def test_cores_are_written_as_spans() -> None:
+@pytest.mark.parametrize(
+    ("site", "here", "worker", "cores"),
+    [
+        ({}, machine(5), "sleep", []),
+        ({"queues": 2}, machine(10), "poll", [2, 2, 2, 2]),
+        ({"pack": 2, "cores": "2-5"}, machine(8), "poll", [(2, 4), (3, 5)]),
+        ({"cores": "2"}, machine(8), "sleep", None),
+        ({"cores": "0-7", "worker": "sleep"}, machine(8), "sleep", None),
+    ],
+)
+def test_cores_are_dealt_where_there_are_enough(
+    site: dict[str, Any], here: LocalCores, worker: str, cores: list[Any] | None
+) -> None:
+    """In turn; few are shared, and sleeping workers may have all."""
+    deal = documents.deal(a_lab(4, **site), here)
+    assert deal.worker == worker
+    if site == {"queues": 2}:
+        assert deal.polled == frozenset(range(2, 10))
+        assert [len(own) for own in deal.cores.values()] == cores
+    elif cores is not None:
+        assert list(deal.cores.values()) == cores
     assert documents.written([5, 2, 3, 0]) == "0,2-3,5"
-
-
-def test_few_cores_are_shared() -> None:
-    assert documents.deal(a_lab(4), machine(5)) == Deal("sleep")
-
-
-def test_many_cores_are_dealt() -> None:
-    deal = documents.deal(a_lab(4, queues=2), machine(10))
-    assert deal.worker == "poll"
-    assert [len(own) for own in deal.cores.values()] == [2, 2, 2, 2]
-    assert deal.polled == frozenset(range(2, 10))
-
-
-def test_named_cores_are_dealt_in_turn() -> None:
-    deal = documents.deal(a_lab(4, pack=2, cores="2-5"), machine(8))
-    assert deal == Deal("poll", {"node[1-2]": (2, 4), "node[3-4]": (3, 5)})
-    assert documents.deal(a_lab(4, cores="2"), machine(8)).worker == "sleep"
 
 
 @pytest.mark.parametrize(
@@ -77,10 +80,6 @@ def test_named_cores_are_dealt_in_turn() -> None:
 def test_what_can_not_be_is_refused(site: dict[str, Any], here: LocalCores, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         documents.deal(a_lab(4, **site), here)
-
-
-def test_sleeping_workers_may_have_all_cores() -> None:
-    assert documents.deal(a_lab(4, cores="0-7", worker="sleep"), machine(8)).worker == "sleep"
 
 
 def test_the_job_says_what_was_dealt() -> None:

@@ -192,17 +192,6 @@ def test_what_was_under_way_when_a_phase_was_stopped_is_not_lost() -> None:
     assert state.lost == (0, 0)
 
 
-def test_findings_come_with_the_end_of_a_trial() -> None:
-    run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1))
-    state = fed(state_of(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
-    state.turn()
-    assert state.findings == []
-    fed(state, trial_record("node1"), trial_record("node2"))
-    state.turn()
-    (finding,) = state.findings
-    assert finding["count"] == 100
-
-
 def test_suspects_are_marked_and_victims_are_not() -> None:
     """node1 sends to two others, and loses a tenth of all; node2 gets all that node3 sends."""
     site = make_site(3)
@@ -351,16 +340,19 @@ def test_a_trial_of_a_suite_is_called_by_its_subtest() -> None:
 
 
 def test_plain_lines_tell_each_finding_once() -> None:
-    state = fed(one_trial(), *flows(1000, 900))
-    fed(
-        state, *(make(node) for make in (phase_record, trial_record) for node in ("node1", "node2"))
-    )
+    """Findings come with the end of a trial."""
+    run = make_run(SITE, make_trial(SITE), make_trial(SITE, 1))
+    state = fed(state_of(run), *flows(1000, 900), phase_record("node1"), phase_record("node2"))
+    state.turn()
+    assert state.findings == []
+    fed(state, trial_record("node1"), trial_record("node2"))
     stream = io.StringIO()
     plain = Plain(state, Console(file=stream, width=120))
     for _ in range(3):
         state.turn()
         plain.turn()
-    (line,) = stream.getvalue().splitlines()
+    (finding,), (line,) = state.findings, stream.getvalue().splitlines()
+    assert finding["count"] == 100
     assert line.startswith("found: node1:e0's transmitter: ")
 
 
@@ -416,23 +408,6 @@ def test_a_view_that_fails_is_closed_and_a_slow_terminal_keeps_it() -> None:
         view.error = OSError(errno.EIO, "Input/output error")
         shown.turn()
         assert (shown._view, view.closed) == (None, 1)
-
-
-def test_a_terminal_that_goes_away_ends_the_showing_and_not_the_run() -> None:
-    class Gone(io.StringIO):
-        def write(self, text: str) -> int:
-            raise OSError(errno.EIO, "Input/output error")
-
-    console = Console(file=Gone(), force_terminal=False)
-    run = one_trial().run
-    feed = Feed(run, brief=True)
-    with Watch(run, "run", Wish(), console).of(run, feed.summary) as shown:
-        shown.stage("measuring")
-        shown.turn()
-        for node in ("node1", "node2"):
-            feed.take(phase_record(node))
-            shown.record(phase_record(node))
-        assert shown.state.phases_done == 1
 
 
 # --- metrics -------------------------------------------------------------------------------------
