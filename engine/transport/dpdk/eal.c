@@ -91,14 +91,10 @@ static uint64_t free_huge_bytes(void)
 /* A quarter of the machine's memory, within bounds. */
 static unsigned plain_mib(void)
 {
-    struct sysinfo info;
-    uint64_t bytes = PLAIN_MIN;
+    struct sysinfo info = {.mem_unit = 0};
+    uint64_t bytes = sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit / 4 : 0;
 
-    if (sysinfo(&info) == 0)
-        bytes = (uint64_t)info.totalram * info.mem_unit / 4;
-    bytes = bytes < PLAIN_MIN ? PLAIN_MIN : bytes;
-    bytes = bytes > PLAIN_MAX ? PLAIN_MAX : bytes;
-    return (unsigned)(bytes / MIB);
+    return (unsigned)(RTE_MAX(RTE_MIN(bytes, PLAIN_MAX), PLAIN_MIN) / MIB);
 }
 
 /* Devices that DPDK reaches without an IOMMU need physical addresses; everything else, AF_XDP's
@@ -109,14 +105,6 @@ static bool physical_addresses(void)
 
     sysfs_line(answer, sizeof answer, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     return answer[0] == 'Y' || sysfs_exists("/sys/module/uio");
-}
-
-static int first_core(const cpu_set_t *cores)
-{
-    for (int core = 0; core < CPU_SETSIZE; core++)
-        if (CPU_ISSET((size_t)core, cores))
-            return core;
-    return 0;
 }
 
 /* PCI devices are added one by one when a port asks for one: an allow list of a device that can't
@@ -138,24 +126,12 @@ static int init(const char *node, int core)
     return rte_eal_init(count, list);
 }
 
-static int load_driver(const char *folder, const char *name, struct err *err)
-{
-    char path[PATH_MAX + NAME_MAX + 1];
-
-    if (name[0] == '.')
-        return 0;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (dlopen(path, RTLD_NOW | RTLD_GLOBAL) == NULL)
-        return err_set(err, -ENOEXEC, "a driver of DPDK can't be loaded: %s", dlerror());
-    return 0;
-}
-
 /* The drivers that came with the engine: they make themselves known when they are loaded. Not by
  * the EAL's -d, which would look at who may write in each folder above them, up to the root. */
 static int load_drivers(struct err *err)
 {
     const char *bundle = secure_getenv(BUNDLE_VARIABLE);
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], path[PATH_MAX + NAME_MAX + 1];
     struct dirent *entry;
     DIR *drivers;
     int rc = 0;
@@ -166,8 +142,11 @@ static int load_drivers(struct err *err)
     drivers = opendir(folder);
     if (drivers == NULL)
         return err_set(err, -errno, "DPDK's drivers are not in %s: %s", folder, strerror(errno));
-    while (rc == 0 && (entry = readdir(drivers)) != NULL)
-        rc = load_driver(folder, entry->d_name, err);
+    while (rc == 0 && (entry = readdir(drivers)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.' && dlopen(path, RTLD_NOW | RTLD_GLOBAL) == NULL)
+            rc = err_set(err, -ENOEXEC, "a driver of DPDK can't be loaded: %s", dlerror());
+    }
     closedir(drivers);
     return rc;
 }
@@ -213,7 +192,7 @@ int eal_start(const char *node, struct err *err)
     pthread_getaffinity_np(pthread_self(), sizeof cores, &cores);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = init(node != NULL ? node : "node", first_core(&cores));
+    rc = init(node != NULL ? node : "node", RTE_MAX(sched_getcpu(), 0));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
     if (rc < 0)
