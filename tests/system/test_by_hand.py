@@ -212,7 +212,7 @@ def test_steps_that_need_more_memory_than_there_is(room: Room) -> None:
     hands = [room.start(name, path) for name in ("alice", "bob")]
     assert [hand.end() for hand in hands] == [2, 2], [hand.log.read_text() for hand in hands]
     said = "\n".join(hand.log.read_text() for hand in hands)
-    assert "the messages of the ranks on this node need" in said
+    assert "MiB of memory, and" in said
     assert "use smaller messages or fewer ranks" in said
 
 

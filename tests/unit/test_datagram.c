@@ -76,14 +76,11 @@ static void comes_back_as_it_was_written(void **state)
 /* Little-endian, and only as many maxima as say something. */
 static void has_a_documented_layout(void **state)
 {
-    static const uint8_t right[] = {
-        'S',  'B',  5,    2,    0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32,
-        0x31, 0x44, 0x43, 0x42, 0x41, 0x51, 0,    0,    0,    0x68, 0x67, 0x66, 0x65, 0x64, 0x63,
-        0x62, 0x61, 0x78, 0x77, 0x76, 0x75, 0x74, 0x73, 0x72, 0x71, 1,    0,    0,    0,    0,
-        0,    0,    0,    2,    0,    0,    0,    0,    0,    0,    0,    3,    0,    0,    0,
-        0,    0,    0,    0,    4,    0,    0,    0,    0,    0,    0,    0,    0xff, 0xff, 0xff,
-        0xff, 0xff, 0xff, 0xff, 0xff, 8,    0,    0,    0,    2,    0,    0,    0,    0,    0,
-        0,    0,    0,    0,    0,    0x80, 9,    0,    0,    0,    0,    0,    0,    0};
+    static const char right[] =
+        "SB\5\2\x14\x13\x12\x11\x24\x23\x22\x21\x34\x33\x32\x31\x44\x43\x42\x41\x51\0\0\0"
+        "\x68\x67\x66\x65\x64\x63\x62\x61\x78\x77\x76\x75\x74\x73\x72\x71"
+        "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
+        "\xff\xff\xff\xff\xff\xff\xff\xff\x8\0\0\0\2\0\0\0\0\0\0\0\0\0\0\x80\x9\0\0\0\0\0\0";
     struct datagram datagram = {.type = DATAGRAM_ARRIVAL,
                                 .sender = 0x11121314,
                                 .recipient = 0x21222324,

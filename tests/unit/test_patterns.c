@@ -683,52 +683,6 @@ static void kernels_do_what_their_sources_say(void **state)
 
 /* --- random numbers ------------------------------------------------------------------------- */
 
-/* The number of a permutation of n elements among all n! (Lehmer code). */
-static uint32_t number_of(const struct permutation *permutation)
-{
-    uint32_t number = 0;
-
-    for (uint32_t i = 0; i < permutation->n; i++) {
-        uint32_t smaller_behind = 0;
-
-        for (uint32_t j = i + 1; j < permutation->n; j++)
-            smaller_behind += permutation_at(permutation, j) < permutation_at(permutation, i);
-        number = number * (permutation->n - i) + smaller_behind;
-    }
-    return number;
-}
-
-static double chi_square(const uint32_t *observed, uint32_t cells, double expected)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < cells; i++)
-        sum += (observed[i] - expected) * (observed[i] - expected) / expected;
-    return sum;
-}
-
-/* Either the seed changes or the stream, by one each time, as users and rings do. All draws are
- * fixed; the bound is chi-square's 1 - 10^-6 quantile at n! - 1 degrees of freedom. */
-static void all_permutations_of_few_are_equally_likely(void **state)
-{
-    static const struct {
-        uint32_t n, factorial;
-        double bound;
-    } cases[] = {{2, 2, 23.9}, {3, 6, 35.9}, {4, 24, 71.9}, {5, 120, 207.0}};
-
-    for (size_t i = 0; i < 8; i++) {
-        uint32_t observed[120] = {0}, factorial = cases[i / 2].factorial;
-
-        for (uint32_t k = 0; k < 300 * factorial; k++) {
-            struct permutation permutation =
-                permutation_draw(cases[i / 2].n, i % 2 ? k : 1, i % 2 ? 1 : k);
-
-            observed[number_of(&permutation)]++;
-        }
-        assert_true(chi_square(observed, factorial, 300) < cases[i / 2].bound);
-    }
-}
-
 /* Successors from rank 0 on, computed by an independent program from the algorithm's description
  * (permutation.c). */
 static void random_rings_are_pinned(void **state)
@@ -954,7 +908,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_ranks_have_small_plans),
         cmocka_unit_test(plans_are_those_worked_out_by_hand),
         cmocka_unit_test(kernels_do_what_their_sources_say),
-        cmocka_unit_test(all_permutations_of_few_are_equally_likely),
         cmocka_unit_test(random_rings_are_pinned),
         cmocka_unit_test(refusals_say_what_is_wrong),
         cmocka_unit_test(room_limits_what_is_written),

@@ -98,7 +98,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
 
 
 def spare_bytes() -> int | None:
-    """Return as much as the engine takes at most (engine/platform/memory.h); None: not known."""
+    """Return as much as the engine takes at most (engine/platform/sysfs.h); None: not known."""
     try:
         found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
     except OSError:
