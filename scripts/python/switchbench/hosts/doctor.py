@@ -351,9 +351,6 @@ def _engine() -> Iterator[HostCheck]:
     yield _check("libraries", NOTE if absent else OK, detail, packages)
 
 
-# --- tcp -----------------------------------------------------------------------------------------
-
-
 def _tcp() -> Iterator[HostCheck]:
     words = _text(Path("/proc/sys/net/ipv4/tcp_available_congestion_control")).split()
     known = f"; congestion control: {', '.join(words)}" if words else ""
@@ -415,18 +412,13 @@ def _capable(name: str) -> bool:
     return found is not None and bool(int(found[1], 16) >> _CAPABILITIES[name] & 1)
 
 
-def _hugepages() -> Iterator[HostCheck]:
+def _hugepages_and_vfio() -> Iterator[HostCheck]:
     text = Path("/proc/meminfo").read_text()
     counts = {name: int(count) for name, count in re.findall(r"^(Huge\w+):\s*(\d+)", text, re.M)}
     free, total = counts.get("HugePages_Free", 0), counts.get("HugePages_Total", 0)
-    if free:
-        detail = f"{free} of {total} free, {counts.get('Hugepagesize', 0)} KiB each"
-        yield _check("hugepages", OK, detail)
-    else:
-        yield _check("hugepages", NOTE, "none free: ordinary memory is used")
-
-
-def _vfio() -> Iterator[HostCheck]:
+    detail = f"{free} of {total} free, {counts.get('Hugepagesize', 0)} KiB each"
+    none = "none free: ordinary memory is used"
+    yield _check("hugepages", OK if free else NOTE, detail if free else none)
     groups = list(Path("/sys/kernel/iommu_groups").glob("*"))
     if Path("/dev/vfio/vfio").exists() and groups:
         yield _check("vfio", OK, f"{len(groups)} IOMMU groups")
@@ -500,8 +492,7 @@ _EXAMINERS: tuple[Callable[[], Iterator[HostCheck]], ...] = (
     _tcp,
     _drivers,
     _packet_sockets,
-    _hugepages,
-    _vfio,
+    _hugepages_and_vfio,
     examine_rdma,
     _lab,
     _machine,

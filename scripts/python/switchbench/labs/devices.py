@@ -133,15 +133,12 @@ class Routing:
         steps = self._routes.steps(source, destination)
         first = steps[0][1]
         following = next(end for _, end in steps if end in self._interfaces)
-        back = self._switch_of(following) if first != following else node
+        back = self._topology.node(following).module if first != following else node
         return Route(
             destination=lab_addresses.kernel_ipv4(destination + 1),
             gateway=self._interfaces[following][back].address,
             interface=self._interfaces[node][first].name,
         )
-
-    def _switch_of(self, node: str) -> str:
-        return self._topology.node(node).module
 
     @cached_property
     def _interfaces(self) -> dict[str, dict[str, Interface]]:

@@ -83,8 +83,9 @@ def _acquire(path: Path, lab: str) -> int:
             continue  # Its last user removed the folder in between.
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_same_file(fd, path):
-                return fd
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), path.stat()):
+                    return fd
         except BlockingIOError:
             pid = _read_pid(fd)
             os.close(fd)
@@ -93,13 +94,6 @@ def _acquire(path: Path, lab: str) -> int:
             os.close(fd)
             raise
         os.close(fd)  # Its last holder unlinked it between our open and our lock.
-
-
-def _is_same_file(fd: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _read_pid(fd: int) -> int:

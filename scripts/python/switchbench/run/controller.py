@@ -491,16 +491,14 @@ _NO_ADDRESSES = ("", "00:00:00:00:00:00")
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
     """Return the `peers` document: where all are, and the run's key for each alone to read."""
-    addresses = [hello["control"] for hello in hellos]
-    return peers_document(addresses, [_sealed(hello, key) for hello in hellos])
-
-
-def _sealed(hello: Record, key: bytes) -> str:
-    try:
-        sealed = SealedBox(PublicKey(b64decode(hello["key"]))).encrypt(key)
-    except (CryptoError, ValueError) as error:
-        raise RunError(f"{hello['node']} sent no usable key: {error}") from error
-    return b64encode(sealed).decode()
+    sealed = []
+    for hello in hellos:
+        try:
+            box = SealedBox(PublicKey(b64decode(hello["key"])))
+            sealed.append(b64encode(box.encrypt(key)).decode())
+        except (CryptoError, ValueError) as error:
+            raise RunError(f"{hello['node']} sent no usable key: {error}") from error
+    return peers_document([hello["control"] for hello in hellos], sealed)
 
 
 def check_versions(hellos: Iterable[Record]) -> None:

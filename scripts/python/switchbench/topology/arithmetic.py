@@ -225,32 +225,16 @@ def _of_tree(fabric: Fabric) -> float:
     hosts = frozenset(fabric.hosts)
     best: dict[str, tuple[_Costs, _Costs]] = {}
     for place in networkx.dfs_postorder_nodes(graph, root):
-        sides = _alone(place in hosts)
+        one, other = ([0.0, np.inf], [np.inf, 0.0]) if place in hosts else ([0.0], [0.0])
+        sides = np.array(one), np.array(other)
         for child in graph.neighbors(place):
             if child in best:
-                sides = _joined(sides, best.pop(child), graph.edges[place, child]["rate_bps"])
+                below, rate_bps = best.pop(child), graph.edges[place, child]["rate_bps"]
+                across = [np.minimum(below[side], below[1 - side] + rate_bps) for side in (0, 1)]
+                sides = _least_sums(sides[0], across[0]), _least_sums(sides[1], across[1])
         best[place] = sides
     half = len(fabric.hosts) // 2
     return float(min(costs[half] for costs in best[root]))
-
-
-def _alone(is_host: bool) -> tuple[_Costs, _Costs]:
-    """By side of a place without children: the cut, by hosts on side 1."""
-    if not is_host:
-        return np.zeros(1), np.zeros(1)
-    return np.array([0.0, np.inf]), np.array([np.inf, 0.0])
-
-
-def _joined(
-    sides: tuple[_Costs, _Costs], child: tuple[_Costs, _Costs], rate_bps: float
-) -> tuple[_Costs, _Costs]:
-    """Return a place with one more child below it."""
-
-    def with_child(side: int) -> _Costs:
-        across = np.minimum(child[side], child[1 - side] + rate_bps)
-        return _least_sums(sides[side], across)
-
-    return with_child(0), with_child(1)
 
 
 def _least_sums(a: _Costs, b: _Costs) -> _Costs:
@@ -300,7 +284,12 @@ def _of_switches(fabric: Fabric) -> float | None:
 
 def _divisions(fabric: Fabric) -> Iterator[frozenset[str]] | None:
     """Yield all ways to choose half of the hosts, alike ones once; None if they are too many."""
-    alike = _alike(fabric)
+    # Hosts with the same neighbours at the same rates, which no cut can tell apart.
+    groups: dict[frozenset[tuple[str, int]], list[str]] = {}
+    for host in fabric.hosts:
+        edges = fabric.graph.edges(host, data=True)
+        groups.setdefault(frozenset((n, d["rate_bps"]) for _, n, d in edges), []).append(host)
+    alike = list(groups.values())
     if math.prod(len(hosts) + 1 for hosts in alike) > _CUTS:
         return None
     half = len(fabric.hosts) // 2
@@ -309,15 +298,6 @@ def _divisions(fabric: Fabric) -> Iterator[frozenset[str]] | None:
         for taken in product(*(range(len(hosts) + 1) for hosts in alike))
         if sum(taken) == half
     )
-
-
-def _alike(fabric: Fabric) -> list[list[str]]:
-    """Hosts with the same neighbours at the same rates, which no cut can tell apart."""
-    groups: dict[frozenset[tuple[str, int]], list[str]] = {}
-    for host in fabric.hosts:
-        edges = fabric.graph.edges(host, data=True)
-        groups.setdefault(frozenset((n, d["rate_bps"]) for _, n, d in edges), []).append(host)
-    return list(groups.values())
 
 
 def _cut_bps(fabric: Fabric, side: Iterable[str]) -> float:
@@ -355,25 +335,16 @@ def _upper_bps(fabric: Fabric) -> float:
     Hosts in the order of nearness, and what swaps make of it.
     """
     half = len(fabric.hosts) // 2
-    starts = [_nearest(fabric, host)[:half] for host in fabric.hosts[:: max(1, half // 4)]]
-    starts.append(_swapped(fabric))
-    return min(_cut_bps(fabric, start) for start in starts)
-
-
-def _nearest(fabric: Fabric, host: str) -> list[str]:
-    """Return all hosts, those first to which the way is short, and of these in rank order."""
-    away = networkx.single_source_shortest_path_length(fabric.graph, host)
-    return sorted(fabric.hosts, key=lambda other: int(away[other]))
-
-
-def _swapped(fabric: Fabric) -> list[str]:
-    """Return one side by Kernighan and Lin's exchange, filled up to half of the hosts."""
-    sides = networkx.algorithms.community.kernighan_lin_bisection(
+    starts = []
+    for host in fabric.hosts[:: max(1, half // 4)]:
+        away = networkx.single_source_shortest_path_length(fabric.graph, host)
+        starts.append(sorted(fabric.hosts, key=away.__getitem__)[:half])
+    # One side by Kernighan and Lin's exchange, filled up to half of the hosts.
+    one, _ = networkx.algorithms.community.kernighan_lin_bisection(
         fabric.graph, weight="rate_bps", seed=1
     )
-    one = [host for host in fabric.hosts if host in sides[0]]
-    other = [host for host in fabric.hosts if host not in sides[0]]
-    return [*one, *other][: len(fabric.hosts) // 2]
+    starts.append(sorted(fabric.hosts, key=lambda host: host not in one)[:half])
+    return min(_cut_bps(fabric, start) for start in starts)
 
 
 _STEP = 26  # between two hosts, in units of the drawing

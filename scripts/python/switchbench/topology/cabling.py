@@ -203,7 +203,18 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
         raise ConfigurationError(f"{cabling.source}: says of no host")
     switches = set(cabling.switches)
     access, trunks, links = _sorted(cabling, switches)
-    main = {host: _main(cables) for host, cables in access.items()}
+    # The switch that a host has most rate to, which the file names as its module; "" for none.
+    main = {
+        host: max(cables, key=lambda switch: _sum_bps(cables[switch]), default="")
+        for host, cables in access.items()
+    }
+    # Of hosts on several switches, the cables to all but that one.
+    further = {
+        (host, switch): cables
+        for host, by_switch in access.items()
+        for switch, cables in by_switch.items()
+        if switch != main[host]
+    }
     file = File.model_construct(
         topology=1,
         kind="site",
@@ -216,7 +227,7 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
         ),
         links=tuple(
             LinkEntry(between=list(ends), rate=_sum_bps(cables))
-            for ends, cables in (*links.items(), *_further(access, main))
+            for ends, cables in (*links.items(), *further.items())
         ),
         overrides={
             host: Override(port=port)
@@ -275,14 +286,6 @@ def _sorted(cabling: Cabling, switches: set[str]) -> tuple[_Access, _ByPair, _By
     return access, trunks, links
 
 
-def _main(by_switch: dict[str, list[Cable]]) -> str:
-    """Return the switch that a host has most rate to, which the file names as its module.
-
-    "" for none.
-    """
-    return max(by_switch, key=lambda switch: _sum_bps(by_switch[switch]), default="")
-
-
 def _sum_bps(cables: Sequence[Cable]) -> int:
     return sum(cable.rate_bps for cable in cables)
 
@@ -311,16 +314,6 @@ def _folded(hosts: NodeSet) -> list[str]:
     if len(text) <= _LONGEST_KEY:
         return [text]
     return [names for half in hosts.split(2) for names in _folded(half)]
-
-
-def _further(
-    access: _Access, main: dict[str, str]
-) -> Iterable[tuple[tuple[str, str], list[Cable]]]:
-    """Of hosts on several switches, the cables to all but the one that is their module."""
-    for host, by_switch in access.items():
-        for switch, cables in by_switch.items():
-            if switch != main[host]:
-                yield (host, switch), cables
 
 
 _HEADER = re.compile(r"==> (\S+) <==\s*")

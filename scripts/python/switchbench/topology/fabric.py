@@ -400,7 +400,11 @@ def wired(site: Site, topology: Topology) -> Site:
                 f"needed to say where {port.name} is"
             )
         elif port.switch is None and node.module:
-            port = replace(port, switch=node.module, switch_port=_own_port(node.port, node.index))
+            port = replace(
+                port,
+                switch=node.module,
+                switch_port=None if node.port == f"p{node.index}" else node.port,
+            )
         elif port.switch not in (None, node.module) and node.name not in several:
             there = f"{port.switch} {port.switch_port or ''}".rstrip()
             problems.append(
@@ -419,8 +423,3 @@ def wired(site: Site, topology: Topology) -> Site:
         },
         wiring=replace(found, problems=tuple(problems)),
     )
-
-
-def _own_port(name: str, index: int) -> str | None:
-    """Return the switch port's name that a file gives; None for one that only counts nodes."""
-    return None if name == f"p{index}" else name

@@ -123,8 +123,14 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     Where several gateways lead to the same hosts, these are dealt to them in turn.
     """
     turns: Counter[str] = Counter()  # of each group of gateways
-    root = platform.node().partition(".")[0]
-    _refuse_many(Path(path))
+    root, name = platform.node().partition(".")[0], Path(path).name
+    text = Path(path).read_text(errors="replace")
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            for names in re.split("[:=]", line):
+                refuse_many(names)
+        except TooManyError as error:
+            raise ConfigurationError(f"{name}:{number}: {error}") from None
     try:
         tree = TopologyParser(path).tree(root)
         ways = {host: _way(tree, host, turns) for host in hosts}
@@ -132,18 +138,8 @@ def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return ways
     except (TopologyError, NodeSetException, ValueError) as error:
         raise ConfigurationError(
-            f"{Path(path).name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
+            f"{name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
         ) from None
-
-
-def _refuse_many(path: Path) -> None:
-    """Refuse a file with a node set that is too large to be meant."""
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
-        try:
-            for names in re.split("[:=]", line):
-                refuse_many(names)
-        except TooManyError as error:
-            raise ConfigurationError(f"{path.name}:{number}: {error}") from None
 
 
 def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:
