@@ -114,7 +114,7 @@ def python_sources() -> dict[str, str]:
     return {str(p.relative_to(PACKAGE)): p.read_text() for p in PACKAGE.rglob("*.py")}
 
 
-# --- C: who includes and calls whom ---------------------------------------------------------------
+# --- C: who includes whom -------------------------------------------------------------------------
 
 
 def resolve(path: Path, name: str) -> Path | None:
@@ -174,7 +174,7 @@ def test_includes_follow_the_arrows() -> None:
 
 
 def test_nothing_goes_in_circles() -> None:
-    for arrows in (FLOORS, includes(folders=True), includes(folders=False), calls()):
+    for arrows in (FLOORS, includes(folders=True), includes(folders=False)):
         assert circles(arrows) == []
     planted = includes(folders=False)
     planted.setdefault("engine/platform/err", set()).add("engine/control/endpoint")
@@ -201,78 +201,21 @@ def test_a_planted_include_is_found(folder: str, name: str, allowed: bool) -> No
     assert (forbidden(Path(folder) / "any.c", name[0], name[1:]) is None) == allowed
 
 
-def symbols(archive: Path, which: str) -> set[str]:
-    """Names in a static library's table; the sanitizers and the compiler make those with `_`."""
-    command = ["nm", f"--{which}-only", "--extern-only", "--format=just-symbols", str(archive)]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {line for line in listed.splitlines() if line and line[0] != "_" and line[-1] != ":"}
-
-
-@functools.cache
-def libraries() -> dict[Path, str]:
-    """All that scripts/setup has built of the project, each with the folder of its sources."""
-    found = {}
-    for path in sorted((ROOT / "build").glob("**/*.a")):
-        # verbs is built by the engine, whose leaves it needs.
-        home = str(path.parent.relative_to(ROOT / "build"))
-        home = "verbs" if path.name == "libverbs.a" else home
-        if home in FLOORS:
-            found[path] = home
-    if not found:
-        pytest.skip("nothing is built in build/")
-    return found
-
-
-@functools.cache
-def calls() -> dict[str, dict[str, set[str]]]:
-    """Which names the libraries of a folder use of those of another."""
-    owners = {s: home for path, home in libraries().items() for s in symbols(path, "defined")}
-    used: dict[str, dict[str, set[str]]] = {}
-    for path, home in libraries().items():
-        for symbol in symbols(path, "undefined"):
-            owner = owners.get(symbol, home)
-            if owner != home:
-                used.setdefault(home, {}).setdefault(owner, set()).add(symbol)
-    return used
-
-
-TRANSPORTS = {
-    "engine/transport/dpdk": "transport_dpdk",
-    "engine/transport/packet": "transport_packet",
-    "engine/transport/tcp": "transport_tcp",
-    "engine/transport/udp": "transport_udp",
-    "verbs": "transport_verbs",
-}
-
-
-def test_calls_follow_the_arrows() -> None:
-    """The registry alone names the transports, each by its table."""
-    for folder, others in calls().items():
-        for owner, names in others.items():
-            table = folder == "engine/transport" and names == {TRANSPORTS.get(owner)}
-            assert owner in FLOORS[folder] or table, f"{folder} calls {names} of {owner}"
-    engine = {user: used for user, used in calls().items() if not user.startswith("lab/")}
-    for folder, table_name in TRANSPORTS.items():
-        asked = {name for used in engine.values() for name in used.get(folder, set())}
-        assert asked == {table_name}
-
-
-def test_what_is_exported_is_declared_in_a_header_and_once() -> None:
-    """A global symbol without a declaration should have been static; of two of one name the linker
-    takes the first that it finds in static libraries, and says nothing."""
-    owners: dict[str, Path] = {}
-    for path, home in libraries().items():
-        headers = [p for p in c_sources() if p.suffix == ".h" and Path(home) in p.parents]
-        text = "\n".join((ROOT / header).read_text() for header in headers)
-        words = re.findall(r"\bX\((\w+)\)", text)  # of lists, whose names a macro makes
-        text += " ".join(
-            name + word for name in re.findall(r"(\w+)##word;", text) for word in words
-        )
-        for symbol in symbols(path, "defined"):
-            assert owners.setdefault(symbol, path) == path
-            # engine/transport/registry.c names the tables: the one place that knows all transports.
-            declared = re.search(rf"\b{symbol}\b", text)
-            assert declared or symbol == TRANSPORTS.get(home), f"{home}: {symbol}"
+def test_the_registry_alone_names_the_transports() -> None:
+    """All others find a transport's table by its name in a document."""
+    tables = {
+        "engine/transport/dpdk": "transport_dpdk",
+        "engine/transport/packet": "transport_packet",
+        "engine/transport/tcp": "transport_tcp",
+        "engine/transport/udp": "transport_udp",
+        "verbs": "transport_verbs",
+    }
+    homes: dict[str, set[str]] = {name: set() for name in tables.values()}
+    for path in c_sources():
+        for name in set(re.findall(r"\btransport_\w+", (ROOT / path).read_text())) & homes.keys():
+            homes[name].add(str(path if path.name == "registry.c" else path.parent))
+    registry = "engine/transport/registry.c"
+    assert homes == {name: {home, registry} for home, name in tables.items()}
 
 
 # --- names of transports --------------------------------------------------------------------------
