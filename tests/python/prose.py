@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import messages
 from switchbench.cli.main import build_parser
 from switchbench.render.report.chart import SPECS
-from switchbench.render.tables import EVERY
+from switchbench.render.tables import every
 
 WORDS = messages.ROOT / "tests/prose/words.tsv"
 DOC = messages.ROOT / "doc"
@@ -108,7 +108,7 @@ def helps() -> Iterator[Text]:
 
 def literals() -> Iterator[Text]:
     """Strings of the sources, but for documentation of the code; what tables say of themselves."""
-    for spec in EVERY:
+    for spec in every():
         for words in (spec.title, spec.about, *(column.definition for column in spec.columns)):
             yield from _parts("text", f"table {spec.name}", words)
     for figure in SPECS.values():

@@ -64,7 +64,7 @@ def test_definitions_are_those_of_the_page() -> None:
 
 
 def test_every_number_has_a_definition() -> None:
-    for spec in tables.EVERY:
+    for spec in tables.every():
         for column in spec.columns:
             assert column.definition, f"{spec.name}: {column.title}"
     for variable in data.VARIABLES:
@@ -184,9 +184,11 @@ def test_what_nobody_thought_of_leaves_the_rest(
     def fail(_summary: Any) -> Any:
         raise KeyError("of another time")
 
-    monkeypatch.setitem(
-        tables.BY_SECTION, Heading.PORTS, (printer.Spec("fail", "Fail", "", (), fail),)
-    )
+    made_of = {
+        Heading.PORTS: (printer.Spec("fail", "Fail", "", (), fail),),
+        Heading.RESULTS: (tables.TABLES["phases"],),
+    }
+    monkeypatch.setattr(tables, "by_section", lambda: made_of)
     made = build.make(Measured.load(directory))
     assert len(made.damage) == 1
     assert "the table of fail can't be shown" in made.damage[0]

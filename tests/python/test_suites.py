@@ -35,7 +35,7 @@ from switchbench.render import first_screen
 from switchbench.render.report import build, times
 from switchbench.render.report.build import Sentences
 from switchbench.render.report.chart import unpacked
-from switchbench.render.tables import EVERY, SUBTESTS, TABLES
+from switchbench.render.tables import TABLES, every, subtests
 from switchbench.run.controller import DeviceReset
 from switchbench.search.loads import (
     NDR,
@@ -454,7 +454,7 @@ def test_a_measure_stands_in_one_table_of_its_suite() -> None:
 @pytest.mark.parametrize("suite", SUITES.values(), ids=lambda suite: suite.name)
 def test_what_the_reporting_sections_ask_for_is_somewhere(suite: Any) -> None:
     """Each statement names tables, figures or sentences that the report has."""
-    tables = {spec.name for spec in EVERY}
+    tables = {spec.name for spec in every()}
     for one in suite.statements:
         named = re.findall(r"(table|figure|sentence) `([^`]+)`", one.where)
         assert named, one.asks
@@ -553,7 +553,7 @@ def test_a_report_begins_with_what_the_suite_came_to(planned: Planned) -> None:
         "Set-up: 0 ports, Ethernet, 20 Mbit/s over dpdk, DSCP 10, at a constant interval. Where "
         "ports are on the device is not known, as no wiring is given."
     )
-    (latency,) = [spec for spec in SUBTESTS if spec.name == "rfc2544-throughput"]
+    (latency,) = [spec for spec in subtests() if spec.name == "rfc2544-throughput"]
     assert [row["media"] for row in latency.entries(summary)] == ["Ethernet, 20 Mbit/s"] * 2
     assert first_screen.performance(summary) in notes["Statements"]
     assert "Not run: latency, loss-rate, back-to-back, reset." in notes["Statements"]

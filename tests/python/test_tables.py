@@ -41,10 +41,10 @@ def test_page_and_csv_bear_the_same(measured: Measured, tmp_path: Path) -> None:
     page = build.make(measured).text
     measured = replace(measured, summary=named(measured.summary))
     written = {
-        path.stem: path for path in printer.write_csv(tables.EVERY, measured.summary, tmp_path)
+        path.stem: path for path in printer.write_csv(tables.every(), measured.summary, tmp_path)
     }
     compared = 0
-    for spec in tables.EVERY:
+    for spec in tables.every():
         data = block(page, spec.name)
         made = spec(measured.summary)
         assert (made is None) == (spec.name not in written), spec.name
@@ -119,12 +119,12 @@ def test_tables_that_there_are_not(
 
 
 def test_no_table_has_the_name_or_the_title_of_another() -> None:
-    assert len({spec.name for spec in tables.EVERY}) == len(tables.EVERY)
-    assert len({spec.title for spec in tables.EVERY}) == len(tables.EVERY)
+    assert len({spec.name for spec in tables.every()}) == len(tables.every())
+    assert len({spec.title for spec in tables.every()}) == len(tables.every())
 
 
 def test_no_heading_stands_twice_in_an_output() -> None:
-    for spec in tables.EVERY:
+    for spec in tables.every():
         for output in (PAGE, TERMINAL):
             some = [c.title for c in spec.columns if c.output in (output, printer.BOTH)]
             assert len(some) == len(set(some)), (spec.name, output)

@@ -31,7 +31,7 @@ from ..records.directory import (
 )
 from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
-from ..render.tables import EVERY
+from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
 from .common import print_json, said
 
@@ -40,9 +40,9 @@ from .common import print_json, said
 
 def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
     """Write the tables for programs on standard output."""
-    chosen = EVERY
+    chosen = every()
     if args.only is not None:
-        known = {spec.name: spec for spec in EVERY}
+        known = {spec.name: spec for spec in every()}
         names = args.only.split(",")
         if unknown := [name for name in names if name not in known]:
             raise ConfigurationError(
@@ -115,7 +115,7 @@ def report_command(args: argparse.Namespace) -> int:
         from ..analysis.data import export
 
         written = export(args.directory, measured.summary, args.table)
-        written += write_csv(EVERY, measured.summary, args.table)
+        written += write_csv(every(), measured.summary, args.table)
         for path in written:
             print(path)
     if inside:

@@ -25,7 +25,7 @@ from ..records.summary_form import at
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
 from .printer import Column, Entry, Spec, count, heading, listed, make, note_lines, say, show, text
-from .tables import SUBTESTS, TABLES
+from .tables import TABLES, subtests
 from .tables.rows import (
     curve_points,
     function_points,
@@ -126,7 +126,7 @@ class SummaryPrinter:
 
     def _suite(self) -> None:
         """Print the tables of a document's suite, what they lack, and what searches found."""
-        for spec in SUBTESTS:
+        for spec in subtests() if self._summary.get("suite") else ():
             # A row without values is among the notes, with the reason.
             self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
         for title, lines, style in suite_notes(self._summary):

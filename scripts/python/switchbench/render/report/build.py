@@ -106,7 +106,7 @@ class _Page:
             if figure is not first:
                 self.sections[figure.section].add(figure)
         self.damage += [one for one in self.measured.damage if one not in self.damage]
-        for title, specs in tables.BY_SECTION.items():
+        for title, specs in tables.by_section().items():
             for spec in specs:
                 table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
                 self.sections[title].add(table)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,28 @@ def _spec(name: str, table: dict[str, str]) -> Spec:
     return Spec(name, table["title"], table["about"], some, made, table.get("defined", ""))
 
 
-# All that is declared by name, and where each stands in the report.
 TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
-_OF_SUITES = (columns(_SHARED[name]) for name in ("suite_matrix", "suite_bursts", "suite"))
-SUBTESTS = tuple(rows.subtests(*_OF_SUITES))
-BY_SECTION: dict[str, tuple[Spec, ...]] = {
-    heading: SUBTESTS
-    if heading is Heading.SUITE
-    else tuple(TABLES[name] for name, one in _DECLARED.items() if one["section"] == heading.name)
-    for heading in Heading
-}
-EVERY = tuple(spec for specs in BY_SECTION.values() for spec in specs)
+"""All tables that are declared by name."""
+
+
+@cache
+def subtests() -> tuple[Spec, ...]:
+    """Return the tables of all suites: made of declarations that most commands do not need."""
+    parts = (columns(_SHARED[name]) for name in ("suite_matrix", "suite_bursts", "suite"))
+    return tuple(rows.subtests(*parts))
+
+
+def by_section() -> dict[str, tuple[Spec, ...]]:
+    """Return the tables of each section of a report."""
+    named: dict[str, tuple[Spec, ...]] = {
+        heading: tuple(
+            TABLES[name] for name, one in _DECLARED.items() if one["section"] == heading.name
+        )
+        for heading in Heading
+    }
+    return named | {Heading.SUITE: subtests()}
+
+
+def every() -> tuple[Spec, ...]:
+    """Return all tables, in the order of the report."""
+    return tuple(spec for specs in by_section().values() for spec in specs)
