@@ -119,12 +119,12 @@ def need(*programs: str, root: bool = False) -> None:
 
 
 def arguments(
-    description: str | None, *, node: bool = False, rounds: int = 5
+    description: str | None, *, node: bool = False, rounds: int = 5, seconds: float = 1.0
 ) -> argparse.ArgumentParser:
     """Options that all benchmarks have; `node`: and that of the engine's program."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of one run")
+    parser.add_argument("--seconds", type=float, default=seconds, help="of one run")
     if node:
         default = ROOT / "build/engine/switchbench-node"
         parser.add_argument("--node", type=pathlib.Path, default=default)

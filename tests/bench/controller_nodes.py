@@ -17,7 +17,6 @@ Counted is the CPU time of the process and its threads from the last node's `rea
 
 from __future__ import annotations
 
-import argparse
 import cProfile
 import json
 import os
@@ -38,7 +37,7 @@ if sys.prefix == sys.base_prefix and PYTHON.exists():
     os.execv(PYTHON, [str(PYTHON), *sys.argv])
 sys.path[:0] = [str(ROOT / "tests/python"), str(ROOT / "scripts/python")]
 
-from common import in_turn, verdict  # noqa: E402
+from common import arguments, in_turn, verdict  # noqa: E402
 from nacl.public import PrivateKey  # noqa: E402
 from rich.console import Console  # noqa: E402
 
@@ -281,10 +280,8 @@ def cost_percent(load: str, nodes: int, seconds: float, profiler: cProfile.Profi
 
 def main() -> int:
     """All loads in turn, then the verdicts."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = arguments(__doc__, rounds=3, seconds=10.0)
     parser.add_argument("--nodes", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--load", choices=LOADS, action="append", help="all when not named")
     parser.add_argument("--profile", action="store_true", help="where the time goes")
     options = parser.parse_args()

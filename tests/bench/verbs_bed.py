@@ -22,14 +22,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from common import skip
+from common import ROOT, skip
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/python"), str(ROOT / "tests/vm")]
 
 import guests  # noqa: E402 (it lies where this file's place says)
 
-NODE = ROOT / "build/engine/switchbench-node"
 MEMORY_MIB = 1024
 PATH_MTU = 1024  # the largest below an Ethernet's 1500 bytes
 DEPTH = 128
@@ -41,24 +39,17 @@ KEY_BYTES = 32
 _FIRST_PORT = 18600  # perftest's own TCP connection; each run has another
 
 
-def why_skip(*programs: Path) -> None:
-    """Ends the program as skipped where guests, or these, can't be had."""
+@contextmanager
+def booted(count: int, *programs: Path) -> Iterator[guests.Rig]:
+    """Guests for as long as the block; ends the program as skipped where they can't be had."""
     missing = guests.why_not()
     if missing:
         skip(missing)
     for program in programs:
         if not program.exists():
             skip(f"{program.name} is not built (scripts/setup builds it where libibverbs is)")
-
-
-@contextmanager
-def booted(
-    count: int, *programs: Path, files: Mapping[str, Path] | None = None
-) -> Iterator[guests.Rig]:
-    """Guests for as long as the block; ends the program as skipped where they can't be had."""
-    why_skip(*programs)
     machines = [replace(each, memory_mib=MEMORY_MIB) for each in guests.machines(count)]
-    with guests.boot(machines, guests.Job(programs=programs, files=files or {})) as rig:
+    with guests.boot(machines, guests.Job(programs=programs)) as rig:
         _take_quick_clock(rig)
         yield rig
 
@@ -136,7 +127,7 @@ class Crew:
         """Each node's records up to its next of this type, that included."""
         return [_until(process, kind) for process in self.processes]
 
-    def run(self, load: Load, pattern: Record, **further: object) -> list[Record]:
+    def run(self, load: Load, pattern: Record) -> list[Record]:
         """One trial with as much load as goes: its destinations' flow records, all of them whole
         and verified."""
         trial = {
@@ -163,7 +154,7 @@ class Crew:
             },
         }
         self._trials += 1
-        self.tell("trial", trial | further)
+        self.tell("trial", trial)
         records = [record for node in self.until("trial") for record in node]
         return _verified(records, load)
 
@@ -179,14 +170,10 @@ def delivered(flows: Sequence[Record]) -> float:
 
 
 @contextmanager
-def crew(
-    rig: guests.Rig, node: Path, prefixes: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[Crew]:
-    """A node in every guest, connected; no trial has been run. `prefixes` stand before the
-    commands of some of them."""
+def crew(rig: guests.Rig, node: Path) -> Iterator[Crew]:
+    """A node in every guest, connected; no trial has been run."""
     with ExitStack() as stack:
-        before = prefixes or {}
-        made = Crew([_start(stack, each, node, before.get(each.name, ())) for each in rig.guests])
+        made = Crew([_start(stack, each, node) for each in rig.guests])
         with _beating(made):
             made.tell("job", _job(rig))
             hellos = [records[-1] for records in made.until("hello")]
@@ -199,11 +186,9 @@ def crew(
             process.wait(ANSWER_S)
 
 
-def _start(
-    stack: ExitStack, guest: guests.Guest, node: Path, prefix: Sequence[str]
-) -> subprocess.Popen[str]:
+def _start(stack: ExitStack, guest: guests.Guest, node: Path) -> subprocess.Popen[str]:
     process = guest.popen(
-        [*prefix, node.name, "--name", guest.name],
+        [node.name, "--name", guest.name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -303,83 +288,52 @@ _RETRY = 'for i in 1 2 3 4 5 6 7 8 9; do "$@" && exit; sleep 0.2; done; exit 1'
 _next_port = _FIRST_PORT  # a connection's port is in use for a minute after it
 
 
-def perftest_command(load: Load, *further: str) -> list[str]:
-    """As ours: depth, path MTU, GID, timeout."""
+def perftest(
+    source: guests.Guest, destination: guests.Guest, load: Load, further: Sequence[str] = ()
+) -> float:
+    """MB/s of one run: what the client saw completed; of datagrams, what the server received.
+
+    Depth, path MTU, GID and timeout are ours.
+    """
+    global _next_port
+    _next_port += 1
     service = ["-c", load.service.upper()] if load.operation == "send" else []
-    return [
+    words = [
         f"ib_{load.operation}_bw", "-d", "rxe0", "-x", "1", "-m", str(PATH_MTU), "-F",
         "-s", str(load.size), "-t", str(load.depth), "-u", str(TIMEOUT), *service, *further,
+        "-p", str(_next_port),
     ]  # fmt: skip
-
-
-@dataclass
-class Perftest:
-    """One of perftest's programs, running on two guests."""
-
-    source: guests.Guest
-    destination: guests.Guest
-    load: Load
-    further: Sequence[str] = ()
-
-    def start(self) -> None:
-        """Starts both sides. Its client sends."""
-        global _next_port
-        _next_port += 1
-        waits, calls = self.destination, self.source
-        words = [*perftest_command(self.load, *self.further), "-p", str(_next_port)]
-        client = ["sh", "-c", _RETRY, "-", *words, control_address(waits)]
-        options: dict[str, Any] = {
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.STDOUT,
-            "text": True,
-        }
-        self._server = waits.popen(words, **options)
-        self._client = calls.popen(client, **options)
-
-    def finish(self) -> float:
-        """MB/s: what the client saw completed; of datagrams, what the server received."""
-        texts = []
-        for process in (self._client, self._server):
-            try:
-                text, _ = process.communicate(timeout=ANSWER_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise SystemExit(f"{self.load.name}: perftest hangs") from None
-            if process.returncode != 0:
-                raise SystemExit(f"{self.load.name}: perftest failed:\n{text[-1500:]}")
-            texts.append(text)
-        figure = average(texts[1 if self.load.service == "ud" else 0])
-        if figure == 0:
-            raise SystemExit(f"{self.load.name}: perftest saw nothing come in its window")
-        return figure
-
-
-def average(text: str) -> float:
-    """The "BW average" of perftest's table, in MB/s (it says MB and means MiB)."""
-    rows = [line.split() for line in text.splitlines()]
+    options: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
+    server = destination.popen(words, **options)
+    client = source.popen(
+        ["sh", "-c", _RETRY, "-", *words, control_address(destination)], **options
+    )
+    texts = []
+    for process in (client, server):
+        try:
+            text, _ = process.communicate(timeout=ANSWER_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise SystemExit(f"{load.name}: perftest hangs") from None
+        if process.returncode != 0:
+            raise SystemExit(f"{load.name}: perftest failed:\n{text[-1500:]}")
+        texts.append(text)
+    # The "BW average" of its table, in MB/s (it says MB and means MiB).
+    table = texts[1 if load.service == "ud" else 0]
+    rows = [line.split() for line in table.splitlines()]
     found = [row for row in rows if len(row) == 5 and row[0].isdigit()]
-    if not found:
-        raise SystemExit(f"perftest printed no figure:\n{text[-1500:]}")
-    return float(found[-1][3]) * (1 << 20) / 1e6
-
-
-def perftest(
-    pairs: Sequence[tuple[guests.Guest, guests.Guest]], load: Load, further: Sequence[str] = ()
-) -> float:
-    """All these pairs at the same time: the sum of what they get."""
-    running = [Perftest(source, destination, load, further) for source, destination in pairs]
-    for each in running:
-        each.start()
-    return sum(each.finish() for each in running)
+    figure = float(found[-1][3]) * (1 << 20) / 1e6 if found else 0.0
+    if figure == 0:
+        raise SystemExit(f"{load.name}: perftest saw nothing come in its window:\n{table[-1500:]}")
+    return figure
 
 
 def timed(seconds: float, margin: float) -> tuple[str, ...]:
     """perftest's words for a window after a warm-up; it takes whole seconds only, and leaves as
     much out at the end as at the beginning."""
     return ("-D", str(round(seconds + 2 * margin)), "-f", str(round(margin)))
-
-
-def pause() -> None:
-    """Lets what is left of a run go (retried packets, closing connections)."""
-    time.sleep(0.1)

@@ -13,10 +13,9 @@ completed, with UD what its server received.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from common import arguments, in_turn, verdict
-from verbs_bed import NODE, PATH_MTU, Crew, Load, booted, crew, delivered, perftest, timed
+from verbs_bed import PATH_MTU, Crew, Load, booted, crew, delivered, perftest, timed
 
 import guests
 
@@ -39,7 +38,7 @@ def compare(rig: guests.Rig, nodes: Crew, load: Load, rounds: int) -> None:
         rounds,
         {
             "ours": lambda: delivered(nodes.run(load, {"name": "chain"})),
-            "perftest": lambda: perftest([(source, destination)], load, words),
+            "perftest": lambda: perftest(source, destination, load, words),
         },
         unit="MB/s",
     )
@@ -48,8 +47,7 @@ def compare(rig: guests.Rig, nodes: Crew, load: Load, rounds: int) -> None:
 
 def main() -> int:
     """All rows, or those asked for."""
-    parser = arguments(__doc__)
-    parser.add_argument("--node", type=Path, default=NODE)
+    parser = arguments(__doc__, node=True)
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     asked = parser.parse_args()
     with booted(2, asked.node) as rig, crew(rig, asked.node) as nodes:
