@@ -78,66 +78,55 @@ class Clause:
 
 def parse_clause(spec: Spec) -> Clause:
     """Check one clause; a ConfigurationError says what is wrong with it."""
-    name = name_of(spec)
+
+    def problem(key: str, text: str) -> ConfigurationError:
+        return ConfigurationError(f"{name_of(spec)}: {key}: {text}")
+
     wanted = str(spec.get("measure"))
     measure = MEASURES.get(wanted) or suite_measures().get(wanted)
     if measure is None:
-        raise ConfigurationError(
-            f"{name}: measure: there is no measure {shown(wanted)} "
-            f"(doc/reference/measures.md lists them){meant(wanted, [*MEASURES, *suite_measures()])}"
-        )
+        near = meant(wanted, [*MEASURES, *suite_measures()])
+        text = f"there is no measure {shown(wanted)} (doc/reference/measures.md lists them){near}"
+        raise problem("measure", text)
     over = spec.get("over") or "run"
     if over not in measure.overs:
-        raise ConfigurationError(
-            f"{name}: over: {spec['measure']} is judged over {', '.join(measure.overs)}, "
-            f"not {over!r}"
-        )
-    _refuse_claim(spec)
-    sign, limit = _required(spec, measure)
+        text = f"{wanted} is judged over {', '.join(measure.overs)}, not {over!r}"
+        raise problem("over", text)
+    for key in ("id", "clause"):  # it may only cite a standard
+        found = _CLAIM.search(str(spec.get(key) or ""))
+        if found:
+            standard = next(group for group in found.groups() if group)
+            raise problem(
+                key,
+                f"speaks of conformance to {standard}, which no verdict here can state: state the "
+                "requirement itself, and the section that it is from under `source`",
+            )
+    required = spec.get("require")
+    match = _REQUIRE.fullmatch(str(required or ""))
+    try:
+        limit = float(match[2] if match else "")
+    except ValueError:
+        signs = ", ".join(COMPARISONS)
+        words = f"{required!r} is not a comparison ({signs}) with a number, such as '== 0'"
+        raise problem("require", words) from None
+    assert match is not None
+    sign, number, unit = match.groups()
+    if unit and unit != measure.unit:
+        try:
+            limit = _in_unit(number, unit, measure.unit)
+        except ValueError as error:
+            raise problem("require", str(error)) from None
     return Clause(spec, measure, over, sign, limit)
 
 
-def _required(spec: Spec, measure: Measure) -> tuple[str, float]:
-    name, text = name_of(spec), spec.get("require")
-    match = _REQUIRE.fullmatch(str(text or ""))
-    try:
-        if match is None:
-            raise ValueError
-        limit = float(match[2])
-    except ValueError:
-        raise ConfigurationError(
-            f"{name}: require: {text!r} is not a comparison "
-            f"({', '.join(COMPARISONS)}) with a number, such as '== 0'"
-        ) from None
-    if match[3] and match[3] != measure.unit:
-        return match[1], _in_unit(name, match[2], match[3], measure.unit)
-    return match[1], limit
-
-
-def _in_unit(name: str, number: str, unit: str, wanted: str) -> float:
+def _in_unit(number: str, unit: str, wanted: str) -> float:
     """Return a limit in another unit of the measure's kind, as `5 ms` of a measure in us."""
     kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
     kind = next((kind for kind in kinds if wanted in {**kind.units, **kind.spellings}), None)
     if kind is None:
         kind = replace(quantities.COUNT, units={wanted: 1, **quantities.COUNT.units})
-    try:
-        size = kind.parse(f"{number.removeprefix('-')}{unit}") / kind.parse(f"1{wanted}")
-    except ValueError as error:
-        raise ConfigurationError(f"{name}: require: {error}") from None
+    size = kind.parse(f"{number.removeprefix('-')}{unit}") / kind.parse(f"1{wanted}")
     return float(-size if number.startswith("-") else size)
-
-
-def _refuse_claim(spec: Spec) -> None:
-    """Refuse a clause that says that something conforms to a standard, which it may only cite."""
-    for key in ("id", "clause"):
-        found = _CLAIM.search(str(spec.get(key) or ""))
-        if found:
-            standard = next(group for group in found.groups() if group)
-            raise ConfigurationError(
-                f"{name_of(spec)}: {key}: speaks of conformance to {standard}, which no verdict "
-                "here can state: state the requirement itself, and the section that it is from "
-                "under `source`"
-            )
 
 
 def name_of(spec: Spec) -> str:
@@ -248,24 +237,19 @@ def refuse_incomplete(
     if accepting is None:
         return
     about = model.about or About()
+    of_switches = (
+        "is missing: profile acceptance needs what is tested: about.switches (a list) with the "
+        "model, serial and firmware of each, and about.cables"
+    )
+    words = "is missing: profile acceptance needs each clause's wording in contract or standard"
     needed: list[tuple[KeyPath, object]] = [(("about", "switches"), about.switches)]
     for i, switch in enumerate(about.switches or ()):
         needed += [(("about", "switches", i, key), getattr(switch, key)) for key in _OF_SWITCH]
     needed.append((("about", "cables"), about.cables))
-    for i, clause in enumerate(model.expect or []):
-        needed.append((("expect", i, "clause"), clause.clause))
+    needed += [(("expect", i, "clause"), one.clause) for i, one in enumerate(model.expect or [])]
     for path, value in needed:
         if not value:
-            raise document.problem(path, _missing(path))
-
-
-def _missing(path: KeyPath) -> str:
-    if path[0] == "expect":
-        return "is missing: profile acceptance needs each clause's wording in contract or standard"
-    return (
-        "is missing: profile acceptance needs what is tested: about.switches (a list) with the "
-        "model, serial and firmware of each, and about.cables"
-    )
+            raise document.problem(path, words if path[0] == "expect" else of_switches)
 
 
 def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]:
@@ -274,28 +258,19 @@ def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]
         if test.profile != PROFILE:
             continue
         usual = rules.defaults(site, test.pattern, test.transport, PROFILE)
-        less = list(_less(test, usual))
+        less = []
+        for key in ("warmup", "window") if test.traffic == "stream" else ():
+            found_ns, usual_ns = getattr(test, key), getattr(usual, key)
+            if found_ns is not None and usual_ns is not None and found_ns < usual_ns:
+                found, whole = map(quantities.DURATION.text, (found_ns, usual_ns))
+                less.append(f"{key} {found} (profile: {whole})")
+        if test.repeat.least < usual.repeat.least:
+            less.append(f"at least {test.repeat.least} repeats (profile: {usual.repeat.least})")
+        if transports.of(test.transport).frames and test.frame_sizes is not None:
+            sizes = rules.frame_sizes(PROFILE, rules.frame_header(test), test.frame_max)
+            left_out = [str(size) for size in sizes if size not in test.frame_sizes]
+            if left_out:
+                less.append(f"without frames of {', '.join(left_out)} bytes")
         if less:
             which = f"test {number} ({test.pattern}, {test.transport})"
             yield f"{which} was less than profile {PROFILE} asks: {', '.join(less)}"
-
-
-def _less(test: ResolvedSettings, usual: ResolvedSettings) -> Iterator[str]:
-    values = test
-    if values.traffic == "stream":
-        times = {
-            "warmup": (values.warmup, usual.warmup),
-            "window": (values.window, usual.window),
-        }
-        for key, (found_ns, usual_ns) in times.items():
-            if found_ns is not None and usual_ns is not None and found_ns < usual_ns:
-                texts = (quantities.DURATION.text(ns) for ns in (found_ns, usual_ns))
-                yield "{} {} (profile: {})".format(key, *texts)
-    if values.repeat.least < usual.repeat.least:
-        yield f"at least {values.repeat.least} repeats (profile: {usual.repeat.least})"
-    if transports.of(test.transport).frames and values.frame_sizes is not None:
-        header = rules.frame_header(values)
-        whole = rules.frame_sizes(PROFILE, header, test.frame_max)
-        left_out = [size for size in whole if size not in values.frame_sizes]
-        if left_out:
-            yield f"without frames of {', '.join(map(str, left_out))} bytes"

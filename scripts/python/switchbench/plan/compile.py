@@ -32,7 +32,7 @@ from ..base.model import (
 )
 from ..base.words import listed
 from ..config import CheckedConfiguration, effective, rules
-from ..config.clauses import Spec, excluding, matches, reservations
+from ..config.clauses import excluding, matches, reservations
 from ..config.fields import Strict
 from ..config.names import FlowError, Members
 from ..config.patterns import PATTERNS
@@ -373,7 +373,14 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
         if reading.model.suite is None and clause["measure"] not in MEASURES:
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
             raise reading.document.problem(("expect", i, "measure"), text)
-        answering = [trial for trial in trials if _has_measure(reading, clause, trial)]
+        answering = list(trials)
+        if reading.model.suite is not None:  # only one subtest has it
+            suite, key = SUITES[reading.model.suite], clause["measure"].partition(".")[2]
+            answering = [
+                trial
+                for trial in trials
+                if any(v.key == key for v in suite.subtest(trial.parameters.get(SUBTEST)).values)
+            ]
         if not answering:
             text = f"no subtest of this run measures {clause['measure']}"
             raise reading.document.problem(("expect", i, "measure"), text)
@@ -393,82 +400,53 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
         )
 
 
-def _has_measure(reading: CheckedConfiguration, clause: Spec, trial: Trial) -> bool:
-    """Return whether a trial can have the clause's measure: of a suite, only one subtest has it."""
-    if reading.model.suite is None:
-        return True
-    subtest = SUITES[reading.model.suite].subtest(trial.parameters.get(SUBTEST))
-    return any(clause["measure"].endswith(f".{value.key}") for value in subtest.values)
-
-
 # --- trials --------------------------------------------------------------------------------------
-
-
-_Turn = tuple[Trial, int]  # of a point, and which of its repeats
 
 
 def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
     """Return all trials in order: as written, but those on bound devices behind all others.
 
-    And whether that moved some.
+    And whether that moved some. Tests of one pattern that differ in the transport alternate; what
+    was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not at
+    where they were written: a run that is repeated alternates again.
     """
-    turns: list[_Turn] = []
-    for group in _by_transports(reading.tests):
+    groups: list[list[tuple[int, ResolvedSettings]]] = []
+    for number, test in enumerate(reading.tests):
+        before = [known for _, known in groups[-1]] if groups else []
+        same = all((t.pattern, t.on) == (test.pattern, test.on) for t in before)
+        if not before or not same or any(t.transport == test.transport for t in before):
+            groups.append([])
+        groups[-1].append((number, test))
+    turns: list[tuple[Trial, int]] = []  # of a point, and which of its repeats
+    for group in groups:
         found = [
             trial_of(reading, number, point) for number, test in group for point in points(test)
         ]
-        if len(group) == 1:
-            turns += ((trial, i) for trial in found for i in range(trial.repeats.most))
-        else:
-            turns += _alternating(found)
+        # Matrix by matrix, and in each repeat by repeat: all transports meet the same hour.
+        matrices: dict[str, list[Trial]] = {}
+        for trial in found:
+            # What transports can be compared on: not sizes, loads and their own options.
+            flows = {key: value for key, value in trial.pattern.items() if key != "bytes"}
+            ranks = [[port.name for port in part.ranks] for part in trial.parts]
+            matrix = json.dumps([flows, ranks, trial.seed, trial.traffic])
+            matrices.setdefault(matrix if len(group) > 1 else str(id(trial)), []).append(trial)
+        for sharing in matrices.values():
+            for repeat in range(max(trial.repeats.most for trial in sharing)):
+                turns += ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
     bind = "bind" in reading.site.effective
-    ordered = sorted(turns, key=lambda turn: bind and _is_bound(turn[0]))
+
+    def is_bound(turn: tuple[Trial, int]) -> bool:  # its ports have to leave their kernel driver
+        ports = (port for part in turn[0].parts for port in part.ranks)
+        raw = transports.of(turn[0].transport).raw
+        return bind and raw and any("pci" in port.engine for port in ports)
+
+    ordered = sorted(turns, key=is_bound)
     numbers: dict[int, int] = {}  # of points
     trials = []
     for identity, (trial, repeat) in enumerate(ordered):
         number = numbers.setdefault(id(trial), len(numbers))
         trials.append(replace(trial, id=identity, repeat=repeat, point=number))
     return trials, ordered != turns
-
-
-def _is_bound(trial: Trial) -> bool:
-    """Return whether its ports have to leave their kernel driver (`bind`)."""
-    ports = (port for part in trial.parts for port in part.ranks)
-    return transports.of(trial.transport).raw and any("pci" in port.engine for port in ports)
-
-
-def _by_transports(
-    tests: list[ResolvedSettings],
-) -> Iterator[list[tuple[int, ResolvedSettings]]]:
-    """Yield tests with their numbers; neighbours that differ in the transport are together.
-
-    What was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not
-    at where they were written: a run that is repeated alternates again.
-    """
-    group: list[tuple[int, ResolvedSettings]] = []
-    for number, test in enumerate(tests):
-        before = [known for _, known in group]
-        same = all((t.pattern, t.on) == (test.pattern, test.on) for t in before)
-        if not same or any(t.transport == test.transport for t in before):
-            yield group
-            group = []
-        group.append((number, test))
-    if group:
-        yield group
-
-
-def _alternating(trials: list[Trial]) -> Iterator[_Turn]:
-    """Matrix by matrix, and in each repeat by repeat: all transports meet the same hour."""
-    matrices: dict[str, list[Trial]] = {}
-    for trial in trials:
-        # What transports can be compared on: not sizes, loads and their own options.
-        flows = {key: value for key, value in trial.pattern.items() if key != "bytes"}
-        ranks = [[port.name for port in part.ranks] for part in trial.parts]
-        matrix = json.dumps([flows, ranks, trial.seed, trial.traffic])
-        matrices.setdefault(matrix, []).append(trial)
-    for sharing in matrices.values():
-        for repeat in range(max(trial.repeats.most for trial in sharing)):
-            yield from ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
 
 
 def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:

@@ -29,11 +29,6 @@ _NAMED = (
     "burst_frames",
 )  # fmt: skip
 _BETTER = {"more": MORE, "less": LESS, "neither": NEITHER}
-_COLUMNS: Mapping[str, Callable[..., Iterable[Value]]] = {
-    "latency": formulas.latency_values,
-    "spread": formulas.spread_values,
-    "variation": formulas.variation_values,
-}
 
 
 def _function(said: Any) -> Any:
@@ -46,27 +41,25 @@ def _function(said: Any) -> Any:
     return reduce(getattr, rest, _FUNCTIONS[first])
 
 
-def _values(entries: Iterable[Any]) -> Iterator[Value]:
-    """Yield the columns: single ones, lists of them, and those that a function makes."""
+def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Value]:
+    """Yield the columns: single ones, lists of them, and those of a template filled in."""
     for entry in entries:
         if isinstance(entry, list):
-            yield from _values(entry)
-        elif "key" in entry:
-            yield Value(**_with_better(entry))
+            yield from _values(entry, templates)
+        elif "columns" in entry:
+            template = templates[entry["columns"]]
+            given = template["usual"] | entry
+            for column in template["columns"]:
+                filled = {key: str(value).format_map(given) for key, value in column.items()}
+                yield from _values([filled], templates)
         else:
-            [(name, said)] = entry.items()
-            made = _COLUMNS[name]
-            yield from made(*said) if isinstance(said, list) else made(**_with_better(said))
+            yield Value(**entry | {"better": _BETTER[entry.get("better", "more")]})
 
 
-def _with_better(entry: dict[str, Any]) -> dict[str, Any]:
-    return entry | {"better": _BETTER[entry.get("better", "more")]}
-
-
-def _subtest(entry: dict[str, Any]) -> Subtest:
+def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
     """Return a subtest; the keys of its results, and of their columns, begin with `prefix`."""
     entry = {"section": "", "variants": None, **entry}
-    prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"]))
+    prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"], templates))
     named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
     if prefix:
         values = tuple(v if v.of_setting else replace(v, key=f"{prefix}{v.key}") for v in values)
@@ -87,13 +80,14 @@ def _prefixed(
 def _suite(name: str) -> Suite:
     texts = ((_FOLDER / f"{file}.yaml").read_text("utf-8") for file in ("shared", name))
     data: dict[str, Any] = yaml.load("".join(texts), Loader=_LOADER)
-    for key in ("shared", "forwarding", "extra_frames"):  # which only their anchors are for
+    templates = data.pop("shared")["templates"]
+    for key in ("forwarding", "extra_frames"):  # which only their anchors are for
         data.pop(key, None)
     for key in ("sizes", "lab_sizes", "uses", "deviations"):
         data[key] = tuple(data.get(key, ()))
     for key in ("parameters", "lab"):
         data[key] = SuiteParameters(**data[key])
-    data["subtests"] = tuple(map(_subtest, data["subtests"]))
+    data["subtests"] = tuple(_subtest(each, templates) for each in data["subtests"])
     data["statements"] = tuple(Statement(*one) for one in data["statements"])
     return Suite(**data)
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Any
 
-from ...base.measures import LESS, MORE, NUMBER
 from ..loads import NoLossAtMax, Reached, SearchOutcome
 from .declaration import (
     MORE_OFFERED,
@@ -19,7 +18,6 @@ from .declaration import (
     Rows,
     SubtestTrials,
     TrialFacts,
-    Value,
 )
 
 
@@ -90,36 +88,6 @@ def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
         f"{key}_max": max(observed, default=None),
         f"{key}_variation": variation_percent(observed),
     }
-
-
-def variation_values(key: str, title: str = "variation") -> tuple[Value, ...]:
-    """Return the column of the percentage of variation."""
-    return (Value(
-        f"{key}_variation", title, "%", "The largest change from one iteration to the next; none: "
-        "there was only one, or one of them was 0", better=LESS,
-    ),)  # fmt: skip
-
-
-def spread_values(
-    key: str, title: str, unit: str, definition: str, better: int = MORE, ends: str = NUMBER
-) -> tuple[Value, ...]:
-    """Return the columns of a spread; `ends`: the format of min and max."""
-    return (
-        Value(key, title, unit, definition, better=better),
-        Value(f"{key}_min", f"{title} min", unit, "Of the iterations", ends, better),
-        Value(f"{key}_max", f"{title} max", unit, "Of the iterations", ends, better),
-        *variation_values(key, f"{title} variation"),
-    )
-
-
-def latency_values(definition: str, key: str = "latency") -> tuple[Value, ...]:
-    """Return the columns of it."""
-    return (
-        Value(key, "latency", "us", f"Mean of the trials' means; {definition}", better=LESS),
-        Value(f"{key}_min", "latency min", "us", "Lowest of all frames of all trials", better=LESS),
-        Value(f"{key}_max", "latency max", "us", "Highest of all frames of all trials",
-              better=LESS),
-    )  # fmt: skip
 
 
 def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
