@@ -44,6 +44,7 @@ def bucket_bounds(index: int) -> tuple[int, int]:
 
 
 _MIDDLE = [least + width // 2 for least, width in map(bucket_bounds, range(BUCKETS))]
+_NUMBER = {middle: number for number, middle in enumerate(_MIDDLE)}
 MIDDLES = np.array(_MIDDLE, dtype=np.float64)  # of the buckets, ns
 
 
@@ -63,7 +64,7 @@ class Histogram:
     `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
     """
 
-    buckets: dict[int, int] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)  # how many, by ns: middles of buckets
     count: int = 0
     sum_ns: int = 0
     min_ns: int | None = None
@@ -72,14 +73,17 @@ class Histogram:
     lost: int | None = None  # never came back; None: nothing was to
     bound_ns: int | None = None  # one way: what the two clocks may differ by
     no_clock: bool = False  # one way: of some it is not known what they may differ by
-    moved: dict[int, int] = field(default_factory=dict)  # by ns: put right since they were counted
+    zeros: int = 0  # of the least bucket, which has what the clocks made negative, too
     cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
 
     @classmethod
-    def of(cls, row: Row, buckets: dict[int, int]) -> Histogram:
+    def of(cls, row: Row, buckets: Iterable[tuple[int, int]]) -> Histogram:
         """Return the times of a record or a row, whose buckets are these."""
+        times: dict[int, int] = {}
+        for bucket, number in buckets:
+            times[_MIDDLE[bucket]] = times.get(_MIDDLE[bucket], 0) + number
         return cls(
-            buckets=buckets,
+            times=times,
             count=row["count"],
             sum_ns=row["sum_ns"],
             min_ns=row.get("min_ns"),
@@ -88,66 +92,50 @@ class Histogram:
             lost=row.get("lost"),
             bound_ns=row.get("bound_ns"),
             no_clock=row.get("kind") == ONE_WAY and row.get("bound_ns") is None,
+            zeros=times.get(0, 0),
         )
 
     @classmethod
     def of_row(cls, row: Row) -> Histogram:
         """Return the times of a row of `histograms`."""
         numbers = (row[name].tolist() for name in ("bucket", "bucket_count"))
-        return cls.of(row, dict(zip(*numbers, strict=True)))
+        return cls.of(row, zip(*numbers, strict=True))
 
     def add_record(self, record: Record) -> None:
         """Add the times of a `histogram` record."""
         words = (word.partition(":") for word in str(record.get("buckets") or "").split())
-        buckets: Counter[int] = Counter()
-        for bucket, _, number in words:
-            buckets[int(bucket)] += int(number)
-        self.merge(Histogram.of(record, buckets))
+        self.merge(Histogram.of(record, ((int(bucket), int(n)) for bucket, _, n in words)))
 
     def row(self) -> Row:
         """Return the columns of a row of `histograms` that say these times."""
-        ordered = sorted(self.buckets)
+        ordered = sorted(self.times)
         names = ("count", "sum_ns", "min_ns", "max_ns", "overflow", "lost", "bound_ns")
         return {
             **{name: getattr(self, name) for name in names},
-            "bucket": ordered,
-            "bucket_count": [self.buckets[index] for index in ordered],
+            "bucket": [_NUMBER[ns] for ns in ordered],
+            "bucket_count": [self.times[ns] for ns in ordered],
         }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
         """Return the same one-way delays with the clocks put right; exact where the middles are."""
         return replace(
             self,
-            buckets=dict(self.buckets) if shift_ns == 0 else {},
+            times={ns + shift_ns: number for ns, number in self.times.items()},
             sum_ns=self.sum_ns + shift_ns * self.count,
             min_ns=None if self.min_ns is None else self.min_ns + shift_ns,
             max_ns=None if self.max_ns is None else self.max_ns + shift_ns,
             bound_ns=bound_ns,
             no_clock=False,
-            moved={} if shift_ns == 0 else {mid + shift_ns: n for mid, n in self._middles()},
-            cut_ns=shift_ns if self.buckets.get(0) and (shift_ns, bound_ns) != (0, 0) else None,
+            zeros=0 if shift_ns else self.zeros,
+            cut_ns=shift_ns if self.zeros and (shift_ns, bound_ns) != (0, 0) else None,
         )
-
-    def _middles(self) -> Iterator[tuple[int, int]]:
-        """Yield all times with their numbers, in order."""
-        if not self.moved:  # then buckets are in order as they are
-            yield from ((_MIDDLE[index], self.buckets[index]) for index in sorted(self.buckets))
-            return
-        middles = dict(self.moved)
-        for index, number in self.buckets.items():
-            middle = _MIDDLE[index]
-            middles[middle] = middles.get(middle, 0) + number
-        yield from sorted(middles.items())
 
     def merge(self, other: Histogram) -> None:
         """Add another's times; nothing is lost by it."""
-        for index, number in other.buckets.items():
-            self.buckets[index] = self.buckets.get(index, 0) + number
-        for middle, number in other.moved.items():
-            self.moved[middle] = self.moved.get(middle, 0) + number
-        self.count += other.count
-        self.sum_ns += other.sum_ns
-        self.overflow += other.overflow
+        for ns, number in other.times.items():
+            self.times[ns] = self.times.get(ns, 0) + number
+        for name in ("count", "sum_ns", "overflow", "zeros"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.min_ns = _known(min, self.min_ns, other.min_ns)
         self.max_ns = _known(max, self.max_ns, other.max_ns)
         self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
@@ -161,13 +149,11 @@ class Histogram:
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
-        times = dict(self._middles()) if self.moved else self.buckets
-        for key in sorted(times):
-            passed += times[key]
+        for ns in sorted(self.times):
+            passed += self.times[ns]
             if passed >= wanted:
-                value = key if self.moved else _MIDDLE[key]
-                least = value if self.min_ns is None else self.min_ns
-                return max(least, value if self.max_ns is None else min(self.max_ns, value))
+                least = ns if self.min_ns is None else self.min_ns
+                return max(least, ns if self.max_ns is None else min(self.max_ns, ns))
         return self.max_ns
 
     @property
@@ -178,7 +164,7 @@ class Histogram:
     @property
     def whole(self) -> bool:
         """Whether each time is in a bucket."""
-        return sum(self.buckets.values()) + sum(self.moved.values()) == self.count
+        return sum(self.times.values()) == self.count
 
 
 def _known(choose: Any, left: int | None, right: int | None) -> int | None:
@@ -268,7 +254,7 @@ def _refusal(name: str, value: float, times: Histogram) -> str | None:
 
 def _is_cut(times: Histogram) -> bool:
     """Return whether some were below 0 by the clocks."""
-    return times.cut_ns is not None or (times.bound_ns != 0 and times.buckets.get(0, 0) > 0)
+    return times.cut_ns is not None or (times.bound_ns != 0 and times.zeros > 0)
 
 
 def phase_latency(
