@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import Command
 from golden import records_of, unpack
 from recorded import replace_rows, rows_in, write_tables
 from switchbench.analysis.sealing import MANIFEST, seal
 from switchbench.base.model import Load, Part, Port, Process, Site
-from switchbench.cli.main import main
 from switchbench.cli.networks import next_command
 from switchbench.plan.chosen import locating_trial
 from switchbench.plan.documents import trial_document
@@ -33,86 +32,68 @@ HALL: dict[str, Any] = {
 }
 
 
-def locate(directory: Path, *options: str) -> int:
-    return main(["locate", str(directory), *options])
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """The results `clauses` without tables."""
+    directory = unpack("clauses", tmp_path)
+    for file in directory.glob("*.parquet"):
+        file.unlink()
+    return directory
 
 
-def test_a_healthy_run_has_no_suspect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert locate(unpack("clauses", tmp_path)) == 0
-    assert "No suspect" in capsys.readouterr().out
+def test_a_healthy_run_has_no_suspect(tmp_path: Path, cli: Command) -> None:
+    status, out, _ = cli("locate", unpack("clauses", tmp_path))
+    assert (status, "No suspect" in out) == (0, True)
 
 
-def test_what_trunks_have_no_room_for_is_expected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert locate(unpack("tree", tmp_path), "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["paths"] == "topology file tree"
-    assert found["suspects"] == []
+def test_what_trunks_have_no_room_for_is_expected(tmp_path: Path, cli: Command) -> None:
+    directory = unpack("tree", tmp_path)
+    status, out, _ = cli("locate", directory, "--json")
+    found = json.loads(out)
+    assert (status, found["paths"], found["suspects"]) == (0, "topology file tree", [])
     assert {one["element"]["kind"] for one in found["expected"]} >= {"trunk"}
     assert sum(one["frames"] for one in found["expected"]) > 110_000
     assert found["command"] == ""
-
-
-@pytest.mark.parametrize("what", ["nothing there", "an empty folder"])
-def test_what_is_no_results_directory_is_said(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = tmp_path / "x"
-    if what == "an empty folder":
-        place.mkdir()
-    assert locate(place) == 2
-    assert capsys.readouterr().err.startswith(f"switchbench: {place} is no results directory: ")
-
-
-def test_without_records_nothing_can_be_judged(tmp_path: Path) -> None:
-    directory = unpack("clauses", tmp_path)
-    for file in directory.glob("*.parquet"):
-        file.unlink()
-    assert locate(directory) == 4
-
-
-def test_records_cut_in_the_middle_are_located_as_far_as_they_go(tmp_path: Path) -> None:
-    directory = unpack("tree", tmp_path)
-    for table in ("flows", "ports", "phases"):
+    for table in ("flows", "ports", "phases"):  # cut in the middle: as far as they go
         rows = rows_in(directory, table)
         replace_rows(directory, table, rows[: len(rows) // 2])
-    assert locate(directory) == 0
+    assert cli("locate", directory).status == 0
 
 
-def test_a_stream_that_was_cut_off_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_is_no_results_directory_is_said(tmp_path: Path, cli: Command) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "nothing", tmp_path / "empty"):
+        status, _, err = cli("locate", place)
+        assert status == 2
+        assert err.startswith(f"switchbench: {place} is no results directory: ")
+
+
+def test_without_records_nothing_can_be_judged_and_a_stream_that_was_cut_is_named(
+    bare: Path, cli: Command
 ) -> None:
-    directory = unpack("clauses", tmp_path)
-    for file in directory.glob("*.parquet"):
-        file.unlink()
-    write_tables(directory, read_plan(directory), records_of("clauses"))
-    stream = directory / "flows.1.arrows"
+    assert cli("locate", bare).status == 4
+    write_tables(bare, read_plan(bare), records_of("clauses"))
+    stream = bare / "flows.1.arrows"
     stream.write_bytes(stream.read_bytes()[:-100])
-    locate(directory, "--json")
-    assert "flows.1.arrows" in json.loads(capsys.readouterr().out)["problems"][-1]
+    assert "flows.1.arrows" in json.loads(cli("locate", bare, "--json").out)["problems"][-1]
 
 
-def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(tmp_path: Path, cli: Command) -> None:
     directory = unpack("clauses", tmp_path)
     seal(directory)
     sealed = (directory / MANIFEST).read_bytes()
     (directory / "ports.parquet").unlink()
-    assert main(["table", str(directory), "--again"]) == 2
-    assert "ports.parquet" in capsys.readouterr().err
+    status, _, err = cli("table", directory, "--again")
+    assert (status, "ports.parquet" in err) == (2, True)
     assert (directory / MANIFEST).read_bytes() == sealed
 
 
-def test_a_topology_file_that_cannot_be_read_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_topology_file_that_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
     directory = unpack("clauses", tmp_path)
     (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
-    assert locate(directory, "--topology", str(tmp_path / "bad.yaml")) == 2
-    assert "bad.yaml: nodes" in capsys.readouterr().err
-    assert locate(directory, "--topology", str(tmp_path / "none.yaml")) == 2
+    status, _, err = cli("locate", directory, "--topology", tmp_path / "bad.yaml")
+    assert (status, "bad.yaml: nodes" in err) == (2, True)
+    assert cli("locate", directory, "--topology", tmp_path / "none.yaml").status == 2
 
 
 def test_the_next_test_is_a_command_to_paste() -> None:
@@ -196,10 +177,9 @@ def test_what_does_not_match_is_a_sentence(site: Site, changes: dict[str, Any], 
 
 
 def test_the_results_of_another_site_are_located_with_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cli: Command
 ) -> None:
-    directory = unpack("udp", tmp_path)
-    shutil.copy(Path(__file__).parents[2] / "conf/labs/tree.yaml", tmp_path / "tree.yaml")
-    assert locate(directory, "--topology", str(tmp_path / "tree.yaml"), "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert any("the site's wiring at switch" in problem for problem in found["problems"])
+    tree = Path(__file__).parents[2] / "conf/labs/tree.yaml"
+    status, out, _ = cli("locate", unpack("udp", tmp_path), "--topology", tree, "--json")
+    assert status == 0
+    assert any("the site's wiring at switch" in one for one in json.loads(out)["problems"])

@@ -508,10 +508,10 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))
         again = _made_again(directory) if asked.again else None
-        differences = hashing.result()
-    yield from _files(directory, sealed, differences)
+        changed = hashing.result()
+    yield from _files(directory, sealed, changed)
     yield from _signatures(directory, asked.allowed)
-    if differences:
+    if changed:
         yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
     if (directory / MANIFEST).read_bytes() != content(directory, sealed):
