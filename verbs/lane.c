@@ -137,7 +137,7 @@ static int check_gid(const struct verbs_lane *lane, struct err *err)
         return 0;
     for (size_t i = 0; i < port->gid_count && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > 0 ? ", " : "",
-                                 port->gids[i].index);
+                                 port->gids[i].gid_index);
     if (port->gid_count == 0)
         return err_set(err, -EADDRNOTAVAIL,
                        "%s: the port has no GID; give %s an address and bring it up", port->label,
@@ -201,7 +201,7 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
                        "them into different networks",
                        port->label, rank, address.ethernet ? "RoCE" : "InfiniBand",
                        port->ethernet ? "RoCE" : "InfiniBand");
-    if (port->gid != NULL && memcmp(address.gid, port->gid->bytes, sizeof address.gid) == 0)
+    if (port->gid != NULL && memcmp(address.gid, port->gid->gid.raw, sizeof address.gid) == 0)
         return err_set(err, -EINVAL,
                        "%s: rank %u is this same port, so the bytes would never leave it",
                        port->label, rank);
@@ -242,13 +242,13 @@ static int check(const struct verbs_lane *lane, struct err *err)
  * needs (16); datagrams 8. */
 static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 {
-    const struct verbs_gid *gid = lane->port->gid;
+    const struct ibv_gid_entry *gid = lane->port->gid;
     double packet = 12 + 6 + 8;
     uint32_t packets = (bytes + lane->mtu - 1) / lane->mtu;
     double once = lane->options.qp.operation != VERBS_SEND ? 16 : 0;
 
     if (lane->port->ethernet)
-        packet = 12 + 4 + 38 + 8 + (gid != NULL && verbs_gid_is_ipv4(gid->bytes) ? 20 : 40);
+        packet = 12 + 4 + 38 + 8 + (gid != NULL && verbs_gid_is_ipv4(gid->gid.raw) ? 20 : 40);
     if (lane->options.qp.service == VERBS_UD)
         packet += 8;
     return bytes + packets * packet + once;
@@ -545,11 +545,11 @@ static int publish(struct verbs_end *end, struct err *err)
 {
     const struct blob_exchange *blob_exchange = end->lane->base.lane.request.blob_exchange;
     struct blob_key key = key_of(end, true);
-    struct blob blob;
+    struct blob blob = {.size = sizeof end->mine};
     int rc;
 
     verbs_qp_describe(end->qp, &end->mine);
-    qp_info_write(&end->mine, &blob);
+    memcpy(blob.bytes, &end->mine, sizeof end->mine);
     rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
     return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->lane->port->label,
                             strerror(-rc))
@@ -583,17 +583,17 @@ static int fetch(struct verbs_end *end, struct err *err)
 
 static int check_families(const struct verbs_end *end, struct err *err)
 {
-    const struct verbs_gid *gid = end->config.gid;
+    const struct ibv_gid_entry *gid = end->config.gid;
     char ours[VERBS_GID_TEXT];
     char theirs[VERBS_GID_TEXT];
 
     if (!end->lane->port->ethernet || gid == NULL ||
-        verbs_gid_is_ipv4(gid->bytes) == verbs_gid_is_ipv4(end->theirs.gid))
+        verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(end->theirs.gid))
         return 0;
     return err_set(err, -EAFNOSUPPORT,
                    "%s: its GID %s and rank %u's %s are of different address families; give both "
                    "a gid_index of one family",
-                   end->lane->port->label, verbs_gid_text(gid->bytes, ours), verbs_partner(end),
+                   end->lane->port->label, verbs_gid_text(gid->gid.raw, ours), verbs_partner(end),
                    verbs_gid_text(end->theirs.gid, theirs));
 }
 
@@ -697,7 +697,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
         {"signal_every", o->signal_every},
         {"inline_bytes", one->qp->inline_bytes},
         {"path_mtu_bytes", one->qp->mtu},
-        {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->index : -1},
+        {"gid_index", one->qp->config.gid != NULL ? (double)one->qp->config.gid->gid_index : -1},
         {"slots", sends ? one->theirs.slots : one->qp->config.slots},
         {"reused_queue_pairs", reused},
         {"setup_us", setup_us},

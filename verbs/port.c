@@ -85,17 +85,18 @@ static bool is_link_local(const uint8_t gid[VERBS_GID_BYTES])
 }
 
 /* Larger is better. */
-static int rank_of(const struct verbs_gid *gid, int family)
+static int rank_of(const struct ibv_gid_entry *gid, int family)
 {
-    bool ipv4 = verbs_gid_is_ipv4(gid->bytes);
+    bool ipv4 = verbs_gid_is_ipv4(gid->gid.raw);
     bool wanted = family == 6 ? !ipv4 : ipv4;
 
-    return 4 * (gid->type == VERBS_GID_ROCE_V2) + 2 * !is_link_local(gid->bytes) + wanted;
+    return 4 * (gid->gid_type == IBV_GID_TYPE_ROCE_V2) + 2 * !is_link_local(gid->gid.raw) + wanted;
 }
 
-const struct verbs_gid *verbs_gid_choose(const struct verbs_gid *table, size_t count, int family)
+const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
+                                             int family)
 {
-    const struct verbs_gid *best = NULL;
+    const struct ibv_gid_entry *best = NULL;
 
     for (size_t i = 0; i < count; i++)
         if (best == NULL || rank_of(&table[i], family) > rank_of(best, family))
@@ -213,28 +214,21 @@ static void read_driver(struct transport_port *port)
 
 static int read_gids(struct transport_port *port, struct err *err)
 {
-    struct ibv_gid_entry *entries = calloc(GIDS_MAX, sizeof *entries);
     ssize_t count;
 
     port->gids = calloc(GIDS_MAX, sizeof *port->gids);
-    if (entries == NULL || port->gids == NULL) {
-        free(entries);
+    if (port->gids == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);
-    }
-    count = ibv_query_gid_table(port->context, entries, GIDS_MAX, 0);
-    for (ssize_t i = 0; i < count; i++) {
-        struct verbs_gid *gid = &port->gids[port->gid_count];
+    count = ibv_query_gid_table(port->context, port->gids, GIDS_MAX, 0);
+    for (ssize_t i = 0; i < count; i++) { /* of all ports of the device */
+        const struct ibv_gid_entry entry = port->gids[i];
 
-        if (entries[i].port_num != port->number)
+        if (entry.port_num != port->number)
             continue;
-        gid->index = entries[i].gid_index;
-        gid->type = (enum verbs_gid_type)entries[i].gid_type;
-        memcpy(gid->bytes, entries[i].gid.raw, sizeof gid->bytes);
-        if (entries[i].ndev_ifindex > 0 && port->netdev[0] == '\0')
-            if_indextoname(entries[i].ndev_ifindex, port->netdev);
-        port->gid_count++;
+        if (entry.ndev_ifindex > 0 && port->netdev[0] == '\0')
+            if_indextoname(entry.ndev_ifindex, port->netdev);
+        port->gids[port->gid_count++] = entry;
     }
-    free(entries);
     return 0;
 }
 
@@ -245,10 +239,10 @@ static int wanted_family(const struct port_conf *conf)
     return conf->ipv6 != NULL && conf->ipv4 == NULL ? 6 : 0;
 }
 
-const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index)
+const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index)
 {
     for (size_t i = 0; i < port->gid_count; i++)
-        if ((int)port->gids[i].index == index)
+        if ((int)port->gids[i].gid_index == index)
             return &port->gids[i];
     return NULL;
 }
@@ -288,8 +282,8 @@ static int read_addresses(struct transport_port *port, struct err *err)
         return 0;
     }
     port->ip.sin6_family = AF_INET6;
-    memcpy(&port->ip.sin6_addr, port->gid->bytes, sizeof port->ip.sin6_addr);
-    if (is_link_local(port->gid->bytes))
+    memcpy(&port->ip.sin6_addr, port->gid->gid.raw, sizeof port->ip.sin6_addr);
+    if (is_link_local(port->gid->gid.raw))
         port->ip.sin6_scope_id = if_nametoindex(port->netdev);
     return 0;
 }
@@ -299,7 +293,7 @@ static void write_address(const struct transport_port *port, struct blob *blob)
     struct verbs_address address = {.ethernet = port->ethernet, .lid = htons(port->attributes.lid)};
 
     if (port->gid != NULL)
-        memcpy(address.gid, port->gid->bytes, sizeof address.gid);
+        memcpy(address.gid, port->gid->gid.raw, sizeof address.gid);
     blob->size = sizeof address;
     memcpy(blob->bytes, &address, sizeof address);
 }
@@ -535,8 +529,8 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
     snprintf(facts->link_layer, sizeof facts->link_layer, "%s",
              port->ethernet ? "Ethernet" : "InfiniBand");
     if (port->gid != NULL) {
-        verbs_gid_text(port->gid->bytes, facts->gid);
-        facts->gid_index = (int)port->gid->index;
+        verbs_gid_text(port->gid->gid.raw, facts->gid);
+        facts->gid_index = (int)port->gid->gid_index;
     }
     if (v6->sin6_family != 0 && verbs_gid_is_ipv4(v6->sin6_addr.s6_addr))
         inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], facts->ipv4, sizeof facts->ipv4);

@@ -150,15 +150,6 @@ static uint32_t sends_of(const struct qp_config *config)
     return config->role == QP_SENDER ? config->options.depth : 0;
 }
 
-void qp_info_write(const struct qp_info *info, struct blob *blob)
-{
-    struct qp_info out = *info;
-
-    out.version = INFO_VERSION;
-    *blob = (struct blob){.size = sizeof out};
-    memcpy(blob->bytes, &out, sizeof out);
-}
-
 bool qp_info_read(struct qp_info *info, const struct blob *blob)
 {
     if (blob->size != sizeof *info)
@@ -442,6 +433,7 @@ static int make(struct verbs_qp **qp, struct transport_port *port, const struct 
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
 {
     *info = (struct qp_info){
+        .version = INFO_VERSION,
         .number = qp->ibv != NULL ? qp->ibv->qp_num : 0,
         .connected_to = qp->reused ? qp->partner : 0,
         .turn = qp->reused ? qp->turn : 0,
@@ -456,14 +448,14 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .control = {.address = (uintptr_t)qp->control, .key = qp->memory.rkey},
     };
     if (qp->config.gid != NULL)
-        memcpy(info->gid, qp->config.gid->bytes, sizeof info->gid);
+        memcpy(info->gid, qp->config.gid->gid.raw, sizeof info->gid);
 }
 
 static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_info *theirs)
 {
     static const uint8_t none[VERBS_GID_BYTES];
     const struct verbs_qp_options *options = &qp->config.options;
-    const struct verbs_gid *gid = qp->config.gid;
+    const struct ibv_gid_entry *gid = qp->config.gid;
     struct ibv_ah_attr path = {
         .dlid = theirs->lid, .sl = (uint8_t)options->service_level, .port_num = qp->port->number};
 
@@ -472,7 +464,7 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
                      (qp->port->ethernet || options->gid_index >= 0);
     if (path.is_global) {
         memcpy(path.grh.dgid.raw, theirs->gid, sizeof theirs->gid);
-        path.grh.sgid_index = (uint8_t)gid->index;
+        path.grh.sgid_index = (uint8_t)gid->gid_index;
         path.grh.hop_limit = PORT_HOPS;
         path.grh.traffic_class = (uint8_t)options->traffic_class;
     }
@@ -529,7 +521,7 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
                    "%s: can't connect a queue pair to %s (LID %u): %s; check that gid_index %d "
                    "names an address in the partner's network",
                    qp->port->label, verbs_gid_text(theirs->gid, gid), theirs->lid, strerror(-rc),
-                   qp->config.gid != NULL ? (int)qp->config.gid->index : -1);
+                   qp->config.gid != NULL ? (int)qp->config.gid->gid_index : -1);
 }
 
 /* --- the pool --- */

@@ -45,16 +45,6 @@
 #define VERBS_GID_BYTES 16
 #define VERBS_GID_TEXT 46 /* "::ffff:10.0.0.1" or "fe80::1" */
 
-enum verbs_gid_type { VERBS_GID_IB, VERBS_GID_ROCE_V1, VERBS_GID_ROCE_V2 };
-
-/** On RoCE the GID decides how packets look: version 2 has routable IP and UDP headers, version 1
- * only an EtherType; and a GID that is an IPv4 address, mapped, makes IPv4 packets. */
-struct verbs_gid {
-    uint32_t index;
-    enum verbs_gid_type type;
-    uint8_t bytes[VERBS_GID_BYTES];
-};
-
 /** What partners must know of a port before a phase; travels as it lies in memory. */
 struct verbs_address {
     uint8_t ethernet;
@@ -96,13 +86,13 @@ struct transport_port {
     struct ibv_comp_channel *channel; /**< of all its completion queues */
     struct ibv_device_attr limits;
     struct ibv_port_attr attributes;
-    bool ethernet; /**< RoCE; false: InfiniBand */
-    bool software; /**< rxe: what goes to this same host takes no wire */
-    struct verbs_gid *gids;
+    bool ethernet;              /**< RoCE; false: InfiniBand */
+    bool software;              /**< rxe: what goes to this same host takes no wire */
+    struct ibv_gid_entry *gids; /**< the port's own */
     size_t gid_count;
-    const struct verbs_gid *gid; /**< where the options do not say; NULL: it has none */
-    char netdev[IF_NAMESIZE];    /**< "": none */
-    struct sockaddr_in6 ip;      /**< of the netdev, IPv4 mapped; family 0: none */
+    const struct ibv_gid_entry *gid; /**< where the options do not say; NULL: it has none */
+    char netdev[IF_NAMESIZE];        /**< "": none */
+    struct sockaddr_in6 ip;          /**< of the netdev, IPv4 mapped; family 0: none */
     bool up;
     bool fatal;                       /**< the device has failed */
     size_t memory_bytes;              /**< registered */
@@ -138,12 +128,14 @@ static inline const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES],
     return inet_ntop(AF_INET6, gid, text, VERBS_GID_TEXT);
 }
 
-/** The best for an Ethernet port: RoCE v2 before v1; of the wanted family (4, 6, or 0: any, IPv4
- * first) before the other; link-local last of its kind; the lowest index of equals. NULL: the
- * table is empty. */
-const struct verbs_gid *verbs_gid_choose(const struct verbs_gid *table, size_t count, int family);
+/** The best for an Ethernet port, where the GID decides how packets look: version 2 has routable IP
+ * and UDP headers, version 1 only an EtherType; a mapped IPv4 address makes IPv4 packets. RoCE v2
+ * before v1; of the wanted family (4, 6, or 0: any, IPv4 first) before the other; link-local last
+ * of its kind; the lowest index of equals. NULL: the table is empty. */
+const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
+                                             int family);
 /** By its index; NULL: the table has no such entry. */
-const struct verbs_gid *verbs_port_gid(const struct transport_port *port, int index);
+const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index);
 /** A partner's. False: not one of this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
@@ -180,7 +172,7 @@ enum qp_role { QP_SENDER, QP_RECEIVER };
 /** What one end of a queue pair is like: whose partner it is, its role, its options, its ring. It
  * has no holes: a queue pair of one serves as one of an equal other, connected as it is. */
 struct qp_config {
-    const struct verbs_gid *gid; /**< of the port's table; NULL: none (one InfiniBand subnet) */
+    const struct ibv_gid_entry *gid; /**< of the port's table; NULL: none (one InfiniBand subnet) */
     struct verbs_qp_options options;
     struct verbs_address partner;
     enum qp_role role;
@@ -202,7 +194,7 @@ struct remote_memory {
 /** What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory:
  * control words and credits are in the hosts' byte order, too. */
 struct qp_info {
-    uint32_t version;      /**< qp_info_write fills it */
+    uint32_t version;
     uint32_t number;       /**< of the queue pair */
     uint32_t connected_to; /**< the number of the partner's queue pair; 0: new */
     uint32_t turn;         /**< how many messages have passed, modulo 2^32 */
@@ -218,7 +210,6 @@ struct qp_info {
     uint16_t mtu;   /**< bytes, max */
 };
 
-void qp_info_write(const struct qp_info *info, struct blob *blob);
 /** False: not of this version, or of a host with another byte order. */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
 /** Whether a sender may send by it: messages that take `stride` bytes in a place of its ring. */
