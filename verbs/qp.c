@@ -20,6 +20,7 @@
 
 #define PAGE 4096u
 #define HUGE_BYTES (2u << 20)
+#define HUGE_LEAST (256u << 10) /* what is smaller is not worth a whole one */
 #define INLINE_MAX 220u
 #define RNR_TIMER 14 /* 1.28 ms; credits see to it that it is hardly ever used */
 #define PORT_HOPS 64
@@ -52,22 +53,24 @@ int registered_memory_error(const char *label, size_t bytes, int code, struct er
 int registered_memory_make(struct transport_port *port, size_t bytes,
                            struct registered_memory *memory, struct err *err)
 {
-    const size_t step = bytes > HUGE_BYTES / 2 ? HUGE_BYTES : PAGE;
+    const size_t huge_bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
     const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
     void *at = MAP_FAILED;
     int rc;
 
-    bytes = (bytes + step - 1) / step * step;
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
     if (port->memory_bytes + bytes > port->memory_max)
         return err_set(err, -ENOMEM,
                        "%s: %zu MiB of buffers are wanted besides the %zu MiB in use; %zu MiB, a "
                        "quarter of this machine's memory, are the most: use smaller messages, "
                        "less depth or fewer queue_pairs",
                        port->label, bytes >> 20, port->memory_bytes >> 20, port->memory_max >> 20);
-    if (step == HUGE_BYTES)
-        at = mmap(NULL, bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
+    if (bytes > HUGE_LEAST)
+        at = mmap(NULL, huge_bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
     port->huge = at != MAP_FAILED;
-    if (at == MAP_FAILED)
+    if (port->huge)
+        bytes = huge_bytes;
+    else
         at = mmap(NULL, bytes, protection, flags, -1, 0);
     if (at == MAP_FAILED)
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);

@@ -154,9 +154,9 @@ static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 
 /* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
 
-/** Registers so many bytes, their content undefined: in hugepages where they fill one and the host
- * has any free, else in transparent ones where the kernel gives them. -ENOMEM: there is no more;
- * -EPERM: the user may not lock so much; each with the sentence. */
+/** Registers so many bytes, their content undefined: in hugepages where it is 256 KiB and the
+ * host has any free, else in transparent ones where the kernel gives them. -ENOMEM: there is no
+ * more; -EPERM: the user may not lock so much; each with the sentence. */
 int registered_memory_make(struct transport_port *port, size_t bytes,
                            struct registered_memory *memory, struct err *err);
 void registered_memory_free(struct transport_port *port, struct registered_memory *memory);
