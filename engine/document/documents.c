@@ -287,13 +287,9 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
 {
     const struct phase *phase = &trial->phase;
     const struct pingpong_options *pingpong = &phase->pingpong;
-    bool stream = phase->traffic == TRAFFIC_STREAM, pingpongs = phase->traffic == TRAFFIC_PINGPONG,
-         schedules = phase->traffic == TRAFFIC_SCHEDULE, bursts = phase->traffic == TRAFFIC_BURST,
-         transfers = phase->traffic == TRAFFIC_TRANSFER;
-    bool endless = trial->window_ns == 0;
-    /* How long such a phase lasts is known only when it is over. */
-    bool counts = transfers || (trial->has_pingpong && pingpong->count > 0) ||
-                  (trial->has_burst && phase->burst.count > 0);
+    bool pingpongs = phase->traffic == TRAFFIC_PINGPONG, bursts = phase->traffic == TRAFFIC_BURST,
+         schedules = phase->traffic == TRAFFIC_SCHEDULE;
+    bool timed = phase_is_timed(phase); /* else how long it lasts is known when it is over */
     const struct {
         bool broken;
         const char *sentence;
@@ -301,13 +297,12 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
         {trial->sizes_count == 0 && !schedules, "sizes are missing"},
         {trial->interval_ns != 0 && trial->interval_ns < INTERVAL_MIN_NS,
          "interval_ns is 10 ms to 30 days, or 0 for none"},
-        {stream && endless, "a stream needs a window_ns above 0"},
-        {transfers && phase->transfer_bytes == 0, "a transfer needs transfer_bytes above 0"},
-        {trial->by_clock && counts,
+        {timed && trial->window_ns == 0, "what has no count needs a window_ns above 0"},
+        {phase->traffic == TRAFFIC_TRANSFER && phase->transfer_bytes == 0,
+         "a transfer needs transfer_bytes above 0"},
+        {trial->by_clock && !timed && !schedules,
          "phases that follow the clock (sync: none) have a fixed length; a transfer or a count of "
          "messages or bursts has none: use sync: barrier"},
-        {pingpongs && pingpong->count == 0 && endless,
-         "ping-pong needs a count or a window_ns above 0"},
         {pingpong->max_size < pingpong->min_size ||
              (pingpong->max_size > 0 && pingpong->min_size == 0),
          "random sizes are from min_size, above 0, to max_size, no less than that"},
@@ -315,13 +310,9 @@ static int check_trial(const struct doc_trial *trial, struct err *err)
          "single times are kept of a count from 1 to 10000000"},
         {pingpongs && trial->pattern.forward,
          "a chain that forwards sends nothing back: leave forward out"},
-        {schedules && phase->schedule.count == 0 && endless,
-         "a schedule needs a count or a window_ns above 0"},
         {schedules && trial->by_clock,
          "the ranks of a schedule wait for each other: leave sync: none out"},
         {bursts && !trial->has_burst, "traffic: burst needs burst, with the frames of one"},
-        {bursts && phase->burst.count == 0 && endless,
-         "bursts need a count or a window_ns above 0"},
         {trial->has_pingpong && !pingpongs, "pingpong needs traffic: pingpong"},
         {trial->has_schedule && !schedules, "schedule needs traffic: schedule"},
         {trial->has_burst && !bursts, "burst needs traffic: burst"},
