@@ -442,11 +442,38 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
     return ours;
 }
 
+/** Counts the frames of the only stream, from the first on, that follow each other, in registers;
+ * returns how many. */
+HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, struct received *frames,
+                               uint32_t count, int64_t now_ns)
+{
+    struct sequence sequence = stream->sequence;
+    uint64_t bytes = 0;
+    uint32_t follow = 0;
+
+    while (follow < count && sequence_follows(&sequence, frames[follow].sequence)) {
+        frames[follow].ahead = 0;
+        bytes += frames[follow++].length;
+    }
+    stream->sequence = sequence;
+    stream->frames += follow;
+    stream->bytes += bytes;
+    if (HOT_LIKELY(follow > 0))
+        stream->last_ns = now_ns;
+    return follow;
+}
+
 /** Second pass; the delivered are kept where the next one needs them. */
 HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_burst *burst,
                                   uint32_t count, int64_t now_ns, enum hot_receive how)
 {
     for (uint32_t i = 0; i < count; i++) {
+        if ((how & HOT_ONE_STREAM) != 0 && HOT_LIKELY(burst->delivered == i)) {
+            i += hot_follow(receiver->streams, &burst->ours[i], count - i, now_ns);
+            burst->delivered = i;
+            if (HOT_LIKELY(i == count))
+                break;
+        }
         if (!frame_judge(receiver, &burst->ours[i], now_ns, (how & HOT_TIMED) != 0))
             continue;
         if ((how & HOT_TIMED) != 0 && HOT_UNLIKELY(burst->delivered < i))
