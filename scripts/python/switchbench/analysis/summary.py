@@ -7,7 +7,7 @@ Its form is records/summary_form.toml, its formulas are in doc/reference/measure
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final
@@ -99,6 +99,7 @@ _EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
 
 # All that findings and repeats rest on.
 _BRIEF = {"hello", "port-open", "trial", "unreachable", "misdelivered-flow"}
+_TAKEN = _BRIEF | {"ready", "compute", "event", "bye"}
 
 
 class Summary:
@@ -140,26 +141,41 @@ class Summary:
         self._events: Counter[str] = Counter()
         self._notes: list[str] = []
         self._beside: dict[Moment, list[Record]] = {}  # events that belong to a phase
-        self._takers: dict[str, Callable[[Record], None]] = {
-            "hello": self._results.greet,
-            "ready": self._results.clocks.take_ready,
-            "port-open": self._take_port_open,
-            "misdelivered-flow": self._take_beside,
-            "trial": self._take_trial,
-            "unreachable": self._take_unreachable,
-            "event": self._take_event,
-            "bye": self._take_bye,
-            "compute": self._take_compute,
-        }
-        if brief:
-            self._takers = {kind: self._takers[kind] for kind in _BRIEF}
 
     def take(self, event: Record) -> None:
         """Take one event; DamagedRecord where it can't be the run's."""
-        taker = self._takers.get(event["type"])
-        if taker is not None:
-            self._expected.check(event)
-            taker(event)
+        kind, repeat = event["type"], event.get("repeat") or 0
+        if kind not in (_BRIEF if self._brief else _TAKEN):
+            return
+        self._expected.check(event)
+        match kind:
+            case "hello":
+                self._results.greet(event)
+            case "ready":
+                self._results.clocks.take_ready(event)
+            case "port-open":
+                self._results.open_port(event)
+                self._ports.open(event)
+            case "misdelivered-flow":
+                moment = (event["trial"], repeat, event["phase"])
+                self._beside.setdefault(moment, []).append(event)
+            case "compute":
+                self._computed.setdefault((event["trial"], repeat), []).append(event)
+            case "trial":
+                self._trial((event["trial"], repeat)).ended[event["node"]] = event
+            case "unreachable":
+                self.locator.unreachable(event, self._trials[event["trial"], repeat])
+                got = f"{event.get('received')} of {event.get('sent')} probes arrived"
+                ends = f"{event['dst']} can't be reached from {event['src']}"
+                self._notes.append(f"trial {event['trial']}: {ends}: {got}")
+            case "event":
+                self._take_event(event)
+            case "bye" if refused := event.get("dropped_datagrams"):
+                came = "was" if refused == 1 else "were"
+                self._alarms.append(
+                    f"{event['node']}: {of(refused, 'control datagram')} {came} dropped: not of "
+                    "this run, or changed on the way; another program sends to the control address"
+                )
 
     def take_phase(self, phase: PhaseRows) -> None:
         """Take the rows of a phase that has ended; DamagedRecord where they can't be the run's."""
@@ -308,30 +324,6 @@ class Summary:
 
     # --- records ---------------------------------------------------------------------------
 
-    def _take_port_open(self, record: Record) -> None:
-        self._results.open_port(record)
-        self._ports.open(record)
-
-    def _take_beside(self, record: Record) -> None:
-        moment = (record["trial"], record.get("repeat") or 0, record["phase"])
-        self._beside.setdefault(moment, []).append(record)
-
-    def _take_compute(self, record: Record) -> None:
-        key = record["trial"], record.get("repeat") or 0
-        self._computed.setdefault(key, []).append(record)
-
-    def _take_trial(self, record: Record) -> None:
-        open_trial = self._trial((record["trial"], record.get("repeat") or 0))
-        open_trial.ended[record["node"]] = record
-
-    def _take_unreachable(self, record: Record) -> None:
-        trial = self._trials[record["trial"], record.get("repeat") or 0]
-        self.locator.unreachable(record, trial)
-        got = f"{record.get('received')} of {record.get('sent')} probes arrived"
-        self._notes.append(
-            f"trial {record['trial']}: {record['dst']} can't be reached from {record['src']}: {got}"
-        )
-
     def _take_event(self, record: Record) -> None:
         if record.get("kind") in _EXPECTED:
             return
@@ -341,15 +333,6 @@ class Summary:
         said = ": ".join(str(word) for word in words if word)
         full = said not in self._events and len(self._events) >= _EVENTS_MOST
         self._events[f"{record.get('node')}: further events" if full else said] += 1
-
-    def _take_bye(self, record: Record) -> None:
-        refused = record.get("dropped_datagrams")
-        if refused:
-            came = "was" if refused == 1 else "were"
-            self._alarms.append(
-                f"{record['node']}: {of(refused, 'control datagram')} {came} dropped: not of "
-                "this run, or changed on the way; another program sends to the control address"
-            )
 
     def _trial(self, key: tuple[int, int]) -> OpenTrial:
         if key in self._closed:
