@@ -40,7 +40,6 @@ from ..search.loads import (
     ProposedTrial,
     Reached,
     Search,
-    SearchGoal,
     TrialLoss,
 )
 from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
@@ -271,16 +270,10 @@ def search_entries(course: SuiteCourse) -> list[Entry]:
             max_load=measured.setting.loads.max,
         )
         for measured in course.every
-        if measured.search is not None
-        for name, goal, result in _goal_results(measured)
+        if measured.search is not None and measured.subtest.goals is not None
+        for goals in [measured.subtest.goals(measured.setting.parameters)]
+        for (name, goal), result in zip(goals.items(), measured.result, strict=True)
     ]
-
-
-def _goal_results(measured: Measurement) -> list[tuple[str, SearchGoal, GoalResult]]:
-    if measured.subtest.goals is None:
-        return []
-    goals = measured.subtest.goals(measured.setting.parameters)
-    return list(zip(goals, goals.values(), measured.result, strict=True))
 
 
 def suite_entries(course: SuiteCourse) -> list[Entry]:

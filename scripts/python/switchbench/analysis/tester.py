@@ -41,8 +41,15 @@ def loss_location(result: m.PhaseResult) -> Entry:
     hosts = _hosts(result)
     sender = m.total_int(hosts.sender)
     receiver = m.total_int(hosts.receiver)
-    counted = m.total_int(_left_less_arrived(ports))
-    others = m.total_int(_others(ports))
+    # What left by each port less what reached it: over all ports, what the network kept. A kernel's
+    # interface counts what it drops as received, a driver of dpdk does not.
+    more = ports.floats("hardware_sent") - ports.floats("hardware_received")
+    sees_frames = ~np.isnan(ports.floats("sent_frames"))
+    counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
+    # Guests' frames and probes, which are not counted when the port's counters are read: those may
+    # be off by them.
+    names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
+    others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0))
     network, displaced = counted if result.flows.settled else None, None
     if lost is not None:
         network = None
@@ -283,27 +290,6 @@ def _receiver_host(ports: Rows) -> Floats:
         taken = taken + ports.floats(name)
     missing = np.maximum(ports.floats("hardware_received") - taken, 0.0)
     found: Floats = ports.floats("dropped_receive") + m.or_zero(missing)
-    return found
-
-
-def _left_less_arrived(ports: Rows) -> Floats:
-    """Return what left by each port less what reached it: over all ports, what the network kept.
-
-    A kernel's interface counts what it drops as received, a driver of dpdk does not.
-    """
-    more = ports.floats("hardware_sent") - ports.floats("hardware_received")
-    sees_frames = ~np.isnan(ports.floats("sent_frames"))
-    found: Floats = np.where(sees_frames, more - ports.floats("dropped_receive"), more)
-    return found
-
-
-def _others(ports: Rows) -> Floats:
-    """Guests' frames and probes, which are not counted when the port's counters are read.
-
-    Those may be off by them.
-    """
-    names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
-    found: Floats = np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0)
     return found
 
 

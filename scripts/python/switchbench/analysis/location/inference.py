@@ -32,7 +32,6 @@ from .facts import (
 from .faults import (
     EXCESS,
     HOPELESS,
-    Hypothesis,
     Model,
     PlacedFault,
     grow,
@@ -95,12 +94,18 @@ def locate(observations: Observations, paths: Paths) -> Location:
         if not len(channel.rows):
             continue
         model = _explained_channel(channel, paths, observations)
-        located += _suspects(model, observations)
+        located += [
+            _suspect(model, index, observations)
+            for index, fault in enumerate(model.faults)
+            if fault.kind != "expected"
+        ]
         if channel.measure == "rate":
             crowded[channel.rows[model.p > 0.03]] = True
         if channel.measure == "loss":
             expected += _oversubscribed(model, observations)
-            unexplained = _unexplained(model)
+            mean = channel.n * model.p
+            left = channel.k - mean
+            unexplained = float(np.maximum(left, 0)[left > 3 * np.sqrt(mean + 1)].sum())
     located = _merged([x for x in located if _worth(x)])
     located = [
         x
@@ -183,7 +188,8 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     rows = np.flatnonzero(valid & ~found.limited)
     if len(rows):
         reached = np.minimum(share[rows], 1.0)
-        usual = _usual_share(found, rows, reached)
+        # Of healthy flows of a row's transport and load.
+        usual = np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
         k = np.maximum(1 - reached / usual, -0.2)
         load = found.intended_bps[rows] * usual
         made.append(channel_of("rate", found, rows, np.ones(len(rows)), k, load))
@@ -195,7 +201,10 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     rows = np.flatnonzero(known & (segments >= 1))
     if len(rows) and again[rows].any():
         k = np.minimum(again[rows] / segments[rows], 1.0)
-        k = segments[rows] * np.maximum(k - _congestion(found, rows, k), 0.0)
+        # A healthy flow sends as much again because it fills a line.
+        full = np.array([not facts.load < FULL_LOAD for facts in found.phases])[found.phase[rows]]
+        congestion = np.where(full, CONGESTION * _by_load(found, rows, k, 0.5), 0.0)
+        k = segments[rows] * np.maximum(k - congestion, 0.0)
         made.append(
             channel_of(
                 "retransmission",
@@ -218,18 +227,6 @@ def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> F
     kinds, kind = np.unique(np.array(keys)[found.phase[rows]], axis=0, return_inverse=True)
     usual = [np.quantile(values[kind == index], share) for index in range(len(kinds))]
     return np.asarray(np.array(usual)[kind])
-
-
-def _usual_share(found: Observations, rows: Ints, reached: Floats) -> Floats:
-    """Return what healthy flows of a row's transport and load reach of their intended rate."""
-    return np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
-
-
-def _congestion(found: Observations, rows: Ints, again: Floats) -> Floats:
-    """Return the share of segments that a healthy flow sends again because it fills a line."""
-    full = [not facts.load < FULL_LOAD for facts in found.phases]
-    usual = CONGESTION * _by_load(found, rows, again, 0.5)
-    return np.where(np.array(full)[found.phase[rows]], usual, 0.0)
 
 
 def _strayed(found: Observations) -> Floats:
@@ -359,12 +356,6 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
     return made
 
 
-def _unexplained(model: Model) -> float:
-    channel = model.channel
-    left = channel.k - channel.n * model.p
-    return float(np.maximum(left, 0)[left > 3 * np.sqrt(channel.n * model.p + 1)].sum())
-
-
 def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
     """Return by element and phase what lines could not carry."""
     channel, classes = model.channel, model.channel.classes
@@ -397,15 +388,6 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 def _named(elements: Sequence[Element]) -> Element:
     """Return the element of a class that is named."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
-
-
-def _suspects(model: Model, found: Observations) -> list[Located]:
-    """Return a suspect for each fault of a model."""
-    return [
-        _suspect(model, index, found)
-        for index, fault in enumerate(model.faults)
-        if fault.kind != "expected"
-    ]
 
 
 def _suspect(model: Model, index: int, found: Observations) -> Located:
@@ -454,7 +436,8 @@ def _posterior(
     penalty = fault.penalty
     found = hypotheses(rest, max(own - penalty, 0.0) - HOPELESS)
     scores = [(fault.place, fault.kind, own - penalty)]
-    scores += [(h.fault.place, h.fault.kind, h.score) for h in found if not _same(h, fault)]
+    others_found = [h for h in found if (h.fault.place, h.fault.kind) != (fault.place, fault.kind)]
+    scores += [(h.fault.place, h.fault.kind, h.score) for h in others_found]
     values = np.array([score for _, _, score in scores] + [0.0])
     weight = np.exp((values - values.max()) / TEMPERATURE)
     weight /= weight.sum()
@@ -469,10 +452,6 @@ def _posterior(
     near = sorted((x for x in others if others[x] > own - penalty - 8.0), key=lambda x: -others[x])
     rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
     return min(float(sum(same)), 0.999), float(gain), rivals
-
-
-def _same(one: Hypothesis, fault: PlacedFault) -> bool:
-    return one.fault.place == fault.place and one.fault.kind == fault.kind
 
 
 def _explained(model: Model, rest: Model, fault: PlacedFault) -> int:
@@ -659,7 +638,9 @@ def next_test(
     """Return the test to run next; None where nothing is left to decide."""
     if not len(found) or not paths.elements:
         return None
-    transport, load = _usual(found)
+    # An open transport if one was used, and the largest load.
+    facts = max(found.phases, key=lambda x: (x.open_loop, np.nan_to_num(x.load)))
+    transport, load = facts.transport, float(facts.load) if facts.load == facts.load else 0.95
     src, dst = _possible_pairs(found, paths)
     indptr, members = paths.of_pairs(src, dst)
     pair = np.repeat(np.arange(len(src)), np.diff(indptr))
@@ -699,12 +680,6 @@ def _listed_elements(groups: Sequence[Sequence[Element]]) -> str:
     if len(shown) + len(more) == 1:
         return shown[0]
     return " or ".join([", ".join((shown + more)[:-1]), (shown + more)[-1]])
-
-
-def _usual(found: Observations) -> tuple[str, float]:
-    """Return an open transport if one was used, and the largest load."""
-    facts = max(found.phases, key=lambda x: (x.open_loop, np.nan_to_num(x.load)))
-    return facts.transport, float(facts.load) if facts.load == facts.load else 0.95
 
 
 def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:

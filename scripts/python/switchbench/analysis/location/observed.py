@@ -92,7 +92,8 @@ class ObservationTable:
         columns |= self._rates(result, trial)
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
         every = bool(limited) and (SOME_RANK in limited or (self._lab and not transport.frames))
-        ends = [np.isin(end, self._known(limited)) for end in (src, dst)]
+        hosts = [self._number[name] for name in limited if name in self._number]
+        ends = [np.isin(end, hosts) for end in (src, dst)]
         columns["limited"] = ends[0] | ends[1] | every | flows.window_off
         retransmitted = flows["retransmitted_segments"]
         if not np.isnan(retransmitted).all():
@@ -160,9 +161,6 @@ class ObservationTable:
         numbers = np.array([self._number[port] for port in ports.names], np.int64)
         found: Ints = numbers[ports.place] if len(numbers) else numbers
         return found
-
-    def _known(self, names: set[str]) -> list[int]:
-        return [self._number[name] for name in names if name in self._number]
 
     def _facts(
         self, result: m.PhaseResult, trial: Trial, frames: bool, limited: set[str]
