@@ -126,18 +126,20 @@ def cycle(facts: list[dict[str, Any]]) -> Device:
     return lambda trial: TrialFacts(tester_limited=False, **facts[trial.id % len(facts)])
 
 
-def forwards(percent: float, limited: Any = ()) -> Device:
-    """A device that forwards so much of every port's line rate, and loses the rest."""
+def forwards(percent: float, limited: Any = (), of: dict[str, Any] | None = None) -> Device:
+    """A device that forwards so much of every port's line rate, and loses the rest. `of`: what is
+    different in the trials of some subtests."""
 
     def measure(trial: Trial) -> TrialFacts:
         load = trial.load.percent or 0.0
         offered = round(1e6 * load * trial.window_s)
         lost = round(offered * max(0.0, 1 - percent / load))
-        return TrialFacts(
+        found = TrialFacts(
             offered=offered, lost=lost, tester_limited=trial.sizes[0] in limited,
             offered_fps=1e4 * load, latency_us={"min": 10.0, "mean": 20.0, "max": 70.0},
             duration_s=trial.window_s,
         )  # fmt: skip
+        return replace(found, **(of or {}).get(trial.parameters.get("subtest"), {}))
 
     return measure
 
@@ -150,17 +152,6 @@ def clumped(percent: float) -> Device:
         lost = found.lost + (0 if trial.id % 3 == 0 else 5)
         port = PortFacts(found.offered, lost, 1e4 * min(load, percent), 1e4 * load)
         return replace(found, lost=lost, late_frames=8, late_total=200, ports={"c": port})
-
-    return measure
-
-
-def fails() -> Device:
-    """No table holds one address, no buffer one frame, and no rate of learning is slow enough."""
-
-    def measure(trial: Trial) -> TrialFacts:
-        if trial.traffic == "stream" and "addresses" not in trial.options:
-            return forwards(61.3)(trial)
-        return TrialFacts(offered=1000, lost=1, flooded=1, tester_limited=False)
 
     return measure
 
@@ -179,19 +170,6 @@ def recovers(percent: float, seconds: float) -> Device:
         assert trial_document(trial)["dpdk"].items() >= fall.items()
         after_s = frame_s / (0.5 * (trial.load.percent or 0.0) / 100)
         return replace(found, last_gap_s=asked.trial_s + seconds + after_s)
-
-    return measure
-
-
-def resets(percent: float, lost: int, silent_s: float | None) -> Device:
-    """A device that is reset in the trials that are for it."""
-
-    def measure(trial: Trial) -> TrialFacts:
-        found = forwards(percent)(trial)
-        if trial.parameters["subtest"] != "reset":
-            return found
-        assert trial.window_s == SUITES["rfc2544"].lab.reset_s
-        return replace(found, lost=lost, offered_fps=9000.0, silent_s=silent_s)
 
     return measure
 
@@ -360,7 +338,7 @@ def learner(rate: float, queue: int = 8, table: int = 10**6) -> Device:
 DEVICES: dict[str, Callable[..., Device]] = {
     made.__name__: made
     for made in (
-        *(says, cycle, forwards, clumped, fails, recovers, resets, buffers, two_loads, late),
+        *(says, cycle, forwards, clumped, recovers, buffers, two_loads, late),
         *(congested, overloaded, table, learner),
     )
 }

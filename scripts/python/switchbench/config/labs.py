@@ -16,16 +16,13 @@ from ..base.transports import NAMES, of
 from ..labs import switches
 from ..topology import topology as topologies
 from ..topology.fabric import wiring
-from ..topology.form import ROUTED, SITE, UNSHAPED, Shaper, Topology, TopologyError
+from ..topology.form import ROUTED, SITE, UNSHAPED, File, Shaper, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from .names import Names, SitePlace, make_groups, make_networks, milliseconds
 from .schema import LabControl, LabSite
 
 NETWORK = "lab"
-TOPOLOGY_KEYS = (
-    *("kind", "nodes", "rate", "queue", "burst", "mtu", "modules", "trunks", "links", "overrides"),
-    "model",
-)
+TOPOLOGY_KEYS = tuple(key for key in LabSite.model_fields if key in File.model_fields)
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
 # the more nodes want each core.
