@@ -63,7 +63,7 @@ def test_what_is_said(
     files = case.get("files", {}) | ({"conf.yaml": case["text"]} if "text" in case else {})
     for file, content in files.items():
         (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text(content)
+        (tmp_path / file).write_text(content.replace("{folder}", str(tmp_path)))
     before, words = sorted(tmp_path.rglob("*")), shlex.split(case["words"])
     if "hosts" in case:
         found = [process.name for process in loaded(*words[1:]).site.processes]
