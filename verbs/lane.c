@@ -613,7 +613,6 @@ static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
     if (rc < 0)
         return rc;
     end->connected = true;
-    lane->connected++;
     if (index < lane->base.out_count) {
         verbs_out_connected(&lane->outs[index]);
     } else {
@@ -647,12 +646,12 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
             return rc;
     }
     verbs_port_events(lane->port);
-    for (unsigned i = lane->connected_all; i < count && i < lane->connected_all + AT_ONCE; i++) {
+    for (unsigned i = lane->connected; i < count && i < lane->connected + AT_ONCE; i++) {
         rc = verbs_lane_end(lane, i)->connected ? 0 : advance(lane, i, err);
         if (rc < 0 && rc != -EAGAIN)
             return rc;
-        if (i == lane->connected_all && rc == 0)
-            lane->connected_all++;
+        if (i == lane->connected && rc == 0)
+            lane->connected++;
     }
     waited_ns = now_ns - lane->connecting_since_ns;
     if (lane->connected == count)
@@ -661,7 +660,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
         return -EAGAIN;
     return err_set(err, waited_ns >= CONNECT_TIMEOUT_NS ? -ETIMEDOUT : -EAGAIN,
                    "%s: rank %u has not offered its queue pair for this phase", lane->port->label,
-                   verbs_partner(verbs_lane_end(lane, lane->connected_all)));
+                   verbs_partner(verbs_lane_end(lane, lane->connected)));
 }
 
 /* --- what was measured --- */

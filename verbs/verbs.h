@@ -359,12 +359,11 @@ struct verbs_lane {
     uint16_t mtu;           /**< path MTU, max */
     uint32_t slots, stride; /**< of the ring of a stream of the load */
     bool events;
-    bool armed;             /**< a completion makes the port's channel readable */
-    struct ibv_mr *memory;  /**< of a schedule's rank */
-    double payload_share;   /**< of the load at layer 1 */
-    size_t keep_max;        /**< queue pairs that the port keeps when it is destroyed */
-    unsigned connected;     /**< ends that are */
-    unsigned connected_all; /**< ends before this one are */
+    bool armed;            /**< a completion makes the port's channel readable */
+    struct ibv_mr *memory; /**< of a schedule's rank */
+    double payload_share;  /**< of the load at layer 1 */
+    size_t keep_max;       /**< queue pairs that the port keeps when it is destroyed */
+    unsigned connected;    /**< ends before this one are connected */
     int64_t connecting_since_ns;
     int64_t poll_gap_ns;
 };
