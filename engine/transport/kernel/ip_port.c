@@ -62,18 +62,10 @@ bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
     return address->ss_family == AF_INET || address->ss_family == AF_INET6;
 }
 
-uint64_t ip_port_partner_line_bps(const struct blob *blob)
-{
-    struct reach reach;
-
-    memcpy(&reach, blob->bytes, sizeof reach);
-    return reach.line_bps;
-}
-
 /* Between two addresses of one namespace the kernel takes the loopback interface: such a flow
  * would say nothing about the network. */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
-                          struct sockaddr_storage *address, struct err *err)
+                          struct sockaddr_storage *address, uint64_t *line_bps, struct err *err)
 {
     const char *name = port->conf->name;
     char text[IP_ADDRESS_TEXT];
@@ -81,6 +73,7 @@ int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, u
 
     if (!ip_port_partner(port, blob, address))
         return err_set(err, -EINVAL, "%s: rank %u gave no %s address", name, rank, port->transport);
+    memcpy(line_bps, blob->bytes + offsetof(struct reach, line_bps), sizeof *line_bps);
     if (address->ss_family != port->address.ss_family)
         return err_set(err, -EAFNOSUPPORT,
                        "%s: rank %u is at %s, another address family than this port's; give both "

@@ -55,15 +55,14 @@ void ip_port_address(const struct ip_port *port, struct blob *blob);
 /** @brief The address in a partner's blob; false: not the address of such a port. */
 bool ip_port_partner(const struct ip_port *port, const struct blob *blob,
                      struct sockaddr_storage *address);
-/** @brief The line rate of such a partner's port; 0: not known. */
-uint64_t ip_port_partner_line_bps(const struct blob *blob);
 /**
  * @brief The same of a partner that traffic of this port can reach over the network.
  *
+ * @param line_bps Takes the line rate of its port; 0: not known.
  * @param err Takes the sentence of a failure; unchanged on success.
  */
 int ip_port_check_partner(const struct ip_port *port, const struct blob *blob, uint32_t rank,
-                          struct sockaddr_storage *address, struct err *err);
+                          struct sockaddr_storage *address, uint64_t *line_bps, struct err *err);
 
 /**
  * @brief Asks for a buffer of so many bytes (`option`: SO_SNDBUF, SO_RCVBUF); 0: the kernel's

@@ -530,11 +530,12 @@ static int check(struct tcp_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->base.lane.request;
     struct sockaddr_storage partner;
+    uint64_t line_bps;
     int fd, rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
         rc = ip_port_check_partner(&lane->port->ip, &request->sends[i].partner,
-                                   request->sends[i].dst, &partner, err);
+                                   request->sends[i].dst, &partner, &line_bps, err);
     if (rc < 0)
         return rc;
     fd = make_socket(lane, err);

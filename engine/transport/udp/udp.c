@@ -70,14 +70,12 @@ static const struct option_table option_table = {options, sizeof(struct udp_opti
 static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t *line_bps,
                    struct err *err)
 {
-    const struct blob *blob = &frame_flow(lane, place)->partner;
     struct socket_partner *partner = kept;
-    int rc = ip_port_check_partner(&socket_of(lane)->port->ip, blob,
-                                   frame_partner_rank(lane, place), &partner->name, err);
+    int rc = ip_port_check_partner(&socket_of(lane)->port->ip, &frame_flow(lane, place)->partner,
+                                   frame_partner_rank(lane, place), &partner->name, line_bps, err);
 
     partner->name_bytes = partner->name.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                               : sizeof(struct sockaddr_in);
-    *line_bps = rc == 0 ? ip_port_partner_line_bps(blob) : 0;
     return rc;
 }
 
