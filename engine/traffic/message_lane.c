@@ -490,7 +490,7 @@ static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
         take_answers(lane, i, now_ns);
     if (prober->plays)
         (void)prober_play(prober, lane->unreliable, send_message);
-    else if (prober_due(prober, true, now_ns))
+    for (uint32_t i = 0; i < prober->count && prober_due(prober, true, now_ns); i++)
         send_probe(lane, now_ns);
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         struct message_out *out = asking_end(lane, i);

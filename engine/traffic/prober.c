@@ -174,11 +174,12 @@ bool prober_due(struct prober *prober, bool sends, int64_t now_ns)
 
 void prober_step(struct prober *prober, int64_t now_ns)
 {
+    uint32_t flows = prober->lane->request.send_count;
     int64_t from_ns = prober->next_ns;
 
-    prober->at = prober->at + 1 < prober->lane->request.send_count ? prober->at + 1 : 0;
-    if ((double)(now_ns - from_ns) > prober->gap_ns)
-        from_ns = now_ns;
+    prober->at = prober->at + 1 < flows ? prober->at + 1 : 0;
+    if ((double)(now_ns - from_ns) > prober->gap_ns * flows) /* one of each flow leaves late */
+        from_ns = now_ns - (int64_t)(prober->gap_ns * (flows - 1));
     prober->next_ns = from_ns + (int64_t)((0.5 + draw(prober)) * prober->gap_ns);
 }
 

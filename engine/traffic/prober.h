@@ -137,7 +137,7 @@ void prober_begin(struct prober *prober, uint64_t seed);
  */
 bool prober_due(struct prober *prober, bool sends, int64_t now_ns);
 /**
- * @brief Choose the next probe; those that should have left meanwhile never will.
+ * @brief Choose the next probe; of those of a flow that should have left meanwhile one will.
  *
  * @param prober Prober.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.

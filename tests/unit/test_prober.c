@@ -235,6 +235,21 @@ static void probes_are_even_but_not_regular(void **state)
     assert_false(prober_due(prober, true, prober->next_ns)); /* none behind the stop */
 }
 
+/* However late a lane is, one probe of each flow leaves. */
+static void late_probes_are_of_all_flows(void **state)
+{
+    const struct phase phase = {.sizes = {64}, .size_count = 1, .latency.probe_fps = 1000};
+    unsigned left[PARTNERS] = {0};
+
+    make(&phase, PARTNERS, 1);
+    for (int64_t now_ns = 0; now_ns < 1000 * (int64_t)GAP_NS; now_ns += 2 * GAP_NS)
+        for (; prober_due(&bed.probers[0], true, now_ns); prober_step(&bed.probers[0], now_ns))
+            left[bed.probers[0].at]++;
+    for (unsigned i = 0; i < PARTNERS; i++)
+        assert_in_range(left[i], 400, 600);
+    end(NULL);
+}
+
 /* --- what there is to be sent --- */
 
 #define DRAWS 100000u
@@ -443,6 +458,7 @@ int main(void)
         cmocka_unit_test(tags_differ),
         cmocka_unit_test(probes_disturb_nobody),
         CASE(probes_are_even_but_not_regular),
+        cmocka_unit_test(late_probes_are_of_all_flows),
         cmocka_unit_test(sizes_are_drawn),
         cmocka_unit_test(a_way_back_is_left_out),
         cmocka_unit_test(a_flow_has_a_message_in_flight),
