@@ -386,6 +386,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
+# --- the tidy table, for other programs -----------------------------------------------------------
+
 EXPORTED = "flows"  # flows.csv, flows.parquet
 CODEBOOK = "codebook.csv"
 

@@ -479,6 +479,8 @@ def write_record(directory: Path, summary: SummaryDocument, key: Path | None = N
         sign(directory, key)
 
 
+# --- verify ---------------------------------------------------------------------------------------
+
 NS = 1_000_000_000
 
 

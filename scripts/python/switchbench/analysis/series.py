@@ -602,6 +602,8 @@ def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
             )
 
 
+# --- transports side by side ----------------------------------------------------------------------
+
 NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 

@@ -26,6 +26,8 @@ from ..records.rows import Bools, Floats, PhaseFlows, Rows
 from ..records.summary_form import Entry, filled
 from . import measures as m
 
+# --- losses of hosts, by counters of ports --------------------------------------------------------
+
 PORTS_SHOWN = 16
 FULL_FRAME = 1518
 AS_MANY = 10  # equal numbers below may be so by chance
@@ -309,6 +311,8 @@ def _worst(hosts: _Hosts) -> list[Entry]:
     ]
 
 
+# --- limits of the tester -------------------------------------------------------------------------
+
 SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
 SHORT_SHARE_LAB = 0.03
 CPU_IDLE_SHARE = 0.05  # of a lab's CPUs, at most: none was to be had
@@ -532,6 +536,8 @@ def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
     found: Floats = m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
     return found
 
+
+# --- rates above the line -------------------------------------------------------------------------
 
 LINE_ALARM_SHARE = 0.0002  # clocks may differ by 100 ppm each way
 _NO_LINE = "no line carries that; the line rate is wrong or the count is"

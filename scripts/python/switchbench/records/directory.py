@@ -270,6 +270,8 @@ def _cannot_write(path: Path, error: OSError) -> RunError:
     )
 
 
+# --- the plan -------------------------------------------------------------------------------------
+
 PLAN_SCHEMA = "switchbench-plan/3"
 
 _RUN = TypeAdapter(Run)
@@ -368,6 +370,8 @@ def _unpacked(file: Record) -> Run:
         trial["parts"] = [parts[number] for number in trial["parts"]]
     return _RUN.validate_python(run)
 
+
+# --- the switch's own counters --------------------------------------------------------------------
 
 BEFORE = "switch-counters-before.txt"
 AFTER = "switch-counters-after.txt"

@@ -25,6 +25,8 @@ from .record_forms import Record
 from .schema import ResultColumn, Row, columns_of
 from .summary_form import Entry, filled
 
+# --- times ----------------------------------------------------------------------------------------
+
 NS_PER_US = 1000.0
 
 _CUT = "the clocks differ by more than the min delay: it is not known how much was cut off"
@@ -286,6 +288,8 @@ Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
 Times = dict[str, Histogram]  # of a flow, by kind
 
+
+# --- rows of a table ------------------------------------------------------------------------------
 
 EXECUTION = "execution"  # the kind of times of a rank's repetitions
 

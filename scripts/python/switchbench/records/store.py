@@ -633,6 +633,8 @@ class _ParquetWriter:
 
 
 Key = tuple[int, int]  # a trial's number and repeat
+# --- a run that is continued ----------------------------------------------------------------------
+
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 

@@ -253,6 +253,8 @@ def channel_of(
     )  # fmt: skip
 
 
+# --- parallel links -------------------------------------------------------------------------------
+
 MOST_OTHERS = 24
 RISK = 0.02  # probability of a loss
 RARE = 1e-4  # probability of so many flows on one link: they count as a few less
