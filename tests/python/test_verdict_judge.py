@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from recorded import fed
-from switchbench.analysis.judge import Judge, ValueLocation, _Seen, _Together, exit_status
+from switchbench.analysis.judge import Judge, exit_status
 from switchbench.analysis.summary import Summary
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.measures import MEASURES
@@ -91,22 +91,6 @@ def test_who_was_left_out_is_a_reservation() -> None:
         "test 0 was shorter",
         "node3 was left out: it does not answer",
     ]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "The switch conforms to RFC 2544",
-        "complies fully with the requirements of IEEE 802.3",
-        "RFC 2889 compliance",
-        "certified to ITU-T Y.1564",
-        "Meets RFC 8239",
-    ],
-)
-def test_no_clause_claims_conformance(words: str) -> None:
-    spec = clause("lost_frames", "== 0") | {"clause": words}
-    with pytest.raises(ConfigurationError, match="which no verdict here can state"):
-        parse_clause(spec)
 
 
 def test_a_clause_may_cite_a_standard() -> None:
@@ -191,33 +175,6 @@ def test_a_limit_may_have_another_unit(measure: str, require: str, sign: str, li
     assert (found.sign, found.limit) == (sign, limit)
 
 
-@pytest.mark.parametrize(
-    ("measure", "require", "known", "verdict"),
-    [
-        ("throughput_max", ">= 95", 90.0, "INCONCLUSIVE"),
-        ("throughput_max", "<= 80", 90.0, "FAIL"),
-        ("throughput_max", "== 80", 90.0, "FAIL"),
-        ("throughput_max", "== 95", 90.0, "INCONCLUSIVE"),
-        ("throughput_max", "!= 90", 90.0, "INCONCLUSIVE"),
-        ("throughput_min", "<= 80", 90.0, "INCONCLUSIVE"),
-        ("throughput_min", ">= 95", 90.0, "FAIL"),
-        ("throughput_min", "== 95", 90.0, "FAIL"),
-        ("throughput_min", "== 80", 90.0, "INCONCLUSIVE"),
-        ("throughput_min", ">= 80", 90.0, "INCONCLUSIVE"),
-        ("start_skew_us", ">= 95", 90.0, "INCONCLUSIVE"),
-        ("start_skew_us", "< 80", 90.0, "FAIL"),
-    ],
-)
-def test_a_part_that_was_not_observed_may_save_the_whole(
-    measure: str, require: str, known: float, verdict: str
-) -> None:
-    seen = _Seen(parse_clause(clause(measure, require, "run")), set())
-    seen.gathered[None] = _Together(known, ValueLocation(), unknown=True)
-    judged = seen.verdict({}, set())
-    assert judged["verdict"] == verdict
-    assert judged["unobserved"] == (verdict == "INCONCLUSIVE")
-
-
 def test_where_selects() -> None:
     where = {"pattern": "pairs", "transport": "dpdk", "load": "95%", "partners": "neighbours",
              "frame_size": 1518, "ranks": [2, 4], "network": "lab"}  # fmt: skip
@@ -239,6 +196,16 @@ def test_where_selects() -> None:
         (clause("lost_frames", "== 0e"), "is not a comparison"),
         (clause("lost_frames", "=> 0"), "is not a comparison"),
         (clause("round_trip_p99_us", "<= 5 Mbit/s"), "Mbit/s is no unit of a time"),
+        *(
+            (clause("lost_frames", "== 0") | {"clause": words}, "which no verdict here can state")
+            for words in (
+                "The switch conforms to RFC 2544",
+                "complies fully with the requirements of IEEE 802.3",
+                "RFC 2889 compliance",
+                "certified to ITU-T Y.1564",
+                "Meets RFC 8239",
+            )
+        ),
     ],
 )
 def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str) -> None:

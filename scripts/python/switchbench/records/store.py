@@ -632,9 +632,9 @@ class _ParquetWriter:
             self._waiting.clear()
 
 
-Key = tuple[int, int]  # a trial's number and repeat
 # --- a run that is continued ----------------------------------------------------------------------
 
+Key = tuple[int, int]  # a trial's number and repeat
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 
