@@ -97,34 +97,6 @@ def test_a_capacity_is_of_layer_1() -> None:
     assert one["value"] == pytest.approx(5000 * 8 * (FRAME + 20) / 1e6, rel=0.02)
 
 
-@pytest.mark.parametrize("dropped", [0, 1202])
-def test_what_no_line_has_room_for_is_expected(dropped: int) -> None:
-    """Three flows of 8,000 frames to one port whose line carries 8,127; what a socket buffer of its
-    host drops beside that is the host's."""
-    site = make_site(4)
-    feed = Feed(make_run(site, make_trial(site, flows=3)))
-    for number in range(1, 4):
-        ends = (f"node{number}:e0", "node4:e0")
-        came = 2709 - dropped // 3
-        feed.take(frame_side("source", *ends, 8000, 8000))
-        feed.take(frame_side("destination", *ends, came, came))
-    feed.take(port_record("node4:e0", dropped_receive=dropped))
-    found = feed.all().finish(about(), ())
-    assert named(found) == []
-    (one,) = found["location"]["expected"]
-    assert one["ports"] == ["node4:e0"]
-    assert one["frames"] == pytest.approx(15_873, rel=0.02)
-    hosts = [(one["port"], one["frames"]) for one in found["location"]["hosts"]]
-    assert hosts == [("node4:e0", dropped)][: bool(dropped)]
-    kinds = [("host", "warning"), ("oversubscribed", "info")][not dropped :]
-    assert [(f["kind"], f["severity"]) for f in found["findings"]] == kinds
-
-
-def test_forged_numbers_are_the_flows() -> None:
-    result = all_to_all({"loads": [8000], "flows": {"forged": 2}})
-    assert [one["kind"] for one in result["findings"]] == ["forged"] * 30
-
-
 def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() -> None:
     """The hundred of them, of 102 that lack 1 to 102 bytes."""
     site = make_site(204)

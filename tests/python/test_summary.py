@@ -32,13 +32,12 @@ from rich.console import Console
 
 from recorded import Feed, fed
 from schemas import validate_summary
-from switchbench.base.model import Load, Part, Run, Schedule, Site
+from switchbench.base.model import Load, Part, Run, Schedule
 from switchbench.records.record_forms import DamagedRecord
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
     frame_side,
-    frames_count,
     make_run,
     make_site,
     make_trial,
@@ -238,73 +237,6 @@ def test_repeats_end_one_by_one() -> None:
         (0, 10),
         (1, 10),
     ]
-
-
-def above_line(frames: int, window_s: float, site: Site, **more: Any) -> list[str]:
-    """The alarms of a phase in which node2 got so many frames of 1,518 bytes; `more`: what else its
-    flow's source says."""
-    records = pair_records()
-    window = {"window_ns": round(window_s * 1e9)}
-    for record in records:
-        if record["type"] in ("flow", "phase"):
-            record |= window
-    for record in records[2:4]:
-        record |= {"window_frames": frames, "window_frame_bytes": frames * 1518}
-    for record in records[4:6]:
-        record |= frames_count("window_", round(7000 * window_s))
-    records[2] |= more
-    result = summarise(records, make_run(site, make_trial(site, window_s=window_s)))
-    alarms: list[str] = result["warnings"]
-    return [alarm for alarm in alarms if "line rate" in alarm]
-
-
-@pytest.mark.parametrize(
-    ("window_s", "frames", "alarmed"),
-    # 100M carries 8,127.4 frames/s; 0.02 % and one frame more are allowed.
-    [
-        (1.0, 8130, False),
-        (1.0, 8131, True),
-        (0.1, 813, False),
-        (0.1, 815, True),
-        (20.0, 162_582, False),
-        (20.0, 162_584, True),
-    ],
-)
-def test_alarm_above_line_rate(window_s: float, frames: int, alarmed: bool) -> None:
-    """In a window of any length, and whatever the switch's queue held when it opened."""
-    site = make_site(queue_bytes=65536, launch="ssh")
-    alarms = above_line(frames, window_s, site)
-    assert [alarm.partition(":")[0] for alarm in alarms if "to it" in alarm] == ["node2"] * alarmed
-
-
-def test_an_alarm_names_the_burst_and_the_host_behind_it() -> None:
-    """2 s at 100.52 %: no line does that, a shaper whose bucket had filled does."""
-    site = make_site(queue_bytes=200_000, burst_bytes=200_000)
-    (alarm,) = above_line(16_339, 2.0, site)
-    assert alarm.startswith("node2:e0: 100.52 % of its line rate delivered to it")
-    assert "the host of node1:e0 sent late what was due before the window" in alarm
-    assert "`burst`" in alarm
-    (alarm,) = above_line(16_339, 2.0, site, **frames_count("window_", 15_000))
-    assert "the host of" not in alarm
-    assert "`burst`" in alarm
-    assert all("no line carries that" in alarm for alarm in above_line(16_700, 2.0, site))
-
-
-@pytest.mark.parametrize(("sent", "known"), [(8100, True), (8170, False), (8200, False)])
-def test_an_alarm_names_frames_of_before_the_window(sent: int, known: bool) -> None:
-    """A switch or a receiver that was away counts later what came meanwhile: 8,200 frames in a
-    second that has 8,127."""
-    alarms = above_line(8200, 1.0, make_site(launch="ssh"), **frames_count("window_", sent))
-    assert alarms
-    for alarm in alarms:
-        assert ("frames that were sent before the window opened" in alarm) == known
-        assert ("no line carries that" in alarm) != known
-
-
-def test_an_alarm_names_the_host_that_was_away() -> None:
-    site = make_site(queue_bytes=200_000, burst_bytes=200_000)
-    (alarm,) = above_line(16_339, 2.0, site, window_ns=1_900_000_000)
-    assert "the host of node1:e0 may be why: its window was 5.0 % off its length" in alarm
 
 
 def test_networks_together_are_apart() -> None:
