@@ -99,7 +99,7 @@ def report_command(args: argparse.Namespace) -> int:
     from ..analysis.data import Measured
     from ..render.report import build
 
-    program = build.find_browser() if args.figures else ""
+    program = build.find_browser() if args.figures or args.pdf else ""
     path = args.out or args.directory / REPORT
     inside = path.resolve().is_relative_to(args.directory.resolve())
     if inside and sealing.is_signed(args.directory):
@@ -111,6 +111,9 @@ def report_command(args: argparse.Namespace) -> int:
     if args.figures:
         written = build.write_figures(path, args.figures, program)
         print(f"{args.figures}: {len(written)} files")
+    if args.pdf:
+        build.write_pdf(path, args.pdf, program)
+        print(args.pdf)
     if args.table:
         from ..analysis.data import export
 

@@ -155,6 +155,11 @@ class Table:
         ]
         return {"columns": named, "values": self.values}
 
+    def shown(self) -> Iterator[list[tuple[Column, str]]]:
+        """Yield the rows as people read them, each value with its column."""
+        for row in zip(*self.values, strict=True):
+            yield [(c, c.show(value)) for c, value in zip(self.columns, row, strict=True)]
+
     def lines(self) -> Iterator[list[Any]]:
         """Yield the lines of CSV: the headings, then each row; empty where nothing was observed."""
         yield [column.heading for column in self.columns]

@@ -48,6 +48,7 @@ from ..printer import Table
 from ..tables import Heading as s
 from . import rates, times
 from .chart import Figure
+from .first_page import FirstPage, about_what, first_page
 
 # In their order: those of figures are between the page's own.
 _SECTIONS = tuple(s)
@@ -116,7 +117,7 @@ class _Page:
         version = (run.get("versions") or {}).get("switchbench")
         text = render(
             f"{run.get('id', 'unknown')} · {run.get('started', 'unknown time')}",
-            f"Results of run {run.get('id', 'unknown')}",
+            self._try(partial(about_what, self._summary), "the title") or f"Run {run.get('id')}",
             f"Measured with Switchbench {version}, reported with {__version__}. How to cite it: "
             "CITATION.cff. Figures are drawn by Plotly, which is in this file.",
             self.sections.values(),
@@ -253,6 +254,7 @@ class Glance(NamedTuple):
     verdict: str = ""  # PASS, FAIL, INCONCLUSIVE
     sign: str = ""
     figure: Figure | None = None
+    page: FirstPage | None = None
 
 
 Part = Words | Sentences | Facts | Details | Glance | Table | Figure
@@ -432,18 +434,23 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     median = f"{found.median} in the median phase" if found else ""
     if verdict:
         word = verdict["verdict"]
-        said = f"{verdict['sentence'].rstrip('.')}. {result.said}."
+        said = f"{verdict['sentence'].rstrip('.')}. {result.said.rpartition('; ')[2]}."
         if found:
             held = f"{rate} in every phase, {median}"
             tiles.insert(0, Tile("Ports at the intended load", count, held, _AT_LOAD_IS))
-        return Glance(result.value, said, tiles, word, _SIGNS[word], figure)
+        return Glance(result.value, said, tiles, word, _SIGNS[word], figure, first_page(summary))
     said = f"No verdict: no clause is required (expect). {result.said}."
     if found is None:
-        title = suite or str(summary["status"]).capitalize()
+        name = suite or str(summary["status"]).capitalize()
         return Glance(
-            title, " ".join(filter(None, (performance(summary), said))), tiles, figure=figure
+            name,
+            " ".join(filter(None, (performance(summary), said))),
+            tiles,
+            figure=figure,
+            page=first_page(summary),
         )
-    return Glance(f"{count} {rate}", f"In every phase; {median}. {said}", tiles, figure=figure)
+    held = f"In every phase; {median}. {said}"
+    return Glance(f"{count} {rate}", held, tiles, figure=figure, page=first_page(summary))
 
 
 def _load(summary: SummaryDocument) -> str:
@@ -637,7 +644,7 @@ def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Senten
 VARIABLE = "SWITCHBENCH_BROWSER"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MISSING = (
-    "figures can only be drawn by a browser, and there is none: install Chromium "
+    "figures and PDF are drawn by a browser, and there is none: install Chromium "
     f"(Debian: apt-get install chromium) or name one in {VARIABLE}; in report.html each figure "
     "can be saved as PNG or SVG without it"
 )
@@ -678,20 +685,8 @@ def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
 
 def _images(page: Path, program: str) -> dict[str, str]:
     """Return each picture as a data: URL, by its file's name."""
-    # Chromium refuses its sandbox to root, and a page of ours needs none.
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with TemporaryDirectory(prefix="switchbench-browser-", ignore_cleanup_errors=True) as profile:
-        options = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", "--dump-dom"]
-        try:
-            done = subprocess.run(
-                [program, *options, f"{page.resolve().as_uri()}#figures"],
-                capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise RunError(f"{program} drew no figures within {_TIMEOUT_S:g} s") from None
-        except OSError as error:
-            raise RunError(f"{program} can't be run: {error.strerror}") from error
-    found = re.search(r'<pre id="figures">(.*?)</pre>', done.stdout, re.DOTALL)
+    said = _browsed(page, "figures", program, "--dump-dom")
+    found = re.search(r'<pre id="figures">(.*?)</pre>', said, re.DOTALL)
     if found is None:
         raise RunError(
             f"{program} has ended without an answer; does it run by itself? "
@@ -699,3 +694,28 @@ def _images(page: Path, program: str) -> dict[str, str]:
         )
     images: dict[str, str] = json.loads(html.unescape(found[1]))
     return images
+
+
+def write_pdf(page: Path, pdf: Path, program: str) -> None:
+    """Print a page, with all its tables and figures, to a PDF file."""
+    _browsed(page, "paper", program, "--no-pdf-header-footer", f"--print-to-pdf={pdf.resolve()}")
+    if not pdf.is_file():
+        raise RunError(f"{program} wrote no {pdf}; does it run by itself?")
+
+
+def _browsed(page: Path, part: str, program: str, *options: str) -> str:
+    """Return what a browser says that opened PAGE#PART and did what options ask."""
+    # Chromium refuses its sandbox to root, and a page of ours needs none.
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with TemporaryDirectory(prefix="switchbench-browser-", ignore_cleanup_errors=True) as profile:
+        words = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options]
+        try:
+            done = subprocess.run(
+                [program, *words, f"{page.resolve().as_uri()}#{part}"],
+                capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{program} drew nothing within {_TIMEOUT_S:g} s") from None
+        except OSError as error:
+            raise RunError(f"{program} can't be run: {error.strerror}") from error
+    return done.stdout

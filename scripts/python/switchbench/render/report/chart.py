@@ -74,15 +74,20 @@ class Figure:
 
 
 def heat_map(
-    values: NDArray[Any], x: Any, y: list[str], measure: str, unit: str, hover: str, **more: Any
+    values: NDArray[Any],
+    x: Any,
+    y: list[str],
+    measure: str,
+    unit: str,
+    hover: str,
+    full: float | None = None,
+    **more: Any,
 ) -> tuple[Plotly, str]:
     """Return the trace of a map, and a sentence of its colours.
 
-    These reach from the least to the greatest value: a map whose colours begin at 0 looks the same
-    whatever its ports do. Values within 2 % have nearly one colour.
+    These reach from 0 to `full`, or to the greatest value where that is more or `full` is unknown.
     """
-    top = float(np.nanmax(values))
-    low = min(float(np.nanmin(values)), 0.98 * top)
+    top = max(float(np.nanmax(values)), full or 0.0)
     trace = {
         "type": "heatmap",
         "z": packed(coarse(values)),
@@ -92,11 +97,28 @@ def heat_map(
         "hoverongaps": False,
         "colorbar": {"title": {"text": f"{measure}, {unit}", "side": "right"}},
         "hovertemplate": f"{hover}<extra></extra>",
-        "zmin": low,
+        "zmin": 0.0,
         "zmax": top,
     }
-    said = f"Colours reach from {format.digits(low)} to {format.digits(top)} {unit}. "
+    what = ", the intended load" if full == top else ""
+    said = f"Colours reach from 0 to {format.digits(top)} {unit}{what}. "
     return trace | more, said
+
+
+def scale_menu(values: NDArray[Any], full: float) -> Plotly:
+    """Return two buttons of a map: colours from 0 to `full`, or of the values alone.
+
+    The second shows ports that differ by little: values within 2 % have nearly one colour then.
+    """
+    top = float(np.nanmax(values))
+    low = min(float(np.nanmin(values)), 0.98 * top)
+    scales = (("from 0", 0.0, full), ("differences", low, top))
+    buttons = [
+        {"label": label, "method": "restyle", "args": [{"zmin": least, "zmax": most}]}
+        for label, least, most in scales
+    ]
+    place = {"x": 1.0, "xanchor": "right", "y": 1.0, "yanchor": "bottom", "pad": {"b": 6}}
+    return {"type": "buttons", "direction": "right", "showactive": True, "buttons": buttons} | place
 
 
 def line_style(number: int, points: int = 0) -> Plotly:

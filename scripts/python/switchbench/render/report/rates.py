@@ -36,6 +36,7 @@ from .chart import (
     heat_map,
     named_rows,
     packed,
+    scale_menu,
     sentence,
     titled,
 )
@@ -360,7 +361,11 @@ def maps(measured: Measured) -> Iterator[Figure]:
         unit = unit_for([float(np.nanmax(folded))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
-        yield axis.draw(name, title, WORDS["map"], folded * unit.scale, "Payload", unit.name)
+        full = _intended_mbps(plans)
+        yield axis.draw(
+            name, title, WORDS["map"], folded * unit.scale, "Payload", unit.name,
+            full=full and full * unit.scale,
+        )  # fmt: skip
         if lost:
             title = sentence("loss by source and destination", common)
             folded = axis.folded(loss, np.fmax)
@@ -373,6 +378,14 @@ def maps(measured: Measured) -> Iterator[Figure]:
                 "%",
                 reversescale=True,
             )
+
+
+def _intended_mbps(plans: Sequence[PlanEntry]) -> float | None:
+    """Return the payload rate of a flow at the intended load; None where it is not known."""
+    plan = plans[0]
+    rate, share = plan["throughput"]["mean"], plan["throughput"]["percent_of_line"]
+    load = plan["intended_load"]
+    return rate * load / share if rate and share and load else None
 
 
 def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matrix] | None:
@@ -458,11 +471,13 @@ class _Axis:
         """Return the map; lines part its modules."""
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
         trace, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
+        menu = scale_menu(cells, trace["zmax"])
         side = {"type": "category", "constrain": "domain", "automargin": True, "showgrid": False}
         line = {"type": "line", "line": {"width": 2, "color": "#D55E00"}, "layer": "above"}
         inner, end = [begin for _, begin, _ in self.bounds[1:]], len(self.names) - 0.5
         above = {"y": 1.0, "xref": "x", "yref": "paper", "yanchor": "bottom", "showarrow": False}
         layout = {
+            "updatemenus": [menu],
             "xaxis": side
             | {"title": {"text": "Destination", "standoff": 8}, "constraintoward": "right"},
             "yaxis": side | titled("Source", autorange="reversed", scaleanchor="x"),
@@ -570,6 +585,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     )
     words += " Neighbouring spans share a column, which shows the worst of them." if folded else ""
     axes = {
+        "updatemenus": [scale_menu(mbps * unit.scale, trace["zmax"])],
         "xaxis": titled("Time in the window, s" if one_phase else "Phase", showgrid=False),
         "yaxis": named_rows(names) | {"showgrid": False},
     }

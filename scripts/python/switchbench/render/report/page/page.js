@@ -332,14 +332,19 @@ function watchHints() {
 
 // --- paper ----------------------------------------------------------------------------------------
 
-/** Draws all there is, in light colours and as wide as paper, prints, and puts all back. */
-async function printAll() {
-  const theme = root.dataset.theme;
+/** Draws all there is, in light colours and as wide as paper. */
+async function toPaper() {
   root.dataset.theme = "light";
   root.classList.add("paper");
   unfoldAll(true);
   for (const place of document.querySelectorAll("[data-table]")) await drawTable(place);
   await drawAnew();
+}
+
+/** Draws all for paper, prints, and puts all back. */
+async function printAll() {
+  const theme = root.dataset.theme;
+  await toPaper();
   try {
     print();
   } finally {
@@ -407,3 +412,4 @@ async function exported() {
 
 begin();
 if (location.hash === "#figures") exported();
+if (location.hash === "#paper") toPaper(); // `report --pdf`

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report's first page: what a supplier is shown. It reads without JavaScript and prints on A4.
+
+Verdict, each clause in its own words, the device's ports as on its front, what is at fault with the
+evidence, what to do about it, and how to measure it again.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ...base import format
+from ...records.summary_form import SummaryDocument
+
+MOST_CLAUSES = 12  # and suspects, on one page; the tables below have all
+MOST_SUSPECTS = 3
+# What to try, and what to ask the supplier for, by a suspect's kind.
+ADVICE = {
+    "loss": "Swap the cable, then the transceiver, then the port. Loss that stays at the port: ask "
+    "for the port's error counters (FCS, symbol errors, FEC) and a replacement.",
+    "capacity": "Look at the rate that the link negotiated, and at rate limits. A trunk: look at "
+    "its members and how flows are spread. Else ask what the device is built to forward.",
+    "size": "Look at the MTU of this port and of the path behind it.",
+    "burst": "Look at the buffer that this port may use, and at flow control. Ask how much buffer "
+    "a port can take.",
+    "dead": "Look at the link's state at both ends; swap the cable, then the port.",
+    "intermittent": "Look for a link that flaps, or other traffic, in the device's log at that "
+    "time; swap the cable.",
+    "duplication": "Look for a loop or a mirror port; ask the supplier with this report.",
+    "reordering": "Look at how a trunk spreads a flow's frames over its members; ask the supplier.",
+    "corruption": "Frames were damaged after their check sum was tested: swap the module or the "
+    "device; ask the supplier.",
+    "flooding": "Look at the address table: its size, its age, a topology that changes.",
+    "wrong-port": "Look at static addresses and VLANs; ask the supplier with this report.",
+}
+
+
+class Clause(NamedTuple):
+    """A clause with what was found: value, limit and margin in words."""
+
+    words: str
+    verdict: str
+    value: str
+    limit: str
+    margin: str
+    where: str
+
+
+class FacePort(NamedTuple):
+    """A port of the device; `mood`: good, bad, or "" where nothing was seen of it."""
+
+    label: str
+    share: str  # of its line that it received
+    mood: str
+    about: str
+
+
+class Culprit(NamedTuple):
+    """A suspect: what it does, the evidence, and what to do."""
+
+    brief: str
+    evidence: str
+    advice: str
+
+
+class FirstPage(NamedTuple):
+    """All of the page but the verdict itself, which stands above it."""
+
+    facts: list[tuple[str, str]]
+    clauses: list[Clause]
+    further: str  # clauses and suspects that have no room
+    faces: list[tuple[str, list[FacePort]]]  # of each switch
+    culprits: list[Culprit]
+    again: str  # the command that measures it again
+    signed: bool  # whether there is something to sign: a verdict
+
+
+def about_what(summary: SummaryDocument) -> str:
+    """Return what the report is about: the devices, else the lab or the hosts."""
+    run = summary["run"]
+    named = [_device(switch) for switch in (run.get("about") or {}).get("switches", [])]
+    if named:
+        return "; ".join(named)
+    ports = format.of(len({port["port"] for port in summary["ports"]}), "port")
+    return f"Lab {run['lab']}, {ports}" if run.get("lab") else f"A network of {ports}"
+
+
+def _device(switch: Mapping[str, Any]) -> str:
+    name = " ".join(str(switch[key]) for key in ("vendor", "model") if switch.get(key))
+    more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if switch.get(key)]
+    return ", ".join([name or str(switch.get("name") or "A switch"), *more])
+
+
+def first_page(summary: SummaryDocument) -> FirstPage:
+    """Return the page of a summary."""
+    clauses = [_clause(one) for one in summary.get("expectations") or []]
+    suspects = summary["location"]["suspects"]
+    left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
+    further = " and ".join(format.of(count, noun) for count, noun in left if count > 0)
+    return FirstPage(
+        facts=list(_facts(summary)),
+        clauses=sorted(clauses, key=lambda one: one.verdict == "PASS")[:MOST_CLAUSES],
+        further=f"{further} more below." if further else "",
+        faces=_faces(summary),
+        culprits=[_culprit(one) for one in suspects[:MOST_SUSPECTS]],
+        again=shlex.join(summary["run"].get("command") or []),
+        signed=bool(summary.get("verdict")),
+    )
+
+
+def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
+    run = summary["run"]
+    about = run.get("about") or {}
+    for key in ("contract", "customer", "supplier", "tester", "place", "cables"):
+        if about.get(key):
+            yield key, str(about[key])
+    yield "measured", str(run.get("started") or format.UNKNOWN)
+    yield "run", str(run.get("id") or format.UNKNOWN)
+
+
+def _clause(one: Mapping[str, Any]) -> Clause:
+    def number(key: str) -> str:
+        value = one[key]
+        return format.UNKNOWN if value is None else f"{format.digits(value)} {one['unit']}".strip()
+
+    words = one["clause"] or f"{one['measure']} {one['require']}"
+    name = f"{one['id']}: " if one["id"] else ""
+    where = str(one["of"] or "") or str(one["reason"] or "")
+    limit = str(one["require"])
+    return Clause(f"{name}{words}", one["verdict"], number("value"), limit, number("margin"), where)
+
+
+def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
+    """Return the ports of each switch as they stand on its front; ports without one by name."""
+    every: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for port in summary["ports"]:
+        label = port["switch_port"] or port["port"]
+        every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
+    return [
+        (switch, [_face(label, ports[label]) for label in sorted(ports, key=_natural)])
+        for switch, ports in sorted(every.items(), key=lambda one: _natural(one[0]))
+    ]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which p2 is before p10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _face(label: str, entries: list[Mapping[str, Any]]) -> FacePort:
+    suspect = next((one["suspect"] for one in entries if one["suspect"]), None)
+    shares = [one["as_destination"]["median_percent_of_line"] for one in entries]
+    known = [share for share in shares if share is not None]
+    share = f"{max(known):.0f} %" if known else ""
+    about = f"{entries[0]['port']}: {suspect or 'nothing suspected'}"
+    return FacePort(label, share, "bad" if suspect else "good" if known else "", about)
+
+
+def _culprit(one: Mapping[str, Any]) -> Culprit:
+    sure = f"{min(100 * one['confidence'], 99.9):.1f} % sure"
+    return Culprit(one["brief"], f"{one['sentence']} ({sure}).", ADVICE.get(one["kind"], ""))
