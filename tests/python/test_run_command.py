@@ -97,19 +97,6 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert "first barrier" in printed.err
 
 
-def test_a_report_that_fails_spoils_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(path: Path) -> Path:
-        raise KeyError("what nobody thought of")
-
-    monkeypatch.setattr(build, "write", fail)
-    assert stage.main() == 0
-    errors = capsys.readouterr().err
-    assert "no report.html was made" in errors
-    assert f"switchbench report {stage.path / 'out'}" in errors
-
-
 def test_json_is_the_summary_alone(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     status = stage.main(quiet=False, as_json=True)
     said = capsys.readouterr()
@@ -297,17 +284,6 @@ def test_the_named_engine_has_its_own_builds_programs(
         switches.find_binary()
 
 
-def test_a_full_disk_at_the_summary(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records fit, the summary does not: status 3, and the first summary says why."""
-
-    def full(_directory: RunDirectory, _summary: dict[str, Any]) -> None:
-        raise RunError("can't write summary.json: No space left on device")
-
-    monkeypatch.setattr(RunDirectory, "write_summary", full)
-    assert stage.main() == 3
-    assert stage.summary()["errors"] == ["can't write summary.json: No space left on device"]
-
-
 def whole_record(out: Path) -> None:
     """Summary, report and manifest are there, and the manifest seals them."""
     assert {"summary.json", "report.html"} <= set(
@@ -315,19 +291,35 @@ def whole_record(out: Path) -> None:
     )
 
 
+FULL = "No space left on device"
+NOBODY = KeyError("what nobody thought of")
+
+
 @pytest.mark.parametrize(
-    "error", [ValueError("nonsense"), OSError(28, "No space left on device"), MemoryError()]
+    ("owner", "name", "error", "status", "words"),
+    [
+        (build, "write", NOBODY, 0, "no report.html was made"),
+        (command, "SummaryPrinter", NOBODY, 0, "the table can't be shown"),
+        # Records fit, the summary does not: the first summary says why.
+        (RunDirectory, "write_summary", RunError(f"can't write summary.json: {FULL}"), 3, FULL),
+        (command, "gather", ValueError("nonsense"), 3, "nonsense"),
+        (command, "gather", OSError(28, FULL), 3, FULL),
+        (command, "gather", MemoryError(), 3, "MemoryError"),
+    ],
 )
-def test_records_that_cannot_be_summarised_are_kept_and_named(
-    stage: Stage, error: Exception
-) -> None:
-    def fail(_run: Run, _directory: Path) -> None:
+def test_what_fails_at_the_end_spoils_nothing_else(
+    stage: Stage, owner: Any, name: str, error: Exception, status: int, words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def fail(*_: object) -> None:
         raise error
 
-    stage.monkeypatch.setattr(command, "gather", fail)
-    assert stage.main() == 3
-    assert stage.summary()["errors"] == [str(error) or "MemoryError"]
-    whole_record(stage.path / "out")
+    stage.monkeypatch.setattr(owner, name, fail)
+    assert stage.main() == status
+    assert words in capsys.readouterr().err
+    assert stage.summary()["errors"] == ([str(error) or "MemoryError"] if status else [])
+    if name not in ("write", "write_summary"):
+        whole_record(stage.path / "out")
 
 
 def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
@@ -349,15 +341,6 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     result = stage.summary()
     assert "No space left on device: the tables stay as they were" in result["errors"][0]
     assert [entry["trial"] for entry in result["trials"]] == [0, 1]
-    whole_record(stage.path / "out")
-
-
-def test_a_table_that_fails_spoils_nothing(stage: Stage) -> None:
-    def fail(*_: object) -> None:
-        raise KeyError("what nobody thought of")
-
-    stage.monkeypatch.setattr(command, "SummaryPrinter", fail)
-    assert stage.main() == 0
     whole_record(stage.path / "out")
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from configs import LAB, compile_text
 from switchbench.analysis.data import Measured
 from switchbench.analysis.measures import PhaseResult, PortShares
 from switchbench.analysis.suite import (
@@ -22,10 +21,8 @@ from switchbench.analysis.suite import (
     trial_facts,
     trial_loss,
 )
-from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, Run
-from switchbench.plan.chosen import estimates_s, range_of, searches_of
-from switchbench.plan.compile import refuse_too_long
+from switchbench.plan.chosen import estimates_s, searches_of
 from switchbench.plan.documents import trial_document
 from switchbench.records.directory import SUMMARY, read_plan
 from switchbench.records.rows import NOTHING, PhaseKey, PhaseRecords
@@ -35,8 +32,6 @@ from switchbench.search.suites import SUITES
 from switchbench.search.suites.declaration import TrialFacts
 from synthetic import flows_of, frame_side, make_run, make_site, make_trial
 from test_controller import Bench, summary_of
-
-SUITE = LAB + "suite: ndr-pdr\ntransport: dpdk\n"
 
 
 def facts(offered: int, lost: int, limited: bool = False) -> TrialFacts:
@@ -55,27 +50,6 @@ def a_run() -> Run:
         site, suite="ndr-pdr", searches=searches, estimates_s=estimates,
         suite_parameters=asdict(asked),
     )  # fmt: skip
-
-
-def test_a_suite_is_one_search_per_size(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, SUITE + "frame_sizes: [64, 1518]\nprofile: standard\n")
-    assert run.trials == ()
-    assert [trial.sizes for trial in run.searches] == [(64,), (1518,)]
-    assert [trial.pattern["name"] for trial in run.searches] == ["pairs"] * 2
-    assert run.effective["suite"] == "ndr-pdr"
-    assert run.planned == run.searches
-    assert 100 < run.expected_s < 400
-    assert range_of(run.searches[0]).max == 95.0
-    assert range_of(run.searches[0]).unit == "% of line"
-
-
-def test_too_little_time_is_refused_with_an_estimate(tmp_path: Path) -> None:
-    run = compile_text(tmp_path, SUITE + "time_limit: 30s\n")
-    with pytest.raises(
-        ConfigurationError, match=r"needs \d+ s \(pairs 1518 B at least .*, limit 30 s"
-    ):
-        refuse_too_long(run)
-    refuse_too_long(compile_text(tmp_path, SUITE + "time_limit: 10min\n"))
 
 
 def result(**changes: Any) -> PhaseResult:
