@@ -98,18 +98,19 @@ def _same_width(ranges: str) -> str:
 
 
 def count(ranges: str) -> int:
-    """Return the numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice."""
-    return sum(map(_span, ranges.split(",")))
+    """Return the numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice.
 
-
-def _span(text: str) -> int:
-    """As RangeSet reads it; 1 of what it refuses."""
-    bounds, _, step = text.partition("/")
-    first, dash, last = bounds.partition("-")
-    try:
-        return max(1, (int(last) - int(first)) // max(1, int(step or 1)) + 1) if dash else 1
-    except ValueError:
-        return 1
+    As RangeSet reads them; 1 of what it refuses.
+    """
+    found = 0
+    for text in ranges.split(","):
+        bounds, _, step = text.partition("/")
+        first, dash, last = bounds.partition("-")
+        size = 1
+        with suppress(ValueError):
+            size = (int(last) - int(first)) // max(1, int(step or 1)) + 1 if dash else 1
+        found += max(1, size)
+    return found
 
 
 # --- hostfile -------------------------------------------------------------------------------------

@@ -60,9 +60,12 @@ class Quantity:
             )
         if unit in self.bits_for_bytes:
             found, needed = ("bits", "bytes") if "b" in unit else ("bytes", "bits")
+            other = number * self.bits_for_bytes[unit]
+            exact = f"{other:f}{next(iter(self.units))}"
+            if other == int(other):
+                exact = self.text(int(other))
             raise ValueError(
-                f"{shown(value)} is in {found}, but {self.name} is in {needed}: write "
-                f"{self._exact(number * self.bits_for_bytes[unit])}"
+                f"{shown(value)} is in {found}, but {self.name} is in {needed}: write {exact}"
             )
         if unit in self.kilo_or_kibi:
             raise ValueError(
@@ -97,10 +100,6 @@ class Quantity:
         """Return the JSON schema of what can be written."""
         text = {"type": "string", "pattern": self.pattern()}
         return {"anyOf": [text, {"type": "number", "minimum": 0}]} if self.bare else text
-
-    def _exact(self, number: Decimal) -> str:
-        whole = int(number)
-        return self.text(whole) if whole == number else f"{number:f}{next(iter(self.units))}"
 
 
 def _plain(value: object) -> str | None:
@@ -265,7 +264,10 @@ def load(value: object) -> Load:
     if float(found[1]) == 0:
         raise ValueError("a load of 0 sends nothing")
     if unit in PERCENT.units:
-        return _percent_load(value)
+        percent = float(PERCENT.parse(value))
+        if percent > _PERCENT_MOST:
+            raise ValueError(f"{shown(value)} is above line rate: at most 100%")
+        return Load(percent=percent)
     if unit in _MORE_FPS:
         return Load(fps=float(_FRAME_RATE.parse(text)))
     return Load(bps=float(RATE.parse(text)))
@@ -277,13 +279,6 @@ _LOAD_WORDS = {**PERCENT.units, **_BIT, **_FPS}
 _LOAD_UNITS = {*PERCENT.units, *_MORE_FPS, *_BITS, *RATE.bits_for_bytes}
 
 
-def _percent_load(value: object) -> Load:
-    percent = float(PERCENT.parse(value))
-    if percent > _PERCENT_MOST:
-        raise ValueError(f"{shown(value)} is above line rate: at most 100%")
-    return Load(percent=percent)
-
-
 _PERCENT_MOST = 65_535 * 100  # of a receiver's line, which as many senders divide
 
 
@@ -291,12 +286,7 @@ def load_text(value: Load) -> str:
     """Return the load as `load` reads it."""
     if value.percent is not None:
         return f"{Decimal(repr(value.percent)):f}".removesuffix(".0") + "%"
-    if value.bps is not None:
-        return _rate_text(value.bps, _BIT)
-    return _rate_text(value.fps or 0.0, _FPS)
-
-
-def _rate_text(number: float, units: Mapping[str, int]) -> str:
+    number, units = (value.fps or 0.0, _FPS) if value.bps is None else (value.bps, _BIT)
     exact = Decimal(repr(number))
     if exact == int(exact):
         return Quantity("", "", units).text(int(exact))

@@ -2,7 +2,7 @@
 """The transports: what each of them is and can do, for all who would otherwise ask for its name.
 
 A further transport is an entry here, its options' keys (config/schema.py) and what they mean
-(config/rules.py, profiles.py and resolve.py).
+(config/rules.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """The configuration's keys (doc/reference/configuration.md): one model a mapping.
 
 A model says which keys there are, which values they can have, and the defaults that depend on
-nothing. Defaults that depend on the site, the transport or the profile are in `profiles`.
+nothing. Defaults that depend on the site, the transport or the profile are in `rules`.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ class SwitchCountersKeys(Strict):
 
 
 class Configuration(Settings):
-    """The whole file. `site` is read by `sites`."""
+    """The whole file. `site` is read as a LabSite or a HostSite."""
 
     switchbench: int
     site: Any = None
