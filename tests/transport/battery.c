@@ -390,6 +390,14 @@ static void check_load(const struct battery_run *run)
     }
 }
 
+struct port_hardware battery_hardware(size_t port)
+{
+    struct port_facts facts;
+
+    subject->transport->facts(ports[port], &facts, true);
+    return facts.hardware;
+}
+
 /* Every port to the next and back, or to every other. */
 enum flows { PAIRS, ALL };
 
@@ -501,6 +509,34 @@ static void case_probe(void **state)
     for (size_t i = 0; i < run.flow_count; i++)
         assert_int_equal(
             run.flows[i].destination.live.frames + run.flows[i].destination.live.messages, 5);
+}
+
+/* As fast as it goes, both ways at once, the second time over what the first connected; and the
+ * ports' own counters say that it went there. */
+static void case_unlimited(void **state)
+{
+    for (unsigned turn = 0; turn < 2; turn++) {
+        int64_t sent = -BATTERY_COUNTER(0, sent_frames);
+
+        battery_begin(&run);
+        run.phase.load = (struct load){.unlimited = true};
+        run.phase.sizes[0] = subject->back_most > 0 ? 1000 : 65536;
+        run.duration_ns = subject->emulated ? NS_PER_S : run.duration_ns;
+        battery_add(&run, 0, 1, PATTERN_GENERATE);
+        battery_add(&run, 1, 0, PATTERN_GENERATE);
+        battery_play(&run);
+        sent += BATTERY_COUNTER(0, sent_frames);
+        if (!subject->gives_up)
+            battery_whole(&run, subject->unlimited);
+        for (size_t i = 0; i < run.flow_count; i++) {
+            const struct flow_side *from = &run.flows[i].source, *to = &run.flows[i].destination;
+
+            assert_int_equal(to->corrupted, 0);
+            assert_true(to->live.messages * 2 > from->live.messages);
+        }
+        assert_true((uint64_t)sent * subject->counted_bytes >=
+                    run.flows[0].source.live.payload_bytes);
+    }
 }
 
 /* --- messages there and back --- */
@@ -791,14 +827,6 @@ static void case_closed(void **state)
     }
 }
 
-struct port_hardware battery_hardware(size_t port)
-{
-    struct port_facts facts;
-
-    subject->transport->facts(ports[port], &facts, true);
-    return facts.hardware;
-}
-
 /* More than a receiver takes: what the senders count is what arrived and what the receiving host
  * says that it dropped. */
 static void case_overrun(void **state)
@@ -882,6 +910,8 @@ static int run_cases(void)
         CASE(case_sizes);
         CASE(case_transfer);
         CASE(case_probe);
+        if (subject->unlimited > 0)
+            CASE(case_unlimited);
         if (transport_can(subject->transport, TRANSPORT_PINGPONG)) {
             CASE(case_pingpong);
             CASE(case_pingpong_drawn);

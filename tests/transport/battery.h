@@ -48,8 +48,12 @@ struct battery_subject {
     uint64_t rate_bps;   /* of a port; 0: 8 Mbit/s */
     uint32_t sizes[BATTERY_SIZES]; /* tried one by one, then all in one stream; 0 ends */
     uint32_t back_most; /* bytes of messages there and back at most; 0: as large as all */
-    bool no_steps;      /* as its options are it executes no schedules */
-    bool gives_up;      /* ... or may lose, or be too late with, one in four messages */
+    /* Bytes at least that go each way as fast as it goes, and at most in what a port's counters of
+     * sent frames count as one; 0: that is not tried. */
+    uint64_t unlimited;
+    uint64_t counted_bytes;
+    bool no_steps; /* as its options are it executes no schedules */
+    bool gives_up; /* ... or may lose, or be too late with, one in four messages */
     const struct battery_refusal *refusals; /* the last one's `says` is NULL */
     const struct battery_closed *closed;    /* the same */
     /* Further cases of this transport's own, on the open ports; NULL: none. */

@@ -59,37 +59,6 @@ static const struct verbs_options *options_of(const struct battery_run *run)
     return run->phase.options;
 }
 
-/* As fast as it goes, both ways at once; the second time over the queue pairs of the first. */
-static void unlimited(struct transport_port **ports, const struct port_conf *confs)
-{
-    for (unsigned turn = 0; turn < 2; turn++) {
-        int64_t sent = -BATTERY_COUNTER(0, sent_frames);
-        struct battery_run run;
-
-        battery_begin(&run);
-        run.phase.load = (struct load){.unlimited = true};
-        run.duration_ns = NS_PER_S;
-        run.phase.sizes[0] = options_of(&run)->qp.service == VERBS_UD ? 1000 : 65536;
-        battery_add(&run, 0, 1, PATTERN_GENERATE);
-        battery_add(&run, 1, 0, PATTERN_GENERATE);
-        battery_play(&run);
-        sent += BATTERY_COUNTER(0, sent_frames);
-        if (reliable)
-            battery_whole(&run, 200000);
-        for (size_t i = 0; i < run.flow_count; i++) {
-            const struct flow_side *to = &run.flows[i].destination;
-
-            print_message("%llu of %llu messages arrived, %llu bytes\n",
-                          (unsigned long long)to->live.messages,
-                          (unsigned long long)run.flows[i].source.live.messages,
-                          (unsigned long long)to->live.payload_bytes);
-            assert_int_equal(to->corrupted, 0);
-            assert_true(to->live.messages * 2 > run.flows[i].source.live.messages);
-        }
-        assert_true((uint64_t)sent * 1024 >= run.flows[0].source.live.payload_bytes / 2);
-    }
-}
-
 static bool forgets;
 static double reused_pairs;
 
@@ -109,7 +78,7 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
 }
 
 /* A kept end whose partner kept none is connected again; then both keep theirs. */
-static void one_side_forgets(void)
+static void one_side_forgets(struct transport_port **ports, const struct port_conf *confs)
 {
     for (unsigned turn = 0; turn < 4; turn++) {
         struct battery_run run;
@@ -130,12 +99,6 @@ static void one_side_forgets(void)
     }
 }
 
-static void further(struct transport_port **ports, const struct port_conf *confs)
-{
-    unlimited(ports, confs);
-    one_side_forgets();
-}
-
 int main(int argc, char **argv)
 {
     bool write = battery_word(argc, argv, "operation=write");
@@ -150,7 +113,9 @@ int main(int argc, char **argv)
         .sizes = {1, 16, 100, 1024, datagrams ? 0 : 8192},
         .back_most = datagrams ? 1024 : 0,
         .refusals = refusals,
-        .more = further,
+        .more = one_side_forgets,
+        .unlimited = 200000,
+        .counted_bytes = 2048,
         .emulated = true,
     };
 
