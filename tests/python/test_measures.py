@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchbench.analysis import measures as m
-from switchbench.analysis.tester import host_limits
 from switchbench.records.rows import Floats, PhaseFlows, Rows
 from synthetic import flows_of, rows_of
 
@@ -164,20 +163,3 @@ def test_cpu_time_of_machines() -> None:
         some = nodes_of(far={"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})
         assert m.machine_cpu_s(some, {}) is None
     assert np.isnan(m.missing(np.array([np.nan]), np.ones(1), np.zeros(1))).all()
-
-
-@pytest.mark.parametrize(
-    ("ports", "late"),
-    [
-        ({"a": SECOND + 30_000_000, "b": SECOND + 4_900_000}, {"a": 30.0}),
-        ({"a": SECOND + 5_100_000, "b": SECOND + 5_000_000}, {"a": 5.1}),
-        ({"a": SECOND - 30_000_000, "b": None}, {}),
-        ({"a": None, "b": None}, {"a rank": 50.0}),  # what the nodes say of the skew
-    ],
-)
-def test_hosts_that_began_late(ports: dict[str, int | None], late: dict[str, float]) -> None:
-    """By more than 5 ms after the agreed start."""
-    begun = [{"port": name, "start_run_ns": at} for name, at in ports.items()]
-    nodes = nodes_of(one={}, two={"start_run_ns": SECOND, "start_skew_us": 50_000.0})
-    limits = host_limits(flows_of(), rows_of("ports", *begun), nodes, 0.1, None, {})
-    assert {limit["port"]: limit["start_delay_ms"] for limit in limits} == late
