@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from configs import LAB, compile_text, needs_engine
-from switchbench.analysis.tester import contradicted, in_network
+from switchbench.analysis.tester import in_network
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import SwitchCountersCommand
 from switchbench.records.directory import (
@@ -19,14 +19,6 @@ from switchbench.records.directory import (
     parse_counters,
     read_counters,
 )
-
-
-@pytest.mark.parametrize(
-    ("agree", "lost", "said"),
-    [(False, 1, True), (False, 0, False), (False, None, False), (True, 9, False), (None, 9, False)],
-)
-def test_what_is_a_contradiction(agree: bool | None, lost: int | None, said: bool) -> None:
-    assert contradicted({"consistent": agree, "lost_frames": lost}) is said
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ REPEATS = 1 << 16
 _Count = Annotated[int, Field(ge=0, le=MOST)]
 _Figure = Annotated[float, Field(ge=-GREATEST, le=GREATEST)]
 _Name = Annotated[str, Field(max_length=256)]
-# `index:count` of results.latency's 2,240 buckets, and `displacement:frames`.
+# `index:count` of the 2,240 buckets of rows.py, and `displacement:frames`.
 _BUCKET = r"(?:\d{1,3}|1\d{3}|2[01]\d{2}|22[0-3]\d):\d{1,18}"
 _DISPLACED = r"-?\d{1,2}:\d{1,18}"
 _KINDS: Record = {
