@@ -87,7 +87,6 @@ struct node {
     int event_fd; /**< workers' */
     struct records *records;
     struct control *control;
-    uint64_t dropped_datagrams; /**< once the endpoint is closed */
     struct document *job_document;
     const struct doc_job *job;
     struct transport_run run;
