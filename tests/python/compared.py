@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import recorded
 import synthetic
+from recorded import results
 from switchbench.base.model import Load, Trial
-from switchbench.records.directory import RunDirectory
 
 WINDOW_S = 1.0
-FIRST, SECOND = ("node1:e0", "node2:e0"), ("node2:e0", "node1:e0")
 
 
 @dataclass(frozen=True)
@@ -38,30 +35,15 @@ def make(
     path: Path, *tests: Repeats, hosts: Sequence[str] = ("node1", "node2"), **configuration: Any
 ) -> Path:
     """A results directory; `configuration`: more of the configuration as understood."""
-    site = synthetic.make_site()
+    site = synthetic.make_site(hosts)
     trials = list(_trials(site, tests))
     understood = {
         "switchbench": 1,
         "site": {"lab": "one-switch"},
         "tests": [{"pattern": t.pattern, "window": "1s", "seed": 1, **t.settings} for t in tests],
     } | configuration
-    directory = RunDirectory(path)
-    directory.write_configuration(understood)
     run = synthetic.make_run(site, *(trial for trial, _ in trials))
-    names = dict(zip(("node1", "node2"), hosts, strict=True))
-    records = list(_records(trials))
-    summary = recorded.fed(run, records)
-    renamed = json.loads(_renamed(json.dumps(records), names))
-    recorded.write_tables(path, run, renamed)
-    made = json.dumps(summary.finish(synthetic.about(), []))
-    directory.write_summary(json.loads(_renamed(made, names)))
-    return path
-
-
-def _renamed(text: str, names: dict[str, str]) -> str:
-    for old, new in names.items():
-        text = text.replace(f'"{old}', f'"{new}')
-    return text
+    return results(path, replace(run, effective=understood), _records(hosts, trials))
 
 
 def _trials(site: Any, tests: Sequence[Repeats]) -> Any:
@@ -74,20 +56,24 @@ def _trials(site: Any, tests: Sequence[Repeats]) -> Any:
             number += 1
 
 
-def _records(trials: Sequence[tuple[Trial, tuple[Repeats, tuple[int, int]]]]) -> Any:
-    yield from (synthetic.hello(node) for node in ("node1", "node2"))
-    for port in ("node1:e0", "node2:e0"):
+def _records(
+    hosts: Sequence[str], trials: Sequence[tuple[Trial, tuple[Repeats, tuple[int, int]]]]
+) -> Any:
+    first, second = ports = [f"{host}:e0" for host in hosts]
+    yield from map(synthetic.hello, hosts)
+    for host, port in zip(hosts, ports, strict=True):
         yield {
-            "type": "port-open", "node": port[:5], "port": port, "transport": "dpdk",
+            "type": "port-open", "node": host, "port": port, "transport": "dpdk",
             "network": "lab", "line_rate_bps": synthetic.LINE_BPS,
         }  # fmt: skip
     for trial, (test, window) in trials:
         place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
-        for ends, frames in zip((FIRST, SECOND), window, strict=True):
-            lost = test.lost if ends == SECOND else 0
+        for ends, lost, frames in zip(
+            ((first, second), (second, first)), (0, test.lost), window, strict=True
+        ):
             yield synthetic.frame_side("source", *ends, frames + 300 + lost, frames, **place)
             yield synthetic.frame_side("destination", *ends, frames + 300, frames, **place)
-        for node in ("node1", "node2"):
+        for node in hosts:
             yield synthetic.port_record(f"{node}:e0", **place)
             yield synthetic.phase_record(node, **place)
             yield synthetic.trial_record(node, **place)

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from recorded import fed, write_tables
+from recorded import results
+from switchbench.analysis.sealing import MANIFEST
 from switchbench.base.model import Part, Run
-from switchbench.records.directory import CONFIGURATION, SUMMARY, write_plan
-from switchbench.records.store import finish
+from switchbench.records.directory import SUMMARY
 from synthetic import (
-    about,
     frame_side,
     hello,
     make_run,
@@ -107,15 +105,10 @@ def _run(**more: Any) -> Run:
 
 def make_directory(path: Path, state: str = "complete", **more: Any) -> Path:
     """A whole results directory of that run; `state`: of all phases, `more` goes into make_run."""
-    run = _run(**more)
-    path.mkdir(parents=True)
-    write_plan(path, run)
     every = [one | {"state": state} if one["type"] == "phase" else one for one in records()]
-    write_tables(path, run, every)
-    finish(path, run)
-    found = fed(run, every).finish(about(), [])
-    (path / SUMMARY).write_text(json.dumps(found))
-    (path / CONFIGURATION).write_text(yaml.safe_dump({"switchbench": 1, "note": "<b>&amp;"}))
+    run = replace(_run(**more), effective={"switchbench": 1, "note": "<b>&amp;"})
+    results(path, run, every)
+    (path / MANIFEST).unlink()  # tests change what is in it
     return path
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,13 @@ FRAME_PAYLOAD = 1500
 PLACE: dict[str, Any] = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
 
 
-def make_site(hosts: int = 2, launch: str = "lab", line_bps: int = LINE_BPS, **more: Any) -> Site:
-    """Hosts node1 ... with one port e0 each, one process a host."""
+def make_site(
+    hosts: int | Sequence[str] = 2, launch: str = "lab", line_bps: int = LINE_BPS, **more: Any
+) -> Site:
+    """Hosts of these names, or node1 ..., with one port e0 each, one process a host."""
+    names = [f"node{i + 1}" for i in range(hosts)] if isinstance(hosts, int) else hosts
     processes = []
-    for number in range(1, hosts + 1):
-        name = f"node{number}"
+    for name in names:
         port = Port(f"{name}:e0", name, "lab", ("dpdk", "tcp"), {}, line_rate_bps=line_bps)
         processes.append(Process(name, (port,), {"address": f"127.0.0.1:{0}"}))
     return Site(launch, tuple(processes), **more)

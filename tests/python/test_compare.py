@@ -16,11 +16,12 @@ from scipy.special import stdtrit
 
 from claims import DESIGNS, Design, share_claiming, share_found
 from compared import Repeats, make, rate_mbps
-from recorded import replace_rows, rows_in
+from recorded import replace_rows, rows_in, told_in, write_tables
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.cli.main import main
 from switchbench.compare.differences import Sample, WelchTest, holm, welch
+from switchbench.records.directory import PLAN, read_plan
 from switchbench.records.rows import Floats
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
@@ -351,8 +352,8 @@ def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, capsy
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
     summary = json.loads((bad / "summary.json").read_text()) | {"plans": "none"}
     (bad / "summary.json").write_text(text or json.dumps(summary))
-    for stream in bad.glob("*.arrows") if text else ():
-        stream.unlink()
+    for file in bad.glob("*.parquet" if text else PLAN):
+        file.unlink()
     said = refused(capsys, one, bad)
     assert sentence in said
     assert str(bad) in said
@@ -370,6 +371,11 @@ def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, capsys
     assert damage.startswith(f"{bad}: flows.parquet can't be read as Parquet")
     assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
     assert refused(capsys, one, bad, shown=True)
+    for table in half.glob("*.parquet"):
+        table.unlink()
+    ends = {"phase": 1, "trial": 2}
+    records = sorted(told_in(one), key=lambda record: ends.get(record["type"], 0))
+    write_tables(half, read_plan(half), records)
     with (half / "flows.1.arrows").open("ab") as file:
         file.write(b"\xff\xff\xff\xff\x08")
     lost = "a table ends in half a piece: nothing is lost by it that the summary was made of"

@@ -16,7 +16,7 @@ import recorded
 import synthetic
 from switchbench.base.model import Trial
 from switchbench.cli.main import main
-from switchbench.records.directory import SUMMARY, RunDirectory, replace_json
+from switchbench.records.directory import SUMMARY, replace_json
 from test_steps import execution, kernel_run, steps_trial
 
 Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
@@ -41,11 +41,8 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
     """A results directory of these trials; all flows carry the same."""
     trials = [trial for part in parts for trial, _ in part]
     site = synthetic.make_site()
-    directory = RunDirectory(path)
-    directory.write_configuration(
-        {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
-    )
-    run = synthetic.make_run(site, *trials)
+    understood = {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
+    run = replace(synthetic.make_run(site, *trials), effective=understood)
     records = [synthetic.hello(node) for node in ("node1", "node2")]
     for trial, executions in (one for part in parts for one in part):
         place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
@@ -60,10 +57,7 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
                 synthetic.phase_record(node, **place, phase=phase) for node in ("node1", "node2")
             ]
         records += [synthetic.trial_record(node, **place) for node in ("node1", "node2")]
-    recorded.write_tables(path, run, records)
-    summary = recorded.fed(run, records)
-    directory.write_summary(summary.finish(synthetic.about(), []))
-    return path
+    return recorded.results(path, run, records)
 
 
 def rows(
