@@ -119,7 +119,7 @@ static const struct transport
 
 #define LANES 3
 
-struct scene {
+static struct scene {
     struct fake_lane fakes[LANES];
     struct worker_lane lanes[LANES];
     struct lane_flow sends[LANES];
@@ -131,69 +131,68 @@ struct scene {
     struct worker_task task;
     struct worker *worker;
     int event_fd;
-};
+} scene;
 
-static void set_scene(struct scene *scene, const struct transport *transport)
+static void set_scene(const struct transport *transport)
 {
     struct worker_conf conf = {.sleeps = true, .core = -1, .seed = 5};
     struct err err = {0};
     int64_t start_ns = clock_now() + 5 * NS_PER_MS;
 
-    memset(scene, 0, sizeof *scene);
-    scene->event_fd = eventfd(0, 0);
-    conf.event_fd = scene->event_fd;
-    assert_int_equal(worker_start(&scene->worker, &conf, &err), 0);
-    scene->phase = (struct phase){.start_ns = start_ns,
-                                  .open_ns = start_ns + 20 * NS_PER_MS,
-                                  .close_ns = start_ns + 60 * NS_PER_MS,
-                                  .stop_ns = start_ns + 80 * NS_PER_MS};
+    memset(&scene, 0, sizeof scene);
+    scene.event_fd = eventfd(0, 0);
+    conf.event_fd = scene.event_fd;
+    assert_int_equal(worker_start(&scene.worker, &conf, &err), 0);
+    scene.phase = (struct phase){.start_ns = start_ns,
+                                 .open_ns = start_ns + 20 * NS_PER_MS,
+                                 .close_ns = start_ns + 60 * NS_PER_MS,
+                                 .stop_ns = start_ns + 80 * NS_PER_MS};
     for (int i = 0; i < LANES; i++) {
-        struct lane *lane = &scene->fakes[i].base;
+        struct lane *lane = &scene.fakes[i].base;
 
-        scene->sends[i].side = &scene->sides[i];
-        scene->receives[i].side = &scene->sides[LANES + i];
-        lane->stop_ns = scene->phase.stop_ns;
+        scene.sends[i].side = &scene.sides[i];
+        scene.receives[i].side = &scene.sides[LANES + i];
+        lane->stop_ns = scene.phase.stop_ns;
         lane->wake_fd = -1;
-        lane->request = (struct lane_request){.phase = &scene->phase,
-                                              .sends = &scene->sends[i],
+        lane->request = (struct lane_request){.phase = &scene.phase,
+                                              .sends = &scene.sends[i],
                                               .send_count = 1,
-                                              .receives = &scene->receives[i],
+                                              .receives = &scene.receives[i],
                                               .receive_count = 1,
-                                              .count = &scene->counts[i]};
-        scene->lanes[i] = (struct worker_lane){
-            .transport = transport, .lane = lane, .foreign = &scene->foreign[i]};
+                                              .count = &scene.counts[i]};
+        scene.lanes[i] = (struct worker_lane){
+            .transport = transport, .lane = lane, .foreign = &scene.foreign[i]};
     }
-    scene->task = (struct worker_task){.lanes = scene->lanes,
-                                       .count = LANES,
-                                       .phase = &scene->phase,
-                                       .nominal_end_ns = scene->phase.stop_ns,
-                                       .drain_timeout_ns = 30 * NS_PER_MS,
-                                       .drain_max_ns = 200 * NS_PER_MS};
+    scene.task = (struct worker_task){.lanes = scene.lanes,
+                                      .count = LANES,
+                                      .phase = &scene.phase,
+                                      .nominal_end_ns = scene.phase.stop_ns,
+                                      .drain_timeout_ns = 30 * NS_PER_MS,
+                                      .drain_max_ns = 200 * NS_PER_MS};
 }
 
-static void play(struct scene *scene)
+static void play(void)
 {
-    struct pollfd ready = {.fd = scene->event_fd, .events = POLLIN};
+    struct pollfd ready = {.fd = scene.event_fd, .events = POLLIN};
     uint64_t events;
 
-    worker_run(scene->worker, &scene->task);
+    worker_run(scene.worker, &scene.task);
     assert_int_equal(poll(&ready, 1, 10000), 1);
-    assert_int_equal(read(scene->event_fd, &events, sizeof events), sizeof events);
-    assert_true(worker_done(scene->worker));
+    assert_int_equal(read(scene.event_fd, &events, sizeof events), sizeof events);
+    assert_true(worker_done(scene.worker));
 }
 
-static void strike(struct scene *scene)
+static int strike(void **state)
 {
-    worker_end(scene->worker);
-    close(scene->event_fd);
+    worker_end(scene.worker);
+    close(scene.event_fd);
+    return 0;
 }
 
 static void the_window_is_copied_on_each_lane(void **state)
 {
-    struct scene scene;
-
-    set_scene(&scene, &fake_transport);
-    play(&scene);
+    set_scene(&fake_transport);
+    play();
     assert_int_equal(scene.task.end, TASK_DRAINED);
     for (int i = 0; i < LANES; i++) {
         const struct worker_lane *lane = &scene.lanes[i];
@@ -208,16 +207,13 @@ static void the_window_is_copied_on_each_lane(void **state)
         assert_true(all >= window->close.frames);
         assert_true(lane->lane->started_ns >= scene.phase.start_ns);
     }
-    strike(&scene);
 }
 
 /* What waits when a late worker comes back has come before the window opened, or closed. */
 static void a_backlog_is_not_counted_in_the_window(void **state)
 {
-    struct scene scene;
-
-    set_scene(&scene, &away_transport);
-    play(&scene);
+    set_scene(&away_transport);
+    play();
     for (int i = 0; i < LANES; i++) {
         const struct worker_lane *lane = &scene.lanes[i];
         const struct flow_window *window = &lane->lane->request.receives[0].side->window;
@@ -225,23 +221,19 @@ static void a_backlog_is_not_counted_in_the_window(void **state)
         assert_int_equal(window->open.frames, came_until(&scene.phase, lane->opened_ns));
         assert_int_equal(window->close.frames, came_until(&scene.phase, lane->closed_ns));
     }
-    strike(&scene);
 }
 
 /* The others would make a system call each to find that nothing has come for them. */
 static void of_a_wake_its_own_lane_is_told(void **state)
 {
-    struct scene scene;
-
-    set_scene(&scene, &fake_transport);
+    set_scene(&fake_transport);
     for (int i = 0; i < LANES; i++)
         scene.fakes[i].base.wake_fd = eventfd(i == 1, EFD_NONBLOCK);
-    play(&scene);
+    play();
     for (int i = 0; i < LANES; i++) {
         assert_int_equal(scene.fakes[i].wakes, i == 1);
         close(scene.fakes[i].base.wake_fd);
     }
-    strike(&scene);
 }
 
 /* How a phase ends, and when at the earliest. */
@@ -278,10 +270,9 @@ static void each_phase_ends_its_way(void **state)
 {
     for (size_t k = 0; k < sizeof endings / sizeof endings[0]; k++) {
         const struct ending *ending = &endings[k];
-        struct scene scene;
         int64_t after_ns[] = {0, 0, 0, 0};
 
-        set_scene(&scene, ending->transport);
+        set_scene(ending->transport);
         after_ns[TIMEOUT] = scene.task.drain_timeout_ns;
         after_ns[LIMIT] = scene.task.drain_max_ns;
         after_ns[MEETING] = 3 * scene.task.drain_max_ns;
@@ -302,7 +293,7 @@ static void each_phase_ends_its_way(void **state)
             if (i > 0)
                 fake->base.request.count->misdelivered = ending->misdelivered[i - 1];
         }
-        play(&scene);
+        play();
         if (scene.task.end != ending->end)
             fail_msg("%s: it ends by %d", ending->what, scene.task.end);
         if (ending->after != AT_ONCE && clock_now() < scene.phase.stop_ns + after_ns[ending->after])
@@ -310,16 +301,15 @@ static void each_phase_ends_its_way(void **state)
         if (ending->floods > 0)
             assert_ptr_equal(scene.lanes[scene.task.flooded].lane,
                              &scene.fakes[ending->floods].base);
-        strike(&scene);
+        strike(NULL);
     }
 }
 
 static void stopping_ends_at_once_and_keeps_the_counts(void **state)
 {
-    struct scene scene;
     struct pollfd ready = {.events = POLLIN};
 
-    set_scene(&scene, &fake_transport);
+    set_scene(&fake_transport);
     scene.phase.close_ns = scene.phase.stop_ns = scene.phase.start_ns + 3600 * NS_PER_S;
     for (int i = 0; i < LANES; i++)
         scene.fakes[i].base.stop_ns = scene.phase.stop_ns;
@@ -336,16 +326,14 @@ static void stopping_ends_at_once_and_keeps_the_counts(void **state)
         assert_true(scene.sides[i].live.frames > 0);
         assert_int_equal(scene.sides[i].window.close.frames, scene.sides[i].live.frames);
     }
-    strike(&scene);
 }
 
 static void ports_are_visited_between_phases(void **state)
 {
-    struct scene scene;
     struct worker_port port = {.transport = &fake_transport};
     unsigned seen;
 
-    set_scene(&scene, &fake_transport);
+    set_scene(&fake_transport);
     assert_int_equal(worker_set_ports(scene.worker, &port, 1), 0);
     for (int i = 0; i < 1000 && atomic_load(&idles) < 2; i++)
         clock_sleep_until(clock_now() + 5 * NS_PER_MS);
@@ -354,7 +342,6 @@ static void ports_are_visited_between_phases(void **state)
     seen = atomic_load(&idles);
     clock_sleep_until(clock_now() + 60 * NS_PER_MS);
     assert_int_equal(atomic_load(&idles), seen);
-    strike(&scene);
 }
 
 /* What an application computes beside the messages is told apart from what it computes alone. */
@@ -379,12 +366,12 @@ static void computing_is_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_window_is_copied_on_each_lane),
-        cmocka_unit_test(a_backlog_is_not_counted_in_the_window),
-        cmocka_unit_test(of_a_wake_its_own_lane_is_told),
+        cmocka_unit_test_teardown(the_window_is_copied_on_each_lane, strike),
+        cmocka_unit_test_teardown(a_backlog_is_not_counted_in_the_window, strike),
+        cmocka_unit_test_teardown(of_a_wake_its_own_lane_is_told, strike),
         cmocka_unit_test(each_phase_ends_its_way),
-        cmocka_unit_test(stopping_ends_at_once_and_keeps_the_counts),
-        cmocka_unit_test(ports_are_visited_between_phases),
+        cmocka_unit_test_teardown(stopping_ends_at_once_and_keeps_the_counts, strike),
+        cmocka_unit_test_teardown(ports_are_visited_between_phases, strike),
         cmocka_unit_test(computing_is_told_apart),
     };
 
