@@ -115,11 +115,6 @@ def test_nodes_on_one_switch_do_not_go_over_others() -> None:
         assert walked(topology, a, b) == [a, b]
 
 
-def test_the_drain_waits_for_all_queues_of_a_path() -> None:
-    """a1 to a4: two links, and the shapers of two nodes on a switch."""
-    assert Routing(line()).longest_queue_s == pytest.approx(4 * 131_072 * 8 / 10e6)
-
-
 def test_a_lab_is_described() -> None:
     assert describe(line()) == "4 nodes of 10M on one module, 2 links of 10M between nodes"
     links = [{"between": ["a[1-2]", "a[2-3]"]}, {"between": ["a1", "a3"]}]

@@ -307,11 +307,6 @@ def test_status_and_exec(capfd: pytest.CaptureFixture[str]) -> None:
     assert f"lab {name} is down" in said
 
 
-def test_longest_queue_is_what_the_drain_has_to_wait_for(lab: Lab) -> None:
-    hop_s = 131_072 * 8 / 10e6
-    assert lab.longest_queue_s == pytest.approx((2 + 2) * hop_s)
-
-
 def test_addresses_are_distinct_and_the_kernels_are_set(lab: Lab) -> None:
     for attribute in ("mac", "ipv4", "ipv6", "guest_mac", "guest_ipv4", "guest_ipv6", "namespace"):
         assert len({getattr(node, attribute) for node in lab.nodes}) == len(lab.nodes)

@@ -53,9 +53,12 @@ def timed(lab: Lab) -> tuple[float, Truth]:
 
 
 def drained(lab: Lab) -> Truth:
-    """The counters when the queues are empty."""
-    time.sleep(min(lab.longest_queue_s, 3) + 0.2)
-    return counters.read(lab)
+    """The counters when the queues are empty: nothing moves any more."""
+    before, now = None, counters.read(lab)
+    while now != before:
+        time.sleep(0.3)
+        before, now = now, counters.read(lab)
+    return now
 
 
 def delivered_bps(lab: Lab, receivers: list[str], size: int, windows: int) -> list[float]:

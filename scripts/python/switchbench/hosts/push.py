@@ -320,8 +320,6 @@ def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
 # The engine with all that it needs, copied to the hosts of a site (doc/how-to/cluster.md).
 
 
-PRIVILEGES = ("none", "setcap", "sudo")
-
 # What a node may do beside what everybody may, and what for.
 CAPABILITIES: Mapping[str, str] = {
     "cap_net_raw": "packet sockets: ports of dpdk",

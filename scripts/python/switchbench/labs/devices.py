@@ -38,7 +38,6 @@ from functools import cached_property
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import numpy as np
 from pyroute2 import IPRoute, protocols
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
@@ -112,21 +111,6 @@ class Routing:
             for destination in range(len(self._fabric.hosts))
             if destination != source
         ]
-
-    @property
-    def longest_queue_s(self) -> float:
-        """All queues of the path on which they hold a last byte longest."""
-        queues = [
-            8 * cable.queue_bytes / cable.rate_bps if cable.rate_bps != UNSHAPED else 0.0
-            for cable in self._topology.cables  # in the order of the fabric's links
-        ]
-        by_resource = np.array([*queues, *queues, 0.0])
-        ranks = np.arange(len(self._topology.nodes))
-        turns = (np.roll(ranks, turn) for turn in range(1, len(ranks)))
-        return max(
-            float(by_resource[self._routes.paths(ranks, turned)].sum(axis=1).max())
-            for turned in turns
-        )
 
     def _route(self, source: int, destination: int) -> Route:
         node = self._fabric.hosts[source]

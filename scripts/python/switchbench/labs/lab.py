@@ -37,10 +37,8 @@ from ..topology.form import (
     OVS,
     ROUTED,
     SITE,
-    UNSHAPED,
     AttachedHost,
     Bundle,
-    Cable,
     Topology,
 )
 from ..topology.topology import load
@@ -70,32 +68,6 @@ class Lab:
         if node != "switch":
             self.topology.node(node)
         return namespaces.popen(lab_addresses.NAMESPACES / name, command, **options)
-
-    @property
-    def longest_queue_s(self) -> float:
-        """How long the last byte may still wait in the queues after the senders fell silent.
-
-        A frame crosses its sender's shaper, the trunks on its way, and its receiver's shaper.
-        """
-        if self.topology.kind == ROUTED:
-            return devices.Routing(self.topology).longest_queue_s
-        access_s = max(_queue_s(node) for node in self.topology.nodes)
-        return 2 * access_s + max(_farthest_s(self.topology, m) for m in self.topology.modules)
-
-
-def _farthest_s(topology: Topology, module: str, before: str = "") -> float:
-    """Return the trunks' queues on the slowest way from a module, not back to the one before it."""
-    ways = [0.0]
-    for trunk in topology.trunks:
-        if module in (trunk.a, trunk.b):
-            beyond = trunk.b if module == trunk.a else trunk.a
-            if beyond != before:
-                ways.append(_queue_s(trunk) + _farthest_s(topology, beyond, module))
-    return max(ways)
-
-
-def _queue_s(link: Cable) -> float:
-    return link.queue_bytes * 8 / link.rate_bps if link.rate_bps != UNSHAPED else 0.0
 
 
 _TERMINATE_TIMEOUT_S = 2.0
