@@ -226,7 +226,10 @@ class Controller:
         """
         node = self._missed
         if node is not None and not node.signalled:
-            lost = self._launcher.lost(node.name, node.popen.returncode, node.last_words)
+            status = node.popen.returncode
+            lost = self._launcher.lost(node.name, status, node.last_words)
+            if lost is None and status is not None and status < 0:  # it was killed here
+                lost = node.ended_how()
             if lost is not None:
                 self._outcome.faults[0] = f"{node.place} {lost}"
                 if node.name in self._outcome.lost:
