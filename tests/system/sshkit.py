@@ -71,24 +71,38 @@ Host *
 """
 
 
+QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
+PAIRS = {"pattern": "pairs"}
+ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
+
+
+def configuration(site: runs.Record, **more: Any) -> runs.Record:
+    """Short pairs over tcp, with other keys."""
+    return {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS], **more}
+
+
+def long(site: runs.Record) -> runs.Record:
+    """A run that lasts until something has happened to it."""
+    return configuration(site, tests=[ALL_TO_ALL], window="1s")
+
+
 @dataclass
-class Hosts:
-    """The hosts, and what a person has set up to reach them."""
+class LabHosts:
+    """Nodes of a lab as hosts, and the machine beside them, where commands run."""
 
     lab: labs.Lab
     folder: Path
-    servers: dict[str, subprocess.Popen[bytes]]
 
     @property
-    def names(self) -> list[str]:
-        """In the order of the lab."""
-        return [node.name for node in self.lab.nodes]
+    def variables(self) -> dict[str, str]:
+        """Of the commands' environment."""
+        return {}
 
-    def site(self, *names: str, **ssh: Any) -> dict[str, Any]:
-        """A site of all hosts, or of these."""
+    def near(self, launch: str, *names: str, **way: Any) -> dict[str, Any]:
+        """A site of all hosts, or of these; `way`: keys of the launcher."""
         nodes = [node for node in self.lab.nodes if not names or node.name in names]
         return {
-            "launch": "ssh",
+            "launch": launch,
             "hosts": [node.name for node in nodes],
             "control": {
                 "addresses": {node.name: node.control_ipv4 for node in nodes},
@@ -96,25 +110,17 @@ class Hosts:
                 "barrier_timeout": "10s",
             },
             "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
-            "ssh": {"config": str(self.folder / "config"), "engine": str(find_engine()), **ssh},
+            launch: {"engine": str(find_engine()), **way},
         }
 
-    def home(self, name: str) -> Path:
-        """Of who logs in there: the hosts share this machine's disks, but not that."""
-        return self.folder / f"home-{name}"
-
-    def log(self, name: str) -> str:
-        """What the host's sshd has written."""
-        return (self.folder / f"sshd-{name}.log").read_text()
-
-    def popen(self, words: list[str], **options: Any) -> subprocess.Popen[str]:
-        """Starts a command on the machine beside the hosts."""
-        pipe = subprocess.PIPE
-        return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, **options)
+    def popen(self, words: list[str], **more: str) -> subprocess.Popen[str]:
+        """Starts a command on the machine beside the hosts, with more variables."""
+        pipe, variables = subprocess.PIPE, os.environ | self.variables | more
+        return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, env=variables)
 
     def command(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """`switchbench WORDS` there, done."""
-        process = self.popen(runs.command(*words), env=os.environ | variables)
+        process = self.popen(runs.command(*words), **variables)
         output, errors = process.communicate(timeout=120)
         return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
@@ -125,10 +131,12 @@ class Hosts:
         path.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
         return path
 
-    def run(self, directory: Path, configuration: Mapping[str, Any]) -> runs.Result:
+    def run(
+        self, directory: Path, configuration: Mapping[str, Any], **variables: str
+    ) -> runs.Result:
         """A run, to its end."""
         path, out = self.write(directory, configuration), directory / "results"
-        done = self.command("run", str(path), "--out", str(out))
+        done = self.command("run", str(path), "--out", str(out), **variables)
         return runs.Result(done.returncode, done.stdout, done.stderr, out)
 
     @contextmanager
@@ -143,6 +151,30 @@ class Hosts:
             if process.poll() is None:
                 process.kill()
             process.communicate()
+
+
+@dataclass
+class Hosts(LabHosts):
+    """The hosts, and what a person has set up to reach them."""
+
+    servers: dict[str, subprocess.Popen[bytes]]
+
+    @property
+    def names(self) -> list[str]:
+        """In the order of the lab."""
+        return [node.name for node in self.lab.nodes]
+
+    def site(self, *names: str, **ssh: Any) -> dict[str, Any]:
+        """A site of all hosts, or of these."""
+        return self.near("ssh", *names, **{"config": str(self.folder / "config"), **ssh})
+
+    def home(self, name: str) -> Path:
+        """Of who logs in there: the hosts share this machine's disks, but not that."""
+        return self.folder / f"home-{name}"
+
+    def log(self, name: str) -> str:
+        """What the host's sshd has written."""
+        return (self.folder / f"sshd-{name}.log").read_text()
 
     def ssh(self, name: str) -> list[str]:
         """The client's words to a host."""
@@ -203,7 +235,7 @@ def hosts(topology: Path | str, folder: Path, **overrides: Any) -> Iterator[Host
             stack.callback(PRIVILEGE_SEPARATION.rmdir)
         lab = stack.enter_context(labs.session(labs.load(topology, overrides)))
         made = Hosts(lab, folder, {})
-        _join_control(made)
+        join_control(lab)
         keys = {node.name: keygen(folder / f"host-{node.name}") for node in lab.nodes}
         known_hosts = "".join(known(node, keys[node.name]) for node in lab.nodes)
         (folder / "known_hosts").write_text(known_hosts)
@@ -218,16 +250,17 @@ def hosts(topology: Path | str, folder: Path, **overrides: Any) -> Iterator[Host
         yield made
 
 
-def _join_control(made: Hosts) -> None:
+def join_control(lab: labs.Lab) -> None:
     """Puts the machine beside the hosts onto the control network."""
 
     def add() -> None:
         with IPRoute() as netlink:
             (index,) = netlink.link_lookup(ifname="ctl")
             netlink.addr("add", index=index, address=CONTROLLER, prefixlen=16)
-            netlink.link("set", index=index, state="up")
+            for name in ("ctl", "lo"):
+                netlink.link("set", index=netlink.link_lookup(ifname=name)[0], state="up")
 
-    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(made.lab.name), add)
+    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), add)
 
 
 @contextmanager

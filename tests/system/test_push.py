@@ -19,6 +19,7 @@ import labkit
 import runs
 import sshkit
 import underway
+from sshkit import PAIRS
 from switchbench.base.errors import ConfigurationError
 from switchbench.hosts.push import Collection, collect
 from switchbench.run.launch import far
@@ -26,7 +27,6 @@ from switchbench.run.launch import far
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
 PLACE = f"{far.HOME_FOLDER}/{far.CURRENT}"
-PAIRS = {"pattern": "pairs"}
 QUICK: dict[str, Any] = {"warmup": "100ms", "window": "200ms", "load": "50%", "repeat": 1}
 
 
@@ -109,7 +109,7 @@ def test_what_was_changed_there_is_brought_again(
     assert result.status == 3
     said = underway.sentence(result.errors)
     assert said.startswith("node2: it has version 0.0.9 (its switchbench-node), this command ")
-    assert said.endswith("by `switchbench push`")
+    assert "by `switchbench push`" in said
     done = push(hosts, tmp_path, site)
     assert re.search(rf"^node2: copied, [\d.]+ MB: {collection.name}", done.stdout, re.M)
     assert "node1: has it already" in done.stdout

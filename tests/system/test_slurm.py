@@ -11,20 +11,18 @@ import platform
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from pyroute2 import IPRoute
 
 import labkit
-import runs
 import sshkit
 import underway
+from sshkit import ALL_TO_ALL, PAIRS, configuration, long
 from switchbench import labs
 from switchbench.base.programs import find_engine
 from switchbench.labs import namespaces
@@ -42,10 +40,6 @@ pytestmark = [
 
 STOP_LIMIT_S = 3.0  # the heartbeat_timeout's second, and Slurm's messages
 CTLD_PORT, SLURMD_PORT = 36817, 36818
-QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
-PAIRS = {"pattern": "pairs"}
-ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
-
 CONF = """\
 ClusterName=switchbench-test
 SlurmctldHost={host}({controller})
@@ -76,21 +70,13 @@ NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=
 
 
 @dataclass
-class Cluster:
+class Cluster(sshkit.LabHosts):
     """A lab whose nodes are Slurm's."""
 
-    lab: labs.Lab
-    folder: Path
-
     @property
-    def environment(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """Of Slurm's commands."""
-        return os.environ | {"SLURM_CONF": str(self.folder / "slurm.conf")}
-
-    def popen(self, words: list[str], **more: str) -> subprocess.Popen[str]:
-        """Starts a command on the machine beside the hosts."""
-        pipe, variables = subprocess.PIPE, self.environment | more
-        return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, env=variables)
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def output(self, *words: str) -> str:
         """What one of Slurm's commands prints."""
@@ -101,31 +87,7 @@ class Cluster:
 
     def site(self, **slurm: Any) -> dict[str, Any]:
         """The four hosts."""
-        nodes = self.lab.nodes
-        control = {"addresses": {node.name: node.control_ipv4 for node in nodes}}
-        return {
-            "launch": "slurm",
-            "hosts": "node[1-4]",
-            "control": control | {"heartbeat_timeout": "1s", "barrier_timeout": "10s"},
-            "ports": {"e0": {"network": "lab", "iface": "eth0", "line_rate": "20Mbit"}},
-            "slurm": {"engine": str(find_engine()), **slurm},
-        }
-
-    @contextmanager
-    def started(
-        self, directory: Path, configuration: Mapping[str, Any], **more: str
-    ) -> Iterator[sshkit.Underway]:
-        """A run; whatever the block leaves of it is killed."""
-        directory.mkdir(exist_ok=True)
-        path, out = directory / "conf.yaml", directory / "results"
-        path.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
-        process = self.popen(runs.command("run", str(path), "--out", str(out)), **more)
-        try:
-            yield sshkit.Underway(process, out)
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+        return self.near("slurm", **slurm)
 
 
 @pytest.fixture(scope="module")
@@ -138,9 +100,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with ExitStack() as stack:
         lab = stack.enter_context(labs.session(labs.load(topology)))
         made = Cluster(lab, folder)
-        namespaces.inside(
-            lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), join_control
-        )
+        sshkit.join_control(lab)
         configure(made)
         for node, words in daemons(made):
             stack.enter_context(daemon(made, node, words))
@@ -154,15 +114,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         underway.wait_until(idle, "four nodes are idle", 60)
         yield made
     assert labkit.leftovers() == []
-
-
-def join_control() -> None:
-    with IPRoute() as netlink:
-        (index,) = netlink.link_lookup(ifname="ctl")
-        netlink.addr("add", index=index, address=sshkit.CONTROLLER, prefixlen=16)
-        netlink.link("set", index=index, state="up")
-        (loopback,) = netlink.link_lookup(ifname="lo")
-        netlink.link("set", index=loopback, state="up")
 
 
 def configure(made: Cluster) -> None:
@@ -200,7 +151,7 @@ def daemon(made: Cluster, node: str, words: list[str]) -> Iterator[None]:
     with (made.folder / f"{words[0]}-{node}.out").open("wb") as log:
         options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
         process = namespaces.inside(
-            place, lambda: subprocess.Popen(words, env=made.environment, **options)
+            place, lambda: subprocess.Popen(words, env=os.environ | made.variables, **options)
         )
     try:
         yield
@@ -211,10 +162,6 @@ def daemon(made: Cluster, node: str, words: list[str]) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def configuration(site: runs.Record, **more: Any) -> runs.Record:
-    return {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS], **more}
 
 
 def jobs(cluster: Cluster) -> list[str]:
@@ -228,8 +175,7 @@ def no_jobs(cluster: Cluster) -> None:
 def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_path: Path) -> None:
     asked = configuration(cluster.site(), tests=[PAIRS, ALL_TO_ALL], transports=["dpdk", "tcp"])
     del asked["transport"]
-    with cluster.started(tmp_path, asked | {"frame_size": 1518}) as run:
-        result = run.end()
+    result = cluster.run(tmp_path, asked | {"frame_size": 1518})
     assert result.status == 0, result.errors
     names = [node["node"] for node in result.summary["run"]["nodes"]]
     assert names == [f"node{i}" for i in range(1, 5)]
@@ -238,17 +184,12 @@ def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_p
     no_jobs(cluster)
     cluster.output("salloc", "--no-shell", "--nodes=4", "--nodelist=node[1-4]")
     (job,) = jobs(cluster)
-    site = configuration(cluster.site())
-    with cluster.started(tmp_path / "inside", site, SLURM_JOB_ID=job) as run:
-        result = run.end()
+    inside = configuration(cluster.site())
+    result = cluster.run(tmp_path / "inside", inside, SLURM_JOB_ID=job)
     assert result.status == 0, result.errors
     assert jobs(cluster) == [job]
     cluster.output("scancel", job)
     no_jobs(cluster)
-
-
-def long(site: runs.Record) -> runs.Record:
-    return configuration(site, tests=[ALL_TO_ALL], window="1s")
 
 
 @pytest.mark.slow
@@ -290,14 +231,12 @@ def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
     cluster.output("scontrol", "update", "nodename=node4", "state=down", "reason=broken fan")
     try:
         site = cluster.site(engine=str(engine))
-        with cluster.started(tmp_path, configuration(site)) as run:
-            result = run.end()
+        result = cluster.run(tmp_path, configuration(site))
         assert result.status == 3
         said = underway.sentence(result.errors)
         assert said == "node4: Slurm can't give it (it is down: broken fan)"
         asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
-        with cluster.started(tmp_path / "exclude", asked) as run:
-            result = run.end()
+        result = cluster.run(tmp_path / "exclude", asked)
     finally:
         cluster.output("scontrol", "update", "nodename=node4", "state=resume")
     assert result.status == 0, result.errors

@@ -19,15 +19,13 @@ import labkit
 import runs
 import sshkit
 import underway
+from sshkit import ALL_TO_ALL, PAIRS, configuration, long
 from switchbench.base.programs import find_engine
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
 HOSTS = 8
 STOP_LIMIT_S = 1.0
-QUICK: dict[str, Any] = {"warmup": "100ms", "window": "300ms", "load": "80%", "repeat": 1}
-PAIRS = {"pattern": "pairs"}
-ALL_TO_ALL = {"pattern": "aapc", "order": "shift"}
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +36,6 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
     with sshkit.hosts(topology, folder / "keys") as made:
         yield made
     assert labkit.leftovers() == []
-
-
-def configuration(site: runs.Record, **more: Any) -> runs.Record:
-    return {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS], **more}
 
 
 def is_gone(pid: int) -> None:
@@ -68,10 +62,6 @@ def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> No
 
 
 # --- what dies, what is interrupted --------------------------------------------------------------
-
-
-def long(site: runs.Record) -> runs.Record:
-    return configuration(site, tests=[ALL_TO_ALL], window="1s")
 
 
 def killed(run: sshkit.Underway) -> int:
