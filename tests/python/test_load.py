@@ -16,6 +16,7 @@ import golden
 import switchbench
 from recorded import rows_in
 from switchbench.base.errors import ConfigurationError
+from switchbench.records import results
 from switchbench.records.schema import FORM, TABLES
 
 PAGE = Path(__file__).resolve().parents[2] / "doc" / "reference" / "results.md"
@@ -134,3 +135,27 @@ def test_results_of_the_old_form_are_refused(tmp_path: Path) -> None:
         switchbench.load(tmp_path)
     with pytest.raises(ConfigurationError, match="no results in"):
         switchbench.load(tmp_path / "nowhere")
+
+
+def test_times_for_the_plotter_of_hdrhistogram(directory: Path, tmp_path: Path) -> None:
+    """Each file ends with all of its times, whose mean and maximum are those of the table."""
+    loaded = results.load(directory)
+    written = results.write_hgrm(loaded, tmp_path / "times")
+    table = loaded.histograms.arrow.to_pylist()
+    used = [row for row in table if row["count"] and row["kind"] != "execution"]
+    assert written
+    for path in written:
+        trial, phase, kind = re.fullmatch(r"trial(\d+)-phase(-?\d+)-lab-(\w+)", path.stem).groups()  # type: ignore[union-attr]
+        rows = [
+            row for row in used
+            if (row["trial"], row["phase"], row["kind"]) == (int(trial), int(phase), kind)
+        ]  # fmt: skip
+        count = sum(row["count"] for row in rows)
+        text = path.read_text()
+        *_, last = [line.split() for line in text.splitlines() if re.match(r" *\d", line)]
+        assert (float(last[1]), int(last[2])) == (1.0, count)
+        mean = sum(row["sum_ns"] for row in rows) / count / 1000
+        assert float(re.search(r"Mean\s+= +([\d.]+)", text)[1]) == pytest.approx(mean, abs=1e-3)  # type: ignore[index]
+        top = max(row["max_ns"] for row in rows) / 1000
+        assert float(re.search(r"Max\s+= +([\d.]+)", text)[1]) == pytest.approx(top, abs=1e-3)  # type: ignore[index]
+        assert f"Total count    = {count:12d}" in text

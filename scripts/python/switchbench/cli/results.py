@@ -29,6 +29,7 @@ from ..records.directory import (
     replace_bytes,
     replace_json,
 )
+from ..records.results import load, write_hgrm
 from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import every
@@ -114,6 +115,9 @@ def report_command(args: argparse.Namespace) -> int:
     if args.pdf:
         build.write_pdf(path, args.pdf, program)
         print(args.pdf)
+    if args.hgrm:
+        for path in write_hgrm(load(args.directory), args.hgrm):
+            print(path)
     if args.table:
         from ..analysis.data import export
 
