@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of other programs, read into records of ours (doc/how-to/compare.md, "Other programs").
 
-measures.py   what several programs measure, each in one unit, by one definition
-figure.py     one figure of another program, and what it is in our terms
-table.py      printed tables, by the names of their columns
-hpcc.py ...   one reader a program: text in, figures out
-kinds.py      which program wrote a file
-directory.py  the results directory that is made of them
+programs.toml   what each program prints, and the measures that several share
+reading.py      a file, its printed tables, one figure
+mpi.py          HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests: text in, figures out
+pairs.py        iperf3 and perftest
+directory.py    which program wrote a file, and the results directory that is made of them
 """

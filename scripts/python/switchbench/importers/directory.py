@@ -109,11 +109,15 @@ def _summary(
 ) -> SummaryDocument:
     """Of the form of a run's; what the files do not say is unknown."""
     oldest = min(path.stat().st_mtime for path in files)
-    return {
+    lists = (
+        "errors", "trials", "plans", "statistics", "comparisons", "ports", "clocks", "expectations",
+        "findings", "not_measured",
+    )  # fmt: skip
+    messages = ("curves", "crossovers", "scatter", "concurrent_computation")
+    return {name: [] for name in lists} | {
         "schema": SCHEMA,
         "status": "complete",
         "exit_status": 0,
-        "errors": [],
         "run": {
             "id": out.resolve().name,
             "started": datetime.fromtimestamp(oldest, UTC).isoformat(timespec="seconds"),
@@ -130,19 +134,10 @@ def _summary(
             "seed": 0,
             "nodes": [],
         },
-        "trials": [],
-        "plans": [],
-        "statistics": [],
         "switch_counters": None,
-        "comparisons": [],
-        "messages": {"curves": [], "crossovers": [], "scatter": [], "concurrent_computation": []},
-        "ports": [],
-        "clocks": [],
-        "expectations": [],
+        "messages": {name: [] for name in messages},
         "verdict": None,
         "location": NOTHING_LOCATED,
-        "findings": [],
         "warnings": warnings,
-        "not_measured": [],
         "imported": entries,
     }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..base.source import count, number
 from ..records.summary_form import Entry
@@ -41,7 +42,7 @@ _PAIR, _OSU_NAMES = PROGRAMS["osu"].values()
 
 _BANNER = "HPC Challenge Benchmark version"
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
-_NAME = re.compile(r"[A-Za-z]\w{0,100}")
+_VALUE = re.compile(r"^([A-Za-z]\w{0,100})=(.*)$", re.MULTILINE)
 _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions"
 # The measure that others share, and the factor to its unit; of `Star` one process times their
 # number. A ring's bandwidth counts both of a process's flows: half of it is one flow's.
@@ -67,25 +68,21 @@ def _read_hpcc(source: Source) -> Read:
 
 def _summaries(source: Source) -> Iterator[dict[str, str]]:
     """Yield what each summary section says, by name."""
-    values: dict[str, str] | None = None
-    whole = False
-    for line, text in source.numbered:
-        name, equals, value = text.partition("=")
-        if values is None:
-            values = {} if _BEGIN in text else None
-        elif _END in text:
-            yield values
-            values, whole = None, True
-        elif _BEGIN in text:
-            break
-        elif equals and _NAME.fullmatch(name):
-            if name in values:
-                raise source.refuse(f"{name} is in one summary section twice", line)
-            values[name] = value.strip()
-    if values is not None:
-        raise source.refuse("it is cut within HPCC's summary section")
-    if not whole:
+    before, *sections = source.text.split(_BEGIN)
+    if not sections:
         raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
+    for section in sections:
+        said, end, _ = section.partition(_END)
+        if not end:
+            raise source.refuse("it is cut within HPCC's summary section")
+        values: dict[str, str] = {}
+        for found in _VALUE.finditer(said):
+            if found[1] in values:
+                line = before.count("\n") + said.count("\n", 0, found.start()) + 1
+                raise source.refuse(f"{found[1]} is in one summary section twice", line)
+            values[found[1]] = found[2].strip()
+        yield values
+        before += section
 
 
 def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[ImportedFigure]:
@@ -113,27 +110,16 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
         if value <= 0:  # was not run
             continue
         pingpong, size = "PingPong" in head, _SIZES.get(unit)
-        benchmark = head.removesuffix("Latency").removesuffix("Bandwidth")
-        if pingpong:
-            benchmark = "PingPong"
-        elif name.startswith(("Star", "Single")):
+        benchmark = "PingPong" if pingpong else re.sub("(Latency|Bandwidth)$", "", head)
+        if name.startswith(("Star", "Single")):
             benchmark = name.partition("_")[0]
         ours = None
         if name in _SHARED:
             measure, factor = _SHARED[name]
             factor *= ranks if name.startswith("Star") else 1
             ours = comparable(measure, 2 if pingpong else ranks, size, value * factor)
-        yield ImportedFigure(
-            "hpcc",
-            version,
-            benchmark,
-            ranks,
-            size,
-            name,
-            value,
-            _UNITS[unit],
-            ours,
-        )
+        like = ImportedFigure("hpcc", version, benchmark, ranks, size, name, value, _UNITS[unit])
+        yield replace(like, comparable=ours)
 
 
 # --- IMB-MPI1: a table for each benchmark and number of processes ---------------------------------
