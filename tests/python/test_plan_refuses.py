@@ -34,7 +34,7 @@ BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
 )
 
 CASES: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/refused.yaml").data
-REFUSED: dict[str, tuple[str | bytes, str]] = {
+REFUSED: dict[str, tuple[str | bytes, str | list[str]]] = {
     name: (case["text"], case["says"]) for name, case in CASES.items()
 } | {
     "brackets without end": (
@@ -77,16 +77,17 @@ def test_plan_refuses(
     """Each mistake is one sentence: where, which key, what was found, what is possible."""
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    text, says = REFUSED[name]
+    content, says = REFUSED[name]
     path = write_files(tmp_path, "")
-    for file, content in CASES.get(name, {}).get("files", {}).items():
-        (tmp_path / file).write_text(content)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for file, beside in CASES.get(name, {}).get("files", {}).items():
+        (tmp_path / file).write_text(beside)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert main(["plan", str(path)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    says = says.replace("{folder}", str(tmp_path))
-    assert re.sub(r" \[SB-[A-Z, -]+\]$", "", said.err) == f"switchbench: {path}:{says}\n"
+    lines = [says] if isinstance(says, str) else says
+    text = "\n".join(f"{path}:{one}" for one in lines).replace("{folder}", str(tmp_path))
+    assert re.sub(r" \[SB-[A-Z, -]+\]$", "", said.err) == f"switchbench: {text}\n"
 
 
 SET_REFUSED = {
