@@ -428,39 +428,31 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
 
 def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
     """Return the `intervals` of a phase's entry, without flows whose window was off."""
-    size, spans = len(intervals.pairs), intervals.spans
-    count = np.bincount(intervals.flow, minlength=size)
-    payload = np.bincount(intervals.flow, spans.floats("payload_bytes"), size)
-    span_ms = np.bincount(intervals.flow, spans.floats("to_ms") - spans.floats("from_ms"), size)
-    in_it = np.array([pair not in off for pair in intervals.pairs], dtype=bool) & (count > 0)
-    mean = 8.0 * payload / np.where(span_ms > 0, span_ms, np.nan) / 1e3
-    lowest = np.zeros(size, dtype=np.int64)  # its span
-    flows, spans_of = intervals.lowest
-    lowest[flows] = spans_of
-    low = np.full(size, np.nan)
-    low[flows] = intervals.mbps[spans_of]
-    percent = np.where(mean > 0, 100.0 * low / np.where(mean > 0, mean, 1.0), 100.0)
+    spans, size = intervals.spans, len(intervals.pairs)
+    flows, first = intervals.lowest
+    in_it = np.array([intervals.pairs[flow] not in off for flow in flows.tolist()], dtype=bool)
+    flows, first = flows[in_it], first[in_it]
+    lengths = spans.floats("to_ms") - spans.floats("from_ms")
+    count, payload, span_ms = (
+        np.bincount(intervals.flow, weights, size)[flows]
+        for weights in (None, spans.floats("payload_bytes"), lengths)
+    )
+    low, mean = intervals.mbps[first], 8.0 * payload / span_ms / 1e3
+    percent = np.where(mean > 0, 100.0 * low / mean, 100.0)
 
     def entry(place: int) -> Entry:
-        src, dst = intervals.pairs[place]
-        from_s, to_s = (
-            float(spans.floats(name)[lowest[place]] / 1e3) for name in ("from_ms", "to_ms")
-        )
+        src, dst = intervals.pairs[flows[place]]
+        from_s, to_s = (float(spans.floats(n)[first[place]] / 1e3) for n in ("from_ms", "to_ms"))
         return {
-            "src": src,
-            "dst": dst,
-            "mbps": float(low[place]),
-            "percent_of_mean": float(percent[place]),
-            "from_s": from_s,
-            "to_s": to_s,
-        }
+            "src": src, "dst": dst, "mbps": float(low[place]),
+            "percent_of_mean": float(percent[place]), "from_s": from_s, "to_s": to_s,
+        }  # fmt: skip
 
-    known = np.flatnonzero(in_it)
-    slowest = entry(int(known[low[known].argmin()])) if len(known) else None
-    furthest = known[np.argsort(percent[known], kind="stable")][:LOWEST_SHOWN]
+    slowest = entry(int(low.argmin())) if len(flows) else None
+    furthest = np.argsort(percent, kind="stable")[:LOWEST_SHOWN]
     return {
-        "count": int(count[known].max()) if len(known) else 0,
-        "length_s": m.median(span_ms[known] / count[known] / 1e3),
+        "count": int(count.max(initial=0)),
+        "length_s": m.median(span_ms / count / 1e3),
         "min": None if slowest is None else slowest["mbps"],
         "slowest": slowest,
         "lowest": [entry(place) for place in furthest.tolist()],
