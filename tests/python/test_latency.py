@@ -19,7 +19,6 @@ from switchbench.records.rows import (
     figure,
     figures,
     merged,
-    needed,
     phase_latency,
 )
 from switchbench.render.terminal import SummaryPrinter
@@ -97,11 +96,6 @@ def test_times_that_are_in_no_bucket_are_noticed() -> None:
     shown = figures(ROUND_TRIP, torn)
     assert shown["p50"] is None
     assert shown["reasons"]["p50"] == "some of the histogram is missing"
-
-
-@pytest.mark.parametrize(("share", "least"), [(0.5, 2), (0.9, 10), (0.999, 1000), (0.9999, 10_000)])
-def test_needed(share: float, least: int) -> None:
-    assert needed(share) == least
 
 
 def test_too_few_samples_are_said_and_not_printed() -> None:
