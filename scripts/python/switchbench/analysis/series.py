@@ -484,9 +484,8 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     batches = merged(times.times for times in ranks)
     averages = [one.over_ranks(m.mean) for one in repeats]
     by_repeat = [_imb(size, one) for one in repeats]
-    t_min, t_avg, t_max = (
-        m.mean(one[name] for one in by_repeat) for name in ("t_min_us", "t_avg_us", "t_max_us")
-    )
+    names = ("t_min_us", "t_avg_us", "t_max_us")
+    imb = _imb_entry(pattern, size, [m.mean(one[name] for one in by_repeat) for name in names])
     batch = {name: getattr(batches, f"{name}_ns") for name in ("min", "max")}
     batch |= {name: batches.quantile_ns(PERCENTILES[name]) for name in ("p50", "p99")}
     return {
@@ -494,12 +493,7 @@ def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((times.repetitions for times in ranks), default=0),
         "batch": first.schedule.batch if first.schedule else 1,
-        "imb": {
-            "t_min_us": t_min,
-            "t_avg_us": t_avg,
-            "t_max_us": t_max,
-            "mbytes_s": _imb_mbytes_s(pattern, size, t_max),
-        },
+        "imb": imb,
         "by_repeat": by_repeat,
         "repetition_us": filled(
             "RepetitionTimes",
@@ -525,21 +519,18 @@ def _imb(size: int, one: MeasuredExecutions) -> Entry:
         for name, times in ranks.items():
             by_rank.setdefault(name, []).append(times.mean_us or 0.0)
     means = [sum(values) / len(values) for values in by_rank.values()]
-    shortest, average, longest = (
-        None if value is None else value / _parts_of(pattern)
-        for value in (m.least(means), one.over_ranks(m.mean), m.greatest(means))
-    )
-    return {
-        "t_min_us": shortest,
-        "t_avg_us": average,
-        "t_max_us": longest,
-        "mbytes_s": _imb_mbytes_s(pattern, size, longest),
-    }
+    figures = (m.least(means), one.over_ranks(m.mean), m.greatest(means))
+    return _imb_entry(pattern, size, [us and us / _parts_of(pattern) for us in figures])
 
 
-def _imb_mbytes_s(pattern: str, size: int, time_us: float | None) -> float | None:
+def _imb_entry(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
+    """Return the least, mean and greatest time over ranks, and the rate by the last."""
+    shortest, average, longest = times_us
     factor = IMB_FACTORS.get(pattern)
-    return factor * size / (time_us / 1e6) / IMB_MEGA if factor and time_us else None
+    rate = factor * size / (longest / 1e6) / IMB_MEGA if factor and longest else None
+    return filled(
+        "ImbFigures", t_min_us=shortest, t_avg_us=average, t_max_us=longest, mbytes_s=rate
+    )
 
 
 def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry | None:
