@@ -470,9 +470,10 @@ class NameIndex(Generic[_Name]):
     @classmethod
     def of(cls, names: Iterable[_Name]) -> NameIndex[_Name]:
         """Return names numbered as they come."""
-        numbers: dict[_Name, int] = {}
-        place = [numbers.setdefault(name, len(numbers)) for name in names]
-        return cls(list(numbers), np.array(place, dtype=np.int64))
+        every = list(names)
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(every))}
+        place = np.fromiter(map(numbers.__getitem__, every), np.int64, len(every))
+        return cls(list(numbers), place)
 
     def select(self, which: Bools) -> NameIndex[_Name]:
         """Return the index of some of the elements."""
