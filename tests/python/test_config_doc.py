@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from configs import LAB_EXAMPLE, PROJECT, read_text
+from configs import LAB_EXAMPLE, PROJECT, needs_engine, read_text
 from switchbench.base import quantities
 from switchbench.base.transports import NAMES
 from switchbench.config import schema
 from switchbench.config.patterns import PATTERNS
 from switchbench.config.rules import NESTED, PROFILES
+from switchbench.plan.engine import PlanRefused, plan_size
 
 DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
 # The keys that begin the rows of its tables.
@@ -55,6 +56,22 @@ def test_the_rows_are_the_keys() -> None:
         for key in model.model_fields
     }
     assert keys - set(MODELS) <= ROWS <= keys | set(PROFILES)
+
+
+def known(pattern: dict[str, object]) -> list[str]:
+    """The words that the engine takes in the place of one that it does not know."""
+    with pytest.raises(PlanRefused) as refused:
+        plan_size(4, pattern, 1)
+    return re.split(", | or ", str(refused.value).rpartition(" one of ")[2])
+
+
+@needs_engine
+def test_patterns_and_their_algorithms_are_the_engines() -> None:
+    assert known({"name": "nowhere"}) == list(PATTERNS)
+    for name, form in PATTERNS.items():
+        if len(form.algorithms) > 1:
+            asked = known({"name": name, "algorithm": "nowhere", "bytes": 64})
+            assert set(asked) == set(form.algorithms)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
