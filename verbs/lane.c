@@ -489,6 +489,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
                                 .streams_key = "queue_pairs",
                                 .check_bytes = MESSAGE_CHECK_BYTES};
     struct verbs_options *o;
+    bool huge = false;
     int rc;
 
     if (lane == NULL)
@@ -521,12 +522,14 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->payload_share = payload_share(lane);
     /* With the queue pairs of its load a flow keeps those of its probes. */
     lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
+    for (unsigned i = 0; i < verbs_lane_ends(lane); i++)
+        huge = huge || verbs_lane_end(lane, i)->qp->memory.huge;
     lane->base.lane.wake_fd = lane->events ? port->channel->fd : -1;
     snprintf(lane->base.lane.variant, sizeof lane->base.lane.variant, "%s %s%s%s, %s%s",
              service_names[o->qp.service], operation_names[o->qp.operation],
              o->qp.operation == VERBS_WRITE ? " immediate" : "",
              lane->base.forwards ? " forward" : "", lane->events ? "event" : "poll",
-             port->huge ? ", hugepages" : "");
+             huge ? ", hugepages" : "");
     *made = &lane->base.lane;
     return 0;
 }

@@ -56,6 +56,7 @@ int registered_memory_make(struct transport_port *port, size_t bytes,
     const size_t huge_bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
     const int protection = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
     void *at = MAP_FAILED;
+    bool huge;
     int rc;
 
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -67,16 +68,16 @@ int registered_memory_make(struct transport_port *port, size_t bytes,
                        port->label, bytes >> 20, port->memory_bytes >> 20, port->memory_max >> 20);
     if (bytes > HUGE_LEAST)
         at = mmap(NULL, huge_bytes, protection, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
-    port->huge = at != MAP_FAILED;
-    if (port->huge)
+    huge = at != MAP_FAILED;
+    if (huge)
         bytes = huge_bytes;
     else
         at = mmap(NULL, bytes, protection, flags, -1, 0);
     if (at == MAP_FAILED)
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);
-    if (!port->huge)
+    if (!huge)
         madvise(at, bytes, MADV_HUGEPAGE);
-    *memory = (struct registered_memory){.at = at, .bytes = bytes};
+    *memory = (struct registered_memory){.at = at, .bytes = bytes, .huge = huge};
     memory->region =
         ibv_reg_mr(port->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     port->memory_bytes += bytes;

@@ -57,6 +57,7 @@ struct verbs_address {
 struct registered_memory {
     uint8_t *at;
     size_t bytes;
+    bool huge; /**< in hugepages */
     struct ibv_mr *region;
     uint32_t lkey;
     uint32_t rkey;
@@ -97,7 +98,6 @@ struct transport_port {
     bool fatal;                       /**< the device has failed */
     size_t memory_bytes;              /**< registered */
     size_t memory_max;                /**< a quarter of the machine's memory */
-    bool huge;                        /**< the last that was registered has hugepages */
     struct registered_memory payload; /**< of whatever this port sends */
     struct connection_pool pool;
 };

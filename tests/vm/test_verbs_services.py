@@ -140,7 +140,8 @@ def test_more_memory_than_the_machine_gives(rig: guests.Rig, tmp_path: Path) -> 
 
 def test_hugepages_are_used_where_there_are_some(rig: guests.Rig, tmp_path: Path) -> None:
     """node1 has some, node2 has none."""
-    said = play(rig, job(tmp_path, [{"pattern": "pairs", "verbs": LONG}], PORT))
+    test = {"pattern": "pairs", "verbs": LONG, "message_size": "64KiB"}
+    said = play(rig, job(tmp_path, [test], PORT))
     assert said.status == [0, 0]
     (with_some,) = said.of("port", port="node1:e0", phase=0)
     (without,) = said.of("port", port="node2:e0", phase=0)
