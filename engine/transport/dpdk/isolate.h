@@ -21,15 +21,7 @@
 
 #include <stdint.h>
 
-#define ISOLATE_RULES_MAX 12
-
-struct rte_flow;
 struct transport_port;
-
-struct isolation {
-    struct rte_flow *rules[ISOLATE_RULES_MAX];
-    unsigned count;
-};
 
 /**
  * @brief Before the device is configured.

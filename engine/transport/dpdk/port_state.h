@@ -19,7 +19,6 @@
 #include "arrival.h"
 #include "frame.h"
 #include "iface.h"
-#include "isolate.h"
 #include "lock.h"
 #include "transport.h"
 
@@ -43,6 +42,14 @@ struct port_queue {
     struct port_count *count;
     uint64_t forward_dropped;
 } __attribute__((aligned(64))); /* a queue's core writes it all the time */
+
+#define ISOLATE_RULES_MAX 12
+
+/** @brief The rules that let a shared port's own frames in (isolate.h). */
+struct isolation {
+    struct rte_flow *rules[ISOLATE_RULES_MAX];
+    unsigned count;
+};
 
 struct transport_port {
     const struct port_conf *conf;

@@ -38,7 +38,7 @@ ADVICE = {
 }
 
 
-class Clause(NamedTuple):
+class ClauseRow(NamedTuple):
     """A clause with what was found: value, limit and margin in words."""
 
     words: str
@@ -70,7 +70,7 @@ class FirstPage(NamedTuple):
     """All of the page but the verdict itself, which stands above it."""
 
     facts: list[tuple[str, str]]
-    clauses: list[Clause]
+    clauses: list[ClauseRow]
     further: str  # clauses and suspects that have no room
     faces: list[tuple[str, list[FacePort]]]  # of each switch
     culprits: list[Culprit]
@@ -121,7 +121,7 @@ def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
     yield "run", str(run.get("id") or format.UNKNOWN)
 
 
-def _clause(one: Mapping[str, Any]) -> Clause:
+def _clause(one: Mapping[str, Any]) -> ClauseRow:
     def number(key: str) -> str:
         value = one[key]
         return format.UNKNOWN if value is None else f"{format.digits(value)} {one['unit']}".strip()
@@ -130,7 +130,9 @@ def _clause(one: Mapping[str, Any]) -> Clause:
     name = f"{one['id']}: " if one["id"] else ""
     where = str(one["of"] or "") or str(one["reason"] or "")
     limit = str(one["require"])
-    return Clause(f"{name}{words}", one["verdict"], number("value"), limit, number("margin"), where)
+    return ClauseRow(
+        f"{name}{words}", one["verdict"], number("value"), limit, number("margin"), where
+    )
 
 
 def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
