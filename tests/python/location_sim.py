@@ -37,7 +37,6 @@ LOST = {"loss", "capacity", "size", "dead", "intermittent", "burst"}
 class Network:
     """Elements, and the elements that each pair passes."""
 
-    shape: str
     elements: list[Element]
     ports: list[str]
     route: dict[tuple[int, int], list[int]]
@@ -120,7 +119,7 @@ def network(
             path += [number["out", dst]]
             path += [number["down", dst]] if cables else []
             route[src, dst] = [*path, number["receive", dst]]
-    return Network("", elements, ports, route, trunk_numbers)
+    return Network(elements, ports, route, trunk_numbers)
 
 
 @dataclass(frozen=True)
@@ -138,13 +137,11 @@ class Planted:
 class Case:
     """One simulated run: observations, what is at fault, and whether it can be told apart."""
 
-    seed: int
     net: Network
     paths: Paths
     observations: Observations
     faults: list[Planted]
     tellable: list[bool]
-    note: str = ""
 
 
 @dataclass
@@ -474,7 +471,6 @@ def random_network(rng: np.random.Generator) -> Network:
         leaves, hosts = int(rng.integers(2, 9)), int(rng.choice([4, 8]))
         width = max(1, hosts // int(rng.choice([1, 2, 4])))
         made = network([0] + [hosts] * leaves, [(0, i + 1, width) for i in range(leaves)], cables)
-    made.shape = str(shape)
     return made
 
 
@@ -540,10 +536,7 @@ def random_case(seed: int, count: int | None = None) -> Case:
         spread=float(rng.uniform(0, 0.15)), queue=float(rng.uniform(20, 500)),
         closed=float(rng.uniform(0.01, 0.05)),
     )  # fmt: skip
-    case = simulate(net, phases, faults, rng, noise)
-    case.seed = seed
-    case.note = f"{net.shape} of {ports}, {patterns} at {loads} over {transports}, {sizes}"
-    return case
+    return simulate(net, phases, faults, rng, noise)
 
 
 def simulate(
@@ -557,7 +550,7 @@ def simulate(
         run(number, phase)
     found = simulator.observations(phases)
     tellable = [is_tellable(simulator, found, which) for which in range(len(faults))]
-    return Case(0, net, net.paths(), found, faults, tellable)
+    return Case(net, net.paths(), found, faults, tellable)
 
 
 def is_tellable(simulator: Simulator, found: Observations, which: int) -> bool:

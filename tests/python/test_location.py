@@ -201,7 +201,7 @@ def test_without_topology_hosts_are_named() -> None:
     case, _ = run(net, [Planted(number(net, "node5", "send"), "loss", 0.002)])
     keep = [i for i, e in enumerate(net.elements) if e.kind == "host"]
     hosts = Network(
-        "", [net.elements[i] for i in keep], net.ports,
+        [net.elements[i] for i in keep], net.ports,
         {pair: [keep.index(i) for i in way if i in keep] for pair, way in net.route.items()}, [],
     )  # fmt: skip
     assert one(locate(case.observations, hosts.paths("none"))) == ("node5", "send", "loss")
