@@ -4,13 +4,10 @@
 The network is a formula: modules of ports, and between each module and the others a trunk of half
 its ports' rate. So a shift is at line rate where few flows leave a module, and at half of it where
 all do. Draws are seeded: the same call writes the same bytes.
-
-    simulated.py DIR --ranks 64
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +22,7 @@ from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.store import TableWriter, finish
 from synthetic import about, hello, make_trial
 
+MODULES = 4  # of ports
 LINE_BPS = 1_000_000_000
 FRAME = 1518
 PAYLOAD = 1500
@@ -55,7 +53,6 @@ class Choice:
     """What to simulate."""
 
     ranks: int
-    modules: int = 4
     transports: tuple[str, ...] = ("dpdk", "tcp")
     patterns: tuple[str, ...] = ("chain", "pairs", "aapc", "ring")
     times_every: int | None = None  # in how many phases one has histograms; 0: none has
@@ -81,7 +78,7 @@ class _Clock:
 
 def site_of(choice: Choice) -> Site:
     """One port a host, module after module."""
-    each = -(-choice.ranks // choice.modules)
+    each = -(-choice.ranks // MODULES)
     processes = []
     for number in range(choice.ranks):
         host, module = f"node{number + 1}", f"module{1 + number // each}"
@@ -181,12 +178,12 @@ class _Result:
 
 def rates_bps(choice: Choice, phase: Phase, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Layer-1 bit/s of each flow: offered, and what the trunks let through."""
-    each = -(-choice.ranks // choice.modules)
+    each = -(-choice.ranks // MODULES)
     offered = LOAD * LINE_BPS / np.bincount(phase.src, minlength=choice.ranks)[phase.src]
     module, other = phase.src // each, phase.dst // each
     crossing = module != other
-    load = np.bincount(module[crossing], weights=offered[crossing], minlength=choice.modules)
-    back = np.bincount(other[crossing], weights=offered[crossing], minlength=choice.modules)
+    load = np.bincount(module[crossing], weights=offered[crossing], minlength=MODULES)
+    back = np.bincount(other[crossing], weights=offered[crossing], minlength=MODULES)
     trunk = each / 2 * LINE_BPS
     limit = np.minimum(1.0, trunk / np.maximum(np.maximum(load[module], back[other]), 1.0))
     delivered = offered * np.where(crossing, limit, 1.0)
@@ -358,23 +355,3 @@ def simulate(path: Path, choice: Choice) -> Path:
     summary = gather(run, path).finish(about(), [])
     directory.write_summary({**summary, "warnings": [], "not_measured": []})
     return path
-
-
-def main() -> None:
-    """Makes one from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--ranks", type=int, default=64)
-    parser.add_argument("--patterns", default="chain,pairs,aapc,ring")
-    parser.add_argument("--times-every", type=int)
-    args = parser.parse_args()
-    choice = Choice(
-        args.ranks,
-        patterns=tuple(args.patterns.split(",")),
-        times_every=args.times_every,
-    )
-    simulate(args.directory, choice)
-
-
-if __name__ == "__main__":
-    main()
