@@ -95,8 +95,9 @@ def facts(trial: Trial) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled(name: str, tmp_path: Path) -> None:
+def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each configuration gives these trials, and what was understood gives the same run."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     case = COMPILED[name]
     run = compile_text(tmp_path, case["text"], *case.get("set", ()))
     for trial, wanted in zip(run.trials, case.get("trials", run.trials), strict=True):

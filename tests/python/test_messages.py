@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from configs import LAB, compile_text
 from recorded import rows_in, write_tables
 from switchbench.analysis import series
 from switchbench.analysis.remake import gather
@@ -299,52 +298,3 @@ def test_each_repeat_computes_for_itself() -> None:
         (0, pytest.approx(20)),
         (1, pytest.approx(50)),
     ]
-
-
-# --- the configuration -------------------------------------------------------------------------
-
-PINGPONG = LAB + "transport: tcp\ntraffic: pingpong\n"
-
-
-def scatter_s(tmp_path: Path, lab: str, test: str) -> float:
-    """What a scatter of 250 messages of 4 B to 256 KiB, 23.6 kB on average, should take."""
-    text = (
-        f"switchbench: 1\nsite: {{lab: {lab}}}\ntransport: tcp\ntraffic: pingpong\n"
-        f"tests: [{{{test.replace('...', 'sizes: [4, 256KiB], count: 250')}}}]\n"
-    )
-    (trial,) = compile_text(tmp_path, text).trials
-    return trial.expected_s - 0.07 - 0.25  # of 8 nodes: a phase, the probe
-
-
-def test_expected_time_of_a_scatter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the busiest link: one alone, 7 flows of a port, or each rank's message and one answer."""
-    lab = "one-switch, nodes: 8, rate: 100M"
-    mean_s = 8 * 23_633 / 100e6
-    pairs = "pattern: pairs, scatter: {partners: fixed, ...}"
-    naive = "pattern: aapc, order: naive, scatter: {partners: fixed, ...}"
-    drawn = "pattern: aapc, order: naive, scatter: {partners: random, ...}"
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    # Deviation by mean 2.13: of four flows one has messages that are 22 % larger on average.
-    alone_s = 250 * (2 * 1.22 * mean_s + 4e-4)
-    assert scatter_s(tmp_path, lab, pairs) == pytest.approx(alone_s, rel=0.05)
-    assert scatter_s(tmp_path, lab, naive) == pytest.approx(250 * 7 * 1.25 * mean_s, rel=0.05)
-    idle_s = scatter_s(tmp_path, lab, drawn)
-    assert idle_s == pytest.approx(250 * 2 * (2 - 1 / 8) * mean_s, rel=0.05)
-    # Four nodes compute on each core, and half a second on their own.
-    computing_s = scatter_s(tmp_path, lab, drawn.replace("...", "..., compute: 1"))
-    turns_s = 250 * (2 * 1.38 * mean_s + 4e-4 + 2 * 4 * 2e-3)  # the last of 56 flows
-    assert computing_s == pytest.approx(0.5 + turns_s, rel=0.05)
-    assert computing_s > 2.5 * idle_s
-
-
-def test_expected_time_of_a_scatter_over_a_trunk(tmp_path: Path) -> None:
-    """Groups of nine have one link to each other group; partners in another one share it."""
-    lab = "salmon-36"
-    scatter = "scatter: {partners: fixed, ...}"
-    across = (
-        f"pattern: pairs, partners: [[node2, node12], [node3, node13], [node4, node14]], {scatter}"
-    )
-    inside = (
-        f"pattern: pairs, partners: [[node2, node3], [node4, node5], [node6, node7]], {scatter}"
-    )
-    assert scatter_s(tmp_path, lab, across) > 1.5 * scatter_s(tmp_path, lab, inside)
