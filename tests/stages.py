@@ -69,10 +69,6 @@ FUZZED = ("datagram", "document", "frame", "probe_answer", "message")
 RELEASE = "build release"
 COVERAGE = "coverage"
 
-# What a test program says last: cmocka's totals, one line each.
-CLOSING = re.compile(
-    r"^(\[==========\] \d+ test\(s\) run|\[  (PASSED|FAILED|SKIPPED) *\] \d+ test)"
-)
 # Ninja's line before each command.
 PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 
@@ -243,16 +239,14 @@ def compile_engine(build: Build) -> Outcome:
     return Outcome("failed" if done.returncode else "passed", faults)
 
 
-def closing_lines(log: Path) -> Iterator[str]:
-    """For each test of Meson's log: its result, and how its own runner closed."""
+def results(log: Path) -> Iterator[str]:
+    """The result of each test of Meson's log, and why one was skipped: its last words."""
     for line in log.read_text().splitlines():
         test = json.loads(line)
-        output = (test.get("stdout") or "") + (test.get("stderr") or "")
         yield f"{test['name']}: {test['result']} ({test['duration']:.1f} s)"
-        closing = [line for line in output.splitlines() if CLOSING.match(line)]
-        if test["result"] == "SKIP" and not closing:
-            closing = output.strip().splitlines()[-1:]
-        yield from closing
+        if test["result"] == "SKIP":
+            output = (test.get("stdout") or "") + (test.get("stderr") or "")
+            yield from output.strip().splitlines()[-1:]
 
 
 def spoilt(log: Path) -> list[str]:
@@ -283,7 +277,7 @@ def unit_tests(build: Build, long: bool) -> Outcome:
             return Outcome("failed", "\n".join([*text, done.stdout]))
         if done.returncode:
             text.append(done.stdout)
-        text += [*closing_lines(log), *TOTALS.findall(done.stdout)]
+        text += [*results(log), *TOTALS.findall(done.stdout)]
         names = spoilt(log) if done.returncode else []
         if not names:
             break

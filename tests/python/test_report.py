@@ -22,7 +22,6 @@ import reports
 from switchbench import __version__
 from switchbench.analysis import data
 from switchbench.analysis.data import Measured, plan_key
-from switchbench.analysis.tester import in_network
 from switchbench.cli import main
 from switchbench.records import summary_form
 from switchbench.records.directory import SUMMARY, load_summary
@@ -129,15 +128,6 @@ def test_tiles_compare_like_with_like() -> None:
     (tile,) = build._slowest(named(whole_summary() | {"plans": plans}))
     assert tile.value == "75.0 % of mean"
     assert tile.text == "aapc1:e0 → b:e0: 60.00 Mbit/s, aapc, tcp, 8 ranks, 64 KiB messages"
-
-
-def test_a_frame_that_counters_differ_by_is_not_lost_by_the_network() -> None:
-    def phase(network: int, lost: int | None = None) -> dict[str, Any]:
-        return {"ranks": 2, "loss_location": {"network": network, "lost_frames": lost}}
-
-    found = [phase(1), phase(-2), phase(190), phase(1, lost=1), phase(0, lost=0)]
-    assert [in_network(entry) for entry in found] == [0, 0, 190, 1, 0]
-    assert in_network({"ranks": 2, "loss_location": None}) is None
 
 
 def whole_summary() -> dict[str, Any]:

@@ -177,22 +177,3 @@ def test_units() -> None:
     assert format.seconds(99.94) == "99.9 s"
     assert format.seconds(125) == "2:05"
     assert format.seconds(7260) == "2 h 01 min"
-
-
-# --- how sure, where lost, how low ---------------------------------------------------------------
-
-
-def test_where_frames_went_missing() -> None:
-    records = pair_records()
-    for record in records:
-        if record["type"] == "port":
-            counters = {"sent_frames": 8000, "hardware_sent": 8000}
-            came = 8000 if record["port"] == "node2:e0" else 7992  # 2 came twice
-            record |= counters | {"received_frames": came, "hardware_received": came}
-    summary = summarise(records, make_run(SITE, make_trial(SITE)))
-    text = printed(summary)
-    assert "Where frames were lost" in text
-    (found,) = [entry["loss_location"] for entry in summary["trials"]]
-    assert (found["network"], found["consistent"]) == (10, True)
-    clean = summarise(pair_records()[:4] + pair_records()[6:], make_run(SITE, make_trial(SITE)))
-    assert "Where frames were lost" not in printed(clean)
