@@ -96,6 +96,7 @@ def opened(chromium: Any, directory: Path) -> Iterator[Opened]:
 
 
 def test_every_figure_draws_when_it_comes_into_sight(opened: Opened) -> None:
+    """And its two pictures have buttons that differ."""
     figures = opened.page.locator("[data-figure]")
     assert figures.count() >= 1
     for number in range(figures.count()):
@@ -106,6 +107,7 @@ def test_every_figure_draws_when_it_comes_into_sight(opened: Opened) -> None:
         )
         assert figure.get_attribute("data-state") == "drawn", figure.get_attribute("data-figure")
         assert figure.locator(".main-svg").count() > 0
+        assert figure.locator(".modebar-btn svg.word").all_text_contents() == ["PNG", "SVG"]
 
 
 def test_what_is_out_of_sight_is_not_drawn(opened: Opened) -> None:
@@ -123,7 +125,7 @@ def test_anchors_are_unique_and_lead_somewhere(opened: Opened) -> None:
     assert set(targets) <= set(names)
 
 
-def test_sorting_up_and_down(opened: Opened) -> None:
+def test_sorting_up_and_down_and_by_the_numbers_in_words(opened: Opened) -> None:
     skews = opened.column("skew", "start skew")
     assert skews[:2] == ["111.0", "118.0"]  # the last of twelve nodes, by phase
     press = opened.table("skew").get_by_role("button", name="start skew")
@@ -137,9 +139,6 @@ def test_sorting_up_and_down(opened: Opened) -> None:
     assert "start skew" in heading.inner_text()
     press.click()
     assert opened.column("skew", "start skew") == skews
-
-
-def test_words_sort_by_the_numbers_in_them(opened: Opened) -> None:
     opened.table("ports").get_by_role("button", name="port", exact=True).click()
     ports = opened.column("ports", "port")
     assert ports[:4] == ["node1:e0", "node1:e0", "node2:e0", "node2:e0"]
@@ -154,12 +153,20 @@ def test_filters_find_the_loss(opened: Opened) -> None:
     phase, _ = reports.LOST
     assert opened.column("losses", "phase") == [f"distance {phase + 1}"]
     assert opened.column("losses", "lost frames") == [f"{reports.LOST_FRAMES:,}"]
+    with opened.page.expect_download() as download:
+        losses.get_by_role("button", name="Save as CSV").click()
+    assert download.value.suggested_filename == "losses.csv"
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert len(lines) == 2  # what is shown
+    assert str(reports.LOST_FRAMES) in lines[1].split(",")
     rows = reports.PHASES
     assert losses.locator(".tally").inner_text() == f"1 of {rows} rows"
     losses.get_by_role("button", name="Show all").click()
     assert losses.locator(".tally").inner_text() == f"{rows} rows"
     losses.get_by_label("Filter by lost frames").fill("-")  # not observed
     assert set(opened.column("losses", "transport")) == {"tcp"}
+    opened.table("skew").get_by_label("Filter by transport").select_option("tcp")
+    assert set(opened.column("skew", "transport")) == {"tcp"}
 
 
 FILTERS = (  # what is typed, of numbers 0 to 9,999 by their half, shown with four digits
@@ -176,18 +183,23 @@ FILTERS = (  # what is typed, of numbers 0 to 9,999 by their half, shown with fo
 )
 
 
+def long_table(opened: Opened, name: str, values: str, kind: str = "number") -> None:
+    """A further table of one column; `values`: JavaScript."""
+    opened.page.evaluate(
+        """([name, values, kind]) => {
+            const place = document.createElement("div");
+            place.id = name;
+            document.querySelector("main").prepend(place);
+            const columns = [{title: "n", kind, unit: "", definition: "d"}];
+            new LongTable(place, {columns, values: [eval(values)]});
+        }""",
+        [name, values, kind],
+    )
+
+
 def test_filters_mean_what_is_shown(chromium: Any, directory: Path) -> None:
     opened = open_page(chromium, directory / build.REPORT)
-    opened.page.evaluate(
-        """() => {
-            const place = document.createElement("div");
-            place.id = "halves";
-            document.querySelector("main").prepend(place);
-            const values = [...Array(10000).keys()].map((n) => n / 2);
-            const columns = [{title: "n", kind: "number", unit: "", definition: "d"}];
-            new LongTable(place, {columns, values: [[...values, null]]});
-        }"""
-    )
+    long_table(opened, "halves", "[...[...Array(10000).keys()].map((n) => n / 2), null]")
     box = opened.page.locator("#halves").get_by_label("Filter by n")
     tally = opened.page.locator("#halves .tally")
     for typed, rows, complaint in FILTERS:
@@ -201,13 +213,6 @@ def test_filters_mean_what_is_shown(chromium: Any, directory: Path) -> None:
     opened.page.locator("#halves").get_by_role("button", name="Show all").click()
     assert tally.inner_text() == "10,001 rows"
     opened.page.context.close()
-
-
-def test_pictures_have_buttons_that_differ(opened: Opened) -> None:
-    figure = opened.page.locator("[data-figure]").first
-    figure.scroll_into_view_if_needed()
-    figure.locator(".main-svg").first.wait_for(timeout=DRAWN_MS)
-    assert figure.locator(".modebar-btn svg.word").all_text_contents() == ["PNG", "SVG"]
 
 
 # --- the first screen, and how much there is before anything is opened ----------------------------
@@ -320,12 +325,6 @@ def test_a_wide_table_says_that_it_goes_on(chromium: Any, golden_page: Path) -> 
     page.context.close()
 
 
-def test_a_word_is_chosen_from_a_list(opened: Opened) -> None:
-    skew = opened.table("skew")
-    skew.get_by_label("Filter by transport").select_option("tcp")
-    assert set(opened.column("skew", "transport")) == {"tcp"}
-
-
 def test_numbers_say_what_they_are(opened: Opened) -> None:
     skew = opened.table("skew")
     cell = skew.locator("tbody td.number").first
@@ -379,17 +378,6 @@ def brightness(colour: str) -> float:
     return sum(float(part) for part in parts) / 3
 
 
-def test_saved_table_is_what_is_shown(opened: Opened) -> None:
-    losses = opened.table("losses")
-    losses.get_by_label("Filter by lost frames").fill(">0")
-    with opened.page.expect_download() as download:
-        losses.get_by_role("button", name="Save as CSV").click()
-    assert download.value.suggested_filename == "losses.csv"
-    lines = Path(download.value.path()).read_text().splitlines()
-    assert len(lines) == 2
-    assert str(reports.LOST_FRAMES) in lines[1].split(",")
-
-
 def test_paper_has_all_figures_and_rows(opened: Opened) -> None:
     opened.page.evaluate(
         """() => { window.print = () => {
@@ -421,6 +409,10 @@ def test_paper_is_light_and_nothing_is_cut(chromium: Any, directory: Path) -> No
     opened.table("losses")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
+    titles = page.locator("details.section > summary:has(+ .block > [data-figure])")
+    assert titles.count() > 2
+    kept = titles.evaluate_all("some => some.map(one => getComputedStyle(one).breakAfter)")
+    assert set(kept) == {"avoid"}  # a section's title stays with its first figure
     style = "(place, name) => getComputedStyle(place)[name]"
     for place in ("main p", "#table-losses td", "#table-losses th"):
         colour = page.locator(place).first.evaluate(style, "color")
@@ -440,26 +432,9 @@ def test_paper_is_light_and_nothing_is_cut(chromium: Any, directory: Path) -> No
     page.context.close()
 
 
-def test_a_section_s_title_stays_with_its_first_figure(opened: Opened) -> None:
-    titles = opened.page.locator("details.section > summary:has(+ .block > [data-figure])")
-    assert titles.count() > 2
-    opened.page.emulate_media(media="print")
-    kept = titles.evaluate_all("some => some.map(one => getComputedStyle(one).breakAfter)")
-    assert set(kept) == {"avoid"}
-
-
 def test_a_hundred_thousand_rows_scroll(chromium: Any, directory: Path) -> None:
     opened = open_page(chromium, directory / build.REPORT)
-    opened.page.evaluate(
-        """() => {
-            const place = document.createElement("div");
-            place.id = "many";
-            document.querySelector("main").prepend(place);
-            const values = [...Array(100000).keys()];
-            const columns = [{title: "n", kind: "count", unit: "", definition: "d"}];
-            new LongTable(place, {columns, values: [values]});
-        }"""
-    )
+    long_table(opened, "many", "[...Array(100000).keys()]", "count")
     view = opened.page.locator("#many .table-view")
     assert opened.page.locator("#many tbody tr").count() < 100
     view.evaluate("view => { view.scrollTop = view.scrollHeight; }")
