@@ -125,10 +125,10 @@ def report_command(args: argparse.Namespace) -> int:
         written += write_csv(every(), measured.summary, args.table)
         for path in written:
             print(path)
-    if inside:
-        sealing.renew(args.directory)
     for sentence in report.damage:
         print(f"switchbench: {sentence}", file=sys.stderr)
+    if inside:
+        sealing.renew(args.directory)
     return ConfigurationError.status if report.damage else 0
 
 
