@@ -13,7 +13,7 @@ SMOKES = {
     # Labs: bridges, Open vSwitch, the model, and without root.
     "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "bridges",
     "test_lab.py::test_a_second_run_is_refused_and_the_holder_named": "a second run on a lab",
-    "test_lab.py::test_what_a_killed_run_left_is_cleaned_by_the_next": "after a killed run",
+    "test_lab.py::test_what_a_killed_run_left_is_cleaned": "after a killed run",
     "test_lab_rootless.py::test_a_session_carries_traffic_and_leaves_nothing": "without root",
     "test_ovs.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "Open vSwitch",
     "test_detection.py::test_a_fault_is_named[drop-2000]": "the modelled switch",
@@ -33,8 +33,8 @@ SMOKES = {
     "test_live.py::test_metrics_are_there_while_the_run_lasts": "metrics",
     # Launchers.
     "test_by_hand.py::test_two_people_measure_a_cable[dpdk]": "by hand",
-    "test_ssh.py::test_a_node_that_is_killed_is_named": "ssh",
-    "test_ssh.py::test_a_lost_connection_is_named": "a lost connection",
+    "test_ssh.py::test_a_node_that_is_lost_is_named_and_ends[killed]": "ssh",
+    "test_ssh.py::test_a_node_that_is_lost_is_named_and_ends[disconnected]": "a lost connection",
     "test_push.py::test_from_nothing_to_a_run": "push",
     # Faults.
     "test_faults.py::test_a_node_that_is_killed_is_named_and_earlier_phases_are_kept[tcp]": (

@@ -103,6 +103,7 @@ def hanging(run: sshkit.Underway) -> int:
         (without_client, "node3 was ended by signal 9 (Killed)"),
         (hanging, "node3 did not reach barrier "),
     ],
+    ids=["killed", "disconnected", "without_client", "hanging"],
 )
 def test_a_node_that_is_lost_is_named_and_ends(
     hurt: Any, sentence: str, hosts: sshkit.Hosts, tmp_path: Path
