@@ -233,9 +233,10 @@ class Expected:
             own = phase if isinstance(phase, int) else PROBE  # some types have no form
             every = self._ranks_of(number, record.get("repeat") or 0, own)
             named = isinstance(network, str)
-            ranks = _of_network(every, network, number) if named else set(self._owner)
-            ends = (record.get("src"), record.get("dst"))
-            _refuse_strange((end for end in ends if isinstance(end, str)), ranks, number)
+            ranks = _of_network(every, network, number) if named else self._owner.keys()
+            for end in (record.get("src"), record.get("dst")):
+                if isinstance(end, str) and end not in ranks:
+                    raise DamagedRecord(f"trial {number} has no rank {end!r}")
         for port in _own_ports(record):
             if self._owner.get(port) != node:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
@@ -251,7 +252,8 @@ class Expected:
             for network, rows in phase.rows(table).by_network():
                 ranks = _of_network(every, network, number)
                 for name in names:
-                    _refuse_strange(set(rows.texts(name)), ranks, number)
+                    for port in sorted(set(rows.texts(name)) - ranks)[:1]:
+                        raise DamagedRecord(f"trial {number} has no rank {port!r}")
                 if table in _SINGLE and own >= 0:
                     ids = list(zip(*map(rows.texts, _SINGLE[table]), strict=True))
                     if len(set(ids)) < len(ids):
@@ -276,11 +278,6 @@ def _of_network(ranks: dict[str, set[str]], network: Any, number: object) -> set
     if network not in ranks:
         raise DamagedRecord(f"trial {number} has no network {network!r}")
     return ranks[network]
-
-
-def _refuse_strange(ports: Iterable[str], ranks: set[str], number: object) -> None:
-    for port in sorted(set(ports) - ranks)[:1]:
-        raise DamagedRecord(f"trial {number} has no rank {port!r}")
 
 
 def _own_ports(record: Record) -> list[str]:
