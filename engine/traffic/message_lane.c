@@ -448,13 +448,15 @@ static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_n
     const struct message_sink *sink = &out->pair->sink;
     int64_t since_ns = now_ns - lane->lane.request.phase->start_ns;
     uint64_t due = sink->at.sequence, number = prober->flows[flow].oldest;
+    bool came = number < due;
 
     for (; number < due && number < prober_left(prober, flow); number++)
         if (prober_stamp(prober, flow, number) != PROBER_ENDED &&
             message_sink_has(sink, due - number))
             (void)prober_back(prober, flow, (uint32_t)number, prober_stamp(prober, flow, number),
                               sink->side->corrupted == 0 ? out->pair->came_ns : 0);
-    sink->side->corrupted = 0;
+    if (came) /* damage counts until the answer that it is in is whole */
+        sink->side->corrupted = 0;
     prober_forget(prober, flow,
                   lane->unreliable && !prober->plays ? since_ns - PROBE_TIMEOUT_NS : -1);
     if (out->at.sequence < prober_left(prober, flow))

@@ -34,6 +34,26 @@ static struct message_in *other_end(const struct message_out *out)
     return NULL;
 }
 
+/* The answers come in two parts, and the first has a wrong byte. */
+static struct {
+    bool splits;
+    struct message_in *in;
+    uint8_t rest[4096];
+    size_t bytes;
+    int polls;
+} torn;
+
+static void tear(struct message_in *in, uint8_t *message, size_t length)
+{
+    const size_t first = length / 2;
+
+    message[first - 1] ^= 1;
+    message_sink_feed(&in->sink, message, first);
+    torn.in = in;
+    torn.bytes = length - first;
+    memcpy(torn.rest, message + first, torn.bytes);
+}
+
 static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
 {
     uint64_t bytes = 0;
@@ -53,6 +73,10 @@ static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
         bytes += length;
         if (++wire.posted % (wire.lose_every > 0 ? wire.lose_every : UINT64_MAX) == 0)
             continue;
+        if (torn.splits && in->use == MESSAGE_ANSWER) {
+            tear(in, message, length);
+            continue;
+        }
         message_sink_take(&in->sink, message, length);
         in->came_ns = clock_now();
     }
@@ -76,6 +100,12 @@ static void finish(struct message_out *out, int64_t now_ns)
 
 static bool reap(struct message_lane *lane, int64_t now_ns)
 {
+    if (torn.bytes > 0 && ++torn.polls % 3 == 0) {
+        message_sink_feed(&torn.in->sink, torn.rest, torn.bytes);
+        torn.in->came_ns = clock_now();
+        torn.bytes = 0;
+        return true;
+    }
     return false;
 }
 
@@ -210,6 +240,22 @@ static void what_is_lost_holds_up_nothing(void **state)
     }
 }
 
+static void an_answer_with_a_wrong_byte_is_none(void **state)
+{
+    const struct message_plan plan = {.transport = "test", .label = "p", .streams = 1};
+    struct flow_reading reading = {0};
+
+    begin(TRAFFIC_PINGPONG, 1000);
+    bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
+    torn.splits = true;
+    run(&plan);
+    torn.splits = false;
+    message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
+    assert_int_equal(reading.latency[LATENCY_PINGPONG].sent, 15);
+    assert_int_equal(reading.latency[LATENCY_PINGPONG].histogram.count, 0);
+    message_lane_free(&bed.lane);
+}
+
 /* What a flow sends in a second, to a message or so, and what its load asked for: of a rate its
  * share, of a transfer every byte, of a check the sizes in turn whatever the load is, and as fast
  * as it goes what was sent. */
@@ -292,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_lost_holds_up_nothing),
+        cmocka_unit_test(an_answer_with_a_wrong_byte_is_none),
         cmocka_unit_test(loads_are_met),
         cmocka_unit_test(what_no_transport_can_do_is_refused),
     };
