@@ -15,6 +15,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -492,11 +493,15 @@ static int mislead(struct flow *flow)
     return fd;
 }
 
-/* The one that calls, and the one that is called, which sends the claim's own MAC back. */
+/* The one that calls, also with what anybody can derive, from a key of zeros; and the one that is
+ * called, which sends the claim's own MAC back. */
 static void both_ends_must_hold_the_key(void **state)
 {
+    static const char purpose[] = "switchbench tcp\0test";
+    static const uint8_t zeros[TCP_KEY_BYTES];
     struct transport_secret other = bed.secret;
     struct tcp_handshake shake;
+    uint8_t derived[TCP_KEY_BYTES];
     int listener, fd;
 
     other.key[0] ^= 1;
@@ -509,6 +514,23 @@ static void both_ends_must_hold_the_key(void **state)
     assert_int_equal(rejected_by(1, "it does not hold this run's key"), 1);
     finish();
     bed.ranks[3].secret = &bed.secret;
+    crypto_generichash(derived, sizeof derived, (const uint8_t *)purpose, sizeof purpose - 1, zeros,
+                       sizeof zeros);
+    for (unsigned i = 0; i < 2; i++) {
+        fd = call(&bed.ranks[1].blob);
+        add(0, 1, PATTERN_GENERATE);
+        assert_int_equal(prepare(), 0);
+        assert_int_equal(connect_rank(1, 0), -EAGAIN);
+        assert_int_equal(recv(fd, &shake, TCP_CHALLENGE_END, MSG_WAITALL), TCP_CHALLENGE_END);
+        shake.place =
+            (struct tcp_place){htonl(7), htonl(bed.phase.number), 0, htonl(1), htons(0x1234), 0};
+        tcp_claim_make(&shake, i == 0 ? zeros : derived);
+        assert_true(send(fd, &shake.magic, TCP_CLAIM_END - TCP_CHALLENGE_END, 0) > 0);
+        assert_int_equal(connect_all(LIMIT_NS), 0);
+        assert_int_equal(rejected_by(1, "it does not hold this run's key"), 2 + i);
+        finish();
+        close(fd);
+    }
     listener = mislead(add(0, 1, PATTERN_GENERATE));
     assert_int_equal(prepare(), 0);
     fd = accept(listener, NULL, NULL);
