@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from configs import needs_engine
+from configs import PROJECT, needs_engine
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
 from switchbench.config import Request, read
@@ -85,6 +85,47 @@ def test_repeats_go_first_then_times_then_sizes(
     assert {trial.parameters.get("subtest") for trial in (*run.trials, *run.searches)} == named
 
 
+UNLIKE = """\
+switchbench: 1
+site: {lab: one-switch, nodes: 4}
+transport: dpdk
+frame_size: 1518
+tests:
+- {pattern: pairs, load: 1%, window: 500ms, repeat: 1}
+- {pattern: aapc, loads: [2%, 50%, 95%], window: 10s, repeat: 6}
+- {pattern: pairs, load: 1Mbit, window: 1s, repeat: 1}
+- {pattern: pairs, traffic: pingpong, message_size: 64, transport: tcp, window: 1s, repeat: 1}
+"""
+
+
+@pytest.mark.parametrize("budget_s", [500.0, 300.0, 100.0, 40.0])
+def test_no_test_gets_more_than_it_asked_for(tmp_path: Path, budget_s: float) -> None:
+    """Loads, windows, repeats and sizes of each test are its own, or fewer of them."""
+    asked = request(tmp_path, UNLIKE)
+    whole, run = compile_run(read(asked)), compile_run(read(fitted(asked, budget_s).request))
+    assert run.longest_s <= budget_s < whole.longest_s
+    for test in range(4):
+        before, after = ([t for t in of.trials if t.test == test] for of in (whole, run))
+        assert after
+        assert {t.load for t in after} <= {t.load for t in before}
+        assert {t.sizes for t in after} <= {t.sizes for t in before}
+        assert max(t.window_s for t in after) <= max(t.window_s for t in before)
+        assert max(t.repeats.most for t in after) <= max(t.repeats.most for t in before)
+
+
+def test_the_shorter_of_budget_and_time_limit_holds(tmp_path: Path) -> None:
+    fit = fitted(request(tmp_path, SWEPT + "time_limit: 60s\n"), 3600.0)
+    assert fit.fits_s <= 60.0
+    assert compile_run(read(fit.request)).time_limit_s == 60.0
+
+
+def test_what_a_test_does_not_take_keeps_no_other_from_being_shorter(tmp_path: Path) -> None:
+    """A ping-pong takes no stream's sizes."""
+    conf = Request(PROJECT / "conf/first-hour.yaml")
+    whole_s = compile_run(read(conf)).longest_s
+    assert fitted(conf, 0.8 * whole_s).fits_s <= 0.8 * whole_s
+
+
 def test_steps_only_take_away(tmp_path: Path) -> None:
     """A shorter budget never gives a longer run."""
     asked = request(tmp_path, SWEPT)
@@ -102,7 +143,7 @@ def test_the_most_telling_comes_first(tmp_path: Path) -> None:
 
 def test_a_budget_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"--budget 1 s: nothing fits: one short trial of each test takes"
+        ConfigurationError, match=r"--budget 1s: nothing fits: what can be made shorter takes"
     ):
         fitted(request(tmp_path, SWEPT), 1.0)
 

@@ -50,7 +50,7 @@ def refused(capsys: Capture, *words: object, shown: bool = False) -> str:
     said = capsys.readouterr()
     assert bool(said.out) == shown
     assert said.err.count("\n") == 1
-    return said.err.removeprefix("switchbench: ").strip()
+    return re.sub(r" \[SB-[A-Z]+\]$", "", said.err.removeprefix("switchbench: ").strip())
 
 
 def row(rows: Rows, measure: str, of: str | None = None) -> dict[str, Any]:

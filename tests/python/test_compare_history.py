@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compared import Repeats, make
@@ -41,7 +42,8 @@ def course(capsys: Capture, words: Sequence[str], status: int) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("frames", "verdict", "trend", "status"),
     [
-        ((7000, 7010, 6990, 7005), "not sure", "none", 0),
+        ((7000, 7010, 6990, 7005), "not sure", "", 0),  # too few for a trend
+        ((7000, 7010, 6990, 7005, 6995, 7008), None, "none", 0),
         ((7000, 7010, 6990, 6300), "worse", None, 1),
         ((7000, 6990, 6980, 6970, 6960, 6950), None, "worse", 1),
         ((6950, 6960, 6970, 6980, 6990, 7000), None, "better", 0),
@@ -55,7 +57,7 @@ def test_what_a_history_says(
     if verdict is not None:
         assert found["verdict"] == verdict
     if trend is not None:
-        assert found["trend"] == trend
+        assert found["trend"] == (trend or None)
     values = found["values"]
     assert [value / values[0] for value in values] == pytest.approx(
         [each / frames[0] for each in frames]
@@ -66,7 +68,7 @@ def test_a_slope_is_that_of_the_runs(tmp_path: Path, capsys: Capture) -> None:
     """10 frames of the median 6,975 a run: 0.1434 %."""
     found = course(capsys, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
     assert found["slope_percent"] == pytest.approx(-1000 / 6975)
-    assert found["slope_low_percent"] <= found["slope_percent"] <= found["slope_high_percent"] < 0
+    assert found["p"] == pytest.approx(2 / 720)  # one of 6! orders, or its reverse
 
 
 def test_runs_are_in_the_order_of_their_dates(tmp_path: Path, capsys: Capture) -> None:
@@ -105,6 +107,31 @@ def test_what_a_history_cannot_do(
 ) -> None:
     assert main(["compare", "--history", *runs(tmp_path, (7000,)), *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_noise_is_no_trend(tmp_path: Path, capsys: Capture) -> None:
+    """Of many measures that vary by chance some are in order: they are corrected for."""
+    random = np.random.default_rng(1)
+    for seed in range(5):
+        frames = [int(each) for each in random.normal(7000, 5, 6)]
+        main(["compare", "--history", *runs(tmp_path / str(seed), frames), "--json", "-"])
+        courses = json.loads(capsys.readouterr().out)["courses"]
+        assert {one["trend"] for one in courses} <= {"none", None}
+
+
+def test_one_directory_is_one_run(tmp_path: Path, capsys: Capture) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    assert main(["compare", "--history", *words, words[0]]) == 2
+    assert "duplicate directory" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_named_so(tmp_path: Path, capsys: Capture) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    (Path(words[0]) / "configuration.yaml").write_text("- 1\n")
+    assert main(["compare", "--history", *words]) == 2
+    said = capsys.readouterr().err
+    assert "not all could be read" in said
+    assert "not runs of one measurement" not in said
 
 
 def test_bars() -> None:

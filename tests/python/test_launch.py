@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,15 @@ def test_answers_of_many_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert fan_out({"n": ["sleep", "30"]}, 1, 0.2) == {"n": Answer(None, [], [])}
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT as a terminal's program has it; who starts tests behind a shell's `&` ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_fan_out_leaves_no_command(tmp_path: Path) -> None:
     """Neither those that run, which nothing else would end, nor those that wait for their turn."""
     code = (

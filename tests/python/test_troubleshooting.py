@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import messages
 from switchbench.base.codes import code_by_module, code_by_words, codes, with_code
 from switchbench.base.errors import ConfigurationError
-from switchbench.base.source import parse_text
 from switchbench.cli.main import main
 
 PAGE = (messages.ROOT / "doc/how-to/troubleshooting.md").read_text()
@@ -82,10 +83,41 @@ def test_several_mistakes_have_their_codes() -> None:
 
 
 def test_an_error_without_words_has_the_code_of_the_module_that_raised_it() -> None:
+    module: dict[str, Any] = {"__name__": "switchbench.topology.form", "E": ConfigurationError}
+    exec("def fail():\n    raise E('it says nothing of the kind')", module)
     with pytest.raises(ConfigurationError) as caught:
-        parse_text("a: [", "a.yaml")
-    assert code_by_words(str(caught.value)) is None
-    assert with_code(caught.value).endswith(" [SB-FILE]")
+        module["fail"]()
+    assert with_code(caught.value).endswith(" [SB-TOPOLOGY]")
+
+
+def test_no_module_has_two_codes() -> None:
+    raised = [module for entry in codes().values() for module in entry.get("raised", ())]
+    assert len(set(raised)) == len(raised)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["table", "{folder}/none"], "SB-RESULTS"),
+        (["report", "{folder}"], "SB-RESULTS"),
+        (["verify", "{folder}"], "SB-RESULTS"),
+        (["plan", "{folder}/none.yaml"], "SB-FILE"),
+        (["plan", "{folder}"], "SB-FILE"),
+        (["plan", "--lab", "nix"], "SB-LAB"),
+        (["plan", "--lab", "one-switch", "--transport", "verbs"], "SB-VALUE"),
+        (["plan", "--lab", "one-switch", "--set", "transport=[tcp, udp]"], "SB-VALUE"),
+        (["plan", "--lab", "one-switch", "--set", "loda=5%"], "SB-KEY"),
+        (["plan", "--lab", "one-switch", "--set", "load=5"], "SB-VALUE"),
+        (["plan", "--hosts", "a,b"], "SB-ARGUMENT"),
+        (["plan", "x" * 300], "SB-FILE"),
+        (["explain", "nix"], "SB-ARGUMENT"),
+    ],
+)
+def test_common_mistakes_have_their_code(
+    words: list[str], code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.replace("{folder}", str(tmp_path)) for word in words]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(f"[{code}]")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +126,7 @@ def test_an_error_without_words_has_the_code_of_the_module_that_raised_it() -> N
         ([], 0, "SB-KEY "),
         (["sb-key"], 0, "SB-KEY: A key is unknown or duplicate\n\nCause: "),
         (["[SB-KEY]"], 0, "SB-KEY: "),
+        (["[SB-KEY,", "SB-VALUE]"], 0, "SB-VALUE: A value"),
         (["nix.yaml:4:", "tets:", "unknown", "key"], 0, "SB-KEY: "),
         (["SB-NIX"], 2, "switchbench: no code is called 'SB-NIX'"),
     ],

@@ -25,13 +25,19 @@ def codes() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("codes.toml").read_text("utf-8"))
 
 
+def _pattern(words: str) -> str:
+    """Return the expression of some words: no letter goes before the first, … is anything."""
+    begin = r"(?<![A-Za-z.])" if words[0].isalpha() else ""
+    return begin + ".+".join(map(re.escape, words.split("…")))
+
+
 def code_by_words(message: str) -> str | None:
     """Return the code with the longest words that stand in a message; None if no words do."""
     found = [
         (len(words), code)
         for code, entry in codes().items()
         for words in entry["words"]
-        if re.search(".+".join(map(re.escape, words.split("…"))), message)
+        if re.search(_pattern(words), message)
     ]
     return max(found)[1] if found else None
 
@@ -62,15 +68,21 @@ def with_code(error: SwitchbenchError) -> str:
 
 def explained(code_or_message: str) -> str:
     """Return title, cause and cure of a code, or of the code that a message has."""
-    given = code_or_message.strip("[] ").upper()
-    code = given if given in codes() else code_by_words(code_or_message)
-    if code is None:
+    given = [part for part in re.split(r"[\[\], ]+", code_or_message.upper()) if part]
+    if not given or not codes().keys() >= set(given):
+        given = [code for code in [code_by_words(code_or_message)] if code]
+    if not given:
         raise ConfigurationError(
             f"no code is called {code_or_message!r}, and no message is known that says this: "
             f"'switchbench explain' lists the codes"
         )
-    entry = codes()[code]
-    parts = (f"{code}: {entry['title']}", f"Cause: {entry['cause']}", f"Cure: {entry['cure']}")
+    parts = [
+        part
+        for code in given
+        for entry in [codes()[code]]
+        for part in (f"{code}: {entry['title']}", f"Cause: {entry['cause']}",
+                     f"Cure: {entry['cure']}")
+    ]  # fmt: skip
     return "\n\n".join(textwrap.fill(part, 100) for part in parts)
 
 

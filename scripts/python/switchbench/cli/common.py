@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import format, node_names
+from ..base.codes import code_by_module, code_by_words
 from ..base.errors import ConfigurationError
 from ..base.model import Run, Site
 from ..base.programs import configurations
@@ -135,6 +136,12 @@ def load_runnable(args: argparse.Namespace) -> Run:
 def seconds(text: str) -> float:
     """Return the seconds of a time with its unit, as --budget takes it."""
     return duration_ns(text) / 1e9
+
+
+def say_error(sentence: str, package: str) -> None:
+    """Print a sentence that ends a command without an exception; `package` has its code."""
+    code = code_by_words(sentence) or code_by_module(package)
+    print(f"switchbench: {sentence} [{code}]", file=sys.stderr)
 
 
 def print_json(value: object, ascii_only: bool = True) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
-from ..base.errors import RunError, SwitchbenchError, printable
+from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printable
 
 HELP = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 PROGRAM, SHARED = HELP.pop("switchbench"), HELP.pop("shared")
@@ -58,6 +58,12 @@ def _run(words: Sequence[str]) -> int:
 
         print(f"switchbench: {with_code(error)}", file=sys.stderr)
         return error.status
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        name = printable(str(error.filename))
+        print(f"switchbench: {name[:60]}...: the name is too long [SB-FILE]", file=sys.stderr)
+        return ConfigurationError.status
     except KeyboardInterrupt:
         print("switchbench: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -34,7 +34,7 @@ from ..records.summary_form import checked
 from ..render.printer import make_console, whole_tables, write_csv
 from ..render.tables import every
 from ..render.terminal import SummaryPrinter, show_imported
-from .common import print_json, said
+from .common import print_json, said, say_error
 
 # --- table ----------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ def report_command(args: argparse.Namespace) -> int:
         for path in written:
             print(path)
     for sentence in report.damage:
-        print(f"switchbench: {sentence}", file=sys.stderr)
+        say_error(sentence, "analysis")
     if inside:
         sealing.renew(args.directory)
     return ConfigurationError.status if report.damage else 0
@@ -233,7 +233,7 @@ def compare_command(args: argparse.Namespace) -> int:
         if args.json:
             replace_json(Path(args.json), value)
     if status:
-        print(f"switchbench: {_why_status(compared)}", file=sys.stderr)
+        say_error(_why_status(compared), "compare")
     return status
 
 
@@ -253,8 +253,11 @@ def _history(args: argparse.Namespace, asked: Any) -> int:
         if args.json:
             replace_json(Path(args.json), value)
     if found.unlike or not found.comparison.whole:
-        why = found.unlike[0] if found.unlike else _why_status(found.comparison)
-        print(f"switchbench: these are not runs of one measurement: {why}", file=sys.stderr)
+        unlike = [*found.unlike, *(one.sentence for one in found.comparison.differing)]
+        why = f"these are not runs of one measurement: {unlike[0]}" if unlike else ""
+        if damage := found.comparison.damage:
+            why = f"not all could be read, and the rest was compared: {damage[0]}"
+        say_error(why or _why_status(found.comparison), "compare")
         return ConfigurationError.status
     return 1 if found.worse else 0
 

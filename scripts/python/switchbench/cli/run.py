@@ -57,7 +57,16 @@ from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
-from .common import configuration, load_run, load_runnable, print_json, request, said, seconds
+from .common import (
+    configuration,
+    load_run,
+    load_runnable,
+    print_json,
+    request,
+    said,
+    say_error,
+    seconds,
+)
 
 # --- run ------------------------------------------------------------------------------------------
 
@@ -212,7 +221,7 @@ def _conclude(
     except SwitchbenchError as error:
         outcome.fail(error)
     for fault in outcome.faults:
-        print(f"switchbench: {fault}", file=sys.stderr)
+        say_error(fault, "run")
     return outcome.status or int(result["exit_status"])
 
 

@@ -2,35 +2,37 @@
 """A history: runs of one network in the order of their dates, the last against all before it.
 
 Whether the last run is worse is asked as every comparison asks it (comparison.py), with the earlier
-runs as one side. A trend is the median of the slopes of all pairs of runs (Theil and Sen), with its
-confidence interval: it finds what becomes worse so slowly that no run stands out.
+runs as one side. A trend is the median of the slopes of all pairs of runs (Theil and Sen): it finds
+what becomes worse so slowly that no run stands out. Whether there is one is asked by Kendall's rank
+correlation with time, exact for few runs, corrected by Holm for all figures of the history.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import theilslopes
+from scipy.stats import kendalltau, theilslopes
 
 from ..base.errors import ConfigurationError
 from .cases import Subject, load
 from .comparison import Compared, CompareOptions, Comparison, compare
-from .differences import OTHER_LOAD, SHARED_MACHINE, WORSE, Pair, Row, whole_plan
+from .differences import OTHER_LOAD, SHARED_MACHINE, WORSE, Pair, Row, holm, whole_plan
 from .measures import MEASURES, ComparedMeasure
 
 EARLIER, LAST = "earlier", "last"
-TREND_RUNS = 4  # with fewer, no slope has an interval that means something
+TREND_RUNS = 5  # with fewer, no order of runs is rarer than 5 %
 
 
 @dataclass(frozen=True)
 class Course:
     """One measure of one pattern over the runs.
 
-    `values`: of each run its mean, None where it was not observed; `slope`, `low` and `high`: of
-    the trend, percent of the median per run, None where it is not known.
+    `values`: of each run its mean, None where it was not observed; `slope`: percent of the median
+    per run, and `p`: how probable so strong an order is without a trend, None where not known.
     """
 
     title: str
@@ -38,17 +40,16 @@ class Course:
     values: list[float | None]
     verdict: str  # of the last run against all before it
     slope: float | None = None
-    low: float | None = None
-    high: float | None = None
+    p: float | None = None
+    trend: str = ""  # better, worse or none; empty where there are too few runs
 
-    @property
-    def trend(self) -> str:
-        """better, worse or same; empty where there are too few runs."""
-        if self.slope is None or self.low is None or self.high is None:
-            return ""
-        if self.low <= 0 <= self.high:
-            return "none"
-        return "better" if (self.slope > 0) == (self.measure.better > 0) else WORSE
+    def judged(self, p_adjusted: float, confidence: float) -> Course:
+        """Return the course with its trend."""
+        if self.slope is None:
+            return self
+        gains = (self.slope > 0) == (self.measure.better > 0)
+        sure = self.slope != 0 and p_adjusted <= 1 - confidence
+        return replace(self, trend=("better" if gains else WORSE) if sure else "none")
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,7 @@ class History:
                     "verdict": one.verdict,
                     "trend": one.trend or None,
                     "slope_percent": one.slope,
-                    "slope_low_percent": one.low,
-                    "slope_high_percent": one.high,
+                    "p": one.p,
                 }
                 for one in self.courses
             ],
@@ -100,6 +100,8 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
     """
     if len(words) < 2:
         raise ConfigurationError("--history takes two results directories or more")
+    if twice := [word for word in words if words.count(word) > 1]:
+        raise ConfigurationError(f"--history: duplicate directory {twice[0]}")
     by_date = sorted(words, key=lambda word: _started(load([word], None)[0]))
     runs = [load([word], None)[0] for word in by_date]
     named = [f"{EARLIER}={word}" for word in by_date[:-1]] + [f"{LAST}={by_date[-1]}"]
@@ -107,10 +109,14 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
     (compared,) = comparison.compared
     directories = [run.measured.directory for run in runs]
     found = (
-        _course(compared.pairs[row["pair"]], row, directories, asked)
-        for row in compared.levels["plans"]
+        _course(compared.pairs[row["pair"]], row, directories) for row in compared.levels["plans"]
     )
-    return History(runs, comparison, list(found), list(_unlike(compared, directories)))
+    courses = list(found)
+    corrected = holm(np.array([math.nan if one.p is None else one.p for one in courses]))
+    judged = [
+        one.judged(float(p), asked.confidence) for one, p in zip(courses, corrected, strict=True)
+    ]
+    return History(runs, comparison, judged, list(_unlike(compared, directories)))
 
 
 def _started(run: Subject) -> str:
@@ -127,7 +133,7 @@ def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
     yield from compared.alone
 
 
-def _course(of: Pair, row: Row, directories: Sequence[Path], asked: CompareOptions) -> Course:
+def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
     """Return the course of a measure, with its trend where there are runs enough to judge one."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
     values = [_mean(_values(of, measure, directory)) for directory in directories]
@@ -139,9 +145,9 @@ def _course(of: Pair, row: Row, directories: Sequence[Path], asked: CompareOptio
     middle = float(np.median(heights))
     if not middle:
         return course
-    slope, _, low, high = theilslopes(heights, places, asked.confidence)
-    percents = (100 * float(one) / abs(middle) for one in (slope, low, high))
-    return Course(of.base.title, measure, values, row["verdict"], *percents)
+    slope = 100 * float(theilslopes(heights, places)[0]) / abs(middle)
+    p = float(kendalltau(places, heights).pvalue)
+    return Course(of.base.title, measure, values, row["verdict"], slope, p)
 
 
 def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[float]:

@@ -166,8 +166,8 @@ def _history(courses: Sequence[Course]) -> Spec:
         Column("now", "values", "scientific", value=lambda row: row.values[-1],
                about="Mean of the last run"),
         Column("% a run", "slope", "signed",
-               about="Median slope of all pairs of runs (Theil and Sen); empty below 4 runs"),
-        text("trend", "trend", about="better or worse: its interval does not hold 0"),
+               about="Median slope of all pairs of runs (Theil and Sen); empty below 5 runs"),
+        text("trend", "trend", about="better, worse: their order is no chance (Kendall, Holm)"),
         text("last", "verdict", about=_ABOUT["verdict"]),
     )  # fmt: skip
     return Spec("history", "History", "", columns, courses)

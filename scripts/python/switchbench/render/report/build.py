@@ -698,6 +698,8 @@ def _images(page: Path, program: str) -> dict[str, str]:
 
 def write_pdf(page: Path, pdf: Path, program: str) -> None:
     """Print a page, with all its tables and figures, to a PDF file."""
+    if not pdf.resolve().parent.is_dir():
+        raise ConfigurationError(f"can't write into {pdf.parent}: there is no such folder")
     _browsed(page, "paper", program, "--no-pdf-header-footer", f"--print-to-pdf={pdf.resolve()}")
     if not pdf.is_file():
         raise RunError(f"{program} wrote no {pdf}; does it run by itself?")

@@ -17,6 +17,8 @@ from ...records.summary_form import SummaryDocument
 
 MOST_CLAUSES = 12  # and suspects, on one page; the tables below have all
 MOST_SUSPECTS = 3
+_ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
+_ALIKE = 0.9  # of the best port's share: a port with less is not shown as good
 # What to try, and what to ask the supplier for, by a suspect's kind.
 ADVICE = {
     "loss": "Swap the cable, then the transceiver, then the port. Loss that stays at the port: ask "
@@ -53,7 +55,7 @@ class FacePort(NamedTuple):
     """A port of the device; `mood`: good, bad, or "" where nothing was seen of it."""
 
     label: str
-    share: str  # of its line that it received
+    share: str  # of its line that it received, of its transports the least
     mood: str
     about: str
 
@@ -102,7 +104,7 @@ def first_page(summary: SummaryDocument) -> FirstPage:
     further = " and ".join(format.of(count, noun) for count, noun in left if count > 0)
     return FirstPage(
         facts=list(_facts(summary)),
-        clauses=sorted(clauses, key=lambda one: one.verdict == "PASS")[:MOST_CLAUSES],
+        clauses=sorted(clauses, key=lambda one: _ORDER.index(one.verdict))[:MOST_CLAUSES],
         further=f"{further} more below." if further else "",
         faces=_faces(summary),
         culprits=[_culprit(one) for one in suspects[:MOST_SUSPECTS]],
@@ -141,8 +143,9 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
     for port in summary["ports"]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
+    best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
     return [
-        (switch, [_face(label, ports[label]) for label in sorted(ports, key=_natural)])
+        (switch, [_face(label, ports[label], best) for label in sorted(ports, key=_natural)])
         for switch, ports in sorted(every.items(), key=lambda one: _natural(one[0]))
     ]
 
@@ -152,13 +155,18 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _face(label: str, entries: list[Mapping[str, Any]]) -> FacePort:
-    suspect = next((one["suspect"] for one in entries if one["suspect"]), None)
+def _shares(entries: list[Mapping[str, Any]]) -> list[float]:
     shares = [one["as_destination"]["median_percent_of_line"] for one in entries]
-    known = [share for share in shares if share is not None]
-    share = f"{max(known):.0f} %" if known else ""
+    return [share for share in shares if share is not None]
+
+
+def _face(label: str, entries: list[Mapping[str, Any]], best: float) -> FacePort:
+    suspect = next((one["suspect"] for one in entries if one["suspect"]), None)
+    known = _shares(entries)
+    least = min(known, default=0.0)
+    mood = "bad" if suspect else "good" if known and least >= _ALIKE * best > 0 else ""
     about = f"{entries[0]['port']}: {suspect or 'nothing suspected'}"
-    return FacePort(label, share, "bad" if suspect else "good" if known else "", about)
+    return FacePort(label, f"{least:.0f} %" if known else "", mood, about)
 
 
 def _culprit(one: Mapping[str, Any]) -> Culprit:
