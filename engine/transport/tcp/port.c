@@ -23,7 +23,11 @@
 /* A partner on a busy host may take so long to make its claim: it stays however many others come.
  * A connection that is silent for longer counts as rejected, and makes room where others wait. */
 #define SILENT_NS NS_PER_S
-#define ACCEPTED_MOST 256 /* at once: the main thread has more to do */
+/* After so many rejections in a turn the listener rests until the next one; as many again may have
+ * been accepted before. */
+#define TURN_NS (16 * NS_PER_MS)
+#define TURN_REJECTED 64u
+#define ACCEPTED_MOST 64 /* at once: the main thread has more to do */
 #define EVENTS 64
 
 /* --- handshakes --- */
@@ -136,8 +140,8 @@ static void greet(struct transport_port *port, int fd, const struct sockaddr_sto
 }
 
 /* Where as many are half open as may be, the oldest makes room once it has been silent for long
- * enough. Until then, and without a descriptor left, the listener rests: those who wait in its
- * backlog wake nobody. */
+ * enough. Until then, without a descriptor left, and where enough are rejected in this turn, the
+ * listener rests: those who wait in its backlog wake nobody. */
 static void accept_some(struct transport_port *port, int64_t now_ns)
 {
     bool rests = false;
@@ -149,7 +153,8 @@ static void accept_some(struct transport_port *port, int64_t now_ns)
         socklen_t size = sizeof from;
         int fd;
 
-        rests = full && now_ns - oldest->came_ns < SILENT_NS;
+        rests = (full && now_ns - oldest->came_ns < SILENT_NS) ||
+                port->rejected - port->turn_rejected >= TURN_REJECTED;
         if (rests)
             break;
         fd =
@@ -178,6 +183,10 @@ void tcp_port_accept(struct transport_port *port, int64_t now_ns)
     struct tcp_arrival *oldest;
     bool knocking = !port->listening;
 
+    if (now_ns - port->turn_ns >= TURN_NS) {
+        port->turn_ns = now_ns;
+        port->turn_rejected = port->rejected;
+    }
     for (int i = 0; i < count; i++) {
         if (events[i].data.ptr == NULL)
             knocking = true;

@@ -76,6 +76,8 @@ struct transport_port {
     uint64_t rejected;       /**< connections that did not prove that they hold the key */
     struct sockaddr_storage rejected_from; /**< the last one's */
     const char *rejected_why;
+    int64_t turn_ns; /**< when the present turn began, and how many were rejected before it */
+    uint64_t turn_rejected;
 };
 
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
