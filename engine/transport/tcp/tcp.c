@@ -42,7 +42,11 @@
 #define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
 #define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
 #define READY_TIMEOUT_NS (30 * NS_PER_S)   /* the partner itself, which may be a phase behind */
-#define STATE_SYN_SENT 2                   /* TCP_SYN_SENT of the C library's netinet/tcp.h */
+/* A partner closes a connection whose claim is late while others crowd its listener: it is called
+ * again so often, first after so little, then each time after twice as long: 2.5 s in all. */
+#define RECALLS_MOST 7
+#define RECALL_FIRST_NS (20 * NS_PER_MS)
+#define STATE_SYN_SENT 2 /* TCP_SYN_SENT of the C library's netinet/tcp.h */
 
 #define MEMBER(type, key, member) OPTION(type, tcp_options, key, member)
 
@@ -172,16 +176,16 @@ static int call(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
     return 0;
 }
 
-/* Calls all partners that do not call themselves. */
-static int call_all(struct tcp_lane *lane, struct err *err)
+/* Calls those of the partners, from `first` on, that do not call themselves. */
+static int call_all(struct tcp_lane *lane, struct tcp_out *first, unsigned count, struct err *err)
 {
     int home, rc = netns_enter(lane->port->ip.conf->netns, &home, err);
 
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++)
-        if (!lane->outs[i].is_passive)
-            rc = call(lane, &lane->outs[i], err);
+    for (unsigned i = 0; rc == 0 && i < count; i++)
+        if (!first[i].is_passive)
+            rc = call(lane, &first[i], err);
     netns_leave(home);
     return rc;
 }
@@ -271,13 +275,36 @@ static int advance(struct tcp_lane *lane, struct tcp_out *out, struct err *err)
     return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : 0;
 }
 
+/* The same; where the partner has closed the connection, it is called again later. */
+static int advance_or_recall(struct tcp_lane *lane, struct tcp_out *out, int64_t now_ns,
+                             struct err *err)
+{
+    int rc = 0;
+
+    if (out->fd < 0 && now_ns < out->recall_ns)
+        return 0;
+    if (out->fd < 0)
+        rc = call_all(lane, out, 1, err);
+    if (rc == 0)
+        rc = advance(lane, out, err);
+    if (rc != -ECONNABORTED || out->recalls == RECALLS_MOST)
+        return rc;
+    err->text[0] = '\0';
+    close(out->fd); /* and epoll forgets it */
+    out->fd = -1;
+    out->shaken = 0;
+    out->recall_ns = now_ns + (RECALL_FIRST_NS << out->recalls++);
+    return 0;
+}
+
 /* A check goes on without this pair, so that all are found that can't reach each other: the
  * receiver misses the probe and names it. Why is only known here. */
 static void lose(struct tcp_out *out, struct err *why)
 {
     log_warning("%s", why->text);
     why->text[0] = '\0';
-    close(out->fd); /* and epoll forgets it */
+    if (out->fd >= 0)
+        close(out->fd); /* and epoll forgets it */
     out->fd = -1;
     out->ready = true;
     message_out_ended(&out->base);
@@ -433,7 +460,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
     for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++) {
         struct tcp_out *out = &lane->outs[i];
 
-        rc = out->ready || out->is_passive ? 0 : advance(lane, out, err);
+        rc = out->ready || out->is_passive ? 0 : advance_or_recall(lane, out, now_ns, err);
         /* Nothing was heard of the partner but that there is no way to it. */
         if (message_lane_checks(&lane->base) && (rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
                                                  rc == -ECONNREFUSED || rc == -ETIMEDOUT)) {
@@ -576,7 +603,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     if (rc == 0)
         rc = check(lane, err);
     if (rc == 0)
-        rc = call_all(lane, err);
+        rc = call_all(lane, lane->outs, lane->base.out_count, err);
     if (rc == 0)
         *made = &lane->base.lane;
     else

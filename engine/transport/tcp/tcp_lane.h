@@ -107,8 +107,10 @@ struct tcp_out {
     struct message_out base;
     int fd; /**< -1: there is none yet, or none any more */
     bool ready;
-    bool writable;      /**< until the kernel says that it is full */
-    bool is_passive;    /**< the partner calls */
+    bool writable;    /**< until the kernel says that it is full */
+    bool is_passive;  /**< the partner calls */
+    unsigned recalls; /**< how often the partner is called again; next at recall_ns */
+    int64_t recall_ns;
     uint32_t mark_sent; /**< bytes of the end mark that are sent */
     struct tcp_handshake shake;
     unsigned shaken; /**< bytes of it that have passed */
