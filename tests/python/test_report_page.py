@@ -231,7 +231,9 @@ def screen(chromium: Any, path: Path, **options: Any) -> Any:
     """A page as it is opened, without anything unfolded."""
     page = chromium.new_context(**({"viewport": SCREEN} | options)).new_page()
     page.goto(path.as_uri())
+    page.locator("[data-figure]").first.scroll_into_view_if_needed()
     page.locator("[data-figure][data-state=drawn]").first.wait_for(timeout=DRAWN_MS)
+    page.evaluate("scrollTo(0, 0)")
     return page
 
 
