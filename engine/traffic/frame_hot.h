@@ -81,7 +81,8 @@ HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kin
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen);
 /** Counts one that is not. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns);
-static inline void rx_free(frame_t *frames, uint32_t count);
+/** A burst is read: frames of it that are not forwarded go back; called once behind each. */
+static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count);
 /** A forwarded frame that found no room. */
 static inline void rx_release(void *frame);
 
@@ -554,7 +555,7 @@ HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigne
         lane->lane.arrived_ns = now_ns;
     if (receiver->left != UINT64_MAX)
         receiver->left -= receiver->left < burst.delivered ? receiver->left : burst.delivered;
-    rx_free(burst.frames, (how & HOT_FORWARD) != 0 ? burst.kept : burst.count);
+    rx_free(lane, burst.frames, (how & HOT_FORWARD) != 0 ? burst.kept : burst.count);
     if ((how & HOT_FORWARD) != 0)
         hot_pass_on(lane, burst.passed, burst.delivered, now_ns);
     return burst.count;
@@ -581,7 +582,7 @@ static uint32_t hot_receive_pingpong(struct frame_lane *lane, int64_t now_ns)
 
     for (uint32_t i = 0; i < count; i++)
         rx_unexpected(lane, frames[i], now_ns);
-    rx_free(frames, count);
+    rx_free(lane, frames, count);
     return count;
 }
 

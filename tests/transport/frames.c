@@ -15,6 +15,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -208,6 +209,8 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
         send_frame(&injected[i], ends, &to);
         while (BATTERY_COUNTER(1, received_frames) == come && clock_now() < until_ns)
             transport->poll(bed.lane, bed.run.phase.start_ns);
+        if (poll(&(struct pollfd){.fd = bed.lane->wake_fd, .events = POLLIN}, 1, 0) != 0)
+            fail_msg("row %zu: all is read, and a worker that sleeps would be woken", i);
         read_counters(after);
         for (unsigned c = 0; c < COUNTERS; c++)
             if (after[c] - before[c] != (c == injected[i].counts))

@@ -160,10 +160,11 @@ static inline void rx_prefetch(frame_t frame)
 
 /* As rte_pktmbuf_free_bulk, which looks into the second line of each buffer, and copies pointers
  * one by one: buffers of one pool that nobody else holds go back as they lie. */
-static inline void rx_free(frame_t *frames, uint32_t count)
+static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
 {
     uint64_t odd = 0;
 
+    (void)lane;
     for (uint32_t i = 0; i < count; i++)
         odd |= (uint64_t)(frames[i]->refcnt ^ 1u) | (uint64_t)(frames[i]->nb_segs ^ 1u) |
                ((uintptr_t)frames[i]->pool ^ (uintptr_t)frames[0]->pool) |

@@ -8,9 +8,9 @@
  * never copied. Frames of one flow and size that follow each other can go as one message, which the
  * device (or the kernel before it) cuts into frames: UDP_SEGMENT.
  *
- * For a transport's one file, which defines the hooks below, rx_burst, rx_see and rx_unexpected
- * (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with `struct
- * socket_lane`, its options with `struct socket_options`.
+ * For a transport's one file, which defines the hooks below, rx_burst, rx_see, rx_unexpected and
+ * rx_free (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with
+ * `struct socket_lane`, its options with `struct socket_options`.
  */
 #ifndef ENGINE_KERNEL_SOCKET_LANE_H
 #define ENGINE_KERNEL_SOCKET_LANE_H
@@ -320,12 +320,6 @@ HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kin
     ours->stream = &receiver->streams[flow - 1];
     ours->length = frame->length;
     return true;
-}
-
-static inline void rx_free(frame_t *frames, uint32_t count)
-{
-    (void)frames;
-    (void)count;
 }
 
 static inline void rx_release(void *frame)

@@ -6,7 +6,7 @@
  *
  * Received frames lie in a ring of TPACKET_V2, which hands each over as it comes: TPACKET_V3 keeps
  * them until a block is full or a timer of whole jiffies ends, and times would be that timer's.
- * They are read where the kernel put them; their slots are given back before the next burst. Frames
+ * They are read where the kernel put them; their slots are given back behind each burst. Frames
  * are sent by sendmmsg, which tells how many were taken: PACKET_TX_RING counts as sent what the
  * device refused. See packet(7) and Linux, Documentation/networking/packet_mmap.rst.
  */
@@ -121,9 +121,6 @@ static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
     struct transport_port *port = port_of(lane);
     uint32_t count = 0;
 
-    for (; port->held > 0; port->held--) /* the burst before this one is read */
-        __atomic_store_n(&slot_of(port, port->next + port->count - port->held)->tp_status,
-                         TP_STATUS_KERNEL, __ATOMIC_RELEASE);
     while (count < lane->conf.receive_burst) {
         struct tpacket2_hdr *slot = slot_of(port, port->next);
         uint32_t status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE);
@@ -140,6 +137,19 @@ static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames)
     port->held = count;
     port->socket.received += count;
     return count;
+}
+
+/* Also slots of frames that are sent on, of which only the length is: while the one before `next`
+ * is held, the socket stays readable. */
+static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    struct transport_port *port = port_of(lane);
+
+    (void)frames;
+    (void)count;
+    for (; port->held > 0; port->held--)
+        __atomic_store_n(&slot_of(port, port->next + port->count - port->held)->tp_status,
+                         TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 }
 
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,

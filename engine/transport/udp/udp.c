@@ -155,6 +155,13 @@ static inline uint32_t rx_burst(struct frame_lane *base, frame_t *frames)
     return count;
 }
 
+static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count)
+{
+    (void)lane;
+    (void)frames;
+    (void)count;
+}
+
 static bool same_socket(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
