@@ -119,15 +119,16 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
     const struct signature *signature = seen->signature;
     int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
     uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
+    uint64_t number;
 
     if (flow-- == 0)
         return false;
-    if (prober->plays && seen->length + lane->conf.outside !=
-                             frame_message_size(lane, message_bytes(lane, frame_flow(lane, flow),
-                                                                    prober_left(prober, flow) - 1)))
+    number = sequence_unwrap(prober_left(prober, flow), be32toh(signature->sequence));
+    if (prober->plays &&
+        seen->length + lane->conf.outside !=
+            frame_message_size(lane, message_bytes(lane, frame_flow(lane, flow), number)))
         return false;
-    return prober_back(prober, flow, be32toh(signature->sequence), signature_ns(signature),
-                       came_ns);
+    return prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
 }
 
 /* --- the destination's end --- */

@@ -5,6 +5,7 @@
  * and who begins a ping-pong's next message.
  */
 #include "clock.h"
+#include "frame_lane.h"
 #include "pattern.h"
 #include "prober.h"
 #include "signature.h"
@@ -419,6 +420,36 @@ static void a_lost_message_holds_up_nothing(void **state)
     end(NULL);
 }
 
+static bool sound(const struct frame_lane *lane, const struct frame_seen *seen)
+{
+    return true;
+}
+
+/* An answer has its own message's size, also where another message is in flight when it comes. */
+static void an_answer_too_late_is_no_stranger(void **state)
+{
+    static struct frame_lane lane;
+    static uint16_t flow_of[PATTERN_RANKS_MAX];
+    const struct frame_ops ops = {.is_sound = sound};
+    struct signature signature = {.tag = 7, .src = htobe16(PARTNER)};
+    struct frame_seen seen = {.signature = &signature, .ours = true};
+    struct port_count count = {0};
+
+    sit_down((struct pingpong_options){0});
+    assert_true(play(0) && play(-1)); /* 0, of 10 bytes, is given up; 1, of 20, is in flight */
+    lane = (struct frame_lane){.lane = bed.lanes[0], .prober = bed.probers[0], .tags = {0, 7}};
+    lane.lane.request.count = &count;
+    lane.conf.ops = &ops;
+    lane.receiver.flow_of = flow_of;
+    for (uint32_t bytes = 10; bytes <= 20; bytes += 10) {
+        seen.length = frame_message_size(&lane, bytes);
+        assert_true(frame_single_take(&lane, &seen, 0));
+        assert_int_equal(count.probes_received, 1);
+        assert_int_equal(count.foreign, bytes == 20);
+    }
+    end(NULL);
+}
+
 #define DRAWN 300u
 
 /* One message in flight for all, by partners that are drawn: each gets about a third, and each
@@ -463,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_way_back_is_left_out),
         cmocka_unit_test(a_flow_has_a_message_in_flight),
         cmocka_unit_test(a_lost_message_holds_up_nothing),
+        cmocka_unit_test(an_answer_too_late_is_no_stranger),
         cmocka_unit_test(partners_are_drawn),
     };
 
