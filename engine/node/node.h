@@ -59,7 +59,7 @@ struct node_port {
     uint32_t queues;        /**< that it has in that transport */
     struct blob address;    /**< there */
     int connect_fd;         /**< readable when its lanes can be connected further; -1: none */
-    uint64_t line_rate_bps; /**< as resolved when it was opened; 0: unknown */
+    uint64_t line_rate_bps; /**< as resolved when its link came up; 0: unknown */
     double core_fps;        /**< frames/s that one core can send there at most; 0: no bound known */
     bool link_up;           /**< as last seen */
     bool had_link;          /**< since it was opened: only then it can lose it */

@@ -150,6 +150,13 @@ static void report_port(struct node *node, const struct node_port *port,
     record_write(node->records, "port-open", rows);
 }
 
+/* Partners are told the line's rate with the address. */
+static void learn_line(struct node_port *port, const struct port_facts *facts)
+{
+    port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts->link_bps;
+    port->address = facts->address;
+}
+
 static int open_port(struct node *node, struct node_port *port, const struct transport *transport)
 {
     struct port_opening *opening = opening_in(port, transport);
@@ -174,10 +181,9 @@ static int open_port(struct node *node, struct node_port *port, const struct tra
     transport->facts(port->open, &facts, false);
     port->queues = facts.queues > 0 ? facts.queues : 1;
     port->core_fps = facts.core_fps;
-    port->line_rate_bps = port->conf.line_rate_bps > 0 ? port->conf.line_rate_bps : facts.link_bps;
+    learn_line(port, &facts);
     port->had_link = port->link_up = facts.link_up;
     port->down_ns = port->link_up ? 0 : clock_now();
-    port->address = facts.address;
     port->connect_fd = facts.connect_fd;
     if (!opening->is_reported)
         report_port(node, port, &facts);
@@ -391,9 +397,11 @@ int ports_watch_links(struct node *node)
         report_rejected(node, port, &facts, false);
         if (facts.link_up != port->link_up) {
             port->link_up = facts.link_up;
-            if (port->link_up)
+            if (port->link_up) {
+                learn_line(port, &facts); /* a device may not know its speed before */
                 snprintf(text, sizeof text, "it was down for %.1f s",
                          (double)(now_ns - port->down_ns) / 1e9);
+            }
             if (port->had_link) {
                 record_event(node->records, port->link_up ? "link-up" : "link-down",
                              port->conf.name, text);
