@@ -328,11 +328,17 @@ int ports_use(struct node *node, const struct transport *rest)
     }
     for (size_t i = 0; i < node->port_count && rc == 0; i++) {
         struct node_port *port = &node->ports[i];
+        struct port_facts facts;
 
         if (port->wanted == NULL)
             continue;
-        if (port->transport == NULL)
+        if (port->transport == NULL) {
             rc = open_port(node, port, port->wanted);
+        } else {
+            port->transport->facts(port->open, &facts, false);
+            if (facts.link_up)
+                learn_line(port, &facts); /* its link came up since it was opened */
+        }
         if (rc == 0) /* opening takes up to a second a port */
             rc = node_turn(node, clock_now());
     }

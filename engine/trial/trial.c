@@ -152,7 +152,7 @@ static int make_parts(struct trial *trial)
     return rc;
 }
 
-/* Opens the ports of this trial, waits for their links, tells the other nodes where they are. One
+/* Opens the ports of this trial, tells the other nodes where they are, waits for their links. One
  * descriptor says for all of them that lanes can be connected further: without it lanes are
  * connected by the clock, a little later. */
 static int open_ports(struct trial *trial)
@@ -168,10 +168,7 @@ static int open_ports(struct trial *trial)
     if (rc < 0)
         return rc;
     control_forget(node->control,
-                   true);        /* all are through the trial before, and need nothing of it */
-    rc = ports_await_link(node); /* addresses say the line's rate */
-    if (rc < 0)
-        return rc;
+                   true); /* all are through the trial before, and need nothing of it */
     for (size_t i = 0; i < trial->own_count; i++) {
         const struct local_rank *own = &trial->own[i];
         const struct node_port *port = &node->ports[own->port];
@@ -187,7 +184,7 @@ static int open_ports(struct trial *trial)
         if (port->connect_fd >= 0 && trial->connect_fd >= 0)
             epoll_ctl(trial->connect_fd, EPOLL_CTL_ADD, port->connect_fd, &event);
     }
-    return 0;
+    return ports_await_link(node);
 }
 
 /* --- a phase: start --- */
