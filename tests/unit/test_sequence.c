@@ -266,6 +266,21 @@ static void test_most_gaps(void **state)
     assert_memory_equal(&bed.count, &all, sizeof all);
 }
 
+/* More are missing at once than the window holds: all that are not late come after all. */
+static void test_gap_above_the_window(void **state)
+{
+    static struct bed bed;
+    struct flow_reordering all = {0};
+
+    clear(&bed);
+    arrive(&bed, 1);
+    arrive(&bed, 3000);
+    for (uint32_t n = 2999; n > 3000 - SEQUENCE_WINDOW; n--)
+        assert_int_equal(arrive(&bed, n), SEQUENCE_REORDERED);
+    recall_extents(&bed, &all);
+    assert_memory_equal(&bed.count, &all, sizeof all);
+}
+
 /* A stream that runs through the wrap of 32 bits is judged as any other. */
 static void test_wrap(void **state)
 {
@@ -293,7 +308,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_short_way),
         cmocka_unit_test(test_jumps),     cmocka_unit_test(test_against_memory),
-        cmocka_unit_test(test_most_gaps), cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_most_gaps), cmocka_unit_test(test_gap_above_the_window),
+        cmocka_unit_test(test_wrap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
