@@ -164,6 +164,16 @@ def test_a_pair_that_one_repeat_did_not_observe_has_the_others_mean() -> None:
     assert rates._sums(code, np.ones(3), 2, values)[0, 1] == 1.0
 
 
+def test_a_loss_map_is_made_of_all_frames_of_the_summary(measured: Measured) -> None:
+    plans = plans_of(measured, transport="dpdk")
+    assert plans
+    for plan in plans:
+        flows = measured.records.flows(plan_key(plan))
+        assert flows is not None
+        assert flows.lost.sum() == plan["lost_frames"]
+        assert flows.offered.sum() == plan["offered_frames"]
+
+
 def test_of_many_settings_the_most_uneven_have_a_map(
     measured: Measured, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
