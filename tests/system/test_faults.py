@@ -342,10 +342,9 @@ def test_a_full_disk_ends_a_run_with_whole_lines(
         fill(ballast)
         result = run.end(limit_s=10)
     assert result.status == 3
-    errors = [line for line in result.errors.splitlines() if line.startswith("switchbench: ")]
-    assert all("No space left on device" in line for line in errors)
+    full = underway.sentences(result.errors)
+    assert all("No space left on device" in line for line in full)
     assert list(result.records("phase"))
-    full = [line.removeprefix("switchbench: ") for line in errors]
     assert result.summary["errors"] == full[:-1]
     ballast.unlink()
     again = underway.command("table", str(result.directory), "--again")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -180,7 +181,16 @@ def command(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+def sentences(errors: str) -> list[str]:
+    """What a command says on standard error, without the codes; each has one."""
+    lines = [line for line in errors.splitlines() if line.startswith("switchbench: ")]
+    found = [re.fullmatch(r"switchbench: (.*) \[SB-[A-Z]+\]", line) for line in lines]
+    return [
+        one[1] if one else f"{line}: has no code" for one, line in zip(found, lines, strict=True)
+    ]
+
+
 def sentence(errors: str) -> str:
     """The one sentence with which a command ends on standard error."""
-    (line,) = [line for line in errors.splitlines() if line.startswith("switchbench: ")]
-    return line.removeprefix("switchbench: ")
+    (line,) = sentences(errors)
+    return line
