@@ -14,7 +14,6 @@ the same.
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -379,11 +378,9 @@ def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]
         return names
     first = {module: place for place, module in reversed(list(enumerate(modules.values())))}
     last = len(modules)
-    return sorted(names, key=lambda name: (first.get(modules.get(name, ""), last), _natural(name)))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    return sorted(
+        names, key=lambda name: (first.get(modules.get(name, ""), last), format.natural(name))
+    )
 
 
 # --- the tidy table, for other programs -----------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -193,3 +194,8 @@ def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
         return bars[max(0, min(len(bars) - 1, int(value / top * len(bars) - 1e-9)))]
 
     return "".join(bar(value) for value in values)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which p2 is before p10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

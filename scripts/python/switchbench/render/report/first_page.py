@@ -7,7 +7,6 @@ evidence, what to do about it, and how to measure it again.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -145,14 +144,9 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
     best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
     return [
-        (switch, [_face(label, ports[label], best) for label in sorted(ports, key=_natural)])
-        for switch, ports in sorted(every.items(), key=lambda one: _natural(one[0]))
+        (switch, [_face(label, ports[label], best) for label in sorted(ports, key=format.natural)])
+        for switch, ports in sorted(every.items(), key=lambda one: format.natural(one[0]))
     ]
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key by which p2 is before p10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _shares(entries: list[Mapping[str, Any]]) -> list[float]:
