@@ -237,6 +237,11 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
     if by is not None:
         several = len(subjects) > 1
         subjects = [part for whole in subjects for part in _divided(whole, by, several)]
+    return joined(subjects)
+
+
+def joined(subjects: Sequence[Subject]) -> list[Subject]:
+    """Return the sides of a comparison: subjects of one name are its runs, held by the first."""
     sides: dict[str | int, Subject] = {}
     for number, one in enumerate(subjects):
         first = sides.setdefault(one.name or number, one)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import kendalltau, theilslopes
 
 from ..base.errors import ConfigurationError
-from .cases import Subject, load
+from .cases import Subject, joined, load
 from .comparison import Compared, CompareOptions, Comparison, compare
 from .differences import OTHER_LOAD, SHARED_MACHINE, WORSE, Pair, Row, holm, whole_plan
 from .measures import MEASURES, ComparedMeasure
@@ -102,12 +102,12 @@ def history(words: Sequence[str], asked: CompareOptions) -> History:
         raise ConfigurationError("--history takes two results directories or more")
     if twice := [word for word in words if words.count(word) > 1]:
         raise ConfigurationError(f"--history: duplicate directory {twice[0]}")
-    by_date = sorted(words, key=lambda word: _started(load([word], None)[0]))
-    runs = [load([word], None)[0] for word in by_date]
-    named = [f"{EARLIER}={word}" for word in by_date[:-1]] + [f"{LAST}={by_date[-1]}"]
-    comparison = compare(load(named, None), asked)
-    (compared,) = comparison.compared
+    runs = sorted((one for word in words for one in load([word], None)), key=_started)
     directories = [run.measured.directory for run in runs]
+    names = [EARLIER] * (len(runs) - 1) + [LAST]
+    sides = joined([replace(run, name=name) for run, name in zip(runs, names, strict=True)])
+    comparison = compare(sides, asked)
+    (compared,) = comparison.compared
     found = (
         _course(compared.pairs[row["pair"]], row, directories) for row in compared.levels["plans"]
     )
