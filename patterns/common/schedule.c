@@ -25,7 +25,7 @@ void schedule_free(struct schedule *schedule)
 
 /* A value is a part for its rank and one for its place. The rank's is one of PARTS random numbers
  * of the rank, in turn from element to element: a rank whose values took those of another's place
- * is found in so many elements. The place's has PLACES values, a prime number, and begins anew
+ * is found in so many elements. The place's has PLACES values, a prime number, and begins again
  * elsewhere after them: pieces that changed places don't look alike. */
 #define PARTS 3u
 #define PLACES 211u

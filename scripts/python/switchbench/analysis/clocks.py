@@ -91,7 +91,7 @@ class ClockTable:
         self._phases.pop(moment, None)
 
     def shift_ns(self, moment: Moment, ends: tuple[str, str]) -> int:
-        """By how much the one-way delays of one flow (source, destination) are to be moved."""
+        """Return by how much the one-way delays of a flow (source, destination) are to be moved."""
         shift = self._shift(self._phases.get(moment, {}), ends)
         return 0 if shift is None else shift[0]
 

@@ -137,7 +137,7 @@ class ConfidenceInterval:
 
     @property
     def high(self) -> float:
-        """Its upper end."""
+        """Upper end of the interval."""
         return self.mean + self.half_width
 
     @property

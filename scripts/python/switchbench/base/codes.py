@@ -76,13 +76,10 @@ def explained(code_or_message: str) -> str:
             f"no code is called {code_or_message!r}, and no message is known that says this: "
             f"'switchbench explain' lists the codes"
         )
-    parts = [
-        part
-        for code in given
-        for entry in [codes()[code]]
-        for part in (f"{code}: {entry['title']}", f"Cause: {entry['cause']}",
-                     f"Cure: {entry['cure']}")
-    ]  # fmt: skip
+    parts = []
+    for code in given:
+        entry = codes()[code]
+        parts += [f"{code}: {entry['title']}", f"Cause: {entry['cause']}", f"Cure: {entry['cure']}"]
     return "\n\n".join(textwrap.fill(part, 100) for part in parts)
 
 

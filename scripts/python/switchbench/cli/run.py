@@ -364,7 +364,7 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
 
 
 class Attendance:
-    """Who was left out until now, and the run without them."""
+    """Hosts that were excluded until now, and the run without them."""
 
     def __init__(self, args: argparse.Namespace, launcher: Launcher) -> None:
         """Ask nobody yet; the arguments say how the run is planned again."""

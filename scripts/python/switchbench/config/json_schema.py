@@ -53,7 +53,7 @@ def configuration_schema() -> Schema:
 
 
 def site_schema() -> Schema:
-    """Of a site file: hosts, or a lab with what differs from its topology."""
+    """Return the schema of a site file: hosts, or a lab with what differs from its topology."""
     made = _schema("Switchbench site", (LabSite, HostSite))
     _take_topologys_keys(made["$defs"])
     return made

@@ -254,7 +254,7 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             cable = cabling.compared_cable(port, seen[host])
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
-    # Who lacks the engine is in its row already.
+    # Hosts without the engine are in its row already.
     able = [one for one in processes if values["engine"].get(one.name) == __version__]
     values |= control_network(site, able) if able else {}
     rows = [_row(name, found) for name, found in values.items() if found]

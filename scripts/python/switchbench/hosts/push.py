@@ -99,7 +99,7 @@ class Collection:
 
     @property
     def digest(self) -> str:
-        """Of all that is in it: two folders with the same one are the same."""
+        """Digest of all files: two folders with the same digest are the same."""
         listing = "".join(f"{one.digest} {one.mode:o} {one.place}\n" for one in self.pieces)
         return hashlib.sha256(listing.encode()).hexdigest()
 

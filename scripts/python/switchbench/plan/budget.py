@@ -60,7 +60,7 @@ def fitted(request: Request, budget_s: float) -> Fit:
     Raises
     ------
     ConfigurationError
-        If one short trial of each test takes longer, or the configuration is invalid.
+        If what can be made shorter takes longer, or the configuration is invalid.
     """
     reading = read(request)
     whole = compile_run(reading)

@@ -233,7 +233,7 @@ class SearchOutcome:
 
     @property
     def sentence(self) -> str:
-        """What to tell a person."""
+        """Sentence for a person."""
         return self.words.format_map(vars(self))
 
 

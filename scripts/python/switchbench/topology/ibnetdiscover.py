@@ -119,7 +119,7 @@ def _refusal(said: str, source: str, number: int, line: str) -> str:
 
 
 def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
-    """Both ends tell of a cable, and the same; the end of a file is easily lost."""
+    """Refuse a file whose end is lost: both ends of a cable have to tell of it, and the same."""
     for guid, device in devices.items():
         for number, (other, other_port, _) in device.ports.items():
             if other not in devices or other_port not in devices[other].ports:

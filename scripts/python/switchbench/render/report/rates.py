@@ -128,7 +128,7 @@ def by(entries: Iterable[E], key: str | Callable[[E], Any]) -> dict[Any, list[E]
 
 
 def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
-    """So many at a time, for a figure each: the end of its name, and what is in it."""
+    """Yield the parts for a figure each, `most` long: the end of its name, and what is in it."""
     for first in range(0, len(every), most):
         yield f"-{1 + first // most}" if len(every) > most else "", every[first : first + most]
 
