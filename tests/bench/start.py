@@ -138,8 +138,9 @@ def run(node: Path, folder: Path, transport: str) -> Figures:
             time.sleep(POLL_S)
         process.terminate()
     records.look()
-    if process.returncode != 0 or records.first_start_s is None:
-        raise SystemExit(f"the run with {transport} failed: see {results}")
+    # Its window of 0.2 s is often tester-limited on two cores: inconclusive, but started.
+    if process.returncode not in (0, 4) or records.first_start_s is None:
+        raise SystemExit(f"the run with {transport} ended with status {process.returncode}")
     marks = [began_s, begins["lab"], begins["nodes"], records.last("hello"), records.last("ready")]
     marks.append(records.first_start_s)
     parts = zip(PARTS, marks[:-1], marks[1:], strict=True)
