@@ -63,8 +63,8 @@ it, on any machine.
 | `manifest.json` | SHA-256 of each of these files; a signature is of this file |
 
 `python -m switchbench.records.summary_form` prints the JSON Schema of `summary.json`, with the
-meaning of every key; [types](../developer/summary.md) lists the keys, and [measures](measures.md)
-has the formulas. `null` is *not observed*.
+meaning of every key; [types](../developer/summary.md#types-of-summaryjson) lists the keys, and
+[measures](measures.md) has the formulas. `null` is *not observed*.
 """
 
 
@@ -171,25 +171,37 @@ def results() -> str:
     ]
     head = [cells("key", "type", "meaning"), cells("---", "---", "---")]
     parts.append("\n".join([*head, *rows, ""]))
-    return "\n".join([*parts, TABLES_HEAD, *map(_table_columns, TABLES)])
+    named = [cells(f"`{name}`", TITLES[name]) for name in TABLES]
+    return "\n".join(
+        [*parts, TABLES_HEAD, cells("table", "holds"), cells("---", "---"), *named, ""]
+    )
 
 
 def types() -> str:
-    """The types of summary.json, each with its keys."""
+    """The columns of each table, and the types of summary.json, each with its keys."""
     named = summary_schema()["$defs"].items()
     rows = [
         cells(f"`{name}`", ", ".join(_keys(part)))
         for name, part in sorted(named)
         if part.get("properties")
     ]
-    return "\n".join([HEAD + TYPES, cells("type", "keys"), cells("---", "---"), *rows, ""])
+    columns = map(_table_columns, TABLES)
+    return "\n".join(
+        [HEAD + KEYS, *columns, TYPES, cells("type", "keys"), cells("---", "---"), *rows, ""]
+    )
 
 
+KEYS = """\
+# Columns and types of results
+
+The columns of the [tables](../reference/results.md#tables), and the types of
+[summary.json](../reference/results.md#summaryjson).
+"""
 TYPES = """\
-# Types of summary.json
+## Types of summary.json
 
-What the types of [results](../reference/results.md#summaryjson) hold. Plain values stand without a
-type. `X[]` is a list of `X`, `?` marks what may be null, several values are a choice.
+Plain values stand without a type. `X[]` is a list of `X`, `?` marks what may be null, several
+values are a choice.
 """
 
 
@@ -245,8 +257,9 @@ FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst;
 
 ## Tables
 
-Parquet (zstd), with unit, meaning and null rule in each column's metadata. Keys are those of
-`plan.json`; phase -1 is the connectivity check.
+Parquet (zstd), with unit, meaning and null rule in each column's metadata
+([all columns](../developer/summary.md)). Keys are those of `plan.json`; phase -1 is the
+connectivity check.
 """
 
 
@@ -273,7 +286,7 @@ def _table_columns(name: str) -> str:
     head = [cells("column", "unit", "meaning"), cells(*["---"] * 3)]
     body = [cells("<br>".join(names), unit, meaning) for names, unit, meaning in rows.values()]
     others = [f"\nOf {kind}: {', '.join(names)}." for kind, names in special.items()]
-    about = f"### {name}\n\n{TITLES[name]}. Keys: {keys}.\n"
+    about = f"## {name}\n\n{TITLES[name]}. Keys: {keys}.\n"
     return "\n".join([about, *head, *body, *others, ""])
 
 

@@ -20,6 +20,7 @@ from switchbench.records import results
 from switchbench.records.schema import FORM, TABLES
 
 PAGE = Path(__file__).resolve().parents[2] / "doc" / "reference" / "results.md"
+COLUMNS = PAGE.parents[1] / "developer" / "summary.md"
 NAMED = "results/20260101-120000-four-matrices"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.S)
@@ -63,7 +64,7 @@ def test_a_port_received_what_its_flows_did_together(
 
 @pytest.mark.parametrize("name", ["flows", "ports", "phases", "histograms"])
 def test_the_keys_of_the_page_name_one_row(name: str, directory: Path) -> None:
-    (line,) = re.findall(rf"### {name}\n\n.* Keys: (.*)\.\n", PAGE.read_text())
+    (line,) = re.findall(rf"## {name}\n\n.* Keys: (.*)\.\n", COLUMNS.read_text())
     keys = re.findall(r"`(\w+)`", line)
     rows = [tuple(row.get(key) for key in keys) for row in rows_in(directory, name)]
     assert len(set(rows)) == len(rows) > 0

@@ -52,7 +52,6 @@ class Item:
     part: str
     what: str
     remedy: str = ""
-    why: str = ""
 
 
 CHECK_LIST = {
