@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from switchbench.base.model import Run, Site
-from switchbench.config import Request, read
+from switchbench.config import Request
+from switchbench.config.read import check, document_of
 from switchbench.plan.compile import compile_run
 
 # Of an ssh that is a script: skips its options, so that `$host` and the words to be run are left.
@@ -26,7 +27,7 @@ def plan(folder: Path, missing: tuple[str, ...] = (), **keys: Any) -> Run:
     tests = keys.pop("tests", [{"pattern": "pairs", "transport": "tcp", "repeat": 1}])
     path = folder / "conf.yaml"
     path.write_text(yaml.safe_dump({"switchbench": 1, "site": site | keys, "tests": tests}))
-    return compile_run(read(Request(path, without=missing)))
+    return compile_run(check(document_of(Request(path)), missing))
 
 
 def site(folder: Path, **keys: Any) -> Site:

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..base.model import Run, Site
 from ..base.programs import configurations
 from ..base.quantities import duration_ns
 from ..config import Request, read
-from ..plan.budget import fitted
+from ..plan.budget import fitted, longest_s
 from ..plan.compile import compile_run, refuse_unrunnable
 from ..plan.documents import RateError, check_lab_rates
 
@@ -81,10 +82,10 @@ def names_site(args: argparse.Namespace) -> bool:
     return False
 
 
-def request(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Request:
-    """Return what the arguments ask for, without some hosts."""
+def request(args: argparse.Namespace) -> Request:
+    """Return what the arguments ask for."""
     options = tuple(_options(args))
-    return Request(args.conf, args.assignments, args.site, args.profile, without, options)
+    return Request(args.conf, args.assignments, args.site, args.profile, options)
 
 
 def configuration(text: str) -> Path:
@@ -98,9 +99,9 @@ def configuration(text: str) -> Path:
     return path
 
 
-def load_run(args: argparse.Namespace, without: tuple[str, ...] = ()) -> Run:
-    """Read and compile the configuration that the arguments name, without some hosts."""
-    return compile_run(read(request(args, without)))
+def load_run(args: argparse.Namespace) -> Run:
+    """Read and compile the configuration that the arguments name."""
+    return compile_run(read(request(args)))
 
 
 def load_site(args: argparse.Namespace) -> Site:
@@ -113,17 +114,19 @@ def load_site(args: argparse.Namespace) -> Site:
 
 def load_runnable(args: argparse.Namespace) -> Run:
     """Return the run, one that can start here: `plan` and `run` refuse the same."""
-    if getattr(args, "budget", None) is not None:
-        fit = fitted(request(args), args.budget)
-        args.assignments, args.budget = list(fit.request.assignments), None
-        if fit.words:
-            print(
-                f"the whole takes {format.human(fit.whole_s)}; what fits takes "
-                f"{format.human(fit.fits_s)}: {fit.words}",
-                file=sys.stderr,
-            )
     reading = read(request(args))
     run = compile_run(reading)
+    if getattr(args, "locate", False):
+        run = replace(run, locate_s=args.locate_time or LOCATE_S)
+    if getattr(args, "budget", None) is not None:
+        fit = fitted(reading, run, args.budget)
+        if fit.words:
+            print(
+                f"the whole takes {format.human(longest_s(run))}; what fits takes "
+                f"{format.human(longest_s(fit.run))}: {fit.words}",
+                file=sys.stderr,
+            )
+        reading, run = fit.reading, fit.run
     refuse_unrunnable(reading, run)
     try:
         check_lab_rates(run)
@@ -131,6 +134,9 @@ def load_runnable(args: argparse.Namespace) -> Run:
         path = reading.tests[error.trial.test].path
         raise reading.document.problem(path, str(error)) from None
     return run
+
+
+LOCATE_S = 60.0  # for the trials of --locate, where --locate-time does not say
 
 
 def seconds(text: str) -> float:

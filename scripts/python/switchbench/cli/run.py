@@ -34,10 +34,12 @@ from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.format import bit_rate
 from ..base.model import Run
 from ..base.programs import Deferred, Handled, find_engine
+from ..config import read_values
 from ..config.clauses import clauses_sha256
 from ..config.read import document_of
 from ..hosts import push
 from ..plan import documents
+from ..plan.compile import compile_run
 from ..plan.documents import job_document
 from ..records.directory import (
     CONFIGURATION,
@@ -58,6 +60,7 @@ from ..run.launch.ssh import resolved, side_by_side
 from ..run.live import Watch, Wish, offer_metrics, watch
 from ..run.nodes import Interrupt
 from .common import (
+    LOCATE_S,
     configuration,
     load_run,
     load_runnable,
@@ -102,13 +105,12 @@ def run_command(args: argparse.Namespace) -> int:
     if args.begun is not None:
         run, begun = _resume(args)
     else:
-        run = load_runnable(args)
-    if args.fit:
-        tests = document_of(request(args)).data.get("tests", [])
-        args.assignments += fit(run, tests, args.quiet)
+        if args.fit:
+            tests = document_of(request(args)).data.get("tests", [])
+            args.assignments += fit(load_run(args), tests, args.quiet)
         run = load_runnable(args)
     if args.locate:
-        run = replace(run, locate_s=args.locate_time or 60.0)
+        run = replace(run, locate_s=args.locate_time or LOCATE_S)
     if args.sign is not None:
         sealing.try_key(args.sign)
     Summary(run)  # a clause that no trial can answer is refused before any traffic
@@ -163,7 +165,7 @@ def _measure(
     name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
     path = args.begun or args.out or default_path(name)
     directory = RunDirectory(path, begun=begun is not None)
-    attendance = Attendance(args, launcher)
+    attendance = Attendance(launcher)
     try:
         run = attendance.take(run)
         dealt = documents.deal(run)
@@ -366,9 +368,8 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
 class Attendance:
     """Hosts that were excluded until now, and the run without them."""
 
-    def __init__(self, args: argparse.Namespace, launcher: Launcher) -> None:
-        """Ask nobody yet; the arguments say how the run is planned again."""
-        self._args = args
+    def __init__(self, launcher: Launcher) -> None:
+        """Ask nobody yet."""
         self._launcher = launcher
         self.left_out: tuple[Unreached, ...] = ()
 
@@ -378,7 +379,7 @@ class Attendance:
             missing = tuple(self._launcher.gather(run.site.processes))
         if run.on_missing != "exclude" or len(missing) == len(run.site.processes):
             refuse(missing)
-        return self._without(missing) if missing else run
+        return self._without(run, missing) if missing else run
 
     def after(self, run: Run, outcome: Outcome) -> Run | None:
         """Return the run to go on with once nodes were lost before anything was sent.
@@ -391,19 +392,19 @@ class Attendance:
         if not lost or run.on_missing != "exclude" or not run.site.launcher.is_far:
             return None
         try:
-            return self.take(self._without(lost))
+            return self.take(self._without(run, lost))
         except SwitchbenchError as error:
             outcome.faults.append(str(error))
             return None
 
-    def _without(self, missing: tuple[Unreached, ...]) -> Run:
+    def _without(self, run: Run, missing: tuple[Unreached, ...]) -> Run:
         for host in missing:
             print(f"left out: {host}", file=sys.stderr)
         self.left_out += missing
         names = tuple(host.host for host in self.left_out)
         try:
-            run = load_run(self._args, without=names)
-            run = replace(run, site=resolved(run.site))
+            fewer = compile_run(read_values(run.effective, without=names))
+            run = replace(fewer, site=resolved(fewer.site), locate_s=run.locate_s)
             Summary(run)
         except ConfigurationError as error:
             raise ConfigurationError(

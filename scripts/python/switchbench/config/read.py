@@ -93,7 +93,6 @@ class Request:
     assignments: Sequence[str] = ()  # key=value, as after --set
     site: str | None = None
     profile: str | None = None
-    without: tuple[str, ...] = ()  # hosts to leave out, as `site.without` does
     options: Sequence[tuple[str, str, Any]] = ()  # option, key and value: --load, load, "95%"
 
 
@@ -112,12 +111,12 @@ class CheckedConfiguration:
 
 def read(request: Request) -> CheckedConfiguration:
     """Read what the command line asks for."""
-    return check(document_of(request), request.without)
+    return check(document_of(request))
 
 
-def read_values(values: dict[str, Any], name: str = "configuration") -> CheckedConfiguration:
-    """Read a configuration that is no file, such as an effective one."""
-    return check(from_values(values, name))
+def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedConfiguration:
+    """Read a configuration that is no file, such as an effective one, without some hosts."""
+    return check(from_values(values, "configuration"), without)
 
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:

@@ -9,166 +9,165 @@ and the run's configuration has what was chosen, so that it can be run again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..base import format, quantities
 from ..base.errors import ConfigurationError
-from ..base.model import Run, Trial
-from ..config import Request, read
+from ..base.model import Load, Repeats, Run, Trial
+from ..config import CheckedConfiguration
+from ..config.rules import FRAMES, LOAD, MESSAGES
+from ..config.schema import ResolvedSettings
 from ..search.suites import SUITES
-from ..search.suites.declaration import SuiteParameters
-from .chosen import NS, parameters_of
+from .chosen import NS
 from .compile import compile_run
 
-# At most: repeats, seconds of a trial, sizes and loads. None: as configured.
-Limits = tuple[int | None, float | None, int | None]
-STEPS: tuple[Limits, ...] = (
-    (10, None, None),
-    (5, 30.0, None),
-    (3, 20.0, None),
-    (3, 10.0, None),
-    (3, 10.0, 3),
-    (2, 5.0, 3),
-    (2, 5.0, 2),
-    (2, 2.0, 2),
-    (1, 2.0, 2),
-    (1, 1.0, 2),
-    (1, 1.0, 1),
+
+class Limits(NamedTuple):
+    """At most: repeats, seconds of a trial, sizes and loads. None: as configured."""
+
+    repeats: int
+    trial_s: float | None
+    values: int | None
+
+
+STEPS = (
+    Limits(10, None, None),
+    Limits(5, 30.0, None),
+    Limits(3, 20.0, None),
+    Limits(3, 10.0, None),
+    Limits(3, 10.0, 3),
+    Limits(2, 5.0, 3),
+    Limits(2, 5.0, 2),
+    Limits(2, 2.0, 2),
+    Limits(1, 2.0, 2),
+    Limits(1, 1.0, 2),
+    Limits(1, 1.0, 1),
 )
-_TIMES = ("trial_s", "latency_s", "recovery_s")
-_REPEATS = ("latency_repeats", "burst_repeats", "repeats")
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What of a configuration fits.
+    """What of a configuration fits; `words`: what was changed and omitted, "" if the whole fits."""
 
-    `request` asks for it; `words` says what was changed and omitted, "" if the whole fits;
-    `whole_s`, `fits_s`: seconds of the configuration as it is, and of what fits.
-    """
-
-    request: Request
-    words: str
-    whole_s: float
-    fits_s: float
+    reading: CheckedConfiguration
+    run: Run
+    words: str = ""
 
 
-def fitted(request: Request, budget_s: float) -> Fit:
+def longest_s(run: Run) -> float:
+    """Return the seconds of a run whose tester-limited phases are all measured again each time."""
+    again_s = sum(trial.expected_s for trial in run.trials if trial.has_single_phases)
+    return run.longest_s + run.remeasure * again_s + (run.locate_s or 0.0)
+
+
+def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
     """Return the part of a configuration that runs within a budget, and within its `time_limit`.
+
+    Parameters
+    ----------
+    whole
+        The run of the configuration as it is, with the time of --locate.
 
     Raises
     ------
     ConfigurationError
-        If what can be made shorter takes longer, or the configuration is invalid.
+        If what can be made shorter takes longer.
     """
-    reading = read(request)
-    whole = compile_run(reading)
     budget_s = min(budget_s, whole.time_limit_s or math.inf)
-    if whole.longest_s <= budget_s:
-        return Fit(request, "", whole.longest_s, whole.longest_s)
-    limit = f"time_limit={quantities.DURATION.text(max(1, round(budget_s * NS)))}"
-    own = bool(reading.document.data.get("tests"))
-    least = whole
+    if longest_s(whole) <= budget_s:
+        return Fit(reading, whole)
+    model = reading.model.model_copy(update={"time_limit": max(1, round(budget_s * NS))})
+    reading = replace(reading, model=model)
+    least_s = longest_s(whole)
     for limits in STEPS:
-        changes = list(_changes(whole, limits, own))
-        shorter, run = _changed(request, limit, changes)
-        if run is None:  # a test takes no such key
-            changes = [one for one in changes if _changed(request, limit, [one])[1] is not None]
-            shorter, run = _changed(request, limit, changes)
-        if run is None:
-            continue
-        if run.longest_s <= budget_s:
-            words = "; ".join(dict.fromkeys(said for _, _, said in changes))
-            return Fit(shorter, words, whole.longest_s, run.longest_s)
-        least = min(run, least, key=lambda one: one.longest_s)
+        fit = _shorter(reading, whole, limits)
+        if fit is not None and longest_s(fit.run) <= budget_s:
+            return fit
+        least_s = min(least_s, math.inf if fit is None else longest_s(fit.run))
     raise ConfigurationError(
         f"--budget {quantities.DURATION.text(round(budget_s * NS))}: nothing fits: what can be "
-        f"made shorter takes {format.human(least.longest_s)} then: allow that, or name fewer "
+        f"made shorter takes {format.human(least_s)} then: allow that, or name fewer "
         "tests, subtests or ranks"
     )
 
 
-Change = tuple[str, str, str]  # key and value, as after --set, and what it means
-
-
-def _changed(request: Request, limit: str, changes: Sequence[Change]) -> tuple[Request, Run | None]:
-    """Return the request with changes, and its run; None where a test does not take them."""
-    words = (limit, *(f"{key}={value}" for key, value, _ in changes))
-    shorter = replace(request, assignments=(*request.assignments, *words))
+def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit | None:
+    """Return a configuration within limits; None where a clause is about what they leave out."""
+    model, parameters, words = reading.model, reading.suite_parameters, list[str]()
+    if whole.suite is not None:
+        caps = {
+            **dict.fromkeys(("latency_repeats", "burst_repeats", "repeats"), limits.repeats),
+            **dict.fromkeys(("trial_s", "latency_s", "recovery_s"), limits.trial_s),
+            "duration_sum_s": min(parameters.trial_s, limits.trial_s or math.inf)
+            * (2 * limits.repeats + 1),
+        }
+        for name, most in caps.items():
+            value = getattr(parameters, name)
+            if name in SUITES[whole.suite].uses and most is not None and value > most:
+                parameters = replace(parameters, **{name: most})
+                words.append(f"{name} {most:g}, not {value:g}")
+    elif whole.remeasure >= limits.repeats:
+        model = model.model_copy(update={"remeasure": limits.repeats - 1})
+        words.append(f"remeasure {limits.repeats - 1}, not {whole.remeasure}")
+    planned = whole.searches or whole.trials
+    every: list[tuple[ResolvedSettings, list[str]]] = []
+    for number, test in enumerate(reading.tests):
+        trials = [trial for trial in planned if trial.test == number]
+        every.append(_shorter_test(test, trials, limits, whole.suite is None))
+    for number, (_, own) in enumerate(every):
+        several = whole.suite is None and any(own != others for _, others in every)
+        words += [f"test {number}: {one}" if several else one for one in own]
+    shorter = replace(
+        reading, model=model, suite_parameters=parameters, tests=[test for test, _ in every]
+    )
     try:
-        return shorter, compile_run(read(shorter))
+        run = replace(compile_run(shorter), locate_s=whole.locate_s)
     except ConfigurationError:
-        return shorter, None
+        if limits.values is None:
+            return None
+        return _shorter(reading, whole, limits._replace(values=None))
+    return Fit(shorter, run, "; ".join(dict.fromkeys(words)))
 
 
-def _changes(run: Run, limits: Limits, own: bool) -> Iterator[Change]:
-    """Yield what limits change of a run; `own`: its tests are written down, each with its keys.
+def _shorter_test(
+    test: ResolvedSettings, trials: Sequence[Trial], limits: Limits, times: bool
+) -> tuple[ResolvedSettings, list[str]]:
+    """Return a test within limits, and what was changed; `times`: its windows and repeats, too.
 
-    No test gets a size or a load, a repeat or a longer window than it has.
+    It gets no size or load, repeat or longer window than it has.
     """
-    if run.suite is not None:
-        uses = SUITES[run.suite].uses
-        yield from _of_parameters(parameters_of(run), uses, limits[0], limits[1])
-    planned = run.searches or run.trials
-    tests = sorted({trial.test for trial in planned}) if own else [None]
-    for test in tests:
-        mine = [trial for trial in planned if test is None or trial.test == test]
-        before = "" if test is None else f"tests.{test}."
-        name = "" if len(tests) == 1 or run.suite else f"test {test}: "
-        for key, value, said in _of_test(mine, limits, run.suite is None):
-            yield before + key, value, name + said
+    changes: dict[str, object] = {}
+    words: list[str] = []
+    if times and test.repeat.most > limits.repeats:
+        changes["repeat"] = Repeats(limits.repeats, limits.repeats)
+        words.append(f"{format.of(limits.repeats, 'repeat')}, not up to {test.repeat.most}")
+    window_s, most_s = max(trial.window_s for trial in trials), limits.trial_s
+    if times and test.window is not None and most_s is not None and window_s > most_s:
+        most = round(most_s * NS)
+        changes |= {"window": most, "interval": test.interval and min(test.interval, most)}
+        changes["sweep"] = {
+            key: v for key, v in (test.sweep or {}).items() if key != "window"
+        } or None
+        words.append(f"windows of {most_s:g} s, not {window_s:g} s")
 
+    def fewer(forms: tuple[str, ...], values: Sequence[object], texts: Sequence[str]) -> None:
+        """Keep at most so many values: the largest, the smallest, then the middle one."""
+        count = len(values)
+        if limits.values is None or count <= limits.values:
+            return
+        kept = list(dict.fromkeys((count - 1, 0, count // 2)))[: limits.values]
+        changes.update(dict.fromkeys(forms) | {forms[1]: [values[place] for place in kept]})
+        left = ", ".join(text for place, text in enumerate(texts) if place not in kept)
+        words.append(f"omitted: {forms[1].replace('_', ' ')} {left}")
 
-def _of_test(trials: Sequence[Trial], limits: Limits, times: bool) -> Iterator[Change]:
-    """Yield what limits change of one test's trials; `times`: its windows and repeats, too."""
-    repeats, trial_s, values = limits
-    if times:
-        yield from _of_trials(trials, repeats, trial_s)
-    if values is None:
-        return
-    for key, unit in (("frame_sizes", "frame"), ("message_sizes", "message")):
+    for forms, unit in ((FRAMES, "frame"), (MESSAGES, "message")):
         each = {trial.sizes for trial in trials if trial.size_unit == unit}
         if all(len(sizes) == 1 for sizes in each):  # else an IMIX: one load of several sizes
             sizes = sorted(size for (size,) in each)
-            yield from _fewer(key, sizes, values, [str(size) for size in sizes])
+            fewer(forms, sizes, list(map(str, sizes)))
     if all(trial.load.percent for trial in trials):  # rates in bit/s or frames/s stay as they are
         loads = sorted({trial.load.percent or 0.0 for trial in trials})
-        yield from _fewer("loads", loads, values, [f"{load:g}%" for load in loads])
-
-
-def _of_parameters(
-    asked: SuiteParameters, uses: Sequence[str], repeats: int | None, trial_s: float | None
-) -> Iterator[Change]:
-    caps = dict.fromkeys(_REPEATS, repeats) | dict.fromkeys(_TIMES, trial_s)
-    for name, most in caps.items():
-        value = getattr(asked, name)
-        if name in uses and most is not None and value > most:
-            yield f"suite_parameters.{name}", f"{most:g}", f"{name} {most:g}, not {value:g}"
-    if "duration_sum_s" in uses and repeats is not None:
-        sum_s = min(asked.trial_s, trial_s or asked.trial_s) * (2 * repeats + 1)
-        if sum_s < asked.duration_sum_s:
-            said = f"duration_sum_s {sum_s:g}, not {asked.duration_sum_s:g}"
-            yield "suite_parameters.duration_sum_s", f"{sum_s:g}", said
-
-
-def _of_trials(
-    trials: Sequence[Trial], repeats: int | None, trial_s: float | None
-) -> Iterator[Change]:
-    most = max(trial.repeats.most for trial in trials)
-    if repeats is not None and most > repeats:
-        yield "repeat", str(repeats), f"{format.of(repeats, 'repeat')}, not up to {most}"
-    window_s = max(trial.window_s for trial in trials)
-    if trial_s is not None and window_s > trial_s:
-        text = quantities.DURATION.text(round(trial_s * NS))
-        yield "window", text, f"windows of {trial_s:g} s, not {window_s:g} s"
-
-
-def _fewer(key: str, values: Sequence[float], most: int, words: Sequence[str]) -> Iterator[Change]:
-    """Yield at most so many of some values: the largest, the smallest, then the middle one."""
-    if len(values) <= most:
-        return
-    kept = list(dict.fromkeys((len(values) - 1, 0, len(values) // 2)))[:most]
-    left = ", ".join(word for place, word in enumerate(words) if place not in kept)
-    name = key.replace("_", " ")
-    yield key, f"[{', '.join(words[place] for place in kept)}]", f"omitted: {name} {left}"
+        fewer(LOAD, [Load(percent=load) for load in loads], [f"{load:g}%" for load in loads])
+    return test.model_copy(update=changes), words
