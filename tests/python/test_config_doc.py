@@ -94,6 +94,13 @@ def test_defaults_of_options(transport: str) -> None:
         assert row.split("|")[3].strip(" `") == str(value).lower()
 
 
+def test_verbs_options_are_the_nodes() -> None:
+    """The keys of the node's `verbs` mapping."""
+    source = (PROJECT / "verbs" / "lane.c").read_text()
+    names = re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source)
+    assert names == list(schema.VerbsOptions.model_fields)
+
+
 def test_units() -> None:
     """The table of quantities has every unit."""
     table = DOC.partition("### Quantities")[2].partition("### Order")[0]

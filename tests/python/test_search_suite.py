@@ -62,108 +62,86 @@ def result(**changes: Any) -> PhaseResult:
     return PhaseResult(key, values, flows, shares, {}, flows, rows, {}, lambda _: None)
 
 
+STREAMS: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_unit": "message"}
+
+
+def late(frames: int, learning: float = 0, to: str = "b") -> PhaseResult:
+    """A phase whose sender was late by so many frames, those of each of its flows."""
+    sent = [frame_side("source", "a", end, 99, 99, measures={"late_frames": frames}) for end in to]
+    measures = {"learning_late": learning}
+    came = [frame_side("destination", "a", end, 99, 99, measures=measures) for end in to]
+    return replace(result(), flows=flows_of(*sent, *came))
+
+
+def ended(
+    numbers: float = 100, reordered: int = 0, gap_ns: float = 2.5e9,
+    last_sent: float = 5e9, last_came: float | None = 5e9,
+) -> PhaseResult:  # fmt: skip
+    """One flow, of which ten frames were lost before the one that was sent at `gap_ns`."""
+    measures = {"numbers": numbers, "gap_ns": gap_ns}
+    sent = frame_side("source", "a", "b", 100, 100, last_run_ns=last_sent)
+    came = frame_side("destination", "a", "b", 90, 90, reordered=reordered, measures=measures,
+                      last_run_ns=last_came)  # fmt: skip
+    return replace(result(), flows=flows_of(sent, came))
+
+
+def held(came: int) -> PhaseResult:
+    """A flow of which so much came in a window in which 8,100 frames were sent."""
+    ends = ("node1:e0", "node2:e0")
+    sides = frame_side("source", *ends, 9000, 8100), frame_side("destination", *ends, 9000, came)
+    return replace(result(), flows=flows_of(*sides))
+
+
+NOTHING_SAID = {"offered": 0, "lost": 0, "tester_limited": True}
+
+
 @pytest.mark.parametrize(
     ("results", "expected"),
     [
-        ([result(), result(offered_frames=500, lost_frames=0)], TrialLoss(1500, 3, 1.0)),
-        ([result(lost_frames=-1)], TrialLoss(1000, 0, 1.0)),
-        ([result(tester_limited=["late"])], TrialLoss(1000, 3, 1.0, None, True)),
-        ([result(lost_frames=None)], TrialLoss(0, 0, 1.0, None, True)),
-        ([result(state="partial")], TrialLoss(0, 0, 1.0, None, True)),
-        ([result(offered_frames=0)], TrialLoss(0, 0, 1.0, None, True)),
-        ([], TrialLoss(0, 0, 1.0, None, True)),
+        ([result(), result(offered_frames=500, lost_frames=0)], {"offered": 1500, "lost": 3}),
+        ([result(lost_frames=-1)], {"offered": 1000, "lost": 0, "goodput": None}),
+        ([result(tester_limited=["late"])], {"lost": 3, "tester_limited": True}),
+        ([result(lost_frames=None)], NOTHING_SAID),
+        ([result(state="partial")], NOTHING_SAID),
+        ([result(offered_frames=0)], NOTHING_SAID),
+        ([], NOTHING_SAID),
+        # A device forwards no more than it is offered: what came beyond was held until then.
+        ([held(8000)], {"offered_fps": 8100.0, "delivered_fps": 8000.0}),
+        ([held(8200)], {"offered_fps": 8100.0, "delivered_fps": 8100.0}),
+        # Streams of bytes say their goodput beside frames.
+        (
+            [result(), result(**STREAMS, throughput={"total": 7.5})],
+            {"goodput": 7.5, "offered": 1000, "lost": 3, "tester_limited": False},
+        ),
+        (
+            [result(), result(**STREAMS, throughput={"total": 7.5}, tester_limited=["late"])],
+            {"tester_limited": True},
+        ),
+        ([result(), result(**STREAMS, throughput={"total": None}, state="partial")], NOTHING_SAID),
+        # How late the senders were: of the port, whatever its flows.
+        ([late(3), late(5)], {"late_frames": 5, "late_total": 8, "learned_late": False}),
+        ([result()], {"late_frames": 0, "late_total": 0, "last_gap_s": None}),
+        ([late(4, to="bc")], {"late_frames": 4, "late_total": 4}),
+        ([late(0, 0.9)], {"learned_late": False}),
+        ([late(0, 2)], {"learned_late": True}),
+        # When the frame behind the last gap was sent; None where that is not known.
+        ([ended()], {"last_gap_s": 2.5}),
+        ([ended(gap_ns=0.0)], {"last_gap_s": 0.0}),
+        ([ended(), ended(gap_ns=3e9)], {"last_gap_s": 3.0}),
+        ([ended(numbers=99.0)], {"last_gap_s": None}),  # it lost the last one
+        ([ended(reordered=1)], {"last_gap_s": None}),
+        ([ended(), ended(numbers=float("nan"))], {"last_gap_s": None}),
+        # For how long nothing came before the end.
+        ([ended(last_came=5.001e9)], {"silent_s": 0.0}),
+        ([ended(last_came=0.7e9)], {"silent_s": pytest.approx(4.3)}),
+        ([ended(last_came=None)], {"silent_s": None}),
     ],
 )
-def test_what_a_trial_lost(results: list[PhaseResult], expected: TrialLoss) -> None:
+def test_what_a_trial_says(results: list[PhaseResult], expected: dict[str, Any]) -> None:
     found = trial_facts(results)
-    assert trial_loss(1.0, found, found.lost) == expected
-
-
-@pytest.mark.parametrize(("came", "rate"), [(8000, 8000.0), (8200, 8100.0)])
-def test_a_device_forwards_no_more_than_it_is_offered(came: int, rate: float) -> None:
-    """What comes beyond was sent before the window opened, and was held until then."""
-    ends = ("node1:e0", "node2:e0")
-    flows = flows_of(
-        frame_side("source", *ends, 9000, 8100), frame_side("destination", *ends, 9000, came)
-    )
-    facts = trial_facts([replace(result(), flows=flows)])
-    assert (facts.offered_fps, facts.delivered_fps) == (8100.0, rate)
-    assert facts.ports["node2:e0"].delivered_fps == rate
-
-
-def test_streams_of_bytes_say_their_goodput_beside_frames() -> None:
-    streams: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_unit": "message"}
-    found = trial_facts([result(), result(**streams, throughput={"total": 7.5})])
-    assert (found.goodput, found.offered, found.lost, found.tester_limited) == (7.5, 1000, 3, False)
-    late = result(**streams, throughput={"total": 7.5}, tester_limited=["late"])
-    assert trial_facts([result(), late]).tester_limited
-    stopped = result(**streams, throughput={"total": None}, state="partial")
-    assert trial_facts([result(), stopped]) == TrialFacts()
-    assert trial_facts([result()]).goodput is None
-
-
-def test_how_late_the_senders_were() -> None:
-    def late(frames: int, learning: float = 0) -> PhaseResult:
-        flows = flows_of(
-            frame_side("source", "a", "b", 100, 100, measures={"late_frames": frames}),
-            frame_side("destination", "a", "b", 100, 100, measures={"learning_late": learning}),
-        )
-        return replace(result(), flows=flows)
-
-    found = trial_facts([late(3), late(5)])
-    assert (found.late_frames, found.late_total, found.learned_late) == (5, 8, False)
-    assert (trial_facts([result()]).late_frames, trial_facts([result()]).late_total) == (0, 0)
-    assert not trial_facts([late(0, 1)]).learned_late
-    sent = [frame_side("source", "a", to, 9, 9, measures={"late_frames": 4}) for to in "bc"]
-    came = [frame_side("destination", "a", to, 9, 9) for to in "bc"]
-    mesh = trial_facts([replace(result(), flows=flows_of(*sent, *came))])
-    assert (mesh.late_frames, mesh.late_total) == (4, 4)  # of the port, whatever its flows
-    assert trial_facts([late(0, 2)]).learned_late
-
-
-def gap(
-    sent: int = 100, numbers: float = 100, reordered: int = 0, gap_ns: float = 2.5e9
-) -> PhaseResult:
-    """One flow, of which ten frames were lost before the one that was sent at `gap_ns`."""
-    measures = {"numbers": numbers, "gap_ns": gap_ns}
-    flows = flows_of(
-        frame_side("source", "a", "b", sent, sent),
-        frame_side("destination", "a", "b", 90, 90, reordered=reordered, measures=measures),
-    )
-    return replace(result(), flows=flows)
-
-
-@pytest.mark.parametrize(
-    ("results", "seconds"),
-    [
-        ([gap()], 2.5),
-        ([gap(gap_ns=0.0)], 0.0),
-        ([gap(), gap(gap_ns=3e9)], 3.0),
-        ([gap(numbers=99.0)], None),  # it lost the last one
-        ([gap(reordered=1)], None),
-        ([gap(), gap(numbers=float("nan"))], None),
-        ([result()], None),
-    ],
-)
-def test_when_the_frame_behind_the_last_gap_was_sent(
-    results: list[PhaseResult], seconds: float | None
-) -> None:
-    assert trial_facts(results).last_gap_s == seconds
-
-
-@pytest.mark.parametrize(
-    ("last_sent", "last_came", "seconds"),
-    [(5e9, 5.001e9, 0.0), (5e9, 0.7e9, 4.3), (5e9, None, None)],
-)
-def test_for_how_long_nothing_came_before_the_end(
-    last_sent: float, last_came: float | None, seconds: float | None
-) -> None:
-    flows = flows_of(
-        frame_side("source", "a", "b", 100, 100, last_run_ns=last_sent),
-        frame_side("destination", "a", "b", 90, 90, last_run_ns=last_came),
-    )
-    found = trial_facts([replace(result(), flows=flows)]).silent_s
-    assert found == (None if seconds is None else pytest.approx(seconds))
+    assert {key: getattr(found, key) for key in expected} == expected
+    loss = trial_loss(1.0, found, found.lost)
+    assert loss == TrialLoss(found.offered, found.lost, 1.0, None, found.tester_limited)
 
 
 def test_trials_are_ordinary_ones() -> None:

@@ -28,20 +28,7 @@ from ..plan.chosen import (
     suite_words,
 )
 from ..records.summary_form import ClauseEntry, Entry, filled
-from ..search.loads import (
-    Done,
-    GoalResult,
-    HeldAllOffered,
-    InProgress,
-    LimitedByTester,
-    LossAtMin,
-    NoLossAtMax,
-    OutOfTime,
-    ProposedTrial,
-    Reached,
-    Search,
-    TrialLoss,
-)
+from ..search.loads import End, GoalResult, ProposedTrial, Search, TrialLoss
 from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
 from ..search.suites.formulas import CountResult, RateResult
 from . import measures as m
@@ -49,13 +36,6 @@ from .judge import FAILURES_NAMED, clause_entry
 from .measures import PhaseResult
 
 Facts = Mapping[int, TrialFacts]  # by the trial's number
-_UNDECIDED = (
-    HeldAllOffered,
-    InProgress,
-    LimitedByTester,
-    OutOfTime,
-)  # that say nothing of the device
-_WHOLE = (Reached, NoLossAtMax, Done)  # outcomes after which nothing is missing
 
 
 class Measurement:
@@ -73,7 +53,7 @@ class Measurement:
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
         self.method = None if isinstance(method, str) else method
-        self.search: Search[Any] | None = None
+        self.search: Search | None = None
         if not isinstance(method, str):
             self.search = search_of(run, planned, method, used_s)
 
@@ -113,15 +93,16 @@ class Measurement:
 
         What a larger value is better of is below these. [] for searches that did not end so.
         """
-        if not any(isinstance(one.outcome, LossAtMin) for one in self._results):
+        if not any(one.outcome.end is End.LOSS_AT_MIN for one in self._results):
             return []
         held = tuple(map(_held_at_min, self._results))
         return self._rows(held if isinstance(self.result, tuple) else held[0])
 
     def _rows(self, result: Any) -> list[dict[str, float | None]]:
         keys = [value.key for value in self.subtest.values]
-        found = [{}] if result is None else self.subtest.rows(self._measured(result))
-        return [{key: row.get(key) for key in keys} for row in found]
+        found = {} if result is None else self.subtest.rows(self._measured(result))
+        rows = found if isinstance(found, list) else [found]
+        return [{key: row.get(key) for key in keys} for row in rows]
 
     @property
     def _results(self) -> tuple[Any, ...]:
@@ -133,18 +114,16 @@ class Measurement:
     @property
     def is_judged(self) -> bool:
         """Whether its trials said anything of the device."""
-        return any(not isinstance(one.outcome, _UNDECIDED) for one in self._results)
+        return any(one.outcome.is_of_device for one in self._results)
 
     def outcome(self) -> tuple[str, bool]:
         """Return how it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
         results = self._results
-        worst = next(
-            (one.outcome for one in results if not isinstance(one.outcome, _WHOLE)),
-            results[0].outcome,
-        )
-        whole = isinstance(worst, _WHOLE)
+        cut = (one.outcome for one in results if not one.outcome.is_whole)
+        worst = next(cut, results[0].outcome)
+        whole = worst.is_whole
         no_result = self.subtest.no_result(self._measured(self.result)) if whole else ""
         return no_result or worst.sentence, whole and not no_result
 
@@ -158,7 +137,7 @@ class Measurement:
 
 def _held_at_min(result: Any) -> Any:
     """Return a search's result as if the min of its range, which failed, had held."""
-    if not isinstance(result.outcome, LossAtMin):
+    if result.outcome.end is not End.LOSS_AT_MIN:
         return result
     held: dict[str, object]
     if isinstance(result, GoalResult):
@@ -169,7 +148,7 @@ def _held_at_min(result: Any) -> Any:
         held = {"highest": result.lowest_failing}
     else:  # fixed trials look for no value
         return result
-    return replace(result, outcome=Reached(), **held)
+    return replace(result, outcome=End.REACHED.at(), **held)
 
 
 class SuiteCourse:
@@ -196,7 +175,7 @@ class SuiteCourse:
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
         for one in later:  # what they start from is not known yet
             if one.search is None:
-                one.why_not = InProgress().sentence
+                one.why_not = End.IN_PROGRESS.value
         return self.measurements + later
 
     def _advance(self) -> None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Burst, Load, Part, PartSetting, Pattern, Port, Repeats, Run, Site, Trial
-from ..search.loads import CannotBeMet, FixedTrials, LoadRange, ProposedTrial, Search, method_s
+from ..search.loads import FixedTrials, LoadRange, ProposedTrial, Search, SearchMethod, method_s
 from ..search.suites import SUITES
-from ..search.suites.declaration import Method, Row, Subtest, SuiteParameters, SuitePoint, Variant
+from ..search.suites.declaration import Row, Subtest, SuiteParameters, SuitePoint, Variant
 
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
@@ -180,7 +179,7 @@ def parameters_of(run: Run) -> SuiteParameters:
     return SuiteParameters(**run.suite_parameters)
 
 
-def search_of(run: Run, planned: Trial, method: Method, used_s: float = 0.0) -> Search[Any]:
+def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.0) -> Search:
     """Return a measurement at its beginning.
 
     Of the time that those before it left it has its part by the estimates. `used_s`: seconds of
@@ -224,7 +223,7 @@ def estimates_s(
         def make(
             truth: float, subtest: Subtest = subtest, point: SuitePoint = point,
             half: Row = half, near: Callable[[SuitePoint, float], Row] | None = near,
-        ) -> Method:  # fmt: skip
+        ) -> SearchMethod:  # fmt: skip
             earlier: dict[str, Row] = dict.fromkeys(subtest.needs, half)
             if near is not None:
                 earlier["found"] = near(point, truth)
@@ -246,7 +245,11 @@ def refuse_too_short(run: Run, limit_s: float) -> None:
         name = " ".join([*words, *(f"{size} B" for size in planned.sizes)])
         found[name] = found.get(name, 0.0) + took_s
     if sum(found.values()) > limit_s:
-        raise ConfigurationError(f"time_limit: {CannotBeMet(limit_s, found).sentence}")
+        each = ", ".join(f"{name} at least {took_s:.0f} s" for name, took_s in found.items())
+        raise ConfigurationError(
+            f"time_limit: needs {sum(found.values()):.0f} s ({each}), limit {limit_s:g} s: raise "
+            "time_limit, or let --budget choose what fits"
+        )
 
 
 def suite_words(planned: Trial) -> list[str]:

@@ -7,13 +7,9 @@ import math
 import os
 from collections.abc import Iterable
 
-import numpy as np
-
 from ..base import transports
-from ..base.model import Burst, Part, Port, Scatter, Site, Trial
-from ..topology import topology as topologies
-from ..topology.fabric import Routes, from_topology
-from .engine import LAYER1_OVERHEAD, plan_phases, plan_size
+from ..base.model import Burst, Port, Scatter, Site, Trial
+from .engine import LAYER1_OVERHEAD
 
 # What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
 # lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
@@ -38,10 +34,9 @@ def start_s(site: Site) -> float:
 
 STEP_WARMUP = 1  # of what goes by steps: batches before those that count
 _TURN_S = 200e-6  # of a message besides its bytes
-MOST_FLOWS = 20_000  # of a plan; beyond, it takes longer to find out than it is worth
-# Messages of drawn sizes that share links wait for each other: so much longer than the busiest
-# link's own time, seen on labs of 8 nodes.
-_CROWD = 1.25
+# Messages of random sizes that share a line wait for each other: so much longer than the line's own
+# time, seen on labs of 8 nodes; and of all flows the one with the largest messages ends last.
+_CROWD, _LARGEST = 1.25, 1.22
 _ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/trial/lanes.c)
 _LEARNED_S = 0.2  # behind the last learning frame (engine/transport/dpdk/addresses.c)
 _COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
@@ -125,59 +120,15 @@ def _bursts_s(trial: Trial, burst: Burst) -> float:
 
 def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
     """Return how long its messages take: of sizes that are uniform in their logarithm."""
-    mean, spread = _log_uniform(scatter.min_size, scatter.max_size)
-    # Of all flows the one that draws the largest messages ends last.
-    last = 1 + spread * math.sqrt(2 * math.log(max(1.0, flows)) / scatter.count)
-    each = round_trip_s(_ports(trial), round(last * mean))
+    least, most = scatter.min_size, scatter.max_size
+    mean = (most - least) / math.log(most / least) if most > least else most
+    ports, random = _ports(trial), scatter.partners == "random"
+    each = round_trip_s(ports, round(_LARGEST * mean))
     if site.launcher.in_lab:  # computing nodes share the cores of one machine
         each += (
             2 * _COMPUTING_TURN_S * scatter.compute * len(site.processes) / (os.cpu_count() or 1)
         )
-    alone = _ALONE_S if scatter.compute else 0.0
-    random = scatter.partners == "random"
-    shared = max(_shared_byte_s(site, trial, part, flows, random) for part in trial.parts) * mean
-    return alone + scatter.count * max(each, shared)
-
-
-def _shared_byte_s(site: Site, trial: Trial, part: Part, flows: float, random: bool) -> float:
-    """Return what a byte takes for a round trip where the messages in flight share links."""
-    crowd = 2 - 1 / len(part.ranks) if random else _CROWD
-    size = plan_size(len(part.ranks), trial.pattern, trial.seed)
-    if site.lab is not None and size.flows <= MOST_FLOWS:
-        return crowd * _busiest_byte_s(site, trial, part, random)
-    in_flight = 2.0 if random else 2 * flows / len(_ports(trial))
-    rates_bps = [port.line_rate_bps for port in part.ranks]
-    return crowd * 8 * in_flight / (min(rates_bps) or UNKNOWN_LINE_BPS)
-
-
-def _busiest_byte_s(site: Site, trial: Trial, part: Part, random: bool) -> float:
-    """Return the seconds of a lab's busiest link if each flow sends a byte and gets it back.
-
-    It is the mean over phases; where partners are random, each rank sends it, by one of its flows.
-    """
-    topology = topologies.load(str(site.lab), site.lab_overrides)
-    fabric = from_topology(topology, unlimited_bps=round(UNKNOWN_LINE_BPS))
-    rank, routes = {host: rank for rank, host in enumerate(fabric.hosts)}, Routes(fabric)
-    places = np.array([rank[port.host] for port in part.ranks])
-    phases_s = []
-    for phase in plan_phases(len(part.ranks), trial.pattern, trial.seed):
-        flows = phase.flows
-        if not len(flows):
-            continue
-        weight = 1 / np.bincount(flows[:, 0])[flows[:, 0]] if random else np.ones(len(flows))
-        load = np.zeros(routes.nothing + 1)
-        there = routes.paths(*places[flows].T)
-        for paths in (there, routes.opposite(there)):  # an answer goes back by the same links
-            np.add.at(load, paths, weight[:, None])
-        phases_s.append(float(np.max(8 * load[:-1] / routes.capacity_bps)))
-    return sum(phases_s) / len(phases_s)
-
-
-def _log_uniform(least: float, most: float) -> tuple[float, float]:
-    """Return the mean of numbers that are uniform in their logarithm, and their deviation by it."""
-    if most <= least:
-        return most, 0.0
-    width = math.log(most / least)
-    mean = (most - least) / width
-    square = (most**2 - least**2) / (2 * width)
-    return mean, math.sqrt(square - mean**2) / mean
+    # What a port has in flight at once shares its line.
+    in_flight = 2 - 1 / len(ports) if random else _CROWD * flows / len(ports)
+    shared = 2 * 8 * in_flight * mean / (min(p.line_rate_bps for p in ports) or UNKNOWN_LINE_BPS)
+    return (_ALONE_S if scatter.compute else 0.0) + scatter.count * max(each, shared)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import fmean
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,69 @@ class TrialLoss:
         return self.intended_s if self.effective_s is None else self.effective_s
 
 
+class End(Enum):
+    """How a search ends, each with its sentence for a person; facts fill in the braces."""
+
+    REACHED = "The bounds are as near to each other as the goal asks."
+    DONE = "All trials were measured."
+    IN_PROGRESS = "The run ended before this measurement was complete."
+    LOSS_AT_MIN = (
+        "The device fails at the min of the range, {value:g} {unit}, so there is no "
+        "lower bound: lower the min, or look for loss that does not depend on it."
+    )
+    NO_LOSS_AT_MAX = (
+        "The device holds the max of the range, {value:g} {unit}, so there is no "
+        "upper bound: its limit is there or above."
+    )
+    HELD_ALL_OFFERED = (
+        "The device holds {value:g} {unit}, the most that the tester offered: its "
+        "limit is there or above. Give the tester more cores, or lower the ports' rate."
+    )
+    LIMITED_BY_TIME = (
+        "Of {value} addresses the device forwards all frames when it learns {faster:g} per "
+        "second, and not at {rate:g}: it forgets addresses before the trial ends, or does not "
+        "learn them in time. Raise its ageing time or learning_fps."
+    )
+    NOT_REPEATABLE = (
+        "The device held {value:g} {unit}, and failed there at the end of the search: its table "
+        "may be full of the addresses of all trials. Lower learning_addresses."
+    )
+    LIMITED_BY_TESTER = (
+        "The tester, not the device, was the limit at {value:g} {unit} in each of "
+        "{attempts} trials, so the search ended there: lower the max of the range or the "
+        "ports' rate, or give the tester more cores."
+    )
+    OUT_OF_TIME = (
+        "The search ended after {used_s:g} s: its next trial takes {next_s:g} s, "
+        "and time_limit is {time_limit_s:g} s. The bounds so far are kept."
+    )
+
+    def at(self, value: float = 0.0, unit: str = "", **facts: float) -> Outcome:
+        """Return the outcome of a search that ended so at a value of its range."""
+        return Outcome(self, self.value.format(value=value, unit=unit, **facts))
+
+
+class Outcome(NamedTuple):
+    """How a search ended, and a sentence for a person."""
+
+    end: End
+    sentence: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self.end in (End.REACHED, End.NO_LOSS_AT_MAX, End.DONE)
+
+    @property
+    def is_of_device(self) -> bool:
+        """Whether the device ended it, and neither the tester nor the time."""
+        return self.end not in (
+            End.HELD_ALL_OFFERED, End.IN_PROGRESS, End.LIMITED_BY_TESTER, End.OUT_OF_TIME,
+        )  # fmt: skip
+
+
 Steps = Generator[ProposedTrial, TrialLoss, None]
-Result_co = TypeVar("Result_co", covariant=True)
+Asked = Generator[ProposedTrial, TrialLoss, bool]
 
 
 class TesterLimitError(Exception):
@@ -80,7 +141,7 @@ class TesterLimitError(Exception):
         self.result = result
 
 
-class SearchMethod(Protocol[Result_co]):
+class SearchMethod(Protocol):
     """A way to search: it asks for trials one after the other and remembers their results."""
 
     unit: str
@@ -88,11 +149,12 @@ class SearchMethod(Protocol[Result_co]):
     def steps(self) -> Steps:
         """Yield trials and is sent their results; ends when nothing more has to be measured."""
 
-    def result(self, stopped: Stopped | None) -> Result_co:
+    def result(self, stopped: Outcome | None) -> Any:
         """Return what is known by the results so far; `stopped`: what ended the search early."""
 
 
-class Search(Generic[Result_co]):
+@dataclass
+class Search:
     """Runs a method trial by trial.
 
         while (trial := search.trial) is not None:
@@ -105,82 +167,70 @@ class Search(Generic[Result_co]):
     barrier, learning frames and drain).
     """
 
-    def __init__(
-        self,
-        method: SearchMethod[Result_co],
-        *,
-        time_limit_s: float = math.inf,
-        overhead_s: float = 0.0,
-        repeats: int = 2,
-    ) -> None:
-        self._method = method
-        self._steps = method.steps()
-        self._time_limit_s = time_limit_s
-        self._overhead_s = overhead_s
-        self._repeats = repeats
-        self._limited = 0  # in a row, at the present trial
-        self.trial: ProposedTrial | None = None
-        """What to measure next; None when the search has ended."""
-        self.used_s = 0.0
-        """Seconds that all trials so far took, with their overheads."""
-        self.trials = 0
-        """How many were answered."""
-        self.stopped: Stopped | None = None
-        """What ended the search before its goals did."""
-        self._propose(next(self._steps, None))
+    method: SearchMethod
+    time_limit_s: float = math.inf
+    overhead_s: float = 0.0
+    repeats: int = 2
+    trial: ProposedTrial | None = field(default=None, init=False)
+    """What to measure next; None when the search has ended."""
+    used_s: float = field(default=0.0, init=False)
+    """Seconds that all trials so far took, with their overheads."""
+    trials: int = field(default=0, init=False)
+    """How many were answered."""
+    stopped: Outcome | None = field(default=None, init=False)
+    """What ended the search before its goals did."""
+    _limited: int = field(default=0, init=False)  # trials in a row, at the present one
+
+    def __post_init__(self) -> None:
+        """Propose the first trial."""
+        self._steps = self.method.steps()
+        self._propose(lambda: next(self._steps))
 
     def answer(self, result: TrialLoss) -> None:
         """Take the result of `trial`, and set the next one.
 
         Raises ValueError when the search has ended, or when the result is of another duration.
         """
-        if self.trial is None:
-            raise ValueError("the search has ended")
-        if result.intended_s != self.trial.duration_s:
-            raise ValueError("the result is of a trial of another duration")
-        self.used_s += self._seconds(self.trial, result)
-        self.trials += 1
-        if result.tester_limited:
-            self._limited += 1
-            if self._limited > self._repeats:
-                self._give_up(result)
-            else:
-                self._propose(self.trial)
-            return
-        self._limited = 0
-        try:
-            self._propose(self._steps.send(result))
-        except StopIteration:
-            self.trial = None
-
-    def _give_up(self, result: TrialLoss) -> None:
-        """Go on elsewhere, or end the search."""
-        assert self.trial is not None
-        limit = LimitedByTester(self.trial.value, self._method.unit, self._limited)
-        self._limited = 0
-        try:
-            self._propose(self._steps.throw(TesterLimitError(result)))
-        except TesterLimitError:
-            self._stop(limit)
-        except StopIteration:
-            self.trial = None
-
-    def result(self) -> Result_co:
-        """Return the result, also before the end: by the trials so far."""
-        return self._method.result(self.stopped)
-
-    def _seconds(self, trial: ProposedTrial, result: TrialLoss | None = None) -> float:
-        return (result.counted_s if result else trial.duration_s) + self._overhead_s
-
-    def _propose(self, trial: ProposedTrial | None) -> None:
-        self.trial = trial
+        trial = self.trial
         if trial is None:
-            return
-        next_s = self._seconds(trial)
-        if self.used_s + next_s > self._time_limit_s:
-            self._stop(OutOfTime(self._time_limit_s, self.used_s, next_s))
+            raise ValueError("the search has ended")
+        if result.intended_s != trial.duration_s:
+            raise ValueError("the result is of a trial of another duration")
+        self.used_s += result.counted_s + self.overhead_s
+        self.trials += 1
+        self._limited = self._limited + 1 if result.tester_limited else 0
+        if not result.tester_limited:
+            self._propose(lambda: self._steps.send(result))
+        elif self._limited <= self.repeats:
+            self._propose(lambda: trial)
+        else:
+            limit = End.LIMITED_BY_TESTER.at(trial.value, self.method.unit, attempts=self._limited)
+            self._limited = 0
+            try:
+                self._propose(lambda: self._steps.throw(TesterLimitError(result)))
+            except TesterLimitError:
+                self._stop(limit)
 
-    def _stop(self, outcome: Stopped) -> None:
+    def result(self) -> Any:
+        """Return the method's result, also before the end: by the trials so far."""
+        return self.method.result(self.stopped)
+
+    def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
+        """Set the next trial, unless the method has ended or the time is over."""
+        try:
+            self.trial = asked()
+        except StopIteration:
+            self.trial = None
+            return
+        next_s = self.trial.duration_s + self.overhead_s
+        if self.used_s + next_s > self.time_limit_s:
+            self._stop(
+                End.OUT_OF_TIME.at(
+                    time_limit_s=self.time_limit_s, used_s=self.used_s, next_s=next_s
+                )
+            )
+
+    def _stop(self, outcome: Outcome) -> None:
         self.stopped = outcome
         self.trial = None
         self._steps.close()
@@ -195,7 +245,7 @@ TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)  # of the range, on the scale of t
 
 
 def method_s(
-    make: Callable[[float], SearchMethod[Any]],
+    make: Callable[[float], SearchMethod],
     values: LoadRange,
     overhead_s: float = 0.0,
     of: Callable[[Sequence[float]], float] = fmean,
@@ -218,153 +268,7 @@ def method_s(
 
 
 # --- loads ----------------------------------------------------------------------------------------
-# What a search asks for and what it is told: a trial's inputs and its result (RFC 9971, Trial).
-
-
-# --- outcomes -------------------------------------------------------------------------------------
-# How a search ends: typed values, each with one sentence for a person.
-
-
-@dataclass(frozen=True)
-class SearchOutcome:
-    """How a search ended; its fields fill in the `words` of its class."""
-
-    words: ClassVar[str]
-
-    @property
-    def sentence(self) -> str:
-        """Sentence for a person."""
-        return self.words.format_map(vars(self))
-
-
-class Stopped(SearchOutcome):
-    """What ends a search before its goals do."""
-
-
-@dataclass(frozen=True)
-class _AtValue(SearchOutcome):
-    """The value of a search's range at which it ended."""
-
-    value: float
-    unit: str
-
-
-class Reached(SearchOutcome):
-    """The bounds are as near to each other as was asked."""
-
-    words = "The bounds are as near to each other as the goal asks."
-
-
-class Done(SearchOutcome):
-    """All that was to be measured is."""
-
-    words = "All trials were measured."
-
-
-class InProgress(SearchOutcome):
-    """Asked for before the search has ended."""
-
-    words = "The run ended before this measurement was complete."
-
-
-class LossAtMin(_AtValue):
-    """The search never brackets: the least value of its range already fails."""
-
-    words = (
-        "The device fails at the min of the range, {value:g} {unit}, so there is no "
-        "lower bound: lower the min, or look for loss that does not depend on it."
-    )
-
-
-class NoLossAtMax(_AtValue):
-    """The search never brackets: the largest value of its range still holds."""
-
-    words = (
-        "The device holds the max of the range, {value:g} {unit}, so there is no "
-        "upper bound: its limit is there or above."
-    )
-
-
-class HeldAllOffered(_AtValue):
-    """The tester offers no more than what the device still holds."""
-
-    words = (
-        "The device holds {value:g} {unit}, the most that the tester offered: its "
-        "limit is there or above. Give the tester more cores, or lower the ports' rate."
-    )
-
-
-@dataclass(frozen=True)
-class LimitedByTime(SearchOutcome):
-    """The number that failed holds where its trial is faster."""
-
-    number: int
-    rate: float
-    faster: float
-    words = (
-        "Of {number} addresses the device forwards all frames when it learns {faster:g} per "
-        "second, and not at {rate:g}: it forgets addresses before the trial ends, or does not "
-        "learn them in time. Raise its ageing time or learning_fps."
-    )
-
-
-class NotRepeatable(_AtValue):
-    """A rate that held failed at the end."""
-
-    words = (
-        "The device held {value:g} {unit}, and failed there at the end of the search: its table "
-        "may be full of the addresses of all trials. Lower learning_addresses."
-    )
-
-
-@dataclass(frozen=True)
-class LimitedByTester(_AtValue, Stopped):
-    """No trial at a value could be believed, in so many attempts."""
-
-    attempts: int
-    words = (
-        "The tester, not the device, was the limit at {value:g} {unit} in each of "
-        "{attempts} trials, so the search ended there: lower the max of the range or the "
-        "ports' rate, or give the tester more cores."
-    )
-
-
-@dataclass(frozen=True)
-class OutOfTime(Stopped):
-    """The next trial would have ended after the time limit."""
-
-    time_limit_s: float
-    used_s: float
-    next_s: float
-    words = (
-        "The search ended after {used_s:g} s: its next trial takes {next_s:g} s, "
-        "and time_limit is {time_limit_s:g} s. The bounds so far are kept."
-    )
-
-
-@dataclass(frozen=True)
-class CannotBeMet:
-    """What is known before the first trial: the time limit is too short.
-
-    `estimates_s`: what is measured, such as "throughput 64 B" -> seconds that it takes at least.
-    """
-
-    time_limit_s: float
-    estimates_s: Mapping[str, float]
-
-    @property
-    def sentence(self) -> str:
-        """What to tell a person."""
-        each = ", ".join(f"{name} at least {took:.0f} s" for name, took in self.estimates_s.items())
-        whole_s = sum(self.estimates_s.values())
-        return (
-            f"needs {whole_s:.0f} s ({each}), limit {self.time_limit_s:g} s: raise time_limit, or "
-            "let --budget choose what fits"
-        )
-
-
-# --- goals ----------------------------------------------------------------------------------------
-# Goals of a search for a load (RFC 9971, Search Goal), and those that are known by a name.
+# Goals of a search (RFC 9971, Search Goal), and the loads that it may use.
 
 
 @dataclass(frozen=True)
@@ -375,8 +279,6 @@ class SearchGoal:
     part of the sum of durations that bad trials may take. `final_trial_s`: seconds of a full-length
     trial. `duration_sum_s`: seconds of them that decide. `initial_trial_s`: seconds of the first,
     short trials. `width`: the largest (upper - lower) / upper that ends the search.
-
-    Raises ValueError, with the attribute, where one is outside of what RFC 9971 allows.
     """
 
     loss_ratio: float
@@ -385,34 +287,6 @@ class SearchGoal:
     duration_sum_s: float
     initial_trial_s: float = 1.0
     width: float = 0.005
-
-    def __post_init__(self) -> None:
-        """Refuse what can't be."""
-        if not (0 <= self.loss_ratio < 1 and 0 <= self.exceed_ratio < 1):
-            raise ValueError("a goal's loss ratio and exceed ratio are at least 0 and below 1")
-        if not 0 < self.final_trial_s <= self.duration_sum_s:
-            raise ValueError("a goal's final trial is above 0 s and within its duration sum")
-        if not 0 < self.initial_trial_s <= self.final_trial_s:
-            raise ValueError("a goal's initial trial is above 0 s and no longer than its final one")
-        if not 0 < self.width < 1:
-            raise ValueError("a goal's width is above 0 and below 1")
-
-
-RFC2544 = SearchGoal(0.0, 0.0, 60.0, 60.0)
-"""RFC 2544's throughput as RFC 9971 words it: one trial of 60 s without loss."""
-
-TST009 = SearchGoal(0.0, 0.5, 60.0, 120.0)
-"""ETSI GS NFV-TST 009's binary search with loss verification, as RFC 9971 words it."""
-
-NDR = SearchGoal(0.0, 0.5, 1.0, 21.0)
-"""Non-drop rate, as FD.io CSIT searches it: no loss in more than half of 21 trials of 1 s."""
-
-PDR = SearchGoal(0.005, 0.5, 1.0, 21.0)
-"""Partial drop rate, as FD.io CSIT searches it: at most 0.5 % lost in more than half of them."""
-
-
-# --- loads ----------------------------------------------------------------------------------------
-# The loads that a search may use: a range, cut into steps of equal relative width.
 
 
 PARTS_MAX = 32  # of the smallest width, to come near to all widths at once
@@ -481,12 +355,12 @@ class GoalResult:
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
     conditional_throughput: float | None
-    outcome: SearchOutcome
+    outcome: Outcome
 
     @property
     def is_regular(self) -> bool:
         """Whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
-        return isinstance(self.outcome, Reached)
+        return self.outcome.end is End.REACHED
 
     @property
     def relative_width(self) -> float | None:
@@ -551,12 +425,14 @@ def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
     return ratio if measured_s >= goal.duration_sum_s else 1.0
 
 
-@dataclass(frozen=True)
-class RelevantBounds:
+class RelevantBounds(NamedTuple):
     """RFC 9971, Relevant Lower Bound and Relevant Upper Bound; None where no load is one."""
 
     lower: int | None
     upper: int | None
+
+
+NO_BOUNDS = RelevantBounds(None, None)
 
 
 def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
@@ -583,22 +459,14 @@ PRECEDING = 2  # levels before the final one
 EXPANSION = 2  # by which an external search multiplies what it has gone so far
 
 
-@dataclass(frozen=True)
-class SearchLevel:
-    """A goal with shorter sums of durations; its bounds may be so many steps of the grid apart."""
-
-    goal: SearchGoal
-    steps: int
-
-
-def levels(goal: SearchGoal, steps: int) -> list[SearchLevel]:
-    """Return the levels of a goal whose width is so many steps of the grid, the goal itself last.
+def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
+    """Return the levels of a goal, itself last, and how many steps apart the bounds of each may be.
 
     Sums of durations grow by one ratio, from the initial trial's to the goal's. The level before
     the final one is as narrow as that, so that the longest trials only confirm its bounds.
     """
     ratio = (goal.initial_trial_s / goal.duration_sum_s) ** (1.0 / PRECEDING)
-    found = [SearchLevel(goal, steps)]
+    found = [(goal, steps)]
     if ratio == 1.0:
         return found
     for number in range(1, PRECEDING + 1):
@@ -607,7 +475,7 @@ def levels(goal: SearchGoal, steps: int) -> list[SearchLevel]:
             sum_s = goal.initial_trial_s
         trial_s = min(goal.final_trial_s, sum_s)
         shorter = replace(goal, final_trial_s=trial_s, duration_sum_s=sum_s)
-        found.insert(0, SearchLevel(shorter, steps * 2 ** (number - 1)))
+        found.insert(0, (shorter, steps * 2 ** (number - 1)))
     return found
 
 
@@ -652,42 +520,29 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
     return min(middle, up) if lower >= last else middle
 
 
+@dataclass
 class GoalProgress:
-    """Where a search stands with one goal: its level, and the bounds of the level before."""
+    """Where a search stands with one goal: its levels, and the bounds of the level before."""
 
-    def __init__(self, goal: SearchGoal, steps: int, top: int) -> None:
-        self._levels = levels(goal, steps)
-        self.top = top
-        """The number of the highest load that can be offered."""
-        self._number = 0
-        self.hint = RelevantBounds(None, None)
-
-    @property
-    def first(self) -> SearchLevel:
-        """The coarsest level, whose trials are the initial ones."""
-        return self._levels[0]
+    levels: list[tuple[SearchGoal, int]]
+    top: int  # the number of the highest load that can be offered
+    hint: RelevantBounds = NO_BOUNDS
+    level: int = 0
 
     def nominate(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[int, float] | None:
         """Return the number of a load and the seconds to measure there.
 
         None when the goal is done.
         """
-        while True:
-            level = self._levels[self._number]
-            bounds = relevant_bounds(level.goal, trials)
-            if not is_narrow(bounds, level.steps, self.top):
-                load = next_load(bounds, self.hint, level.steps, self.top)
-                return load, level.goal.final_trial_s
-            if level is self._levels[-1]:
-                return None
-            self._number += 1
-            self.hint = bounds
-
-    def bounds(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[RelevantBounds, bool]:
-        """Return the bounds of the goal itself by these trials, and whether they end its search."""
-        level = self._levels[-1]
-        found = relevant_bounds(level.goal, trials)
-        return found, is_narrow(found, level.steps, self.top)
+        for goal, steps in self.levels[self.level :]:
+            bounds = relevant_bounds(goal, trials)
+            if not is_narrow(bounds, steps, self.top):
+                load = next_load(bounds, self.hint, steps, self.top)
+                return load, goal.final_trial_s
+            if self.level < len(self.levels) - 1:
+                self.level += 1
+                self.hint = bounds
+        return None
 
 
 # --- multiple -------------------------------------------------------------------------------------
@@ -711,7 +566,8 @@ class LoadSearch:
         self._trials: dict[int, list[TrialLoss]] = {}
         self._top = self._grid.top  # what the tester can offer
         self._progress = [
-            GoalProgress(goal, self._grid.steps(goal.width), self._grid.top) for goal in goals
+            GoalProgress(levels(goal, self._grid.steps(goal.width)), self._grid.top)
+            for goal in goals
         ]
 
     def steps(self) -> Steps:
@@ -727,14 +583,13 @@ class LoadSearch:
             seconds, load = min(wanted)
             yield from self._measure(load, seconds)
 
-    def result(self, stopped: Stopped | None) -> tuple[GoalResult, ...]:
+    def result(self, stopped: Outcome | None) -> tuple[GoalResult, ...]:
         """Return one result per goal, by the trials so far."""
         return tuple(
-            self._goal_result(goal, progress, stopped)
-            for goal, progress in zip(self._goals, self._progress, strict=True)
+            self._goal_result(*progress.levels[-1], stopped) for progress in self._progress
         )
 
-    def _measure(self, load: int, seconds: float) -> Generator[ProposedTrial, TrialLoss, bool]:
+    def _measure(self, load: int, seconds: float) -> Asked:
         """Return whether it was measured; else the search goes on below what the tester offered."""
         try:
             result = yield ProposedTrial(self._grid.load(load), seconds)
@@ -754,9 +609,9 @@ class LoadSearch:
 
         Returns where the search is to begin.
         """
-        seconds = max(progress.first.goal.final_trial_s for progress in self._progress)
+        seconds = max(progress.levels[0][0].final_trial_s for progress in self._progress)
         allowed = min(goal.loss_ratio for goal in self._goals)
-        beside = max(progress.first.steps for progress in self._progress)
+        beside = max(progress.levels[0][1] for progress in self._progress)
         while not (yield from self._measure(self._top, seconds)):
             pass
         top = self._top
@@ -780,24 +635,22 @@ class LoadSearch:
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
-    def _goal_result(
-        self, goal: SearchGoal, progress: GoalProgress, stopped: Stopped | None
-    ) -> GoalResult:
-        bounds, is_done = progress.bounds(self._trials)
+    def _goal_result(self, goal: SearchGoal, steps: int, stopped: Outcome | None) -> GoalResult:
+        bounds = relevant_bounds(goal, self._trials)
         lower = None if bounds.lower is None else self._grid.load(bounds.lower)
         upper = None if bounds.upper is None else self._grid.load(bounds.upper)
         throughput = None
         if bounds.lower is not None and lower is not None:
             throughput = lower * (1.0 - conditional_loss(goal, self._trials[bounds.lower]))
-        outcome: SearchOutcome = Reached()
-        if not is_done:
-            outcome = stopped or InProgress()
+        outcome = End.REACHED.at()
+        if not is_narrow(bounds, steps, self._top):
+            outcome = stopped or End.IN_PROGRESS.at()
         elif upper is None and self._top < self._grid.top:
-            outcome = HeldAllOffered(self._grid.load(self._top), self.unit)
+            outcome = End.HELD_ALL_OFFERED.at(self._grid.load(self._top), self.unit)
         elif upper is None:
-            outcome = NoLossAtMax(self._grid.loads.max, self.unit)
+            outcome = End.NO_LOSS_AT_MAX.at(self._grid.loads.max, self.unit)
         elif lower is None:
-            outcome = LossAtMin(self._grid.loads.min, self.unit)
+            outcome = End.LOSS_AT_MIN.at(self._grid.loads.min, self.unit)
         return GoalResult(lower, upper, throughput, outcome)
 
 
@@ -805,24 +658,33 @@ class LoadSearch:
 class TrialsResult:
     """How a subtest without a search ended."""
 
-    outcome: SearchOutcome
+    outcome: Outcome
 
 
+@dataclass
 class FixedTrials:
-    """A method for `Search`: these values in turn, each for so long."""
+    """A method for `Search`: these values in turn, each for so long.
 
-    def __init__(self, values: Sequence[float], duration_s: float, unit: str) -> None:
-        self.unit = unit
-        self._values = tuple(values)
-        self._duration_s = duration_s
-        self._done = False
+    `enough`: it ends behind so many trials in a row that lose nothing, and fails without them.
+    """
+
+    values: Sequence[float]
+    duration_s: float
+    unit: str
+    enough: int | None = None
+    _end: Outcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
-        """Return one trial per value."""
-        for value in self._values:
-            yield ProposedTrial(value, self._duration_s)
-        self._done = True
+        """Yield one trial per value."""
+        held = 0
+        for value in self.values:
+            result = yield ProposedTrial(value, self.duration_s)
+            held = held + 1 if result.lost == 0 else 0
+            if held == self.enough:
+                break
+        failed = self.enough is not None and held < self.enough
+        self._end = End.LOSS_AT_MIN.at(value, self.unit) if failed else End.DONE.at()
 
-    def result(self, stopped: Stopped | None) -> TrialsResult:
+    def result(self, stopped: Outcome | None) -> TrialsResult:
         """Return whether all were measured."""
-        return TrialsResult(stopped or (Done() if self._done else InProgress()))
+        return TrialsResult(stopped or self._end or End.IN_PROGRESS.at())

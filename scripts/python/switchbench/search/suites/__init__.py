@@ -18,7 +18,7 @@ import yaml
 
 from ...base.measures import LESS, MORE, NEITHER, Measure
 from . import declaration, formulas, methods
-from .declaration import Statement, Subtest, SubtestTrials, Suite, SuiteParameters, Value
+from .declaration import Row, Rows, Statement, Subtest, SubtestTrials, Suite, SuiteParameters, Value
 
 _NAMES = ("ndr-pdr", "rfc2544", "rfc9004", "rfc2889", "rfc8239")
 _FOLDER = Path(__file__).parent
@@ -69,11 +69,14 @@ def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
 
 
 def _prefixed(
-    prefix: str, rows: Callable[[SubtestTrials], declaration.Rows]
-) -> Callable[[SubtestTrials], declaration.Rows]:
-    return lambda measured: [
-        row | {f"{prefix}{key}": value for key, value in row.items()} for row in rows(measured)
-    ]
+    prefix: str, rows: Callable[[SubtestTrials], Row | Rows]
+) -> Callable[[SubtestTrials], Row]:
+    def prefixed(measured: SubtestTrials) -> Row:
+        row = rows(measured)
+        assert isinstance(row, dict)
+        return row | {f"{prefix}{key}": value for key, value in row.items()}
+
+    return prefixed
 
 
 @cache

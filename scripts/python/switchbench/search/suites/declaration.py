@@ -26,8 +26,8 @@ MORE_OFFERED = 1.01  # than a port received: windows of senders and receivers di
 LATE_MARGIN = 1.5
 EXACT_FRAMES = 1  # by which the sender of a burst may be late: results are exact to one frame
 
-Row = Mapping[str, Any]
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 Flow = tuple[int, int]  # source and destination, numbers of ports
 
 
@@ -160,8 +160,7 @@ class TrialFacts:
 
 
 Earlier = Mapping[str, Row]  # subtest -> its row at the same size
-Method = SearchMethod[Any]
-MethodOf = Callable[[SuitePoint, Earlier], Method | str]
+MethodOf = Callable[[SuitePoint, Earlier], SearchMethod | str]
 
 
 @dataclass(frozen=True)
@@ -215,8 +214,8 @@ class Subtest:
     title: str
     about: str
     variants: Callable[[int], Iterator[Variant]] | None  # of so many ports; None: any pattern
-    method: Callable[[SuitePoint, Earlier], Method | str]  # or why nothing can be measured
-    rows: Callable[[SubtestTrials], Rows]  # of its values, None where there is none
+    method: MethodOf  # or why nothing can be measured
+    rows: Callable[[SubtestTrials], Row | Rows]  # of its values, None where there is none
     values: tuple[Value, ...]
     quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate, size
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, stdev
-from typing import Any
 
-from ..loads import NoLossAtMax, Reached, SearchOutcome
+from ..loads import End, Outcome
 from .declaration import (
     MORE_OFFERED,
     PREAMBLE_BYTES,
     Earlier,
     PortFacts,
+    Row,
     Rows,
     SubtestTrials,
     TrialFacts,
@@ -30,7 +30,7 @@ class CountResult:
     """
 
     longest: tuple[int, ...]
-    outcome: SearchOutcome
+    outcome: Outcome
     holds: int = 0
 
 
@@ -40,7 +40,7 @@ class RateResult:
 
     highest: float | None
     lowest_failing: float | None
-    outcome: SearchOutcome
+    outcome: Outcome
 
 
 FALLS_TO = 0.5  # of the overload
@@ -79,7 +79,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(observed) if observed else None
 
 
-def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
+def spread(key: str, values: Iterable[float | None]) -> Row:
     """Return the mean, min, max and variation of what iterations observed."""
     observed = known(values)
     return {
@@ -90,7 +90,7 @@ def spread(key: str, values: Iterable[float | None]) -> dict[str, Any]:
     }
 
 
-def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]:
+def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
     """Return one-way times of all trials: the mean of means, the extremes of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
@@ -98,11 +98,6 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> dict[str, Any]
         f"{key}_max": max(known(each.get("max") for each in times), default=None),
         "latency_trials": len(times),
     }
-
-
-def latency_rows(measured: SubtestTrials) -> Rows:
-    """Return one row."""
-    return [latency_row(measured)]
 
 
 def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
@@ -113,10 +108,10 @@ def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float |
     return float(found)
 
 
-def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
+def throughput_row(measured: SubtestTrials) -> Row:
     """Return its values. A device that holds the max load has that as its throughput."""
     point, [result] = measured.point, measured.result
-    usable = result.is_regular or isinstance(result.outcome, NoLossAtMax)
+    usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
     percent = result.relevant_lower_bound if usable else None
     rate = point.fps(percent)
     return {
@@ -126,11 +121,6 @@ def throughput_row(measured: SubtestTrials) -> dict[str, Any]:
         "theoretical_max": point.max_fps,
         "throughput_bps": None if rate is None else rate * point.size * 8 / 1e6,
     }
-
-
-def throughput_rows(measured: SubtestTrials) -> Rows:
-    """Return one row."""
-    return [throughput_row(measured)]
 
 
 def above_forwarding(measured: SubtestTrials) -> str:
@@ -155,10 +145,10 @@ def above_forwarding(measured: SubtestTrials) -> str:
 def capped(measured: SubtestTrials) -> str:
     """Say where the largest value that is tried held, so that the device's limit is not known."""
     outcome = measured.result.outcome
-    return outcome.sentence if isinstance(outcome, NoLossAtMax) else ""
+    return outcome.sentence if outcome.end is End.NO_LOSS_AT_MAX else ""
 
 
-def burst_row(measured: SubtestTrials) -> dict[str, Any]:
+def burst_row(measured: SubtestTrials) -> Row:
     """Return the values of all searches together."""
     longest = measured.result.longest
     return spread("back_to_back", longest) | {
@@ -167,12 +157,7 @@ def burst_row(measured: SubtestTrials) -> dict[str, Any]:
     }
 
 
-def burst_rows(measured: SubtestTrials) -> Rows:
-    """Return one row."""
-    return [burst_row(measured)]
-
-
-def buffer_time_rows(measured: SubtestTrials) -> Rows:
+def buffer_time_row(measured: SubtestTrials) -> Row:
     """Return the bursts' row, with the time that the buffers hold (RFC 9004, 6.4)."""
     row, percent = burst_row(measured), throughput_percent(measured.earlier)
     mean, max_fps = row["back_to_back"], measured.point.max_fps
@@ -182,36 +167,32 @@ def buffer_time_rows(measured: SubtestTrials) -> Rows:
             # 6.4, of the port that receives: of all frames of a burst those that did not leave.
             waits = measured.point.sources * (1 - percent / 100)
             row["buffer_us"] = waits * row["implied_buffer_us"]
-    return [row]
+    return row
 
 
-def learning_rate_rows(measured: SubtestTrials) -> Rows:
+def learning_rate_row(measured: SubtestTrials) -> Row:
     """Return one row."""
     found: RateResult = measured.result
-    return [
-        {
-            "address_learning_rate": None if capped(measured) else found.highest,
-            "upper_bound_rate": found.lowest_failing,
-            "addresses": int(measured.point.parameters.learning_addresses),
-            "learning_trials": len(measured.trials),
-        }
-    ]
+    return {
+        "address_learning_rate": None if capped(measured) else found.highest,
+        "upper_bound_rate": found.lowest_failing,
+        "addresses": int(measured.point.parameters.learning_addresses),
+        "learning_trials": len(measured.trials),
+    }
 
 
-def address_rows(measured: SubtestTrials) -> Rows:
+def address_row(measured: SubtestTrials) -> Row:
     """Return one row. Each other port has an address in the table, too."""
     found: CountResult = measured.result
     in_table = found.holds + len(measured.point.ports) - 1
-    return [
-        {
-            "address_capacity": in_table if isinstance(found.outcome, Reached) else None,
-            "learned": found.holds or None,
-            "learning_rate": measured.point.parameters.learning_fps,
-        }
-    ]
+    return {
+        "address_capacity": in_table if found.outcome.end is End.REACHED else None,
+        "learned": found.holds or None,
+        "learning_rate": measured.point.parameters.learning_fps,
+    }
 
 
-def latency_at_throughput_rows(measured: SubtestTrials) -> Rows:
+def latency_at_throughput_row(measured: SubtestTrials) -> Row:
     """Return the rows of latency.
 
     The frame is once on the line after its first bit in, and twice after its last (RFC 1242).
@@ -223,7 +204,7 @@ def latency_at_throughput_rows(measured: SubtestTrials) -> Rows:
         frame_us = (point.size + PREAMBLE_BYTES) * 8e6 / point.line_bps
         row["latency_bit_forwarding"] = row["latency"] - frame_us
         row["latency_store_and_forward"] = row["latency"] - 2 * frame_us
-    return [row]
+    return row
 
 
 def loss_rows(measured: SubtestTrials) -> Rows:
@@ -239,7 +220,7 @@ def loss_rows(measured: SubtestTrials) -> Rows:
     ]
 
 
-def recovery_rows(measured: SubtestTrials) -> Rows:
+def recovery_row(measured: SubtestTrials) -> Row:
     """Return the row of the recovery time.
 
     A frame was sent one interval before the one behind the last gap: it is the last lost one.
@@ -253,16 +234,13 @@ def recovery_rows(measured: SubtestTrials) -> Rows:
         for facts in measured.facts
         if facts.last_gap_s is not None and facts.lost
     ]
-    return [
-        spread("recovery_time", times)
-        | {
-            "throughput_rate": None if isinstance(throughput, str) else point.fps(throughput),
-            "load_percent": percent,
-            "rate": point.fps(percent),
-            "recovery_resolution": 1e3 * interval_s or None,
-            "recovery_trials": len(times),
-        }
-    ]
+    return spread("recovery_time", times) | {
+        "throughput_rate": None if isinstance(throughput, str) else point.fps(throughput),
+        "load_percent": percent,
+        "rate": point.fps(percent),
+        "recovery_resolution": 1e3 * interval_s or None,
+        "recovery_trials": len(times),
+    }
 
 
 BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
@@ -283,35 +261,32 @@ def no_reset(measured: SubtestTrials) -> str:
     return ""
 
 
-def reset_rows(measured: SubtestTrials) -> Rows:
+def reset_row(measured: SubtestTrials) -> Row:
     """Return the row of the reset time; without one where a reset was not seen to its end."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
-    return [spread("reset_time", times) | numbers]
+    return spread("reset_time", times) | numbers
 
 
-def forwarding_rows(measured: SubtestTrials) -> Rows:
+def forwarding_row(measured: SubtestTrials) -> Row:
     """Return the throughput, and the forwarding rates of all of the search's trials."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
     best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
     last = most[-1] if most else TrialFacts()
-    return [
-        throughput_row(measured)
-        | {
-            "frmol": last.delivered_fps,
-            "mol": last.offered_fps,
-            "mfr": best.delivered_fps,
-            "mfr_load": best.offered_fps,
-            "loss": last.loss_percent,
-            "flooded": sum(facts.flooded for facts in measured.facts),
-        }
-    ]
+    return throughput_row(measured) | {
+        "frmol": last.delivered_fps,
+        "mol": last.offered_fps,
+        "mfr": best.delivered_fps,
+        "mfr_load": best.offered_fps,
+        "loss": last.loss_percent,
+        "flooded": sum(facts.flooded for facts in measured.facts),
+    }
 
 
-def congestion_rows(measured: SubtestTrials) -> Rows:
+def congestion_row(measured: SubtestTrials) -> Row:
     """By the worst of the trials and groups: loss at a port that is not congested is blocking."""
 
     def ports(*, congested: bool) -> list[PortFacts]:
@@ -321,16 +296,14 @@ def congestion_rows(measured: SubtestTrials) -> Rows:
     free, full = ports(congested=False), ports(congested=True)
     blocked = max((port.loss_percent for port in free), default=None)
     lossless = max((port.loss_percent for port in full), default=None)
-    return [
-        {
-            "offered_rate": max(known(facts.offered_fps for facts in measured.facts), default=None),
-            "uncongested_loss": blocked,
-            "uncongested_rate": min(known(port.delivered_fps for port in free), default=None),
-            "congested_loss": lossless,
-            "head_of_line_blocking": None if blocked is None else int(blocked > 0),
-            "backpressure": None if lossless is None else int(lossless == 0),
-        }
-    ]
+    return {
+        "offered_rate": max(known(facts.offered_fps for facts in measured.facts), default=None),
+        "uncongested_loss": blocked,
+        "uncongested_rate": min(known(port.delivered_fps for port in free), default=None),
+        "congested_loss": lossless,
+        "head_of_line_blocking": None if blocked is None else int(blocked > 0),
+        "backpressure": None if lossless is None else int(lossless == 0),
+    }
 
 
 def errored_rows(measured: SubtestTrials) -> Rows:
@@ -346,7 +319,7 @@ def errored_rows(measured: SubtestTrials) -> Rows:
     return [{"errored_size": size, **counts.get(size, {})} for size in ERRORED_SIZES]
 
 
-def line_rows(measured: SubtestTrials) -> Rows:
+def line_row(measured: SubtestTrials) -> Row:
     """Jitter is PDV (RFC 5481): delays less the least one."""
     point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
@@ -357,54 +330,46 @@ def line_rows(measured: SubtestTrials) -> Rows:
     times = [facts.latency_us for facts in every]
     ends = (known((each.get("mean"), each.get("min"))) for each in times)
     jitter = [pair[0] - pair[1] for pair in ends if len(pair) == 2]
-    return [
-        latency_row(measured)
-        | spread("line_rate", rates)
-        | {
-            "load_percent": point.loads.max,
-            "received_percent": None if lost_percent is None else 100 - lost_percent,
-            "lost_frames": lost,
-            "lost_percent": lost_percent,
-            "jitter": max(known(each.get("pdv") for each in times), default=None),
-            "jitter_mean": mean(jitter),
-            "iterations": len(every),
-        }
-    ]
+    numbers = {
+        "load_percent": point.loads.max,
+        "received_percent": None if lost_percent is None else 100 - lost_percent,
+        "lost_frames": lost,
+        "lost_percent": lost_percent,
+        "jitter": max(known(each.get("pdv") for each in times), default=None),
+        "jitter_mean": mean(jitter),
+        "iterations": len(every),
+    }
+    return latency_row(measured) | spread("line_rate", rates) | numbers
 
 
-def microburst_rows(measured: SubtestTrials) -> Rows:
+def microburst_row(measured: SubtestTrials) -> Row:
     """Return the row of the longest bursts, with the numbers of ports."""
     if capped(measured):
-        return [{}]
+        return {}
     point, longest = measured.point, measured.result.longest
     row = spread("microburst", longest)
-    return [
-        row
-        | {
-            "ingress": point.sources,
-            "egress": len({destination for _, destination in point.flows}),
-            "microburst_total": row["microburst"] and row["microburst"] * point.sources,
-            "iterations": len(longest),
-        }
-    ]
+    return row | {
+        "ingress": point.sources,
+        "egress": len({destination for _, destination in point.flows}),
+        "microburst_total": row["microburst"] and row["microburst"] * point.sources,
+        "iterations": len(longest),
+    }
 
 
-def blocking_rows(measured: SubtestTrials) -> Rows:
+def blocking_row(measured: SubtestTrials) -> Row:
     """Loss of the flows to ports that are not congested, by the worst of groups."""
     single = measured.point.receivers(congested=False)
     worst = [
         max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
     ]
     blocking = int(max(worst) > 0) if worst else None
-    return [spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}]
+    return spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}
 
 
-def incast_rows(measured: SubtestTrials) -> Rows:
+def incast_row(measured: SubtestTrials) -> Row:
     """Return the row of goodput by TCP and of latency by UDP."""
     goodput = spread("goodput", (facts.goodput for facts in measured.facts))
-    return [
-        goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
-    ]
+    return goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
 
 
 def ndr_latency_rows(measured: SubtestTrials) -> Rows:

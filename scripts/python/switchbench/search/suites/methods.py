@@ -3,38 +3,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from ..loads import (
-    RFC2544,
-    Done,
+    Asked,
+    End,
     FixedTrials,
-    InProgress,
-    LimitedByTime,
     LoadRange,
     LoadSearch,
-    LossAtMin,
-    NoLossAtMax,
-    NotRepeatable,
+    Outcome,
     ProposedTrial,
-    Reached,
     SearchGoal,
-    SearchOutcome,
+    SearchMethod,
     Steps,
-    Stopped,
     TrialLoss,
-    TrialsResult,
 )
 from .declaration import (
     LINE_RATE_PERCENT,
     Earlier,
     Excluded,
-    Method,
     MethodOf,
     Row,
-    Rows,
     SubtestTrials,
     SuiteParameters,
     SuitePoint,
@@ -51,9 +43,11 @@ from .formulas import (
     throughput_percent,
 )
 
+STEP_DOWN = 4.0  # of a rate that fails, until one holds
 FASTER = 2.0  # a limit that is none of time stays where addresses are learned so many times faster
 
 
+@dataclass
 class CountSearch:
     """A method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
 
@@ -67,70 +61,59 @@ class CountSearch:
     time, too; where it holds then, the limit is one of time.
     """
 
-    def __init__(
-        self,
-        largest: int,
-        unit: str,
-        *,
-        repeats: int = 1,
-        seconds_each: float = 0.0,
-        verifications: int = 1,
-        near: int | None = None,
-        confirms: bool = False,
-    ) -> None:
-        self.unit = unit
-        self._largest = largest
-        self._repeats = repeats
-        self._seconds_each = seconds_each
-        self._verifications = verifications
-        self._near = near
-        self._confirms = confirms
-        self._longest: list[int] = []
-        self._held = 0
-        self._end: SearchOutcome | None = None
+    largest: int
+    unit: str
+    repeats: int = 1
+    seconds_each: float = 0.0
+    verifications: int = 1
+    near: int | None = None
+    confirms: bool = False
+    _longest: list[int] = field(default_factory=list, init=False)
+    _held: int = field(default=0, init=False)
+    _end: Outcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Return one search after the other."""
         fails = yield from self._bracket()
-        for _ in range(self._repeats):
+        for _ in range(self.repeats):
             while fails - self._held > 1:
                 middle = (self._held + fails) // 2
                 if not (yield from self._holds(middle)):
                     fails = middle
             if self._held == 0:
-                self._end = LossAtMin(1, self.unit)
+                self._end = End.LOSS_AT_MIN.at(1, self.unit)
                 return
             self._longest.append(self._held)
-            if self._held == self._largest:
-                self._end = NoLossAtMax(self._largest, self.unit)
+            if self._held == self.largest:
+                self._end = End.NO_LOSS_AT_MAX.at(self.largest, self.unit)
                 return
-            if self._confirms and (yield self._trial(fails, FASTER)).lost == 0:
-                rate = 1 / self._seconds_each
-                self._end = LimitedByTime(fails, rate, FASTER * rate)
+            if self.confirms and (yield self._trial(fails, FASTER)).lost == 0:
+                rate = 1 / self.seconds_each
+                self._end = End.LIMITED_BY_TIME.at(fails, rate=rate, faster=FASTER * rate)
                 return
-            if len(self._longest) < self._repeats:
-                self._held, fails = 0, self._largest
-        self._end = Reached()
+            if len(self._longest) < self.repeats:
+                self._held, fails = 0, self.largest
+        self._end = End.REACHED.at()
 
     def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
         """Return the least number that is known to fail, by steps that double.
 
         Or of the whole range.
         """
-        fails = self._largest + 1
-        at, step = self._largest, self._largest
-        if self._near is not None:
-            at, step = min(max(1, self._near), self._largest), 1
+        fails = self.largest + 1
+        at, step = self.largest, self.largest
+        if self.near is not None:
+            at, step = min(max(1, self.near), self.largest), 1
         while self._held < at < fails:
             if (yield from self._holds(at)):
-                at = min(at + step, self._largest)
+                at = min(at + step, self.largest)
             else:
                 fails, at = at, at - step
             step *= 2
         return fails
 
-    def _holds(self, number: int) -> Generator[ProposedTrial, TrialLoss, bool]:
-        for _ in range(1 + self._verifications):
+    def _holds(self, number: int) -> Asked:
+        for _ in range(1 + self.verifications):
             result = yield self._trial(number)
             if result.lost == 0:
                 self._held = number
@@ -138,42 +121,15 @@ class CountSearch:
         return False
 
     def _trial(self, number: int, faster: float = 1.0) -> ProposedTrial:
-        return ProposedTrial(number, number * self._seconds_each / faster)
+        return ProposedTrial(number, number * self.seconds_each / faster)
 
-    def result(self, stopped: Stopped | None) -> CountResult:
+    def result(self, stopped: Outcome | None) -> CountResult:
         """Return what is known by the trials so far."""
-        outcome = self._end or stopped or InProgress()
+        outcome = self._end or stopped or End.IN_PROGRESS.at()
         return CountResult(tuple(self._longest), outcome, self._held)
 
 
-class LossSteps:
-    """A method for `Search`: from the max load down until two trials in a row lose nothing.
-
-    RFC 2544, 26.3. Loads are in percent of line rate; `step`: percent of the max.
-    """
-
-    def __init__(self, max_load: float, step: float, duration_s: float, unit: str) -> None:
-        self.unit = unit
-        self._max = max_load
-        self._step = step
-        self._duration_s = duration_s
-        self._end: SearchOutcome | None = None
-
-    def steps(self) -> Steps:
-        """Return the max load first."""
-        without, part, load = 0, 100.0, self._max
-        while without < 2 and part > 0:
-            load = self._max * part / 100
-            result = yield ProposedTrial(load, self._duration_s)
-            without = without + 1 if result.lost == 0 else 0
-            part -= self._step
-        self._end = Done() if without == 2 else LossAtMin(load, self.unit)
-
-    def result(self, stopped: Stopped | None) -> TrialsResult:
-        """Return whether the two without loss were measured."""
-        return TrialsResult(self._end or stopped or InProgress())
-
-
+@dataclass
 class RateSearch:
     """A method for `Search`: the highest rate of so many events that a device keeps up with.
 
@@ -182,50 +138,46 @@ class RateSearch:
     result is confirmed at the end. `smallest`, `largest`: events/s.
     """
 
-    _FACTOR = 4.0
-
-    def __init__(
-        self, events: int, smallest: float, largest: float, width: float, unit: str
-    ) -> None:
-        self.unit = unit
-        self._events = events
-        self._smallest, self._largest = smallest, largest
-        self._width = width
-        self._holds: float | None = None
-        self._fails: float | None = None
-        self._end: SearchOutcome | None = None
+    events: int
+    smallest: float
+    largest: float
+    width: float
+    unit: str
+    _holds: float | None = field(default=None, init=False)
+    _fails: float | None = field(default=None, init=False)
+    _end: Outcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """High rates first: they take the least time."""
-        rate = self._largest
+        rate = self.largest
         while not (yield from self._is_held(rate)):
             self._fails = rate
-            if rate <= self._smallest:
-                self._end = LossAtMin(rate, self.unit)
+            if rate <= self.smallest:
+                self._end = End.LOSS_AT_MIN.at(rate, self.unit)
                 return
-            rate = max(self._smallest, rate / self._FACTOR)
+            rate = max(self.smallest, rate / STEP_DOWN)
         self._holds = rate
-        while self._fails is not None and self._fails - self._holds > self._width * self._fails:
+        while self._fails is not None and self._fails - self._holds > self.width * self._fails:
             middle = (self._holds * self._fails) ** 0.5
             if (yield from self._is_held(middle)):
                 self._holds = middle
             else:
                 self._fails = middle
         if not (yield from self._is_held(self._holds)):
-            self._end = NotRepeatable(self._holds, self.unit)
+            self._end = End.NOT_REPEATABLE.at(self._holds, self.unit)
+            self._holds = None
         elif self._fails is None:
-            self._end = NoLossAtMax(self._largest, self.unit)
+            self._end = End.NO_LOSS_AT_MAX.at(self.largest, self.unit)
         else:
-            self._end = Reached()
+            self._end = End.REACHED.at()
 
-    def result(self, stopped: Stopped | None) -> RateResult:
+    def result(self, stopped: Outcome | None) -> RateResult:
         """Return what is known by the trials so far."""
-        held = None if isinstance(self._end, NotRepeatable) else self._holds
-        return RateResult(held, self._fails, self._end or stopped or InProgress())
+        return RateResult(self._holds, self._fails, self._end or stopped or End.IN_PROGRESS.at())
 
-    def _is_held(self, rate: float) -> Generator[ProposedTrial, TrialLoss, bool]:
+    def _is_held(self, rate: float) -> Asked:
         for _ in range(2):
-            result = yield ProposedTrial(rate, self._events / rate)
+            result = yield ProposedTrial(rate, self.events / rate)
             if result.lost == 0:
                 return True
         return False
@@ -233,14 +185,9 @@ class RateSearch:
 
 def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
     """RFC 2544's throughput with the durations of these parameters."""
-    goal = replace(
-        RFC2544,
-        final_trial_s=parameters.trial_s,
-        duration_sum_s=parameters.trial_s,
-        initial_trial_s=min(parameters.initial_s, parameters.trial_s),
-        width=parameters.width,
-    )
-    return {"rfc2544": goal}
+    trial_s = parameters.trial_s
+    initial_s = min(parameters.initial_s, trial_s)
+    return {"rfc2544": SearchGoal(0.0, 0.0, trial_s, trial_s, initial_s, parameters.width)}
 
 
 def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
@@ -257,7 +204,7 @@ def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False
     Their seconds and their number are parameters.
     """
 
-    def method(point: SuitePoint, earlier: Earlier) -> Method | str:
+    def method(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
         load = throughput_percent(earlier) if at_throughput else point.loads.max
         if isinstance(load, str):
             return load
@@ -284,7 +231,7 @@ def burst_range(parameter: str) -> Callable[[SuitePoint], LoadRange]:
 def search_bursts(parameter: str) -> MethodOf:
     """Return the searches of a burst; bursts are sent at the max rate."""
 
-    def method(point: SuitePoint, _earlier: Earlier) -> Method:
+    def method(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
         repeats = int(point.parameters.burst_repeats)
         each_s = 1.0 / (point.max_fps or 1e6)
         most = largest_burst(point, parameter)
@@ -293,16 +240,18 @@ def search_bursts(parameter: str) -> MethodOf:
     return method
 
 
-def loss_steps(point: SuitePoint, _earlier: Earlier) -> Method:
-    """Return the loads from the max down (RFC 2544, 26.3)."""
-    asked = point.parameters
-    return LossSteps(point.loads.max, asked.loss_step_percent, asked.trial_s, "% of line")
+def loss_steps(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
+    """Return the loads from the max down until two in a row lose nothing (RFC 2544, 26.3)."""
+    step, most = point.parameters.loss_step_percent, point.loads.max
+    parts = [100 - step * number for number in range(math.ceil(100 / step))]
+    loads = [most * part / 100 for part in parts]
+    return FixedTrials(loads, point.parameters.trial_s, "% of line", enough=2)
 
 
 OVERLOAD = 1.1  # of the throughput (26.5)
 
 
-def search_recovery(point: SuitePoint, earlier: Earlier) -> Method | str:
+def search_recovery(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
     """Return equal trials above the throughput, or why there is no overload."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
@@ -320,7 +269,7 @@ AT_LINE_RATE = (
 )
 
 
-def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> Method | str:
+def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
     """Return the searches of bursts, or why no burst fills the buffers."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
@@ -341,7 +290,7 @@ def not_learned(facts: TrialFacts) -> int:
     return facts.flooded + facts.lost
 
 
-def search_addresses(point: SuitePoint, _earlier: Earlier) -> Method | str:
+def search_addresses(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
     """Return the search of 5.7, or why the device would forget meanwhile."""
     asked = point.parameters
     most, rate = int(asked.addresses_max), asked.learning_fps
@@ -360,7 +309,7 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
     )
 
 
-def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
+def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
     """Return the search of 5.8, or why the device would forget meanwhile."""
     asked = point.parameters
     events = int(asked.learning_addresses)
@@ -373,13 +322,13 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> Method | str:
     )
 
 
-def errored_sizes(point: SuitePoint, _earlier: Earlier) -> Method:
+def errored_sizes(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
     """Return those that the ports can send; a row without counts says which they can't."""
     sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
     return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 
 
-def one_frame(point: SuitePoint, _earlier: Earlier) -> Method:
+def one_frame(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
     """Trials of one frame each (5.10.3)."""
     return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
 
@@ -415,7 +364,7 @@ class _LoadsAndLatency(LoadSearch):
             yield ProposedTrial(load, self._latency_s)
 
 
-def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> Method:
+def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
     """Return the search of both loads, with the trials of latency behind it."""
     asked = point.parameters
     return _LoadsAndLatency([*ndr_pdr_goals(asked).values()], point.loads, asked.latency_s)
@@ -483,7 +432,7 @@ class _Buffer:
         """Of the bursts that are tried."""
         return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
-    def search(self, point: SuitePoint, earlier: Earlier) -> Method:
+    def search(self, point: SuitePoint, earlier: Earlier) -> SearchMethod:
         """Begins at what the first port of it held, else that of the procedure before."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
         return CountSearch(
@@ -504,20 +453,17 @@ class _Buffer:
         none = self.held(point, 0)
         return round((held - none) / (self.held(point, 1) - none))
 
-    def rows(self, measured: SubtestTrials) -> Rows:
-        """Return one row."""
+    def row(self, measured: SubtestTrials) -> Row:
+        """Return the row of bytes and frames."""
         if capped(measured):
-            return [{}]
+            return {}
         point = measured.point
         held = [self.held(point, burst) for burst in measured.result.longest]
-        return [
-            spread("bytes", [point.size * frames for frames in held])
-            | {
-                "frames": fmean(held) if held else None,
-                self.load_key: self.percent(point),
-                "iterations": len(held),
-            }
-        ]
+        return spread("bytes", [point.size * frames for frames in held]) | {
+            "frames": fmean(held) if held else None,
+            self.load_key: self.percent(point),
+            "iterations": len(held),
+        }
 
 
 _FRAMES = tuple(
