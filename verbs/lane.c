@@ -290,7 +290,7 @@ static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
 static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_t stride)
 {
     const struct transport_port *port = lane->port;
-    uint64_t ends = verbs_lane_ends(lane);
+    uint64_t ends = message_lane_ends(&lane->base);
     uint64_t most = port->memory_max / LANE_SHARE / (ends > 0 ? ends : 1);
 
     most = most < RING_BYTES ? most : RING_BYTES;
@@ -325,32 +325,27 @@ static void choose_ring(struct verbs_lane *lane)
 
 /* Latency probes go by the service of the load, so that the network treats them alike; and by an
  * operation that has a destination that can answer. */
-static void make_end(struct verbs_lane *lane, struct verbs_end *end, enum qp_role role,
-                     struct lane_flow *flow, const struct message_script *script,
-                     enum message_use use)
+static int make_end(struct verbs_lane *lane, struct verbs_end *end)
 {
     const struct verbs_options *o = &lane->options;
     const struct transport_port *port = lane->port;
     struct qp_config *config = &end->config;
+    const bool sends = end->base.sends, datagrams = o->qp.service == VERBS_UD;
+    struct verbs_out *out = sends ? (struct verbs_out *)(void *)end : NULL;
+    struct verbs_in *in = sends ? NULL : (struct verbs_in *)(void *)end;
 
-    end->lane = lane;
-    end->flow = flow;
-    end->script = script;
-    end->at_source = (role == QP_SENDER) == (use != MESSAGE_ANSWER);
-    end->answered = use != MESSAGE_LOAD;
     *config = (struct qp_config){
         .options = o->qp,
         .gid =
             o->qp.gid_index == VERBS_AUTOMATIC ? port->gid : verbs_port_gid(port, o->qp.gid_index),
-        .role = role,
-        .stream = script->stream,
+        .role = sends ? QP_SENDER : QP_RECEIVER,
+        .stream = end->base.stream.script.stream,
         .mtu = lane->mtu,
         .slots = lane->slots,
         .stride = lane->stride,
-        .forwards = role == QP_SENDER && lane->base.forwards,
     };
-    verbs_address_read(&config->partner, &flow->partner);
-    if (lane->base.probe_fps > 0 && script->stream >= lane->base.streams) {
+    verbs_address_read(&config->partner, &end->base.flow->partner);
+    if (message_end_probes(&end->base)) {
         config->options.operation = o->qp.service == VERBS_UC ? VERBS_WRITE : VERBS_SEND;
         config->options.depth = VERBS_PROBES_OUT;
         config->options.inline_bytes = VERBS_AUTOMATIC;
@@ -358,29 +353,16 @@ static void make_end(struct verbs_lane *lane, struct verbs_end *end, enum qp_rol
         config->slots = slots_of(lane, VERBS_PROBES_OUT + 1, config->stride);
     }
     end->stride = config->stride;
-    if (role == QP_SENDER) {
-        config->slots = o->qp.service == VERBS_UD ? VERBS_CREDIT_SLOTS : 0;
-        config->stride = o->qp.service == VERBS_UD ? VERBS_CREDIT_STRIDE : config->stride;
-    }
-}
-
-static int make_out(struct verbs_lane *lane, struct verbs_out *out)
-{
-    make_end(lane, &out->end, QP_SENDER, out->base.flow, &out->base.script, out->base.use);
-    out->signal_every =
-        out->base.script.stream < lane->base.streams ? lane->options.signal_every : 1;
-    out->span = out->end.config.options.depth;
+    if (in != NULL && lane->base.schedules)
+        in->lengths = calloc(config->slots, sizeof *in->lengths);
+    if (in != NULL)
+        return lane->base.schedules && in->lengths == NULL ? -ENOMEM : 0;
+    config->slots = datagrams ? VERBS_CREDIT_SLOTS : 0;
+    config->stride = datagrams ? VERBS_CREDIT_STRIDE : config->stride;
+    out->signal_every = config->stream < lane->base.streams ? o->signal_every : 1;
+    out->span = config->options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);
     return out->bytes_after != NULL ? 0 : -ENOMEM;
-}
-
-static int make_in(struct verbs_lane *lane, struct verbs_in *in)
-{
-    make_end(lane, &in->end, QP_RECEIVER, in->base.flow, &in->base.sink.script, in->base.use);
-    if (!lane->base.schedules)
-        return 0;
-    in->lengths = calloc(in->end.config.slots, sizeof *in->lengths);
-    return in->lengths != NULL ? 0 : -ENOMEM;
 }
 
 static int make_ends(struct verbs_lane *lane, struct err *err)
@@ -389,13 +371,9 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     uint32_t most = largest(lane);
     int rc = 0;
 
-    lane->outs = lane->base.outs;
-    lane->ins = lane->base.ins;
     choose_ring(lane);
-    for (unsigned i = 0; i < lane->base.in_count && rc == 0; i++)
-        rc = make_in(lane, &lane->ins[i]);
-    for (unsigned i = 0; i < lane->base.out_count && rc == 0; i++)
-        rc = make_out(lane, &lane->outs[i]);
+    for (unsigned i = 0; i < message_lane_ends(&lane->base) && rc == 0; i++)
+        rc = make_end(lane, verbs_lane_end(lane, i));
     if (rc < 0)
         return err_set(err, rc, "%s: out of memory", lane->port->label);
     if (lane->base.schedules) {
@@ -405,7 +383,7 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     }
     rc = verbs_port_payload(lane->port, most > MESSAGE_PROBE_BYTES ? most : MESSAGE_PROBE_BYTES,
                             err);
-    for (unsigned i = 0; i < verbs_lane_ends(lane) && rc == 0; i++) {
+    for (unsigned i = 0; i < message_lane_ends(&lane->base) && rc == 0; i++) {
         struct verbs_end *end = verbs_lane_end(lane, i);
 
         rc = connection_pool_acquire(lane->port, &end->config, &end->qp, err);
@@ -413,19 +391,17 @@ static int make_ends(struct verbs_lane *lane, struct err *err)
     return rc;
 }
 
-/* `messages` have passed by it. */
-static void release(const struct verbs_lane *lane, struct verbs_end *end, bool ended,
-                    uint64_t messages)
+static void release(const struct verbs_lane *lane, struct verbs_end *end)
 {
     struct verbs_qp *qp = end->qp;
 
     if (qp == NULL)
         return;
-    if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end, ended)) {
+    if (lane->keep_max == 0 || qp->port->fatal || !verbs_end_is_clean(end)) {
         connection_pool_free(qp);
         return;
     }
-    qp->turn += (uint32_t)messages;
+    qp->turn += (uint32_t)end->base.stream.at.sequence;
     connection_pool_keep(qp, lane->keep_max);
 }
 
@@ -433,21 +409,21 @@ static void destroy(struct lane *base)
 {
     struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
 
-    for (unsigned i = 0; lane->outs != NULL && i < lane->base.out_count; i++) {
-        struct verbs_out *out = &lane->outs[i];
+    for (unsigned i = 0;
+         lane->base.outs != NULL && lane->base.ins != NULL && i < message_lane_ends(&lane->base);
+         i++) {
+        struct verbs_end *end = verbs_lane_end(lane, i);
 
-        release(lane, &out->end, out->base.ended, out->base.at.sequence);
-        free(out->bytes_after);
-    }
-    for (unsigned i = 0; lane->ins != NULL && i < lane->base.in_count; i++) {
-        struct verbs_in *in = &lane->ins[i];
+        if (end->base.sends) {
+            free(((struct verbs_out *)(void *)end)->bytes_after);
+        } else {
+            struct verbs_in *in = (struct verbs_in *)(void *)end;
 
-        if (in->end.qp != NULL)
-            in->end.qp->place = in->place;
-        release(lane, &in->end,
-                in->base.ended && in->base.sink.whole && in->held == 0 && in->to_post == 0,
-                in->base.sink.at.sequence);
-        free(in->lengths);
+            if (end->qp != NULL)
+                end->qp->place = in->place;
+            free(in->lengths);
+        }
+        release(lane, end);
     }
     if (lane->memory != NULL)
         ibv_dereg_mr(lane->memory);
@@ -522,7 +498,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->payload_share = payload_share(lane);
     /* With the queue pairs of its load a flow keeps those of its probes. */
     lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
-    for (unsigned i = 0; i < verbs_lane_ends(lane); i++)
+    for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
         huge = huge || verbs_lane_end(lane, i)->qp->memory.huge;
     lane->base.lane.wake_fd = lane->events ? port->channel->fd : -1;
     snprintf(lane->base.lane.variant, sizeof lane->base.lane.variant, "%s %s%s%s, %s%s",
@@ -538,15 +514,15 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
 
 static struct blob_key key_of(const struct verbs_end *end, bool ours)
 {
-    return (struct blob_key){.src = end->flow->src,
-                             .dst = end->flow->dst,
-                             .from_source = end->at_source == ours,
-                             .piece = end->script->stream};
+    return (struct blob_key){.src = end->base.flow->src,
+                             .dst = end->base.flow->dst,
+                             .from_source = verbs_at_source(end) == ours,
+                             .piece = end->base.stream.script.stream};
 }
 
 static int publish(struct verbs_end *end, struct err *err)
 {
-    const struct blob_exchange *blob_exchange = end->lane->base.lane.request.blob_exchange;
+    const struct blob_exchange *blob_exchange = end->base.lane->lane.request.blob_exchange;
     struct blob_key key = key_of(end, true);
     struct blob blob = {.size = sizeof end->mine};
     int rc;
@@ -554,14 +530,14 @@ static int publish(struct verbs_end *end, struct err *err)
     verbs_qp_describe(end->qp, &end->mine);
     memcpy(blob.bytes, &end->mine, sizeof end->mine);
     rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
-    return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->lane->port->label,
+    return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->base.lane->label,
                             strerror(-rc))
                   : 0;
 }
 
 static int fetch(struct verbs_end *end, struct err *err)
 {
-    const struct blob_exchange *blob_exchange = end->lane->base.lane.request.blob_exchange;
+    const struct blob_exchange *blob_exchange = end->base.lane->lane.request.blob_exchange;
     struct blob_key key = key_of(end, false);
     struct blob blob;
     int rc = blob_exchange->fetch(blob_exchange->context, &key, &blob);
@@ -572,14 +548,14 @@ static int fetch(struct verbs_end *end, struct err *err)
         return err_set(err, -EPROTO,
                        "%s: rank %u speaks another version of the verbs protocol: use the same "
                        "version of switchbench-node everywhere",
-                       end->lane->port->label, verbs_partner(end));
+                       end->base.lane->label, verbs_partner(end));
     if (end->config.role == QP_RECEIVER || qp_info_fits(&end->theirs, end->stride))
         return 0;
     return err_set(err, -EPROTO,
                    "%s: rank %u offers %u places of %u bytes from %u on, at an MTU of %u, for "
                    "messages of %u: use the same version of switchbench-node everywhere",
-                   end->lane->port->label, verbs_partner(end), end->theirs.slots,
-                   end->theirs.stride, end->theirs.first, end->theirs.mtu, end->stride);
+                   end->base.lane->label, verbs_partner(end), end->theirs.slots, end->theirs.stride,
+                   end->theirs.first, end->theirs.mtu, end->stride);
 }
 
 /* --- one end --- */
@@ -590,20 +566,18 @@ static int check_families(const struct verbs_end *end, struct err *err)
     char ours[VERBS_GID_TEXT];
     char theirs[VERBS_GID_TEXT];
 
-    if (!end->lane->port->ethernet || gid == NULL ||
+    if (!end->qp->port->ethernet || gid == NULL ||
         verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(end->theirs.gid))
         return 0;
     return err_set(err, -EAFNOSUPPORT,
                    "%s: its GID %s and rank %u's %s are of different address families; give both "
                    "a gid_index of one family",
-                   end->lane->port->label, verbs_gid_text(gid->gid.raw, ours), verbs_partner(end),
+                   end->base.lane->label, verbs_gid_text(gid->gid.raw, ours), verbs_partner(end),
                    verbs_gid_text(end->theirs.gid, theirs));
 }
 
-/* `index`: among the lane's ends. */
-static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
+static int advance(struct verbs_end *end, struct err *err)
 {
-    struct verbs_end *end = verbs_lane_end(lane, index);
     int rc = fetch(end, err);
 
     if (rc == 0 && !qp_info_connected(&end->mine, &end->theirs)) {
@@ -616,10 +590,10 @@ static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
     if (rc < 0)
         return rc;
     end->connected = true;
-    if (index < lane->base.out_count) {
-        verbs_out_connected(&lane->outs[index]);
+    if (end->base.sends) {
+        verbs_out_connected((struct verbs_out *)(void *)end);
     } else {
-        struct verbs_in *in = &lane->ins[index - lane->base.out_count];
+        struct verbs_in *in = (struct verbs_in *)(void *)end;
 
         in->place = in->to_post_place = end->qp->place;
     }
@@ -637,7 +611,7 @@ static int advance(struct verbs_lane *lane, unsigned index, struct err *err)
 static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
-    unsigned count = verbs_lane_ends(lane);
+    unsigned count = message_lane_ends(&lane->base);
     int64_t waited_ns;
     int rc = 0;
 
@@ -650,7 +624,7 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
     }
     verbs_port_events(lane->port);
     for (unsigned i = lane->connected; i < count && i < lane->connected + AT_ONCE; i++) {
-        rc = verbs_lane_end(lane, i)->connected ? 0 : advance(lane, i, err);
+        rc = verbs_lane_end(lane, i)->connected ? 0 : advance(verbs_lane_end(lane, i), err);
         if (rc < 0 && rc != -EAGAIN)
             return rc;
         if (i == lane->connected && rc == 0)
@@ -680,18 +654,17 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
 
     message_lane_read_flow(base, flow, reading);
     for (unsigned i = 0; i < lane->base.streams; i++) {
-        size_t index = place * lane->base.stride + i;
+        unsigned index = (unsigned)place * lane->base.stride + i;
         const struct verbs_qp *qp;
 
-        one = sends ? &lane->outs[index].end : &lane->ins[index].end;
+        one = verbs_lane_end(lane, index + (sends ? 0 : lane->base.out_count));
         qp = one->qp;
         reused += qp->reused;
         setup_us += qp->reused ? 0 : (double)qp->setup_ns / 1e3;
         bytes += (double)(sizeof *qp + qp->memory.bytes);
+        missed += (double)one->base.stream.missed;
         if (sends)
-            waits += (double)lane->outs[index].waits;
-        else
-            missed += (double)lane->ins[index].base.sink.missed;
+            waits += (double)((const struct verbs_out *)(const void *)one)->waits;
     }
     const struct flow_metric all[] = {
         {"depth", o->qp.depth},

@@ -139,7 +139,7 @@ static const struct {
 
 static uint32_t headers_of(const struct qp_config *config)
 {
-    return config->role == QP_SENDER && !config->forwards ? config->options.depth : 0;
+    return config->role == QP_SENDER ? config->options.depth : 0;
 }
 
 static uint32_t receives_of(const struct qp_config *config)
@@ -147,11 +147,6 @@ static uint32_t receives_of(const struct qp_config *config)
     bool receives = config->role == QP_RECEIVER || config->options.service == VERBS_UD;
 
     return receives ? config->slots : 0;
-}
-
-static uint32_t sends_of(const struct qp_config *config)
-{
-    return config->role == QP_SENDER ? config->options.depth : 0;
 }
 
 bool qp_info_read(struct qp_info *info, const struct blob *blob)
@@ -231,7 +226,7 @@ static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inl
         .send_cq = qp->cq,
         .recv_cq = qp->cq,
         .qp_type = services[qp->config.options.service].type,
-        .cap = {.max_send_wr = VERBS_CONTROL_WRS + sends_of(&qp->config),
+        .cap = {.max_send_wr = VERBS_CONTROL_WRS + headers_of(&qp->config),
                 .max_recv_wr = receives > 0 ? receives : 1,
                 .max_send_sge = headers_of(&qp->config) > 0 ? 2 : 1,
                 .max_recv_sge = 1,

@@ -71,14 +71,19 @@ static const char *why_failed(enum ibv_wc_status status, const struct transport_
     return ibv_wc_status_str(status);
 }
 
+static const struct transport_port *port_of(const struct verbs_end *end)
+{
+    return end->base.lane->lane.request.port;
+}
+
 /* The caller that prints it names the port. */
 static void fail(struct verbs_end *end, int code, const char *what, const char *why)
 {
-    const struct transport_port *port = end->lane->port;
+    const struct transport_port *port = port_of(end);
     char gid[VERBS_GID_TEXT];
 
     end->failed = true;
-    err_set(&end->lane->base.lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
+    err_set(&end->base.lane->lane.error, code, "%s/%u: %s rank %u (%s, queue pair %u) failed: %s",
             port->device, port->number, what, verbs_partner(end),
             verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
 }
@@ -88,7 +93,7 @@ static void fault(struct verbs_end *end, const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_WR_FLUSH_ERR || !end->failed)
         fail(end, -EIO, end->config.role == QP_SENDER ? "sending to" : "receiving from",
-             why_failed(completion->status, end->lane->port));
+             why_failed(completion->status, port_of(end)));
 }
 
 static void fault_post(struct verbs_end *end, int code)
@@ -160,12 +165,12 @@ static void post_control(struct verbs_end *end, enum verbs_work kind, enum ibv_w
 static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
 {
     struct verbs_control *control = end->qp->control;
-    uint64_t credit = (uint64_t)end->script->tag << CREDIT_TAG_SHIFT | (ended ? CREDIT_ENDED : 0) |
-                      (messages & (CREDIT_ENDED - 1));
+    uint64_t credit = (uint64_t)end->base.stream.script.tag << CREDIT_TAG_SHIFT |
+                      (ended ? CREDIT_ENDED : 0) | (messages & (CREDIT_ENDED - 1));
 
     if (end->config.options.service == VERBS_UD) {
-        control->header_out =
-            message_header_make(MESSAGE_CREDIT, end->script, credit, credit >> CREDIT_HALF);
+        control->header_out = message_header_make(MESSAGE_CREDIT, &end->base.stream.script, credit,
+                                                  credit >> CREDIT_HALF);
         post_control(end, VERBS_WORK_CONTROL, IBV_WR_SEND, &control->header_out,
                      sizeof control->header_out, 0);
         return;
@@ -179,22 +184,23 @@ static void send_end_mark(struct verbs_end *end, uint64_t messages, uint64_t byt
 {
     struct message_header *mark = &end->qp->control->header_out;
 
-    *mark = message_header_make(MESSAGE_END, end->script, messages, bytes);
+    *mark = message_header_make(MESSAGE_END, &end->base.stream.script, messages, bytes);
     post_control(end, VERBS_WORK_EOF,
                  end->config.options.operation == VERBS_SEND ? IBV_WR_SEND
                                                              : IBV_WR_RDMA_WRITE_WITH_IMM,
                  mark, sizeof *mark, offsetof(struct verbs_control, eof));
 }
 
-bool verbs_end_is_clean(struct verbs_end *end, bool ended)
+bool verbs_end_is_clean(struct verbs_end *end)
 {
+    const struct verbs_in *in = end->base.sends ? NULL : (const struct verbs_in *)(void *)end;
     struct ibv_wc completion;
 
     while (end->control_busy && ibv_poll_cq(end->qp->cq, 1, &completion) > 0)
         if (completion.status == IBV_WC_SUCCESS && work_of(&completion) == VERBS_WORK_CONTROL)
             end->control_busy = false;
-    return !end->lane->base.unreliable && end->connected && ended && !end->failed &&
-           !end->control_busy;
+    return !end->base.lane->unreliable && end->connected && end->base.ended && !end->failed &&
+           !end->control_busy && (in == NULL || (end->base.stream.whole && in->to_post == 0));
 }
 
 static uint8_t *slot_of(const struct verbs_in *in, uint32_t place)
@@ -215,24 +221,26 @@ static enum ibv_wr_opcode opcode_of(const struct verbs_end *end)
 {
     if (end->config.options.operation == VERBS_WRITE)
         return IBV_WR_RDMA_WRITE_WITH_IMM;
-    return end->config.options.service == VERBS_UD && end->answered ? IBV_WR_SEND_WITH_IMM
-                                                                    : IBV_WR_SEND;
+    return end->config.options.service == VERBS_UD && end->base.use != MESSAGE_LOAD
+               ? IBV_WR_SEND_WITH_IMM
+               : IBV_WR_SEND;
 }
 
 void verbs_out_connected(struct verbs_out *out)
 {
     const struct verbs_end *end = &out->end;
+    const struct ibv_mr *memory = lane_of(end->base.lane)->memory;
 
     out->remote = end->theirs.first;
     /* The end mark takes a place, too. */
-    out->allowed = end->answered ? UINT64_MAX : end->theirs.slots - 1;
+    out->allowed = end->base.use != MESSAGE_LOAD ? UINT64_MAX : end->theirs.slots - 1;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
         struct ibv_send_wr *work = &out->works[i];
 
         *work = (struct ibv_send_wr){
             .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode_of(end)};
         work->sg_list[0].lkey = end->qp->memory.lkey;
-        work->sg_list[1].lkey = end->qp->port->payload.lkey;
+        work->sg_list[1].lkey = memory != NULL ? memory->lkey : end->qp->port->payload.lkey;
         if (end->config.options.operation == VERBS_WRITE)
             work->wr.rdma.rkey = end->theirs.ring.key;
         if (end->config.options.service == VERBS_UD)
@@ -240,19 +248,21 @@ void verbs_out_connected(struct verbs_out *out)
     }
 }
 
-/* Fills work requests with messages of the present length: a header each, and payload. */
+/* Fills work requests with messages of the present length: a header each, and payload. A schedule's
+ * are pieces of one message each, whose payload is in the rank's memory. */
 static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_qp *qp = out->end.qp;
-    const struct message_cursor *at = &out->base.at;
+    const struct message_cursor *at = &out->end.base.stream.at;
     const uint32_t head = message_cursor_head(at);
     const uint32_t rest = at->length - head;
-    const uintptr_t payload = (uintptr_t)qp->port->payload.at + head;
+    const uint8_t *memory = out->end.base.memory;
+    const uintptr_t payload = (uintptr_t)(memory != NULL ? memory : qp->port->payload.at + head);
     const unsigned flags = at->length <= qp->inline_bytes ? IBV_SEND_INLINE : 0;
     const int parts = rest > 0 ? 2 : 1;
     uint32_t sequence = (uint32_t)at->sequence, place = at->place, next = out->next;
 
-    out->header = message_cursor_header(at, &out->base.script);
+    out->header = message_cursor_header(at, &out->end.base.stream.script);
     for (const struct ibv_send_wr *end = work + count; work != end; work++) {
         struct message_header *slot =
             (struct message_header *)(void *)(qp->headers + (size_t)next * VERBS_HEADER_STRIDE);
@@ -271,34 +281,12 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
     }
 }
 
-/* The same of messages to be sent on, from the ring of the stream that they came by, without a
- * copy. */
-static void forward(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
-{
-    const struct verbs_in *from = (const struct verbs_in *)(void *)out->base.pair;
-    const uint32_t length = out->base.at.length, slots = from->end.qp->config.slots;
-    uint32_t posted = (uint32_t)(out->base.at.sequence - out->base.done);
-    uint32_t place = (from->held_place + posted) % slots;
-
-    for (const struct ibv_send_wr *end = work + count; work != end; work++) {
-        uint8_t *message = slot_of(from, place);
-
-        message_redirect(message, 0, length, &out->base.script);
-        work->sg_list[0].addr = (uintptr_t)message;
-        work->sg_list[0].length = length;
-        work->sg_list[0].lkey = from->end.qp->memory.lkey;
-        work->num_sge = 1;
-        work->send_flags = length <= out->end.qp->inline_bytes ? IBV_SEND_INLINE : 0;
-        place = place_after(from, place);
-    }
-}
-
 /* Numbers the messages, and writes go to the next places of the receiver's ring. */
 static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct qp_info *theirs = &out->end.theirs;
     bool writes = work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    uint32_t sequence = (uint32_t)out->base.at.sequence;
+    uint32_t sequence = (uint32_t)out->end.base.stream.at.sequence;
 
     for (const struct ibv_send_wr *end = work + count; work != end; work++) {
         work->imm_data = htonl(sequence++ & IMMEDIATE_MASK);
@@ -312,29 +300,23 @@ static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
 /* How many messages may be posted now but for their bytes. */
 static uint64_t room(struct verbs_out *out)
 {
-    uint64_t posted = out->base.at.sequence;
+    uint64_t posted = out->end.base.stream.at.sequence;
     uint64_t free_slots = out->allowed > posted ? out->allowed - posted : 0;
-    uint64_t free_works = out->span - (posted - out->base.done);
+    uint64_t free_works = out->span - (posted - out->end.base.done);
 
-    if (out->base.lane->forwards) {
-        uint64_t there =
-            ((const struct verbs_in *)(void *)out->base.pair)->held - (posted - out->base.done);
-
-        free_slots = free_slots < there ? free_slots : there;
-    } else if (free_slots == 0 || free_works == 0) {
+    if (free_slots == 0 || free_works == 0)
         out->waits++;
-    }
     return free_slots < free_works ? free_slots : free_works;
 }
 
 /* Messages of the present length, up to the next one that is signalled. */
 static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t max)
 {
-    const struct message_script *script = &out->base.script;
-    uint32_t length = out->base.at.length;
+    const struct message_script *script = &out->end.base.stream.script;
+    uint32_t length = out->end.base.stream.at.length;
     uint32_t run = out->signal_every - out->unsignalled;
     uint64_t due = (budget - 1) / length + 1;
-    uint64_t left = (script->total - out->base.at.before) / length;
+    uint64_t left = (script->total - out->end.base.stream.at.before) / length;
 
     if (script->size_count > 1 || script->drawn.most > 0)
         return 1;
@@ -344,23 +326,31 @@ static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t ma
 }
 
 /* `count` messages are posted. What a completion asks for is known only of messages that are
- * signalled, and of the last of each run. */
+ * signalled, and of the last of each run. A piece is handed over when it is acknowledged, or at
+ * once where the device has taken it with the work request (inline). */
 static void advance(struct verbs_out *out, uint32_t count)
 {
-    struct message_cursor *at = &out->base.at;
+    struct message_end *base = &out->end.base;
+    struct message_cursor *at = &base->stream.at;
     uint32_t last = out->next + count - 1;
 
     out->next = last + 1 < out->span ? last + 1 : last + 1 - out->span;
+    if (base->memory != NULL) {
+        at->position = at->length;
+        if (at->length > out->end.qp->inline_bytes)
+            base->awaited = at->sequence + 1;
+        return;
+    }
     last = last < out->span ? last : last - out->span;
     out->bytes_after[last] = at->before + (uint64_t)count * at->length;
-    message_cursor_skip(at, &out->base.script, count);
+    message_cursor_skip(at, &base->stream.script, count);
 }
 
 /* Posts messages of up to `budget` bytes, or one that is larger, `max` of them; returns the bytes.
  * Each run's last message is signalled when its turn has come, the batch's last always. */
 static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
 {
-    const struct message_cursor *at = &out->base.at;
+    const struct message_cursor *at = &out->end.base.stream.at;
     uint32_t most = max < VERBS_BATCH ? (uint32_t)max : VERBS_BATCH;
     uint64_t bytes = 0;
     uint32_t count = 0;
@@ -369,10 +359,7 @@ static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
         uint32_t run = run_of(out, budget - bytes, most - count);
         struct ibv_send_wr *works = &out->works[count];
 
-        if (out->base.lane->forwards)
-            forward(out, works, run);
-        else
-            gather(out, works, run);
+        gather(out, works, run);
         if (works->opcode != IBV_WR_SEND)
             address(out, works, run);
         count += run;
@@ -382,7 +369,8 @@ static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
         if (out->unsignalled < out->signal_every && count < most && bytes < budget &&
             at->length > 0)
             continue;
-        works[run - 1].wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, at->sequence);
+        works[run - 1].wr_id =
+            VERBS_WORK_ID(VERBS_WORK_MESSAGE, at->sequence + (out->end.base.memory != NULL));
         works[run - 1].send_flags |= IBV_SEND_SIGNALED;
         out->unsignalled = 0;
     }
@@ -391,18 +379,18 @@ static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
     return bytes;
 }
 
-static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
+static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
 {
     struct verbs_out *out = (struct verbs_out *)(void *)base;
     uint64_t bytes = 0;
 
     /* Nothing has been acknowledged for long: an unreliable service has lost it, or the credit. */
     if (base->lane->unreliable && now_ns - out->moved_ns >= LOST_NS &&
-        base->at.sequence >= out->allowed) {
+        base->stream.at.sequence >= out->allowed) {
         out->moved_ns = now_ns;
-        out->allowed = base->at.sequence + out->end.theirs.slots - 1;
+        out->allowed = base->stream.at.sequence + out->end.theirs.slots - 1;
     }
-    while (bytes < budget && !base->stopping && base->at.length > 0 && !out->end.failed) {
+    while (bytes < budget && !base->stopping && base->stream.at.length > 0 && !out->end.failed) {
         uint64_t max = room(out);
         uint64_t batch = max > 0 ? post_batch(out, budget - bytes, max) : 0;
 
@@ -413,64 +401,54 @@ static uint64_t post(struct message_out *base, uint64_t budget, int64_t now_ns)
     return bytes;
 }
 
-static void skip(struct message_out *base)
+static void skip(struct message_end *base)
 {
     struct verbs_out *out = (struct verbs_out *)(void *)base;
-    bool idle = base->done == base->at.sequence;
+    bool idle = base->done == base->stream.at.sequence;
     uint32_t slots = out->end.theirs.slots;
 
     out->next = out->next + 1 == out->span ? 0 : out->next + 1;
     out->remote = slots > 0 ? (out->remote + 1) % slots : 0;
-    message_cursor_next(&base->at, &base->script);
+    message_cursor_next(&base->stream.at, &base->stream.script);
     if (idle) {
-        base->done = base->at.sequence;
-        out->done_bytes = base->at.before;
+        base->done = base->stream.at.sequence;
+        out->done_bytes = base->stream.at.before;
     }
 }
 
-static void finish(struct message_out *base, int64_t now_ns)
+static void finish(struct message_end *base, int64_t now_ns)
 {
     struct verbs_out *out = (struct verbs_out *)(void *)base;
 
-    if (out->end.failed || out->end.control_busy || base->done < base->at.sequence)
+    if (out->end.failed || out->end.control_busy || base->done < base->stream.at.sequence)
         return;
     if (out->eofs > 0 && (!base->lane->unreliable || now_ns - out->eof_ns < EOF_NS))
         return;
     if (out->eofs < EOFS_MAX) {
         out->eofs++;
         out->eof_ns = now_ns;
-        send_end_mark(&out->end, base->at.sequence, base->at.before);
+        send_end_mark(&out->end, base->stream.at.sequence, base->stream.at.before);
     } else {
-        message_out_ended(base); /* the partner will do without */
+        message_end_over(base); /* the partner will do without */
     }
 }
 
 /* --- completions and credits --- */
 
-/* Places of the `count` messages that were taken first are free again. */
-static void give_back(struct verbs_in *in, uint32_t count)
-{
-    in->held -= count;
-    in->held_place = (in->held_place + count) % in->end.qp->config.slots;
-    in->to_post += count;
-}
-
 /* Messages up to `done` are completed. */
 static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
 {
-    struct flow_side *side = out->base.side;
-    uint64_t messages = done - out->base.done, bytes;
+    struct flow_side *side = out->end.base.stream.side;
+    uint64_t messages = done - out->end.base.done, bytes;
 
-    out->base.done = done;
-    if (messages == 0 || out->base.lane->schedules)
+    out->end.base.done = done;
+    if (messages == 0 || out->end.base.lane->schedules)
         return;
     bytes = out->bytes_after[(done - 1) % out->span];
     side->live.payload_bytes += bytes - out->done_bytes;
     side->live.messages += messages;
     side->last_ns = now_ns;
     out->done_bytes = bytes;
-    if (out->base.lane->forwards)
-        give_back((struct verbs_in *)(void *)out->base.pair, (uint32_t)messages);
 }
 
 /* As a remote write, or on UD as a datagram. True: it is news. */
@@ -478,10 +456,10 @@ static bool handle_credit(struct verbs_out *out, uint64_t credit, int64_t now_ns
 {
     uint64_t allowed = (credit & (CREDIT_ENDED - 1)) + out->end.theirs.slots - 1;
 
-    if (credit >> CREDIT_TAG_SHIFT != out->base.script.tag)
+    if (credit >> CREDIT_TAG_SHIFT != out->end.base.stream.script.tag)
         return false;
     if ((credit & CREDIT_ENDED) != 0 && out->eofs > 0)
-        message_out_ended(&out->base);
+        message_end_over(&out->end.base);
     if (allowed <= out->allowed)
         return false;
     out->allowed = allowed;
@@ -497,7 +475,7 @@ static void handle_datagram(struct verbs_out *out, const struct ibv_wc *completi
     uint32_t low, high;
 
     if (completion->byte_len == VERBS_GRH_BYTES + MESSAGE_HEADER_BYTES &&
-        message_header_read(data, MESSAGE_CREDIT, &out->base.script, &low, &high))
+        message_header_read(data, MESSAGE_CREDIT, &out->end.base.stream.script, &low, &high))
         handle_credit(out, (uint64_t)high << CREDIT_HALF | low, now_ns);
     fault_post(&out->end, verbs_qp_post_receives(qp, slot, 1));
 }
@@ -523,8 +501,8 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
         else
             end->control_busy = false;
         if (work == VERBS_WORK_EOF && completion->status == IBV_WC_SUCCESS &&
-            !out->base.lane->unreliable)
-            message_out_ended(&out->base);
+            !out->end.base.lane->unreliable)
+            message_end_over(&out->end.base);
     }
     if (credit != 0)
         moved |= handle_credit(out, credit, now_ns);
@@ -533,7 +511,7 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* The next place held no message of the stream: its receive is posted again at once. */
+/* The next place has been read: its receive is posted again. */
 static void leave(struct verbs_in *in)
 {
     in->place = place_after(in, in->place);
@@ -543,30 +521,26 @@ static void leave(struct verbs_in *in)
 /* Verifies the message of `bytes` at `data` and takes the next place. */
 static void take(struct verbs_in *in, uint8_t *data, uint32_t bytes, int64_t now_ns)
 {
-    struct message_sink *sink = &in->base.sink;
+    struct message_stream *stream = &in->end.base.stream;
 
-    if (in->held++ == 0)
-        in->held_place = in->place;
-    in->place = place_after(in, in->place);
-    if (message_sink_take(sink, data, bytes)) {
-        message_side_time(sink->side, now_ns);
+    leave(in);
+    if (message_stream_take(stream, data, bytes)) {
+        message_side_time(stream->side, now_ns);
         in->moved_ns = now_ns;
-        if (in->end.answered)
-            in->base.came_ns = clock_now();
-        if (in->base.use != MESSAGE_ANSWER)
-            in->base.lane->lane.arrived_ns = now_ns;
+        if (in->end.base.use != MESSAGE_LOAD)
+            in->end.base.came_ns = clock_now();
+        if (in->end.base.use != MESSAGE_ANSWER)
+            in->end.base.lane->lane.arrived_ns = now_ns;
     }
-    if (!in->base.lane->forwards)
-        give_back(in, 1);
 }
 
 /* True: the end mark of this stream, which is noted. */
 static bool read_end_mark(struct verbs_in *in, const void *mark)
 {
-    uint64_t come = in->base.sink.at.sequence;
+    uint64_t come = in->end.base.stream.at.sequence;
     uint32_t messages, bytes;
 
-    if (!message_header_read(mark, MESSAGE_END, &in->base.sink.script, &messages, &bytes))
+    if (!message_header_read(mark, MESSAGE_END, &in->end.base.stream.script, &messages, &bytes))
         return false;
     in->total = come + (uint64_t)(int32_t)(messages - (uint32_t)come);
     in->total_bytes = bytes;
@@ -577,7 +551,7 @@ static bool read_end_mark(struct verbs_in *in, const void *mark)
 /* The message's sequence, of which the immediate has the low bits. */
 static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
 {
-    uint32_t due = (uint32_t)in->base.sink.at.sequence;
+    uint32_t due = (uint32_t)in->end.base.stream.at.sequence;
     uint32_t ahead = (immediate - due) & IMMEDIATE_MASK;
 
     return ahead <= IMMEDIATE_MASK / 2 ? due + ahead : due + ahead - (IMMEDIATE_MASK + 1);
@@ -591,7 +565,8 @@ static void take_send(struct verbs_in *in, const struct ibv_wc *completion, int6
 
     if ((bytes == MESSAGE_HEADER_BYTES && data[0] == MESSAGE_END && read_end_mark(in, data)) ||
         ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
-         message_sink_gap(&in->base.sink, sequence_of(in, ntohl(completion->imm_data)), bytes)))
+         message_stream_gap(&in->end.base.stream, sequence_of(in, ntohl(completion->imm_data)),
+                            bytes)))
         leave(in);
     else
         take(in, data, bytes, now_ns);
@@ -602,7 +577,7 @@ static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int
 {
     const struct verbs_qp *qp = in->end.qp;
     uint32_t immediate = ntohl(completion->imm_data);
-    uint64_t due = in->base.sink.at.sequence;
+    uint64_t due = in->end.base.stream.at.sequence;
 
     if (immediate & IMMEDIATE_EOF) {
         read_end_mark(in, &qp->control->eof);
@@ -610,16 +585,17 @@ static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int
         return;
     }
     if (completion->byte_len > qp->config.stride) { /* more than its place holds */
-        in->base.sink.side->corrupted += completion->byte_len;
+        in->end.base.stream.side->corrupted += completion->byte_len;
         in->to_post++;
         return;
     }
-    if (in->base.lane->unreliable &&
-        message_sink_gap(&in->base.sink, sequence_of(in, immediate), completion->byte_len)) {
+    if (in->end.base.lane->unreliable &&
+        message_stream_gap(&in->end.base.stream, sequence_of(in, immediate),
+                           completion->byte_len)) {
         in->to_post++; /* late, twice or forged: its place is the next message's */
         return;
     }
-    in->place = (uint32_t)((in->place + in->base.sink.at.sequence - due) % qp->config.slots);
+    in->place = (uint32_t)((in->place + in->end.base.stream.at.sequence - due) % qp->config.slots);
     take(in, slot_of(in, in->place), completion->byte_len, now_ns);
 }
 
@@ -639,8 +615,8 @@ static void take_end_mark(struct verbs_in *in)
 {
     if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
         !read_end_mark(in, slot_of(in, in->place)))
-        err_set(&in->base.lane->lane.error, -EPROTO,
-                "rank %u sent a message behind the last barrier", in->base.flow->src);
+        err_set(&in->end.base.lane->lane.error, -EPROTO,
+                "rank %u sent a message behind the last barrier", in->end.base.flow->src);
     in->arrived--;
     leave(in);
 }
@@ -648,7 +624,7 @@ static void take_end_mark(struct verbs_in *in)
 /* An unreliable service may have lost the last messages, and the end mark. */
 static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
 {
-    const struct message_lane *lane = in->base.lane;
+    const struct message_lane *lane = in->end.base.lane;
     int64_t stop_ns = lane->lane.stop_ns, since_ns = in->moved_ns;
 
     if (!lane->unreliable)
@@ -665,33 +641,35 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
 /* All that the end mark tells of has come; of an unreliable service what will come. */
 static void end_stream(struct verbs_in *in)
 {
-    struct message_sink *sink = &in->base.sink;
+    struct message_stream *stream = &in->end.base.stream;
 
-    sink->whole = sink->at.sequence == in->total && (uint32_t)sink->at.before == in->total_bytes;
-    if (!sink->unreliable && !sink->whole)
-        sink->side->corrupted += MESSAGE_HEADER_BYTES;
+    stream->whole =
+        stream->at.sequence == in->total && (uint32_t)stream->at.before == in->total_bytes;
+    if (!stream->unreliable && !stream->whole)
+        stream->side->corrupted += MESSAGE_HEADER_BYTES;
     in->credited_ns = 0;
-    message_in_ended(&in->base);
+    message_end_over(&in->end.base);
 }
 
 static bool credit_is_due(const struct verbs_in *in, uint64_t credit, int64_t now_ns)
 {
-    bool again = in->base.lane->unreliable && now_ns - in->credited_ns >= AGAIN_NS;
+    bool again = in->end.base.lane->unreliable && now_ns - in->credited_ns >= AGAIN_NS;
 
     /* What is answered needs none; that the end mark has come must be told. */
-    if (in->end.answered)
-        return again && in->base.ended;
+    if (in->end.base.use != MESSAGE_LOAD)
+        return again && in->end.base.ended;
     if (credit - in->credited > in->end.qp->config.slots / 4)
         return true;
-    return again && (credit > in->credited || in->base.ended);
+    return again && (credit > in->credited || in->end.base.ended);
 }
 
-/* Posts receives again, gives credit for messages that are dealt with: taken and given back, or
- * lost. */
+/* Posts receives again, gives credit for messages that are dealt with: taken, and sent on by a
+ * forwarder; or lost. */
 static void give_credit(struct verbs_in *in, int64_t now_ns)
 {
     struct verbs_end *end = &in->end;
-    uint64_t credit = in->base.sink.at.sequence - in->held;
+    const struct message_end *pair = end->base.pair;
+    uint64_t credit = end->base.lane->forwards ? pair->done : end->base.stream.at.sequence;
 
     if (in->to_post > 0) {
         int code = verbs_qp_post_receives(end->qp, in->to_post_place, in->to_post);
@@ -704,7 +682,7 @@ static void give_credit(struct verbs_in *in, int64_t now_ns)
         return;
     in->credited = credit;
     in->credited_ns = now_ns;
-    send_credit(end, in->base.ended, credit);
+    send_credit(end, in->end.base.ended, credit);
 }
 
 static bool reap_in(struct verbs_in *in, int64_t now_ns)
@@ -723,84 +701,37 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
             taken = true;
         }
     }
-    if (in->arrived > 0 && !in->base.lane->stepping && !in->eof_seen)
+    if (in->arrived > 0 && !in->end.base.lane->stepping && !in->eof_seen)
         take_end_mark(in);
-    if (!in->base.ended && !taken &&
-        ((in->eof_seen && in->base.sink.at.sequence >= in->total) || will_not_come(in, now_ns)))
+    if (!in->end.base.ended && !taken &&
+        ((in->eof_seen && in->end.base.stream.at.sequence >= in->total) ||
+         will_not_come(in, now_ns)))
         end_stream(in);
     give_credit(in, now_ns);
     return taken;
 }
 
-/* --- a schedule's messages --- */
-
-/* Payload bytes of a piece of which `bytes` are left; both ends know how long a place is. */
-static uint32_t piece_of(uint32_t bytes, uint32_t stride)
-{
-    uint32_t most = stride - MESSAGE_HEADER_BYTES;
-
-    most = most < VERBS_PIECE_BYTES ? most : VERBS_PIECE_BYTES;
-    return bytes < most ? bytes : most;
-}
-
-/* It is handed over when its piece is acknowledged, or at once where the device has taken it with
- * the work request (inline). */
-static enum message_piece send_piece(struct message_out *base, const struct message_header *header,
-                                     const uint8_t *payload, uint32_t bytes, uint32_t *moved)
-{
-    struct verbs_out *out = (struct verbs_out *)(void *)base;
-    const struct verbs_qp *qp = out->end.qp;
-    uint32_t piece = piece_of(bytes, out->end.theirs.stride);
-    bool whole = MESSAGE_HEADER_BYTES + piece <= qp->inline_bytes;
-    uint8_t *slot = qp->headers + (size_t)out->next * VERBS_HEADER_STRIDE;
-    struct ibv_sge parts[] = {
-        {.addr = (uintptr_t)slot, .length = MESSAGE_HEADER_BYTES, .lkey = qp->memory.lkey},
-        {.addr = (uintptr_t)payload, .length = piece, .lkey = lane_of(base->lane)->memory->lkey},
-    };
-    struct ibv_send_wr work = {
-        .wr_id = VERBS_WORK_ID(VERBS_WORK_MESSAGE, base->at.sequence + 1),
-        .sg_list = parts,
-        .num_sge = piece > 0 ? 2 : 1,
-        .opcode = IBV_WR_SEND,
-        .send_flags = IBV_SEND_SIGNALED | (whole ? IBV_SEND_INLINE : 0),
-    };
-
-    if (base->at.sequence >= out->allowed || base->at.sequence - base->done >= out->span) {
-        out->waits++;
-        return PIECE_NONE;
-    }
-    memcpy(slot, header, sizeof *header);
-    post_works(&out->end, &work, 1);
-    out->next = out->next + 1 == out->span ? 0 : out->next + 1;
-    *moved = piece;
-    return whole ? PIECE_MOVED : PIECE_POSTED;
-}
-
 /* What lies behind a shorter piece is another message's. */
-static enum message_piece receive_piece(struct message_in *base, uint8_t *payload, uint32_t bytes,
-                                        uint32_t *moved)
+static void take_piece(struct message_end *base)
 {
     struct verbs_in *in = (struct verbs_in *)(void *)base;
-    uint32_t piece = piece_of(bytes, in->end.qp->config.stride);
     const uint8_t *data = slot_of(in, in->place);
+    uint32_t length = base->stream.at.length;
 
     if (in->arrived == 0)
-        return PIECE_NONE;
-    if (in->lengths[in->place] != MESSAGE_HEADER_BYTES + piece) {
-        base->sink.side->corrupted++;
+        return;
+    if (in->lengths[in->place] != length) {
+        base->stream.side->corrupted++;
         err_set(&base->lane->lane.error, -EBADMSG,
                 "rank %u sent a piece of %u bytes where one of %u was due", base->flow->src,
-                in->lengths[in->place], MESSAGE_HEADER_BYTES + piece);
-        return PIECE_NONE;
+                in->lengths[in->place], length);
+        return;
     }
-    memcpy(&base->sink.header, data, MESSAGE_HEADER_BYTES);
-    base->sink.at.position = MESSAGE_HEADER_BYTES;
-    if (piece > 0)
-        memcpy(payload, data + MESSAGE_HEADER_BYTES, piece);
+    memcpy(&base->stream.header, data, MESSAGE_HEADER_BYTES);
+    memcpy(base->memory, data + MESSAGE_HEADER_BYTES, length - MESSAGE_HEADER_BYTES);
+    base->stream.at.position = length;
     in->arrived--;
     leave(in);
-    *moved = piece;
-    return PIECE_MOVED;
 }
 
 /* --- the lane --- */
@@ -809,11 +740,14 @@ static bool reap_all(struct verbs_lane *lane, int64_t now_ns)
 {
     bool moved = false;
 
-    for (unsigned i = 0; i < lane->base.in_count; i++)
-        moved |= reap_in(&lane->ins[i], now_ns);
-    for (unsigned i = 0; i < lane->base.out_count; i++)
-        if (!lane->outs[i].base.ended)
-            moved |= reap_out(&lane->outs[i], now_ns);
+    for (unsigned i = message_lane_ends(&lane->base); i-- > 0;) {
+        struct verbs_end *end = verbs_lane_end(lane, i);
+
+        if (!end->base.sends)
+            moved |= reap_in((struct verbs_in *)(void *)end, now_ns);
+        else if (!end->base.ended)
+            moved |= reap_out((struct verbs_out *)(void *)end, now_ns);
+    }
     return moved;
 }
 
@@ -847,7 +781,7 @@ static bool reap(struct message_lane *base, int64_t now_ns)
 static bool arm(struct verbs_lane *lane, int64_t now_ns)
 {
     lane->armed = true;
-    for (unsigned i = 0; i < verbs_lane_ends(lane); i++)
+    for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
         ibv_req_notify_cq(verbs_lane_end(lane, i)->qp->cq, 0);
     return reap_all(lane, now_ns);
 }
@@ -873,19 +807,23 @@ static void begin(struct message_lane *base)
 
     for (uint32_t i = 0; i < base->lane.request.send_count; i++)
         base->flows[i].payload_share = lane->payload_share;
-    for (unsigned i = 0; i < base->out_count; i++) {
-        struct verbs_out *out = &lane->outs[i];
-        const struct verbs_in *back = (const struct verbs_in *)(void *)out->base.pair;
+    for (unsigned i = 0; i < message_lane_ends(base); i++) {
+        struct verbs_end *end = verbs_lane_end(lane, i);
+        const struct verbs_end *back = (const struct verbs_end *)(void *)end->base.pair;
+        uint32_t stride = end->base.sends ? end->theirs.stride : end->qp->config.stride;
+        uint32_t slots;
 
-        out->moved_ns = base->lane.request.phase->start_ns;
-        if (out->base.use != MESSAGE_ASK)
+        if (base->schedules)
+            end->base.piece_bytes = stride - MESSAGE_HEADER_BYTES < VERBS_PIECE_BYTES
+                                        ? stride - MESSAGE_HEADER_BYTES
+                                        : VERBS_PIECE_BYTES;
+        if (end->base.sends)
+            ((struct verbs_out *)(void *)end)->moved_ns = base->lane.request.phase->start_ns;
+        if (!end->base.sends || end->base.use != MESSAGE_ASK)
             continue;
         /* No more probes than either end has places for, and one for the end mark. */
-        out->base.window = out->end.theirs.slots < back->end.config.slots
-                               ? out->end.theirs.slots - 1
-                               : back->end.config.slots - 1;
-        if (out->base.window > VERBS_PROBES_OUT)
-            out->base.window = VERBS_PROBES_OUT;
+        slots = end->theirs.slots < back->config.slots ? end->theirs.slots : back->config.slots;
+        end->base.window = slots - 1 < VERBS_PROBES_OUT ? slots - 1 : VERBS_PROBES_OUT;
     }
 }
 
@@ -898,6 +836,5 @@ const struct message_hooks verbs_hooks = {
     .finish = finish,
     .reap = reap,
     .next = next,
-    .send_piece = send_piece,
-    .receive_piece = receive_piece,
+    .take = take_piece,
 };

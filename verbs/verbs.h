@@ -177,10 +177,10 @@ struct qp_config {
     struct verbs_address partner;
     enum qp_role role;
     uint32_t stream;
-    uint32_t mtu;      /**< path MTU in bytes, max */
-    uint32_t slots;    /**< of the ring; 0: none */
-    uint32_t stride;   /**< of a slot, 64 n */
-    uint32_t forwards; /**< a sender that sends from the ring of another end */
+    uint32_t mtu;    /**< path MTU in bytes, max */
+    uint32_t slots;  /**< of the ring; 0: none */
+    uint32_t stride; /**< of a slot, 64 n */
+    uint32_t zero;
 };
 static_assert(sizeof(struct qp_config) == sizeof(void *) + 88, "layout without holes");
 
@@ -286,35 +286,36 @@ void connection_pool_free(struct verbs_qp *qp);
 
 struct verbs_lane;
 
-/** What both ends of a stream have. */
+/** One end of a stream. */
 struct verbs_end {
-    struct verbs_lane *lane;
-    struct lane_flow *flow;
-    const struct message_script *script;
+    struct message_end base;
     struct verbs_qp *qp;
     struct qp_config config;
     uint32_t stride; /**< of a place for its messages, at the receiver at least */
     struct qp_info mine;
     struct qp_info theirs;
-    bool at_source;    /**< of the flow; else at its destination */
-    bool answered;     /**< of a replied or a reply stream: no credits are sent */
     bool connected;    /**< else our info is out, and the partner's is awaited */
     bool control_busy; /**< a credit or an end mark is on its way to the partner */
     bool failed;
 };
 
+/** It is at the flow's source; else at its destination. */
+static inline bool verbs_at_source(const struct verbs_end *end)
+{
+    return end->base.sends == (end->base.use != MESSAGE_ANSWER);
+}
+
 /** The rank at the other end. */
 static inline uint32_t verbs_partner(const struct verbs_end *end)
 {
-    return end->at_source ? end->flow->dst : end->flow->src;
+    return verbs_at_source(end) ? end->base.flow->dst : end->base.flow->src;
 }
 
 /** Offered is what was completed: with RC what the partner's device has acknowledged, with UC and
  * UD what left. */
 struct verbs_out {
-    struct message_out base;
     struct verbs_end end;
-    uint64_t done_bytes;   /**< payload of base.done messages */
+    uint64_t done_bytes;   /**< payload of the messages that are done */
     uint64_t allowed;      /**< messages that the receiver has given places for */
     uint64_t *bytes_after; /**< payload bytes up to a message that is signalled; `span` of them */
     uint32_t span;         /**< messages that can be posted and not completed */
@@ -333,11 +334,8 @@ struct verbs_out {
 };
 
 struct verbs_in {
-    struct message_in base;
     struct verbs_end end;
     uint32_t place;         /**< of the ring, for the next message */
-    uint32_t held;          /**< places taken and not given back ... */
-    uint32_t held_place;    /**< ... from this one on; the end mark's may be behind them */
     uint32_t arrived;       /**< schedules: places from `place` on that wait for their step ... */
     uint32_t *lengths;      /**< ... by place, the bytes that came; NULL: another traffic */
     uint32_t to_post;       /**< receives to be posted again ... */
@@ -354,10 +352,8 @@ struct verbs_lane {
     struct message_lane base;
     struct transport_port *port;
     struct verbs_options options; /**< effective: nothing is automatic but where said */
-    struct verbs_out *outs;       /**< the base's */
-    struct verbs_in *ins;
-    uint16_t mtu;           /**< path MTU, max */
-    uint32_t slots, stride; /**< of the ring of a stream of the load */
+    uint16_t mtu;                 /**< path MTU, max */
+    uint32_t slots, stride;       /**< of the ring of a stream of the load */
     bool events;
     bool armed;            /**< a completion makes the port's channel readable */
     struct ibv_mr *memory; /**< of a schedule's rank */
@@ -368,16 +364,10 @@ struct verbs_lane {
     int64_t poll_gap_ns;
 };
 
-static inline unsigned verbs_lane_ends(const struct verbs_lane *lane)
-{
-    return lane->base.out_count + lane->base.in_count;
-}
-
 /** Of those that send, then of those that receive. */
 static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, unsigned index)
 {
-    return index < lane->base.out_count ? &lane->outs[index].end
-                                        : &lane->ins[index - lane->base.out_count].end;
+    return (struct verbs_end *)(void *)message_lane_end(&lane->base, index);
 }
 
 /* --- stream.c --- */
@@ -385,8 +375,9 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 extern const struct message_hooks verbs_hooks;
 /** The end is connected: fills what needs the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
-/** Whether its queue pair is at rest, in the same state as its partner's end. */
-bool verbs_end_is_clean(struct verbs_end *end, bool ended);
+/** Whether its queue pair is at rest, in the same state as its partner's end: all that was sent has
+ * come. */
+bool verbs_end_is_clean(struct verbs_end *end);
 
 /** What a completion is of: the top byte of its work request's id. Receives have none: their id is
  * their place in the ring. The rest is a count of messages. */

@@ -80,20 +80,20 @@ bool message_header_read(const void *bytes, enum message_kind kind,
 
 /* --- a stream of bytes --- */
 
-static void account(struct message_sink *sink, size_t bytes, uint64_t wrong)
+static void account(struct message_stream *stream, size_t bytes, uint64_t wrong)
 {
-    sink->side->live.payload_bytes += bytes - wrong;
+    stream->side->live.payload_bytes += bytes - wrong;
     if (wrong > 0) {
-        sink->side->corrupted += wrong;
-        sink->damaged = true;
+        stream->side->corrupted += wrong;
+        stream->damaged = true;
     }
 }
 
 /* A whole header of this stream, but of another message than the one that is due: messages changed
  * their order, or some are missing. What is due stays where it is due. */
-static bool is_misplaced(const struct message_sink *sink, const struct message_header *due)
+static bool is_misplaced(const struct message_stream *stream, const struct message_header *due)
 {
-    struct message_header here = sink->header;
+    struct message_header here = stream->header;
 
     if (here.sequence == due->sequence)
         return false;
@@ -102,194 +102,192 @@ static bool is_misplaced(const struct message_sink *sink, const struct message_h
     return memcmp(&here, due, sizeof here) == 0;
 }
 
-static void judge_header(struct message_sink *sink)
+static void judge_header(struct message_stream *stream)
 {
-    struct message_header due = message_cursor_header(&sink->at, &sink->script);
-    uint32_t bytes = message_cursor_head(&sink->at);
+    struct message_header due = message_cursor_header(&stream->at, &stream->script);
+    uint32_t bytes = message_cursor_head(&stream->at);
 
-    if (bytes < MESSAGE_HEADER_BYTES || !is_misplaced(sink, &due)) {
-        account(sink, bytes,
-                differ_bytes((const uint8_t *)&sink->header, (const uint8_t *)&due, bytes));
+    if (bytes < MESSAGE_HEADER_BYTES || !is_misplaced(stream, &due)) {
+        account(stream, bytes,
+                differ_bytes((const uint8_t *)&stream->header, (const uint8_t *)&due, bytes));
         return;
     }
-    sink->misplaced = true;
-    account(sink, bytes, bytes);
-    if ((int32_t)(ntohl(sink->header.sequence) - (uint32_t)sink->at.sequence) < 0)
-        sink->side->reordered++;
+    stream->misplaced = true;
+    account(stream, bytes, bytes);
+    if ((int32_t)(ntohl(stream->header.sequence) - (uint32_t)stream->at.sequence) < 0)
+        stream->side->reordered++;
 }
 
-static void judge_end(struct message_sink *sink)
+static void judge_end(struct message_stream *stream)
 {
     uint32_t messages, bytes;
 
-    sink->ended = true;
-    sink->whole =
-        message_header_read(&sink->header, MESSAGE_END, &sink->script, &messages, &bytes) &&
-        messages == (uint32_t)sink->at.sequence && bytes == (uint32_t)sink->at.before;
-    if (!sink->whole)
-        sink->side->corrupted += MESSAGE_HEADER_BYTES;
+    stream->ended = true;
+    stream->whole =
+        message_header_read(&stream->header, MESSAGE_END, &stream->script, &messages, &bytes) &&
+        messages == (uint32_t)stream->at.sequence && bytes == (uint32_t)stream->at.before;
+    if (!stream->whole)
+        stream->side->corrupted += MESSAGE_HEADER_BYTES;
 }
 
 /* The next bytes of the present message, which ends with its last one, or of the end mark; returns
  * how many. */
-static size_t feed_message(struct message_sink *sink, uint8_t *data, size_t bytes)
+static size_t feed_message(struct message_stream *stream, const uint8_t *data, size_t bytes)
 {
-    struct message_cursor *at = &sink->at;
-    uint32_t head = sink->ending ? MESSAGE_HEADER_BYTES : message_cursor_head(at);
+    struct message_cursor *at = &stream->at;
+    uint32_t head = stream->ending ? MESSAGE_HEADER_BYTES : message_cursor_head(at);
     uint32_t left = (at->position < head ? head : at->length) - at->position;
     uint32_t take = left < MESSAGE_RUN ? left : MESSAGE_RUN;
 
     take = bytes < take ? (uint32_t)bytes : take;
     if (at->position < head) {
-        memcpy((uint8_t *)&sink->header + at->position, data, take);
-        if (sink->onward != NULL && !sink->ending)
-            message_redirect(data, at->position, take, sink->onward);
+        memcpy((uint8_t *)&stream->header + at->position, data, take);
         at->position += take;
-        if (at->position == head && !sink->ending)
-            judge_header(sink);
+        if (at->position == head && !stream->ending)
+            judge_header(stream);
         else if (at->position == head)
-            judge_end(sink);
+            judge_end(stream);
     } else {
-        account(sink, take,
-                sink->misplaced ? take
-                                : differ_bytes(data, message_payload_at(at, at->position), take));
+        account(stream, take,
+                stream->misplaced ? take
+                                  : differ_bytes(data, message_payload_at(at, at->position), take));
         at->position += take;
     }
-    if (at->position == at->length && !sink->ending) {
-        sink->side->live.messages += !sink->damaged;
-        message_cursor_next(at, &sink->script);
-        sink->damaged = sink->misplaced = false;
+    if (at->position == at->length && !stream->ending) {
+        stream->side->live.messages += !stream->damaged;
+        message_cursor_next(at, &stream->script);
+        stream->damaged = stream->misplaced = false;
     }
     return take;
 }
 
-void message_sink_feed(struct message_sink *sink, uint8_t *data, size_t bytes)
+void message_stream_feed(struct message_stream *stream, const uint8_t *data, size_t bytes)
 {
     size_t done = 0;
 
-    while (done < bytes && !sink->ended) {
+    while (done < bytes && !stream->ended) {
         /* A finished script leaves nothing but the end mark to come. */
-        if (sink->at.position == 0 && !sink->ending)
-            sink->ending = data[done] == MESSAGE_END || sink->at.length == 0;
-        done += feed_message(sink, data + done, bytes - done);
+        if (stream->at.position == 0 && !stream->ending)
+            stream->ending = data[done] == MESSAGE_END || stream->at.length == 0;
+        done += feed_message(stream, data + done, bytes - done);
     }
-    sink->side->corrupted += bytes - done;
+    stream->side->corrupted += bytes - done;
 }
 
 /* --- whole messages --- */
 
 /* Nine words of the payload are right: the last, and one in each eighth, which moves on by one word
  * with each message. */
-static bool samples_right(const struct message_sink *sink, const uint8_t *data, uint32_t bytes)
+static bool samples_right(const struct message_stream *stream, const uint8_t *data, uint32_t bytes)
 {
     uint32_t payload = bytes - MESSAGE_HEADER_BYTES, sector = payload / SAMPLES;
-    uint32_t within = (uint32_t)(sink->at.sequence * WORD % (sector - WORD + 1));
+    uint32_t within = (uint32_t)(stream->at.sequence * WORD % (sector - WORD + 1));
 
     for (uint32_t i = 0; i <= SAMPLES; i++) {
         uint32_t offset =
             MESSAGE_HEADER_BYTES + (i < SAMPLES ? i * sector + within : payload - WORD);
 
-        if (memcmp(data + offset, message_payload_at(&sink->at, offset), WORD) != 0)
+        if (memcmp(data + offset, message_payload_at(&stream->at, offset), WORD) != 0)
             return false;
     }
     return true;
 }
 
-void message_sink_skip(struct message_sink *sink, uint32_t count)
+void message_stream_skip(struct message_stream *stream, uint32_t count)
 {
     if (count == 0)
         return;
-    sink->missed += count;
-    sink->seen = count < SEEN_BITS ? sink->seen << count : 0;
-    message_cursor_skip(&sink->at, &sink->script, count);
+    stream->missed += count;
+    stream->seen = count < SEEN_BITS ? stream->seen << count : 0;
+    message_cursor_skip(&stream->at, &stream->script, count);
 }
 
 /* A message too short to hold its sequence is taken for the next one of its length. */
-static void skip_to_length(struct message_sink *sink, uint32_t bytes)
+static void skip_to_length(struct message_stream *stream, uint32_t bytes)
 {
-    struct message_cursor at = sink->at;
+    struct message_cursor at = stream->at;
 
-    for (uint32_t i = 0; i < sink->script.size_count; i++) {
+    for (uint32_t i = 0; i < stream->script.size_count; i++) {
         if (at.length == bytes) {
-            message_sink_skip(sink, i);
+            message_stream_skip(stream, i);
             return;
         }
-        message_cursor_next(&at, &sink->script);
+        message_cursor_next(&at, &stream->script);
     }
 }
 
 /* A message from before the one that is due: it came late, or twice. */
-static void count_late(struct message_sink *sink, uint32_t behind, uint32_t bytes)
+static void count_late(struct message_stream *stream, uint32_t behind, uint32_t bytes)
 {
-    struct flow_side *side = sink->side;
+    struct flow_side *side = stream->side;
     uint64_t bit = behind <= SEEN_BITS ? UINT64_C(1) << (behind - 1) : 0;
 
     if (bit == 0) {
         side->late++;
-    } else if ((sink->seen & bit) != 0) {
+    } else if ((stream->seen & bit) != 0) {
         side->duplicated++;
     } else {
-        sink->seen |= bit;
-        sink->missed -= sink->missed > 0;
+        stream->seen |= bit;
+        stream->missed -= stream->missed > 0;
         side->reordered++;
         side->live.messages++;
         side->live.payload_bytes += bytes;
     }
 }
 
-bool message_sink_gap(struct message_sink *sink, uint32_t sequence, uint32_t bytes)
+bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes)
 {
-    uint32_t ahead = sequence - (uint32_t)sink->at.sequence;
+    uint32_t ahead = sequence - (uint32_t)stream->at.sequence;
 
     if (ahead == 0)
         return false;
-    if ((int32_t)ahead < 0 && -ahead <= sink->at.sequence) {
-        count_late(sink, -ahead, bytes); /* modulo 2^32 */
+    if ((int32_t)ahead < 0 && -ahead <= stream->at.sequence) {
+        count_late(stream, -ahead, bytes); /* modulo 2^32 */
         return true;
     }
-    if ((int32_t)ahead < 0 || (sink->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST)) {
-        sink->count->foreign++;
+    if ((int32_t)ahead < 0 || (stream->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST)) {
+        stream->count->foreign++;
         return true;
     }
-    message_sink_skip(sink, ahead);
+    message_stream_skip(stream, ahead);
     return false;
 }
 
-bool message_sink_take(struct message_sink *sink, uint8_t *data, uint32_t bytes)
+bool message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes)
 {
     uint32_t head = bytes < MESSAGE_HEADER_BYTES ? bytes : MESSAGE_HEADER_BYTES;
-    struct message_header due = message_cursor_header(&sink->at, &sink->script), here = due;
+    struct message_header due = message_cursor_header(&stream->at, &stream->script), here = due;
     bool right = false;
 
     memcpy(&here, data, head);
-    if (sink->unreliable) {
+    if (stream->unreliable) {
         if (here.kind != due.kind || here.stream != due.stream || here.tag != due.tag ||
             here.src != due.src || here.dst != due.dst) {
-            sink->count->foreign++;
+            stream->count->foreign++;
             return false;
         }
         if (head < SEQUENCE_END)
-            skip_to_length(sink, bytes);
-        else if (message_sink_gap(sink, ntohl(here.sequence), bytes))
+            skip_to_length(stream, bytes);
+        else if (message_stream_gap(stream, ntohl(here.sequence), bytes))
             return true;
-        right = head < SEQUENCE_END && bytes == sink->at.length;
-        due = message_cursor_header(&sink->at, &sink->script);
+        right = head < SEQUENCE_END && bytes == stream->at.length;
+        due = message_cursor_header(&stream->at, &stream->script);
     }
     if (!right)
-        right = bytes == sink->at.length && sink->sampled && bytes > MESSAGE_SMALL &&
-                sink->at.sequence % MESSAGE_WHOLE_EVERY != 0 &&
-                memcmp(&here, &due, sizeof here) == 0 && samples_right(sink, data, bytes);
+        right = bytes == stream->at.length && stream->sampled && bytes > MESSAGE_SMALL &&
+                stream->at.sequence % MESSAGE_WHOLE_EVERY != 0 &&
+                memcmp(&here, &due, sizeof here) == 0 && samples_right(stream, data, bytes);
     if (right) {
-        sink->side->live.payload_bytes += bytes;
-        sink->side->live.messages++;
-    } else if (bytes != sink->at.length) {
-        sink->side->corrupted += bytes;
+        stream->side->live.payload_bytes += bytes;
+        stream->side->live.messages++;
+    } else if (bytes != stream->at.length) {
+        stream->side->corrupted += bytes;
     }
-    if (right || bytes != sink->at.length)
-        message_cursor_next(&sink->at, &sink->script);
+    if (right || bytes != stream->at.length)
+        message_cursor_next(&stream->at, &stream->script);
     else
         for (uint32_t done = 0; done < bytes;)
-            done += (uint32_t)feed_message(sink, data + done, bytes - done);
-    sink->seen = sink->seen << 1 | 1;
+            done += (uint32_t)feed_message(stream, data + done, bytes - done);
+    stream->seen = stream->seen << 1 | 1;
     return true;
 }

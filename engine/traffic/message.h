@@ -3,12 +3,12 @@
  * @file
  * @brief Messages as both ends of a stream know them, without any I/O.
  *
- * A script says what a stream is made of, a cursor how far an end has come in it, a sink verifies
- * what came. A message is a header of 16 bytes and then bytes of a fixed pseudo-random sequence,
- * entered at a place that depends on the message's number and its stream. Both ends hold that
- * sequence, so that sending copies nothing and verifying is a comparison. A message shorter than
- * the header is the header's first bytes. The sequence's period is a prime, so that data that moved
- * by a power of two is not mistaken for the right data.
+ * A script says what a stream is made of, a cursor how far an end has come in it, and the end that
+ * receives verifies what came. A message is a header of 16 bytes and then bytes of a fixed
+ * pseudo-random sequence, entered at a place that depends on the message's number and its stream.
+ * Both ends hold that sequence, so that sending copies nothing and verifying is a comparison. A
+ * message shorter than the header is the header's first bytes. The sequence's period is a prime, so
+ * that data that moved by a power of two is not mistaken for the right data.
  */
 #ifndef ENGINE_MESSAGE_H
 #define ENGINE_MESSAGE_H
@@ -38,7 +38,7 @@ struct message_header {
     uint16_t tag;   /**< the phase's */
     uint32_t sequence;
     uint32_t length; /**< of the message, header included */
-    uint16_t src;    /**< ranks: a forwarding rank replaces these two and nothing else */
+    uint16_t src;    /**< ranks */
     uint16_t dst;
 };
 static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "layout");
@@ -137,19 +137,6 @@ static inline struct message_header message_cursor_header(const struct message_c
 bool message_header_read(const void *bytes, enum message_kind kind,
                          const struct message_script *script, uint32_t *sequence, uint32_t *length);
 
-/** @brief Gives a message that passes the ranks of the next hop.
- * @param data Bytes of the message from `position` on. */
-static inline void message_redirect(uint8_t *data, uint32_t position, uint32_t bytes,
-                                    const struct message_script *onward)
-{
-    const uint16_t ranks[] = {__builtin_bswap16(onward->src), __builtin_bswap16(onward->dst)};
-    const uint32_t at = offsetof(struct message_header, src);
-
-    for (uint32_t i = position > at ? position : at;
-         i < position + bytes && i < MESSAGE_HEADER_BYTES; i++)
-        data[i - position] = ((const uint8_t *)ranks)[i - at];
-}
-
 /* --- payload --- */
 
 extern uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
@@ -165,11 +152,12 @@ static inline const uint8_t *message_payload_at(const struct message_cursor *at,
 
 /* --- verification --- */
 
-/** The end of a stream that verifies it. */
-struct message_sink {
+/** One end of a stream: what it is made of, and how far this end has come. The members behind
+ * `side` are those of an end that receives, and verifies. */
+struct message_stream {
     struct message_script script;
     struct message_cursor at; /**< the next byte or message that is due */
-    struct flow_side *side;
+    struct flow_side *side;   /**< where this end counts */
     struct port_count *count; /**< of an unreliable service */
     bool unreliable; /**< gaps are the network's loss, and a message of less than 8 bytes, which has
                           no sequence, is taken for the next one of its length */
@@ -181,36 +169,34 @@ struct message_sink {
     bool whole;      /**< and the stream was as long as the end mark says */
     uint64_t missed; /**< messages that were jumped over; less when one comes late */
     uint64_t seen;   /**< bit i: the message i + 1 before the one that is due has come */
-    struct message_header header;        /**< read so far; or the end mark */
-    const struct message_script *onward; /**< a forwarding rank's next hop: its ranks are written
-                                              over those in the headers as they pass; else NULL */
+    struct message_header header; /**< read so far; or the end mark */
 };
 
 /** @brief Verifies and accounts bytes that came next on a reliable stream, in pieces of any size.
  *
  * payload_bytes are those that were what and where they had to be (headers included, the end mark
  * not), messages are those without a wrong byte. What follows an end mark is corrupted. */
-void message_sink_feed(struct message_sink *sink, uint8_t *data, size_t bytes);
+void message_stream_feed(struct message_stream *stream, const uint8_t *data, size_t bytes);
 
 #define MESSAGE_SMALL 256u
 #define MESSAGE_WHOLE_EVERY 64u
 /** @brief Verifies and accounts one message, which came whole.
  *
- * Compared are header, length and order; of a `sampled` sink's payload all bytes of a message of at
- * most MESSAGE_SMALL, and of every MESSAGE_WHOLE_EVERY-th; of the others the last 8 bytes and 8
+ * Compared are header, length and order; of a `sampled` stream's payload all bytes of a message of
+ * at most MESSAGE_SMALL, and of every MESSAGE_WHOLE_EVERY-th; of the others the last 8 bytes and 8
  * further words, each in another eighth, at places that move from message to message. Where one of
  * these is wrong, all bytes are compared.
  * @return false: it is not of this stream in this phase, and was counted as foreign. */
-bool message_sink_take(struct message_sink *sink, uint8_t *data, uint32_t bytes);
+bool message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
 /** @brief Notes that `count` messages are missing, as something else than a header tells. */
-void message_sink_skip(struct message_sink *sink, uint32_t count);
+void message_stream_skip(struct message_stream *stream, uint32_t count);
 /** @brief Notes what is missing before a message of an unreliable service, whose number is known.
  * @return true: it came late, or twice, or is forged, and was counted; it is not to be verified. */
-bool message_sink_gap(struct message_sink *sink, uint32_t sequence, uint32_t bytes);
+bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes);
 /** @brief Whether the message `behind` before the one that is due has come. */
-static inline bool message_sink_has(const struct message_sink *sink, uint64_t behind)
+static inline bool message_stream_has(const struct message_stream *stream, uint64_t behind)
 {
-    return !sink->unreliable || (behind <= 64 && (sink->seen >> (behind - 1) & 1) != 0);
+    return !stream->unreliable || (behind <= 64 && (stream->seen >> (behind - 1) & 1) != 0);
 }
 
 #endif

@@ -18,24 +18,6 @@
 
 /* --- preparation --- */
 
-/* Where an end stands in its list. */
-struct place {
-    uint32_t flow;   /* of the request's sends or receives */
-    unsigned stream; /* of the flow */
-    enum message_use use;
-};
-
-/* `flows`: of the list; behind the ends of their streams are those of their answers. */
-static struct place place_of(const struct message_lane *lane, unsigned index, uint32_t flows)
-{
-    unsigned stream = index % lane->stride;
-
-    if (index >= flows * lane->stride)
-        return (struct place){index - flows * lane->stride, lane->stride, MESSAGE_ANSWER};
-    return (struct place){index / lane->stride, stream,
-                          lane->replies && stream + 1 == lane->stride ? MESSAGE_ASK : MESSAGE_LOAD};
-}
-
 /* Payload of a stream of a flow's load; FLOW_ENDLESS: until the stop. */
 static uint64_t load_bytes(const struct message_lane *lane, unsigned stream)
 {
@@ -52,68 +34,54 @@ static uint64_t load_bytes(const struct message_lane *lane, unsigned stream)
     return total;
 }
 
-static struct message_script make_script(const struct message_lane *lane,
-                                         const struct lane_flow *flow, const struct place *place)
+static void make_end(struct message_lane *lane, unsigned index, const struct message_plan *plan)
 {
     static const uint32_t probe_sizes[] = {MESSAGE_PROBE_BYTES};
-    const struct phase *phase = lane->lane.request.phase;
-    bool loads = place->stream<lane->streams, probes = lane->probe_fps> 0 && !loads;
-    bool back = place->use == MESSAGE_ANSWER;
-
-    return (struct message_script){
-        .sizes = probes ? probe_sizes : lane->sizes,
-        .size_count = probes ? 1 : phase->size_count,
-        .drawn = prober_drawn(phase, flow),
-        .total = loads ? load_bytes(lane, place->stream) : FLOW_ENDLESS,
-        .stream = (uint16_t)place->stream,
-        .tag = phase->tag,
-        .src = (uint16_t)(back ? flow->dst : flow->src),
-        .dst = (uint16_t)(back ? flow->src : flow->dst),
-    };
-}
-
-static void make_out(struct message_lane *lane, unsigned index)
-{
     const struct lane_request *request = &lane->lane.request;
-    struct place place = place_of(lane, index, request->send_count);
-    struct message_out *out = message_lane_out(lane, index);
+    const struct phase *phase = request->phase;
+    struct message_end *end = message_lane_end(lane, index);
+    bool sends = index < lane->out_count;
+    unsigned place = sends ? index : index - lane->out_count;
+    unsigned ends = (sends ? request->send_count : request->receive_count) * lane->stride;
+    bool back = place >= ends;
+    unsigned number = back ? lane->stride : place % lane->stride;
+    unsigned flow = back ? place - ends : place / lane->stride;
+    bool loads = number<lane->streams, probes = lane->probe_fps> 0 && !loads;
 
-    out->lane = lane;
-    out->use = place.use;
-    out->flow =
-        place.use == MESSAGE_ANSWER ? &request->receives[place.flow] : &request->sends[place.flow];
-    out->side = place.stream < lane->streams ? out->flow->side : &out->own;
-    if (place.stream < lane->streams)
-        lane->flows[place.flow].open++;
-    out->window = UINT32_MAX;
-    out->script = make_script(lane, out->flow, &place);
-    message_cursor_start(&out->at, &out->script);
-}
-
-static void make_in(struct message_lane *lane, unsigned index, const struct message_plan *plan)
-{
-    const struct lane_request *request = &lane->lane.request;
-    struct place place = place_of(lane, index, request->receive_count);
-    struct message_in *in = message_lane_in(lane, index);
-
-    in->lane = lane;
-    in->use = place.use;
-    in->flow =
-        place.use == MESSAGE_ANSWER ? &request->sends[place.flow] : &request->receives[place.flow];
-    in->sink = (struct message_sink){
-        .script = make_script(lane, in->flow, &place),
-        .side = place.stream < lane->streams ? in->flow->side : &in->own,
+    end->lane = lane;
+    end->sends = sends;
+    end->flow = sends != back ? &request->sends[flow] : &request->receives[flow];
+    end->use = back                                          ? MESSAGE_ANSWER
+               : lane->replies && number + 1 == lane->stride ? MESSAGE_ASK
+                                                             : MESSAGE_LOAD;
+    end->window = UINT32_MAX;
+    end->piece_bytes = UINT32_MAX - MESSAGE_HEADER_BYTES;
+    end->stream = (struct message_stream){
+        .script = {.sizes = probes ? probe_sizes : lane->sizes,
+                   .size_count = probes ? 1 : phase->size_count,
+                   .drawn = prober_drawn(phase, end->flow),
+                   .total = loads ? load_bytes(lane, number) : FLOW_ENDLESS,
+                   .stream = (uint16_t)number,
+                   .tag = phase->tag,
+                   .src = (uint16_t)(back ? end->flow->dst : end->flow->src),
+                   .dst = (uint16_t)(back ? end->flow->src : end->flow->dst)},
+        .side = loads ? end->flow->side : &end->own,
         .count = request->count,
         .unreliable = plan->unreliable,
-        .sampled = plan->sampled && place.stream < lane->streams,
+        .sampled = plan->sampled && loads,
     };
-    message_cursor_start(&in->sink.at, &in->sink.script);
+    message_cursor_start(&end->stream.at, &end->stream.script);
+    if (sends && loads)
+        lane->flows[flow].open++;
 }
 
 static void pair(struct message_lane *lane, unsigned out, unsigned in)
 {
-    message_lane_out(lane, out)->pair = message_lane_in(lane, in);
-    message_lane_in(lane, in)->pair = message_lane_out(lane, out);
+    struct message_end *sender = message_lane_end(lane, out);
+    struct message_end *receiver = message_lane_end(lane, lane->out_count + in);
+
+    sender->pair = receiver;
+    receiver->pair = sender;
 }
 
 static void pair_ends(struct message_lane *lane)
@@ -128,12 +96,11 @@ static void pair_ends(struct message_lane *lane)
     for (uint32_t i = 0; lane->schedules && i < request->send_count; i++)
         if (lane->flow_of[1][request->sends[i].dst] > 0)
             pair(lane, i, lane->flow_of[1][request->sends[i].dst] - 1);
-    for (unsigned i = 0; lane->forwards && i < lane->streams; i++) {
+    for (unsigned i = 0; lane->forwards && i < lane->streams; i++)
         pair(lane, i, i);
-        message_lane_in(lane, i)->sink.onward = &message_lane_out(lane, i)->script;
-    }
 }
 
+/* The ends, and what the phase's traffic needs beside them. */
 static int make_ends(struct message_lane *lane, const struct message_plan *plan)
 {
     const struct lane_request *request = &lane->lane.request;
@@ -146,9 +113,11 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
     lane->outs = calloc(lane->out_count + 1, lane->hooks->out_bytes);
     lane->ins = calloc(lane->in_count + 1, lane->hooks->in_bytes);
+    lane->op_after =
+        calloc(lane->schedules ? request->executor->op_count + 1 : 1, sizeof *lane->op_after);
     for (unsigned i = 0; i < 2; i++)
         lane->flow_of[i] = calloc(request->ranks + 1, sizeof *lane->flow_of[i]);
-    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL ||
+    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL || lane->op_after == NULL ||
         lane->flow_of[0] == NULL || lane->flow_of[1] == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++) {
@@ -157,24 +126,10 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     }
     for (uint32_t i = 0; i < request->receive_count; i++)
         lane->flow_of[1][request->receives[i].src] = i + 1;
-    for (unsigned i = 0; i < lane->out_count; i++)
-        make_out(lane, i);
-    for (unsigned i = 0; i < lane->in_count; i++)
-        make_in(lane, i, plan);
+    for (unsigned i = 0; i < message_lane_ends(lane); i++)
+        make_end(lane, i, plan);
     pair_ends(lane);
-    return 0;
-}
-
-/* What the phase's traffic needs beside its ends. */
-static int make_traffic(struct message_lane *lane)
-{
-    const struct lane_request *request = &lane->lane.request;
-
-    if (lane->schedules) {
-        lane->progress = calloc(request->executor->op_count + 1, sizeof *lane->progress);
-        return lane->progress != NULL ? 0 : -ENOMEM;
-    }
-    return prober_make(&lane->prober, &lane->lane, lane->probe_fps, NULL);
+    return lane->schedules ? 0 : prober_make(&lane->prober, &lane->lane, lane->probe_fps, NULL);
 }
 
 /* Sizes and a load there are: documents without are refused (document/documents.c). */
@@ -230,15 +185,13 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
     lane->stride = lane->streams + (lane->probe_fps > 0);
     lane->replies = lane->probe_fps > 0 || phase->traffic == TRAFFIC_PINGPONG;
     rc = make_ends(lane, plan);
-    if (rc == 0)
-        rc = make_traffic(lane);
     return rc < 0 ? err_set(err, rc, "%s: out of memory", plan->label) : 0;
 }
 
 void message_lane_free(struct message_lane *lane)
 {
     prober_free(&lane->prober);
-    free(lane->progress);
+    free(lane->op_after);
     free(lane->flow_of[0]);
     free(lane->flow_of[1]);
     free(lane->flows);
@@ -246,34 +199,26 @@ void message_lane_free(struct message_lane *lane)
     free(lane->ins);
 }
 
-/* --- ends --- */
-
-void message_out_ended(struct message_out *out)
-{
-    struct message_lane *lane = out->lane;
-
-    if (out->ended)
-        return;
-    out->ended = true;
-    lane->outs_ended++;
-    if (out->side != &out->own)
-        lane->flows[out->flow - lane->lane.request.sends].open--;
-}
-
-void message_in_ended(struct message_in *in)
-{
-    if (in->ended)
-        return;
-    in->ended = in->sink.ended = true;
-    in->lane->ins_ended++;
-    in->lane->lane.rx_done = in->lane->ins_ended == in->lane->in_count;
-}
-
 /* --- loads --- */
 
-static bool is_at_end(const struct message_out *out)
+void message_end_over(struct message_end *end)
 {
-    return out->at.position == 0 && (out->stopping || out->at.length == 0);
+    struct message_lane *lane = end->lane;
+
+    if (end->ended)
+        return;
+    end->ended = end->stream.ended = true;
+    if (end->sends && end->stream.side != &end->own)
+        lane->flows[end->flow - lane->lane.request.sends].open--;
+    *(end->sends ? &lane->outs_ended : &lane->ins_ended) += 1;
+    lane->lane.rx_done = lane->ins_ended == lane->in_count;
+}
+
+static bool is_at_end(const struct message_end *out)
+{
+    const struct message_cursor *at = &out->stream.at;
+
+    return at->position == 0 && (out->stopping || at->length == 0);
 }
 
 /* Payload bytes that a flow is to send a second; 0: as fast as it goes. */
@@ -340,13 +285,16 @@ static void account_intended(const struct message_lane *lane, const struct messa
 }
 
 /* What a forwarder has received up to the end mark is all that it will send, and what it was asked
- * for. */
-static void follow(struct message_out *out)
+ * for. In the middle of a message whole segments are sent, for more is sure to come. Returns the
+ * bytes that it may send. */
+static uint64_t follow(struct message_end *out, uint32_t segment)
 {
-    const struct message_sink *sink = &out->pair->sink;
+    const struct message_stream *in = &out->pair->stream;
+    uint64_t ahead = message_end_ahead(out);
 
-    out->side->intended = sink->side->live.payload_bytes + sink->side->corrupted;
-    out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
+    out->stream.side->intended = in->side->live.payload_bytes + in->side->corrupted;
+    out->stopping |= in->ended && out->stream.at.sequence == in->at.sequence;
+    return in->at.position > 0 && !in->ending ? ahead - ahead % segment : ahead;
 }
 
 /* Sends what the flow's load allows now; returns when the next is due. */
@@ -367,14 +315,15 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
         budget -= budget % flow->segment;
     }
     for (unsigned i = 0; i < lane->streams; i++) {
-        struct message_out *out = message_lane_out(lane, first + (flow->turn + i) % lane->streams);
+        struct message_end *out = message_lane_end(lane, first + (flow->turn + i) % lane->streams);
+        uint64_t most = posted < budget ? budget - posted : 0;
 
         if (lane->forwards)
-            follow(out);
+            most = follow(out, flow->segment);
         else
             out->stopping |= stopping;
-        if (!out->ended && !is_at_end(out) && posted < budget)
-            posted += lane->hooks->post(out, budget - posted, now_ns);
+        if (!out->ended && !is_at_end(out) && most > 0)
+            posted += lane->hooks->post(out, most, now_ns);
     }
     flow->turn++;
     if (posted > 0) {
@@ -407,30 +356,30 @@ static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
 /* --- messages that are answered --- */
 
 /* The end that sends a flow's probes or ping-pong messages. */
-static struct message_out *asking_end(const struct message_lane *lane, uint32_t flow)
+static struct message_end *asking_end(const struct message_lane *lane, uint32_t flow)
 {
-    return message_lane_out(lane, (flow + 1) * lane->stride - 1);
+    return message_lane_end(lane, (flow + 1) * lane->stride - 1);
 }
 
 /* Sends the present message, or what is left of it; returns the bytes. */
-static uint64_t post_one(struct message_out *out, int64_t now_ns)
+static uint64_t post_one(struct message_end *out, int64_t now_ns)
 {
-    return out->lane->hooks->post(out, out->at.length - out->at.position, now_ns);
+    return out->lane->hooks->post(out, out->stream.at.length - out->stream.at.position, now_ns);
 }
 
 /* Answers each message that has come. What an unreliable service lost has not; nor has, in time,
  * what came behind a later one. */
-static void send_replies(struct message_out *out, int64_t now_ns)
+static void send_replies(struct message_end *out, int64_t now_ns)
 {
-    const struct message_sink *sink = &out->pair->sink;
+    const struct message_stream *in = &out->pair->stream;
 
-    while (out->at.sequence < sink->at.sequence) {
-        if (!message_sink_has(sink, sink->at.sequence - out->at.sequence))
+    while (out->stream.at.sequence < in->at.sequence) {
+        if (!message_stream_has(in, in->at.sequence - out->stream.at.sequence))
             out->lane->hooks->skip(out);
         else if (post_one(out, now_ns) == 0)
             break;
     }
-    out->stopping |= sink->ended && out->at.sequence == sink->at.sequence;
+    out->stopping |= in->ended && out->stream.at.sequence == in->at.sequence;
 }
 
 /* Sends the flow's message that has just begun. */
@@ -444,22 +393,22 @@ static void send_message(struct lane *base, uint32_t flow)
 static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
-    struct message_out *out = asking_end(lane, flow);
-    const struct message_sink *sink = &out->pair->sink;
+    struct message_end *out = asking_end(lane, flow);
+    const struct message_stream *in = &out->pair->stream;
     int64_t since_ns = now_ns - lane->lane.request.phase->start_ns;
-    uint64_t due = sink->at.sequence, number = prober->flows[flow].oldest;
+    uint64_t due = in->at.sequence, number = prober->flows[flow].oldest;
     bool came = number < due;
 
     for (; number < due && number < prober_left(prober, flow); number++)
         if (prober_stamp(prober, flow, number) != PROBER_ENDED &&
-            message_sink_has(sink, due - number))
+            message_stream_has(in, due - number))
             (void)prober_back(prober, flow, (uint32_t)number, prober_stamp(prober, flow, number),
-                              sink->side->corrupted == 0 ? out->pair->came_ns : 0);
+                              in->side->corrupted == 0 ? out->pair->came_ns : 0);
     if (came) /* damage counts until the answer that it is in is whole */
-        sink->side->corrupted = 0;
+        in->side->corrupted = 0;
     prober_forget(prober, flow,
                   lane->unreliable && !prober->plays ? since_ns - PROBE_TIMEOUT_NS : -1);
-    if (out->at.sequence < prober_left(prober, flow))
+    if (out->stream.at.sequence < prober_left(prober, flow))
         (void)post_one(out, now_ns);
 }
 
@@ -469,11 +418,11 @@ static void send_probe(struct message_lane *lane, int64_t now_ns)
 {
     struct prober *prober = &lane->prober;
     uint32_t flow = prober->at;
-    struct message_out *out = asking_end(lane, flow);
+    struct message_end *out = asking_end(lane, flow);
     uint64_t in_flight = prober_left(prober, flow) - prober->flows[flow].oldest;
 
     if (in_flight < out->window && in_flight < prober->room &&
-        out->at.sequence == prober_left(prober, flow)) {
+        out->stream.at.sequence == prober_left(prober, flow)) {
         prober_leaves(prober, flow, clock_now() - lane->lane.request.phase->start_ns);
         if (post_one(out, now_ns) == 0)
             prober_stays(prober, flow);
@@ -495,10 +444,10 @@ static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
     for (uint32_t i = 0; i < prober->count && prober_due(prober, true, now_ns); i++)
         send_probe(lane, now_ns);
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
-        struct message_out *out = asking_end(lane, i);
+        struct message_end *out = asking_end(lane, i);
 
         out->stopping |= prober->plays ? prober->ended : stopping && prober->in_flight == 0;
-        out->side->intended = out->side->live.payload_bytes;
+        out->stream.side->intended = out->stream.side->live.payload_bytes;
     }
     if (prober->plays)
         return stopping ? CLOCK_NEVER : lane->lane.stop_ns;
@@ -532,87 +481,49 @@ static void begin(struct message_lane *lane)
 
 /* --- schedules (doc/developer/schedules.md) ---
  *
- * The executor says which messages are open (schedule_executor.h); these are moved in the order in
- * which they are listed for one flow. A message goes in one piece or several, each with a header,
+ * The executor says which messages are open (schedule_executor.h); those of one flow are moved in
+ * the order in which they are listed. A message goes in one piece or several, each with a header,
  * and its payload straight from and into the rank's memory. */
 
-static struct message_header make_header(const struct schedule_executor *executor,
-                                         const struct schedule_op *op,
-                                         const struct message_script *script, uint64_t sequence)
+static struct message_end *end_of(const struct message_lane *lane, const struct schedule_op *op)
 {
-    struct message_header header = message_header_make(MESSAGE_BLOCK, script, sequence, op->bytes);
+    bool sends = op->action == SCHEDULE_SEND;
+    unsigned flow = lane->flow_of[sends ? 0 : 1][op->peer] - 1;
 
-    if (executor->in_barrier)
-        header.stream = (uint8_t)(BARRIER | executor->bits);
-    return header;
+    return message_lane_end(lane, sends ? flow : lane->out_count + flow);
 }
 
-/* Accounts what moved of a message; the end mark tells its place in the stream. */
-static void account_schedule(const struct schedule_executor *executor,
-                             struct message_progress *progress, const struct schedule_op *op,
-                             struct message_cursor *at, struct flow_side *side, uint32_t bytes,
-                             bool piece_whole, int64_t now_ns)
+/* The executor has opened a step: each end begins with its first message of it. */
+static void open_step(const struct message_lane *lane)
 {
-    progress->moved += bytes;
-    at->before += bytes;
-    if (piece_whole) {
-        at->position = 0;
-        at->sequence++;
-        at->before += MESSAGE_HEADER_BYTES;
+    const struct schedule_executor *executor = lane->lane.request.executor;
+
+    for (size_t i = executor->messages; i > executor->first; i--) {
+        struct message_end *end = end_of(lane, &executor->ops[i - 1]);
+
+        lane->op_after[i - 1] = end->op;
+        end->op = i;
     }
-    progress->posted = piece_whole && progress->moved == op->bytes;
-    message_side_time(side, now_ns);
-    if (executor->in_barrier)
-        return;
-    side->live.payload_bytes += bytes;
-    side->live.messages += progress->posted;
 }
 
-/* Payload of a message that has yet to move; a piece may be less. */
-static uint32_t left_of(const struct schedule_op *op, const struct message_progress *progress)
+/* Begins the next piece of an end's message. */
+static void begin_piece(struct message_end *end, const struct schedule_op *op)
 {
-    uint64_t left = op->bytes - progress->moved;
+    const struct schedule_executor *executor = end->lane->lane.request.executor;
+    uint64_t left = op->bytes - end->moved;
 
-    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+    end->memory = executor->place + op->at + end->moved;
+    end->stream.at.length =
+        MESSAGE_HEADER_BYTES + (left < end->piece_bytes ? (uint32_t)left : end->piece_bytes);
+    end->stream.script.stream = executor->in_barrier ? BARRIER | executor->bits : 0;
 }
 
-/* Sends what the transport takes of an open message. True: something moved. */
-static bool send_step(struct message_lane *lane, const struct schedule_op *op,
-                      struct message_progress *progress, struct message_out *out, int64_t now_ns)
+/* A whole header has come: is it the piece that is due? */
+static bool verify_header(struct message_end *in)
 {
-    struct schedule_executor *executor = lane->lane.request.executor;
-    enum message_piece piece = PIECE_MOVED;
-    bool moved = false;
-
-    while (!progress->posted && piece != PIECE_PART && !message_lane_failed(lane)) {
-        struct message_header header = make_header(executor, op, &out->script, out->at.sequence);
-        uint32_t bytes = 0;
-
-        piece = lane->hooks->send_piece(out, &header, executor->place + op->at + progress->moved,
-                                        left_of(op, progress), &bytes);
-        if (piece == PIECE_NONE)
-            break;
-        moved = true;
-        account_schedule(executor, progress, op, &out->at, out->side, bytes, piece != PIECE_PART,
-                         now_ns);
-        out->side->intended = out->side->live.payload_bytes;
-        if (piece == PIECE_POSTED)
-            progress->awaited = out->at.sequence;
-    }
-    if (!progress->posted || out->done < progress->awaited)
-        return moved;
-    progress->done = true;
-    executor->sends_left--;
-    return true;
-}
-
-/* A whole header has come: is it the message that is due? */
-static bool verify_header(struct message_lane *lane, struct message_in *in,
-                          const struct schedule_op *op)
-{
-    struct schedule_executor *executor = lane->lane.request.executor;
-    const struct message_header *here = &in->sink.header;
-    struct message_header due = make_header(executor, op, &in->sink.script, in->sink.at.sequence);
+    struct schedule_executor *executor = in->lane->lane.request.executor;
+    const struct message_header *here = &in->stream.header;
+    struct message_header due = message_cursor_header(&in->stream.at, &in->stream.script);
 
     if (executor->in_barrier && (here->stream & BARRIER) != 0) {
         executor->bits |= here->stream & (uint8_t)~BARRIER;
@@ -620,8 +531,8 @@ static bool verify_header(struct message_lane *lane, struct message_in *in,
     }
     if (memcmp(&due, here, sizeof due) == 0)
         return true;
-    in->sink.side->corrupted++;
-    err_set(&lane->lane.error, -EBADMSG,
+    in->stream.side->corrupted++;
+    err_set(&in->lane->lane.error, -EBADMSG,
             "rank %u sent message %u of %u bytes (kind %02x, %02x) where message %u of %u bytes "
             "was due",
             in->flow->src, ntohl(here->sequence), ntohl(here->length), here->kind, here->stream,
@@ -629,32 +540,72 @@ static bool verify_header(struct message_lane *lane, struct message_in *in,
     return false;
 }
 
-/* Receives what has come of an open message. True: something moved. */
-static bool receive_step(struct message_lane *lane, const struct schedule_op *op,
-                         struct message_progress *progress, struct message_in *in, int64_t now_ns)
+static uint32_t payload_to(uint32_t position)
 {
+    return position > MESSAGE_HEADER_BYTES ? position - MESSAGE_HEADER_BYTES : 0;
+}
+
+/* Accounts what moved of the present piece, from the position `from` on; the end mark tells its
+ * place in the stream. */
+static void account_piece(struct message_end *end, uint32_t from, int64_t now_ns)
+{
+    const struct schedule_executor *executor = end->lane->lane.request.executor;
+    struct message_cursor *at = &end->stream.at;
+    struct flow_side *side = end->stream.side;
+    uint32_t bytes = payload_to(at->position) - payload_to(from);
+
+    end->moved += bytes;
+    if (at->position == at->length) {
+        at->before += at->length;
+        at->sequence++;
+        at->position = 0;
+        end->stream.script.stream = 0;
+        end->whole = end->moved == executor->ops[end->op - 1].bytes;
+    }
+    message_side_time(side, now_ns);
+    if (executor->in_barrier)
+        return;
+    side->live.payload_bytes += bytes;
+    side->live.messages += end->whole;
+    if (end->sends)
+        side->intended = side->live.payload_bytes;
+}
+
+/* Moves what can move of an end's present message. True: something moved. */
+static bool move_message(struct message_end *end, int64_t now_ns)
+{
+    struct message_lane *lane = end->lane;
     struct schedule_executor *executor = lane->lane.request.executor;
-    enum message_piece piece = PIECE_MOVED;
+    struct message_cursor *at = &end->stream.at;
     bool moved = false;
 
-    while (!progress->done && piece != PIECE_PART && !message_lane_failed(lane)) {
-        bool headed = in->sink.at.position == MESSAGE_HEADER_BYTES;
-        uint32_t bytes = 0;
+    while (!end->whole && !message_lane_failed(lane) && !(moved && at->position > 0)) {
+        uint32_t from = at->position;
 
-        piece = lane->hooks->receive_piece(in, executor->place + op->at + progress->moved,
-                                           left_of(op, progress), &bytes);
-        if (piece == PIECE_NONE)
+        if (from == 0)
+            begin_piece(end, &executor->ops[end->op - 1]);
+        if (end->sends)
+            (void)lane->hooks->post(end, at->length - from, now_ns);
+        else
+            lane->hooks->take(end);
+        if (at->position == from)
             break;
         moved = true;
-        if (!headed && in->sink.at.position == MESSAGE_HEADER_BYTES && !verify_header(lane, in, op))
-            break;
-        account_schedule(executor, progress, op, &in->sink.at, in->sink.side, bytes,
-                         piece != PIECE_PART, now_ns);
-        progress->done = progress->posted;
-        executor->receives_left -= progress->done;
-        lane->lane.arrived_ns = now_ns;
+        if (!end->sends) {
+            lane->lane.arrived_ns = now_ns;
+            if (from < MESSAGE_HEADER_BYTES && at->position >= MESSAGE_HEADER_BYTES &&
+                !verify_header(end))
+                break;
+        }
+        account_piece(end, from, now_ns);
     }
-    return moved;
+    if (!end->whole || end->done < end->awaited)
+        return moved;
+    end->whole = false;
+    end->moved = 0;
+    end->op = lane->op_after[end->op - 1];
+    *(end->sends ? &executor->sends_left : &executor->receives_left) -= 1;
+    return true;
 }
 
 /* Moves what can move of the present step; a message waits for those before it of the same flow. */
@@ -663,23 +614,11 @@ static bool move_step(struct message_lane *lane, int64_t now_ns)
     const struct schedule_executor *executor = lane->lane.request.executor;
     bool moved = false;
 
-    lane->round++;
     for (size_t i = executor->first; i < executor->messages; i++) {
-        const struct schedule_op *op = &executor->ops[i];
-        struct message_progress *progress = &lane->progress[i];
-        bool sends = op->action == SCHEDULE_SEND;
-        uint32_t flow = lane->flow_of[sends ? 0 : 1][op->peer] - 1;
-        struct message_out *out = message_lane_out(lane, sends ? flow : 0);
-        struct message_in *in = message_lane_in(lane, sends ? 0 : flow);
-        uint64_t *held = sends ? &out->held_round : &in->held_round;
+        struct message_end *end = end_of(lane, &executor->ops[i]);
 
-        if (progress->done || *held == lane->round)
-            continue;
-        moved = (sends ? send_step(lane, op, progress, out, now_ns)
-                       : receive_step(lane, op, progress, in, now_ns)) ||
-                moved;
-        if (!progress->posted)
-            *held = lane->round;
+        if (end->op == i + 1)
+            moved = move_message(end, now_ns) || moved;
     }
     return moved;
 }
@@ -694,14 +633,13 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
         bool moved;
 
         if (executor_step_done(executor)) {
-            if (executor_next(executor) == EXECUTOR_WRONG)
-                lane->lane.error = executor->error;
-            memset(&lane->progress[executor->first], 0,
-                   (executor->messages - executor->first) * sizeof *lane->progress);
+            executor_next(executor);
+            lane->lane.error = executor->error;
+            lane->stepping = !executor->ended;
+            if (executor->busy || executor->ended)
+                return executor->busy;
+            open_step(lane);
         }
-        lane->stepping = !executor->ended;
-        if (executor->busy || executor->ended)
-            return executor->busy;
         moved = move_step(lane, now_ns);
         lane->step_moved |= moved;
         if (!moved && !executor_step_done(executor))
@@ -719,7 +657,7 @@ static int64_t send_all(struct message_lane *lane, int64_t now_ns)
     int64_t probe_ns = CLOCK_NEVER, load_ns = CLOCK_NEVER;
 
     for (unsigned i = request->send_count * lane->stride; i < lane->out_count; i++)
-        send_replies(message_lane_out(lane, i), now_ns);
+        send_replies(message_lane_end(lane, i), now_ns);
     if (lane->replies)
         probe_ns = run_prober(lane, now_ns);
     if (!lane->schedules && !lane->prober.plays)
@@ -727,7 +665,7 @@ static int64_t send_all(struct message_lane *lane, int64_t now_ns)
     else if (lane->schedules)
         load_ns = lane->stepping && run_schedule(lane, now_ns) ? now_ns : CLOCK_NEVER;
     for (unsigned i = 0; i < lane->out_count && lane->outs_ended < lane->out_count; i++) {
-        struct message_out *out = message_lane_out(lane, i);
+        struct message_end *out = message_lane_end(lane, i);
 
         out->stopping |= lane->schedules && !lane->stepping;
         if (!out->ended && is_at_end(out))

@@ -5,12 +5,16 @@
  *
  * It owns pace, message boundaries, verification, end marks, latency probes, ping-pong, schedules
  * and forwarding. A transport moves bytes, by the hooks below; its lane begins with a message_lane,
- * and its ends of streams begin with a message_out and a message_in.
+ * and its ends of streams begin with a message_end.
  *
  * Each flow has `stride` streams from its source to its destination: those of the load, and behind
  * them one of latency probes if the phase has any. Where messages are answered (probes, ping-pong)
- * the last of them has a reply stream from the destination to the source. In the lane's lists the
- * ends of flows, `stride` each, stand before those of reply streams, one for each flow.
+ * the last of them has a reply stream from the destination to the source. Ends are numbered: first
+ * those that send, then those that receive; of each the ends of flows, `stride` each, stand before
+ * those of reply streams, one for each flow.
+ *
+ * A forwarder sends the bytes of its own stream as far as it has received and verified those of the
+ * stream before it: all of them are known.
  */
 #ifndef ENGINE_MESSAGE_LANE_H
 #define ENGINE_MESSAGE_LANE_H
@@ -25,7 +29,6 @@
 #define MESSAGE_CHECK_BYTES 10000u /* of a message of the connectivity check, at most */
 
 struct message_lane;
-struct message_in;
 
 /** One flow that the lane sends. */
 struct message_flow {
@@ -47,68 +50,48 @@ enum message_use {
     MESSAGE_ANSWER /**< answers, from the destination of the flow to its source */
 };
 
-/** The end of a stream that sends. */
-struct message_out {
+/** One end of a stream. */
+struct message_end {
+    struct message_stream stream; /**< counts at the flow's side, or at `own` */
     struct message_lane *lane;
     struct lane_flow *flow;
-    struct flow_side *side; /**< counts what it sends: the flow's, or `own` */
-    struct message_script script;
-    struct message_cursor at;
     enum message_use use;
-    struct message_in *pair; /**< MESSAGE_LOAD: receives what this end sends on, or, of a schedule,
-                                  the messages of the flow back; MESSAGE_ASK: receives its answers;
-                                  MESSAGE_ANSWER: receives what it answers. NULL: there is none */
-    uint64_t done;           /**< messages whose memory may be used again (schedules) */
-    uint64_t held_round;     /**< of the lane's rounds: a schedule's message waits for one before */
-    uint32_t window;         /**< probes that may be in flight; set by the transport */
-    bool stopping;           /**< begins no further message */
-    bool ended;              /**< message_out_ended */
-    struct flow_side own;
-};
-
-/** The end of a stream that receives; its sink counts at the flow's side, or at `own`. */
-struct message_in {
-    struct message_lane *lane;
-    struct lane_flow *flow;
-    struct message_sink sink;
-    enum message_use use;
-    struct message_out *pair; /**< the end whose `pair` it is */
+    bool sends;
+    bool stopping;            /**< begins no further message */
+    bool ended;               /**< message_end_over */
+    struct message_end *pair; /**< an end the other way. Of a load, that which receives what this
+                                   one sends on, or the messages of the flow back (schedules); of
+                                   what is answered, that of the answers. NULL: there is none */
     int64_t came_ns;          /**< when the last message of a stream that is no load came whole */
-    uint64_t held_round;      /**< as message_out's */
-    bool ended;               /**< message_in_ended */
+    uint32_t window;          /**< probes that may be in flight; set by the transport */
+    uint64_t done;            /**< messages whose memory may be used again */
+
+    /* Of a schedule, whose messages go in pieces of a header and payload each: */
+    size_t op;            /**< the executor's operation that is next, + 1; 0: none */
+    uint64_t moved;       /**< payload of it */
+    bool whole;           /**< all of it was sent, and waits until ... */
+    uint64_t awaited;     /**< ... so many messages are done */
+    uint8_t *memory;      /**< payload of the present piece; NULL: no schedule */
+    uint32_t piece_bytes; /**< payload of a piece at most, the same at both ends; set by the
+                               transport where it has a limit */
     struct flow_side own;
-};
-
-/** How far an open message of a schedule has come. */
-struct message_progress {
-    uint64_t moved;   /**< bytes of payload */
-    uint64_t awaited; /**< of the end's `done`, until it is handed over */
-    bool posted;      /**< all of it: the next message of its flow may follow */
-    bool done;        /**< handed over, or received */
-};
-
-/** What became of a piece of a schedule's message. */
-enum message_piece {
-    PIECE_NONE,   /**< nothing moved */
-    PIECE_PART,   /**< a part of it */
-    PIECE_POSTED, /**< sent whole: its memory is free when out->done has come as far as it is now */
-    PIECE_MOVED,  /**< received whole; or sent whole, and its memory is free */
 };
 
 /** How a transport moves bytes. All are the worker's; none blocks, allocates or logs. A failure is
  * the lane's error. */
 struct message_hooks {
-    size_t out_bytes; /**< sizes of the transport's own ends */
-    size_t in_bytes;
+    size_t out_bytes; /**< sizes of the transport's own ends that send ... */
+    size_t in_bytes;  /**< ... and that receive */
     /** The phase begins: sets each flow's payload_share and segment. */
     void (*begin)(struct message_lane *lane);
     /** Sends messages of up to `budget` bytes from the end's cursor on, or one that is larger;
-     * counts them at the end's side, at once or when they are acknowledged. Returns the bytes. */
-    uint64_t (*post)(struct message_out *out, uint64_t budget, int64_t now_ns);
+     * counts them at the end's side, at once or when they are acknowledged. Returns the bytes. Of a
+     * schedule only moves the position in the present piece. */
+    uint64_t (*post)(struct message_end *out, uint64_t budget, int64_t now_ns);
     /** Leaves the next message out; NULL: the transport loses none. */
-    void (*skip)(struct message_out *out);
-    /** All messages were posted: sends the end mark; called again until message_out_ended. */
-    void (*finish)(struct message_out *out, int64_t now_ns);
+    void (*skip)(struct message_end *out);
+    /** All messages were posted: sends the end mark; called again until message_end_over. */
+    void (*finish)(struct message_end *out, int64_t now_ns);
     /** Takes what has come and what was acknowledged, on all streams; while `stepping` only notes
      * which have something. True: something moved. */
     bool (*reap)(struct message_lane *lane, int64_t now_ns);
@@ -116,14 +99,9 @@ struct message_hooks {
     bool (*drained)(struct message_lane *lane);
     /** When poll is to be called again: the lane has something to send at `due_ns`. */
     int64_t (*next)(struct message_lane *lane, bool moved, int64_t due_ns, int64_t now_ns);
-
-    /** Sends some of a piece of a schedule's message: what is left of its header (at.position bytes
-     * are sent, which it moves on), and `bytes` of payload. *moved: of those. */
-    enum message_piece (*send_piece)(struct message_out *out, const struct message_header *header,
-                                     const uint8_t *payload, uint32_t bytes, uint32_t *moved);
-    /** Receives some of one: the header into sink.header, which sink.at.position counts. */
-    enum message_piece (*receive_piece)(struct message_in *in, uint8_t *payload, uint32_t bytes,
-                                        uint32_t *moved);
+    /** Receives some of a schedule's present piece: its header into stream.header, its payload into
+     * `memory`; moves the position. */
+    void (*take)(struct message_end *in);
 };
 
 struct message_lane {
@@ -136,14 +114,13 @@ struct message_lane {
     double probe_fps; /**< of each flow; 0: none */
     bool forwards;
     bool unreliable;
-    bool replies;    /**< the last stream of each flow is answered */
-    bool schedules;  /**< it executes a schedule */
-    bool stepping;   /**< one is in progress: messages are taken when their steps have come */
-    bool step_moved; /**< messages moved when it was last run */
-    struct message_progress *progress; /**< as the executor's operations */
-    uint64_t round;                    /**< how often a step's messages were gone through */
+    bool replies;     /**< the last stream of each flow is answered */
+    bool schedules;   /**< it executes a schedule */
+    bool stepping;    /**< one is in progress: messages are taken when their steps have come */
+    bool step_moved;  /**< messages moved when it was last run */
+    size_t *op_after; /**< by the executor's operation: the end's next of the same step, + 1 */
     struct message_flow *flows;
-    void *outs; /**< the transport's own ends: message_lane_out */
+    void *outs; /**< the transport's own ends: message_lane_end */
     void *ins;
     unsigned out_count, outs_ended;
     unsigned in_count, ins_ended;
@@ -177,14 +154,19 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
                       struct err *err);
 void message_lane_free(struct message_lane *lane);
 
-static inline struct message_out *message_lane_out(const struct message_lane *lane, unsigned index)
+/** @brief The lane's ends, by their number. */
+static inline unsigned message_lane_ends(const struct message_lane *lane)
 {
-    return (struct message_out *)(void *)((char *)lane->outs + index * lane->hooks->out_bytes);
+    return lane->out_count + lane->in_count;
 }
 
-static inline struct message_in *message_lane_in(const struct message_lane *lane, unsigned index)
+static inline struct message_end *message_lane_end(const struct message_lane *lane, unsigned index)
 {
-    return (struct message_in *)(void *)((char *)lane->ins + index * lane->hooks->in_bytes);
+    size_t in = (size_t)index - lane->out_count;
+
+    return (struct message_end *)(void *)(index < lane->out_count
+                                              ? (char *)lane->outs + index * lane->hooks->out_bytes
+                                              : (char *)lane->ins + in * lane->hooks->in_bytes);
 }
 
 /** @brief Whether the phase is a connectivity check. */
@@ -198,10 +180,23 @@ static inline bool message_lane_failed(const struct message_lane *lane)
     return lane->lane.error.text[0] != '\0';
 }
 
-/** @brief The end's last message, and its end mark, are through. */
-void message_out_ended(struct message_out *out);
-/** @brief Nothing more will come. */
-void message_in_ended(struct message_in *in);
+/** @brief The stream is a latency probe's, or that of its answers. */
+static inline bool message_end_probes(const struct message_end *end)
+{
+    return end->lane->probe_fps > 0 && end->use != MESSAGE_LOAD;
+}
+
+/** @brief Payload bytes that a forwarder has received and not sent on. */
+static inline uint64_t message_end_ahead(const struct message_end *out)
+{
+    const struct message_stream *in = &out->pair->stream;
+
+    return in->at.before + (in->ending ? 0 : in->at.position) - out->stream.at.before -
+           out->stream.at.position;
+}
+
+/** @brief Nothing more will pass here: the last message and its end mark are through, or lost. */
+void message_end_over(struct message_end *end);
 
 /** @brief The first and the last time at which something passed on a flow's side. */
 static inline void message_side_time(struct flow_side *side, int64_t now_ns)

@@ -301,35 +301,31 @@ static bool verify(struct schedule_executor *executor)
 
 /* The results of a batch are verified, and input is made again, what else there was is lost: of one
  * repetition's memory in a call. Only then do the ranks meet, so that nobody's time holds another's
- * filling. */
-static enum executor_state verify_and_refill(struct schedule_executor *executor)
+ * filling. True: there is another repetition's. */
+static bool verify_and_refill(struct schedule_executor *executor)
 {
     if (executor->ran && !verify(executor))
-        return EXECUTOR_WRONG;
+        return false;
     schedule_fill(&executor->schedule, executor->place);
     if (executor->repetition + 1 < executor->copies) {
         choose_repetition(executor, executor->repetition + 1);
-        return EXECUTOR_BUSY;
+        return true;
     }
     executor->refilling = false;
     begin_barrier(executor);
-    return EXECUTOR_OPEN;
+    return false;
 }
 
 /* The present step is complete: opens the next one, or ends a repetition, a batch, a barrier. */
-static enum executor_state choose_step(struct schedule_executor *executor)
+static void choose_step(struct schedule_executor *executor)
 {
     size_t limit = executor->in_barrier ? executor->op_count : executor->schedule.count;
 
     if (executor->end < limit) {
         open_step(executor, executor->end, limit);
-        return EXECUTOR_OPEN;
-    }
-    if (executor->in_barrier && (executor->bits & EXECUTOR_STOP) != 0) {
+    } else if (executor->in_barrier && (executor->bits & EXECUTOR_STOP) != 0) {
         executor->ended = true;
-        return EXECUTOR_ENDED;
-    }
-    if (executor->in_barrier) {
+    } else if (executor->in_barrier) {
         begin_batch(executor);
     } else if (executor->repetition + 1 < executor->phase->schedule.batch) {
         choose_repetition(executor, executor->repetition + 1);
@@ -337,13 +333,11 @@ static enum executor_state choose_step(struct schedule_executor *executor)
     } else {
         end_batch(executor);
     }
-    return EXECUTOR_OPEN;
 }
 
-enum executor_state executor_next(struct schedule_executor *executor)
+void executor_next(struct schedule_executor *executor)
 {
-    enum executor_state state = EXECUTOR_OPEN;
-
+    executor->busy = false;
     if (!executor->begun) {
         executor->begun = true;
         executor->refilling = executor->phase->schedule.compute;
@@ -351,10 +345,10 @@ enum executor_state executor_next(struct schedule_executor *executor)
         if (!executor->refilling)
             begin_barrier(executor);
     } else if (executor->refilling) {
-        state = verify_and_refill(executor);
+        executor->busy = verify_and_refill(executor);
+    } else if (run_locals(executor)) {
+        choose_step(executor);
     } else {
-        state = run_locals(executor) ? choose_step(executor) : EXECUTOR_BUSY;
+        executor->busy = true;
     }
-    executor->busy = state == EXECUTOR_BUSY;
-    return state;
 }

@@ -34,13 +34,6 @@
 
 #define EXECUTOR_POINTS 8
 
-enum executor_state {
-    EXECUTOR_OPEN,  /**< a step is open */
-    EXECUTOR_BUSY,  /**< it computes: call again, soon */
-    EXECUTOR_ENDED, /**< all ranks are through */
-    EXECUTOR_WRONG, /**< the result is wrong: `error` says where */
-};
-
 /** @brief Bits of a barrier's messages. */
 #define EXECUTOR_STOP 1u      /**< no further batch */
 #define EXECUTOR_UNCOUNTED 2u /**< the next batch is not measured */
@@ -63,11 +56,11 @@ struct schedule_executor {
     size_t first, messages, end;
     uint32_t sends_left; /**< of the step's; the carrier counts down what is through */
     uint32_t receives_left;
-    bool in_barrier; /**< they are the barrier's: they carry `bits`, and count nowhere */
-    uint8_t bits;    /**< the carrier merges those of received messages */
-    bool busy;       /**< it computes: executor_next() is to be called again, soon */
-    bool ended;
-    struct err error;
+    bool in_barrier;  /**< they are the barrier's: they carry `bits`, and count nowhere */
+    uint8_t bits;     /**< the carrier merges those of received messages */
+    bool busy;        /**< it computes: executor_next() is to be called again, soon */
+    bool ended;       /**< all ranks are through */
+    struct err error; /**< a wrong result; "": none */
     struct execution execution;
     /** @brief For the transport's preparation: the rank's memory, in whole pages, never NULL. */
     uint8_t *memory;
@@ -119,12 +112,12 @@ void executor_free(struct schedule_executor *executor);
  * @brief Begin, or go on after all messages of the step are through.
  *
  * It computes for a millisecond or so at most, but for the filling and verifying of a repetition's
- * memory.
+ * memory. Afterwards a step is open, which may have no messages, unless it is busy or has ended, or
+ * found a wrong result.
  *
  * @param executor Executor.
- * @return State; an open step may have no messages.
  */
-enum executor_state executor_next(struct schedule_executor *executor);
+void executor_next(struct schedule_executor *executor);
 
 /**
  * @brief Return whether nothing of what was open is left: executor_next() is due.

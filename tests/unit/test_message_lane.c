@@ -23,12 +23,12 @@ static struct {
 } wire;
 
 /* The end that a stream of this lane leads to: the flow's own, or its reply's. */
-static struct message_in *other_end(const struct message_out *out)
+static struct message_end *other_end(const struct message_end *out)
 {
     for (unsigned i = 0; i < out->lane->in_count; i++) {
-        struct message_in *in = message_lane_in(out->lane, i);
+        struct message_end *in = message_lane_end(out->lane, out->lane->out_count + i);
 
-        if (in->sink.script.stream == out->script.stream && in->use == out->use)
+        if (in->stream.script.stream == out->stream.script.stream && in->use == out->use)
             return in;
     }
     return NULL;
@@ -37,39 +37,39 @@ static struct message_in *other_end(const struct message_out *out)
 /* The answers come in two parts, and the first has a wrong byte. */
 static struct {
     bool splits;
-    struct message_in *in;
+    struct message_end *in;
     uint8_t rest[4096];
     size_t bytes;
     int polls;
 } torn;
 
-static void tear(struct message_in *in, uint8_t *message, size_t length)
+static void tear(struct message_end *in, uint8_t *message, size_t length)
 {
     const size_t first = length / 2;
 
     message[first - 1] ^= 1;
-    message_sink_feed(&in->sink, message, first);
+    message_stream_feed(&in->stream, message, first);
     torn.in = in;
     torn.bytes = length - first;
     memcpy(torn.rest, message + first, torn.bytes);
 }
 
-static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
+static uint64_t post(struct message_end *out, uint64_t budget, int64_t now_ns)
 {
     uint64_t bytes = 0;
 
     budget = budget < BUDGET_MOST ? budget : BUDGET_MOST;
-    while (bytes < budget && out->at.length > 0 && !out->stopping) {
-        struct message_header header = message_cursor_header(&out->at, &out->script);
-        struct message_in *in = other_end(out);
-        uint32_t length = out->at.length;
+    while (bytes < budget && out->stream.at.length > 0 && !out->stopping) {
+        struct message_header header = message_cursor_header(&out->stream.at, &out->stream.script);
+        struct message_end *in = other_end(out);
+        uint32_t length = out->stream.at.length;
         uint8_t message[BYTES_MOST];
 
-        memcpy(message, message_payload_at(&out->at, 0), length);
+        memcpy(message, message_payload_at(&out->stream.at, 0), length);
         memcpy(message, &header, length < sizeof header ? length : sizeof header);
-        message_cursor_next(&out->at, &out->script);
-        out->side->live.payload_bytes += length;
-        out->side->live.messages++;
+        message_cursor_next(&out->stream.at, &out->stream.script);
+        out->stream.side->live.payload_bytes += length;
+        out->stream.side->live.messages++;
         bytes += length;
         if (++wire.posted % (wire.lose_every > 0 ? wire.lose_every : UINT64_MAX) == 0)
             continue;
@@ -77,31 +77,31 @@ static uint64_t post(struct message_out *out, uint64_t budget, int64_t now_ns)
             tear(in, message, length);
             continue;
         }
-        message_sink_take(&in->sink, message, length);
+        message_stream_take(&in->stream, message, length);
         in->came_ns = clock_now();
     }
     return bytes;
 }
 
-static void leave_out(struct message_out *out)
+static void leave_out(struct message_end *out)
 {
-    message_cursor_next(&out->at, &out->script);
+    message_cursor_next(&out->stream.at, &out->stream.script);
 }
 
-static void finish(struct message_out *out, int64_t now_ns)
+static void finish(struct message_end *out, int64_t now_ns)
 {
-    struct message_in *in = other_end(out);
+    struct message_end *in = other_end(out);
 
     wire.finished++;
-    message_sink_skip(&in->sink, (uint32_t)(out->at.sequence - in->sink.at.sequence));
-    message_out_ended(out);
-    message_in_ended(in);
+    message_stream_skip(&in->stream, (uint32_t)(out->stream.at.sequence - in->stream.at.sequence));
+    message_end_over(out);
+    message_end_over(in);
 }
 
 static bool reap(struct message_lane *lane, int64_t now_ns)
 {
     if (torn.bytes > 0 && ++torn.polls % 3 == 0) {
-        message_sink_feed(&torn.in->sink, torn.rest, torn.bytes);
+        message_stream_feed(&torn.in->stream, torn.rest, torn.bytes);
         torn.in->came_ns = clock_now();
         torn.bytes = 0;
         return true;
@@ -120,8 +120,8 @@ static void start(struct message_lane *lane)
 }
 
 static const struct message_hooks hooks = {
-    .out_bytes = sizeof(struct message_out),
-    .in_bytes = sizeof(struct message_in),
+    .out_bytes = sizeof(struct message_end),
+    .in_bytes = sizeof(struct message_end),
     .begin = start,
     .post = post,
     .skip = leave_out,

@@ -130,9 +130,8 @@ static void send_some(uint32_t r)
 
 static void advance(struct rank *rank)
 {
-    enum executor_state state = executor_next(rank->executor);
-
-    rank->over = state == EXECUTOR_ENDED || state == EXECUTOR_WRONG;
+    executor_next(rank->executor);
+    rank->over = rank->executor->ended || rank->executor->error.text[0] != '\0';
     memset(rank->done, 0, sizeof rank->done);
 }
 

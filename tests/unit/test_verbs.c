@@ -178,7 +178,6 @@ static void the_port_keeps_those_that_were_used_last(void **state)
 
 static struct ibv_wc come[SLOTS];
 static int come_count;
-static uint64_t posted_at; /* where the last message lay */
 
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *completions)
 {
@@ -191,7 +190,6 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *completions)
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *work, struct ibv_send_wr **bad)
 {
-    posted_at = work->sg_list[0].addr;
     return 0;
 }
 
@@ -200,7 +198,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *work, struct ibv_rec
     return 0;
 }
 
-/* A lane with one end of each kind, of one queue pair. */
+/* A lane with an end that receives. */
 struct bed {
     struct ibv_context context;
     struct ibv_cq cq;
@@ -209,13 +207,11 @@ struct bed {
     struct verbs_qp qp;
     struct verbs_receive receives[SLOTS];
     struct verbs_control control;
-    uint8_t ring[SLOTS * STRIDE], headers[2 * VERBS_HEADER_STRIDE];
+    uint8_t ring[SLOTS * STRIDE];
     uint32_t lengths[SLOTS], sizes[1];
-    uint64_t bytes_after[3];
     struct flow_side side;
     struct port_count count;
     struct lane_flow flow;
-    struct verbs_out out;
     struct verbs_in in;
     struct verbs_lane lane;
 };
@@ -240,37 +236,20 @@ static void make_bed(void)
                                .receives = bed.receives,
                                .control = &bed.control,
                                .ring = bed.ring,
-                               .headers = bed.headers,
                                .config = {.slots = SLOTS, .stride = STRIDE}};
-    bed.out = (struct verbs_out){
-        .base = {.lane = &bed.lane.base, .flow = &bed.flow, .side = &bed.side, .script = script},
-        .end = {.lane = &bed.lane,
-                .qp = &bed.qp,
-                .script = &bed.out.base.script,
-                .flow = &bed.flow,
-                .config = {.options = {.depth = 2}},
-                .theirs = {.slots = 8}},
-        .span = 2,
-        .signal_every = 1,
-        .bytes_after = bed.bytes_after,
-    };
     bed.in = (struct verbs_in){
-        .base = {.lane = &bed.lane.base,
-                 .flow = &bed.flow,
-                 .sink = {.script = script, .side = &bed.side}},
-        .end = {.lane = &bed.lane,
+        .end = {.base = {.lane = &bed.lane.base,
+                         .flow = &bed.flow,
+                         .stream = {.script = script, .side = &bed.side}},
                 .qp = &bed.qp,
-                .script = &bed.in.base.sink.script,
-                .flow = &bed.flow,
                 .config = {.role = QP_RECEIVER}},
         .lengths = bed.lengths,
         .place = 3,
     };
     bed.lane.base = (struct message_lane){
         .hooks = &verbs_hooks, .ins = &bed.in, .in_count = 1, .stepping = true};
-    bed.lane.ins = &bed.in;
-    bed.lane.port = &bed.port;
-    message_cursor_start(&bed.out.base.at, &script);
+    bed.lane.base.lane.request.port = bed.lane.port = &bed.port;
+    message_cursor_start(&bed.in.end.base.stream.at, &script);
 }
 
 /* A completion of so many bytes in the next place but `place`, which hold these. */
@@ -284,37 +263,48 @@ static void arrive(uint32_t place, const void *bytes, uint32_t count)
         .status = IBV_WC_SUCCESS, .wr_id = VERBS_WORK_ID(VERBS_WORK_RECEIVE, 0), .byte_len = count};
 }
 
+/* Takes the next piece, of so many bytes with its header; whether it was there. */
+static bool take(uint8_t *payload, uint32_t length)
+{
+    struct message_cursor *at = &bed.in.end.base.stream.at;
+
+    bed.in.end.base.memory = payload;
+    at->length = length;
+    at->position = 0;
+    verbs_hooks.take(&bed.in.end.base);
+    return at->position == length;
+}
+
 /* A piece that is shorter than the place for it leaves there what came before; across the ring's
  * end. Behind the last barrier the end mark is taken, whenever it has come. */
 static void a_schedule_takes_pieces_and_the_end_mark(void **state)
 {
+    struct message_end *base = &bed.in.end.base;
     uint8_t piece[48] = {1, 2, 3}, payload[48];
     struct message_header end;
-    uint32_t moved;
 
     make_bed();
-    assert_int_equal(verbs_hooks.receive_piece(&bed.in.base, payload, 32, &moved), PIECE_NONE);
+    assert_false(take(payload, 48));
     arrive(0, piece, 48);
     arrive(1, piece, 20);
     assert_true(verbs_hooks.reap(&bed.lane.base, 1));
-    assert_int_equal(verbs_hooks.receive_piece(&bed.in.base, payload, 32, &moved), PIECE_MOVED);
-    assert_int_equal(moved, 32);
+    assert_true(take(payload, 48));
     assert_memory_equal(payload, piece + MESSAGE_HEADER_BYTES, 32);
-    assert_int_equal(bed.in.base.sink.at.position, MESSAGE_HEADER_BYTES);
-    assert_int_equal(verbs_hooks.receive_piece(&bed.in.base, payload, 4, &moved), PIECE_MOVED);
-    assert_int_equal(moved, 4);
-    end = message_header_make(MESSAGE_END, &bed.in.base.sink.script, 0, 0);
+    assert_memory_equal(&base->stream.header, piece, MESSAGE_HEADER_BYTES);
+    assert_true(take(payload, 20));
+    base->stream.at.position = 0;
+    end = message_header_make(MESSAGE_END, &base->stream.script, 0, 0);
     arrive(2, &end, sizeof end);
     (void)verbs_hooks.reap(&bed.lane.base, 2);
-    assert_false(bed.in.base.ended);
+    assert_false(base->ended);
     bed.lane.base.stepping = false;
     (void)verbs_hooks.reap(&bed.lane.base, 3);
-    assert_true(bed.in.base.ended && bed.lane.base.lane.rx_done);
+    assert_true(base->ended && bed.lane.base.lane.rx_done);
     assert_string_equal(bed.lane.base.lane.error.text, "");
     make_bed(); /* and a piece of another length fails */
     arrive(0, payload, 40);
     (void)verbs_hooks.reap(&bed.lane.base, 1);
-    assert_int_equal(verbs_hooks.receive_piece(&bed.in.base, payload, 32, &moved), PIECE_NONE);
+    assert_false(take(payload, 48));
     assert_non_null(strstr(bed.lane.base.lane.error.text, "a piece of 40 bytes where one of 48"));
 }
 
@@ -333,7 +323,7 @@ static void an_immediate_is_checked(void **state)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct message_sink *sink = &bed.in.base.sink;
+        struct message_stream *stream = &bed.in.end.base.stream;
         struct message_cursor at;
         struct message_header header;
 
@@ -341,64 +331,28 @@ static void an_immediate_is_checked(void **state)
         bed.in.lengths = NULL;
         bed.in.end.config.options =
             (struct verbs_qp_options){.service = VERBS_UC, .operation = VERBS_WRITE};
-        bed.lane.base.unreliable = sink->unreliable = true;
+        bed.lane.base.unreliable = stream->unreliable = true;
         bed.lane.base.stepping = false;
         bed.lane.base.lane.stop_ns = CLOCK_NEVER;
-        sink->count = &bed.count;
-        sink->script.drawn = prng_sizes(7, 48, 48);
-        message_cursor_start(&sink->at, &sink->script);
-        at = sink->at;
-        message_cursor_skip(&at, &sink->script, cases[i].immediate < 100 ? cases[i].immediate : 0);
-        header = message_cursor_header(&at, &sink->script);
+        stream->count = &bed.count;
+        stream->script.drawn = prng_sizes(7, 48, 48);
+        message_cursor_start(&stream->at, &stream->script);
+        at = stream->at;
+        message_cursor_skip(&at, &stream->script,
+                            cases[i].immediate < 100 ? cases[i].immediate : 0);
+        header = message_cursor_header(&at, &stream->script);
         memcpy(bed.ring + (3 + at.sequence) % SLOTS * STRIDE, message_payload_at(&at, 0), 48);
         memcpy(bed.ring + (3 + at.sequence) % SLOTS * STRIDE, &header, sizeof header);
         come[come_count++] = (struct ibv_wc){.status = IBV_WC_SUCCESS,
                                              .byte_len = cases[i].bytes,
                                              .imm_data = htonl(cases[i].immediate)};
         (void)verbs_hooks.reap(&bed.lane.base, 1);
-        assert_int_equal(sink->at.sequence, cases[i].sequence);
+        assert_int_equal(stream->at.sequence, cases[i].sequence);
         assert_int_equal(bed.side.live.messages, cases[i].messages);
-        assert_int_equal(sink->missed, cases[i].missed);
+        assert_int_equal(stream->missed, cases[i].missed);
         assert_int_equal(bed.count.foreign, cases[i].foreign);
         assert_int_equal(bed.side.corrupted, cases[i].corrupted);
         assert_int_equal(bed.in.place, cases[i].place);
-    }
-}
-
-/* A forwarder sends on from the places where messages lie, also when the end mark has come behind
- * them. */
-static void a_forwarder_finds_its_messages(void **state)
-{
-    struct message_cursor at;
-    struct message_header header;
-
-    make_bed();
-    bed.lane.base.forwards = true;
-    bed.lane.base.stepping = false;
-    bed.in.lengths = NULL;
-    bed.in.base.pair = &bed.out.base;
-    bed.out.base.pair = &bed.in.base;
-    verbs_out_connected(&bed.out);
-    message_cursor_start(&bed.in.base.sink.at, &bed.in.base.sink.script);
-    at = bed.in.base.sink.at;
-    for (uint32_t i = 0; i < 3; i++) {
-        uint8_t *slot = bed.ring + (3 + i) % SLOTS * (size_t)STRIDE;
-
-        header = i < 2 ? message_cursor_header(&at, &bed.in.base.sink.script)
-                       : message_header_make(MESSAGE_END, &bed.in.base.sink.script, 2, 96);
-        memcpy(slot, message_payload_at(&at, 0), 48);
-        memcpy(slot, &header, sizeof header);
-        come[come_count++] = (struct ibv_wc){.status = IBV_WC_SUCCESS,
-                                             .wr_id = (3 + i) % SLOTS,
-                                             .byte_len = i < 2 ? 48 : sizeof header};
-        message_cursor_next(&at, &bed.in.base.sink.script);
-    }
-    (void)verbs_hooks.reap(&bed.lane.base, 1);
-    assert_int_equal(bed.in.held, 2);
-    assert_true(bed.in.eof_seen);
-    for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(verbs_hooks.post(&bed.out.base, 1, 1), 48);
-        assert_int_equal(posted_at, (uintptr_t)bed.ring + (3 + i) % SLOTS * (size_t)STRIDE);
     }
 }
 
@@ -479,7 +433,6 @@ int main(void)
         cmocka_unit_test(the_port_keeps_those_that_were_used_last),
         cmocka_unit_test(a_schedule_takes_pieces_and_the_end_mark),
         cmocka_unit_test(an_immediate_is_checked),
-        cmocka_unit_test(a_forwarder_finds_its_messages),
         cmocka_unit_test(a_device_is_found),
     };
 

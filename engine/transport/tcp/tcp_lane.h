@@ -5,14 +5,10 @@
  * interface's own network namespace. No privilege is needed where the port is in the process's own
  * namespace.
  *
- * A port (port.c) is one address, a listening socket on it, and the connections that have arrived
- * but belong to no lane yet. A lane (tcp.c) calls its partners and takes over those that called it;
- * a worker moves the bytes (stream.c). Each stream is a connection; two streams that answer each
- * other share one, each end with a descriptor of its own for each.
- *
- * Offered bytes are those that a socket took. TCP_NOTSENT_LOWAT bounds what a socket holds unsent
- * (30 ms of line): a paced flow holds next to nothing, an unpaced one as much when the window
- * closes as when it opened, so that buffered bytes do not make the window's offered load larger.
+ * A port is one address, a listening socket on it, and the connections that have arrived but belong
+ * to no lane yet. A lane calls its partners and takes over those that called it (connect.c); a
+ * worker moves the bytes (tcp.c). Each stream is a connection; two streams that answer each other
+ * share one, each end with a descriptor of its own for each.
  */
 #ifndef ENGINE_TCP_LANE_H
 #define ENGINE_TCP_LANE_H
@@ -24,7 +20,7 @@
 #include <sys/queue.h>
 #include <sys/uio.h>
 
-#define TCP_READ_BYTES (256u * 1024) /**< one read, and a forwarder's buffer */
+#define TCP_READ_BYTES (256u * 1024) /**< one read, and what a forwarder may be ahead */
 #define TCP_BATCH_IOVS 1024
 
 /** @brief What a trial may say below `tcp`. */
@@ -48,7 +44,7 @@ static inline const struct tcp_options *tcp_options(const struct phase *phase)
     return phase->options;
 }
 
-/* --- port.c: all of it is the main thread's --- */
+/* --- connect.c: all of it is the main thread's --- */
 
 /** @brief A connection on its way in. It is half open until its claim is verified; then it waits
  * for the lane that it claims, because a partner may be a phase ahead. */
@@ -84,44 +80,40 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err);
 void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
 void tcp_port_close(struct transport_port *port);
-/** @brief Accepts, reads claims, rejects who does not hold the key. Never blocks. */
-void tcp_port_accept(struct transport_port *port, int64_t now_ns);
-/** @brief The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
-struct tcp_arrival *tcp_port_take(struct transport_port *port, const struct phase *phase);
 
-/** @brief Reads a handshake up to `end`, as far as it has come. 1: whole, 0: not yet, or a negative
- * errno; -ECONNABORTED: the partner has closed the connection. */
-int tcp_handshake_read(int fd, struct tcp_handshake *shake, unsigned *shaken, unsigned end);
-/** @brief Sends a handshake up to `end`. False: the connection is broken. */
-bool tcp_handshake_send(int fd, const struct tcp_handshake *shake, unsigned *shaken, unsigned end);
+struct tcp_lane;
+/** @brief Checks the partners and the options, then calls those partners that do not call. */
+int tcp_lane_call(struct tcp_lane *lane, struct err *err);
+/** @brief As the table's `connect`. */
+int tcp_lane_connect(struct lane *lane, int64_t now_ns, struct err *err);
+/** @brief Closes all that has come for the lane and was not taken. */
+void tcp_lane_hang_up(struct tcp_lane *lane);
+/** @brief What a socket may hold unsent, in bytes. */
+uint32_t tcp_unsent_most(const struct lane_request *request);
 
 /** @brief Both ends of a flow's connection, in words. */
-struct tcp_ends {
+struct tcp_names {
     char here[IP_ADDRESS_TEXT], there[IP_ADDRESS_TEXT];
+    uint32_t rank; /**< there */
 };
-struct tcp_ends tcp_port_ends(const struct transport_port *port, const struct lane_flow *flow);
+struct tcp_names tcp_end_names(const struct message_end *end);
+struct tcp_info;
+/** @brief Reads what the kernel knows of a connection; false: nothing. */
+bool tcp_info_read(int fd, struct tcp_info *info);
 
 /* --- a lane --- */
 
-struct tcp_out {
-    struct message_out base;
+struct tcp_end {
+    struct message_end base;
     int fd; /**< -1: there is none yet, or none any more */
-    bool ready;
-    bool writable;    /**< until the kernel says that it is full */
-    bool is_passive;  /**< the partner calls */
+    bool connected;
+    bool is_passive;  /**< it sends, and the partner calls */
+    bool open;        /**< the kernel has room to write, or something to read, as far as is known */
     unsigned recalls; /**< how often the partner is called again; next at recall_ns */
     int64_t recall_ns;
     uint32_t mark_sent; /**< bytes of the end mark that are sent */
     struct tcp_handshake shake;
     unsigned shaken; /**< bytes of it that have passed */
-};
-
-struct tcp_in {
-    struct message_in base;
-    int fd;            /**< -1: not there yet */
-    bool readable;     /**< a schedule's, as far as is known */
-    uint8_t *ring;     /**< TCP_READ_BYTES that a forwarder holds; NULL: it does not forward */
-    uint64_t received; /**< bytes, by a forwarder */
 };
 
 /** @brief What one system call is to send. */
@@ -135,45 +127,31 @@ struct tcp_batch {
 struct tcp_lane {
     struct message_lane base;
     struct transport_port *port;
-    struct tcp_out *outs; /**< the base's */
-    struct tcp_in *ins;
-    int epoll; /**< of streams: events carry an index: outs, then ins */
+    int epoll; /**< of streams: events carry an end's number */
     int wakes; /**< the same of streams that are answered beside a load, which wake a sleeping
                     worker; -1: none are */
     int64_t connect_since_ns;
     int64_t look_ns;  /**< what comes may gather for so long before it is read */
     size_t most_read; /**< in the present poll from one connection ... */
     bool more;        /**< ... and there is probably more */
-    uint32_t segment; /**< of a forwarder's connection out */
     unsigned polls;
     uint8_t *buffer; /**< TCP_READ_BYTES */
     struct tcp_batch batch;
 };
 
-/** @brief The end that receives by the connection of one that sends; NULL: the connection goes one
+/** @brief The lane's ends: those that send, then those that receive. */
+static inline struct tcp_end *tcp_lane_end(const struct tcp_lane *lane, unsigned index)
+{
+    return (struct tcp_end *)(void *)message_lane_end(&lane->base, index);
+}
+
+/** @brief The end of the other way that uses the same connection; NULL: the connection goes one
  * way. A stream's answers go by its own connection. Messages of steps answer each other: by one
  * connection they carry the acknowledgements of those that came, which would be packets of their
  * own; there the lower rank calls. */
-static inline struct tcp_in *tcp_back(const struct tcp_out *out)
+static inline struct tcp_end *tcp_other_way(const struct tcp_end *end)
 {
-    return out->base.lane->forwards ? NULL : (struct tcp_in *)(void *)out->base.pair;
+    return end->base.lane->forwards ? NULL : (struct tcp_end *)(void *)end->base.pair;
 }
-
-/** @brief The end that sends by the connection of one that receives; NULL: none does. */
-static inline struct tcp_out *tcp_way(const struct tcp_in *in)
-{
-    return in->base.lane->forwards ? NULL : (struct tcp_out *)(void *)in->base.pair;
-}
-
-/* --- stream.c --- */
-
-struct tcp_info;
-extern const struct message_hooks tcp_hooks;
-int64_t tcp_lane_poll(struct lane *lane, int64_t now_ns);
-bool tcp_lane_wait(struct lane *lane, int64_t until_ns);
-/** @brief Reads what the kernel knows of a connection; false: nothing. */
-bool tcp_info_read(int fd, struct tcp_info *info);
-/** @brief Bytes at layer 1 of a full segment beside its payload. */
-double tcp_segment_overhead(int fd, const struct tcp_info *info);
 
 #endif

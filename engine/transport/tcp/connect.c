@@ -1,0 +1,800 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Connections: a port and those that come to it, and how a lane's streams get theirs. Other
+ * connections than those that prove the run's key never count as flows.
+ */
+#include "tcp_lane.h"
+
+#include "clock.h"
+#include "log.h"
+#include "netns.h"
+#include "sysfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h> /* struct tcp_info is longer than the C library's */
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Connections whose claim has not come. */
+#define HALF_OPEN_MOST 4096u
+#define HALF_OPEN_LEAST 64u
+#define BACKLOG 4096 /* a whole phase's connections may come before the main thread looks */
+/* As long as a partner waits for the connection itself. */
+#define CLAIM_TIMEOUT_NS (10 * NS_PER_S)
+/* A partner on a busy host may take so long to make its claim: it stays however many others come.
+ * A connection that is silent for longer counts as rejected, and makes room where others wait. */
+#define SILENT_NS NS_PER_S
+/* After so many rejections in a turn the listener rests until the next one; as many again may have
+ * been accepted before. */
+#define TURN_NS (16 * NS_PER_MS)
+#define TURN_REJECTED 64u
+#define ACCEPTED_MOST 64 /* at once: the main thread has more to do */
+#define EVENTS 64
+/* A socket's unsent bytes are worth at most so much line: more than a sleeping worker oversleeps
+ * where cores are fewer than nodes (17-21 ms were seen), so that the line never runs dry. */
+#define UNSENT_NS (30 * NS_PER_MS)
+#define UNSENT_LEAST 65536.0
+#define UNSENT_MOST (4.0 * 1024 * 1024)
+#define UNSENT_UNKNOWN_LINE (1024.0 * 1024)
+#define SUSPECT_NS (1 * NS_PER_S) /* before that, nobody is worth a system call to be named */
+#define CONNECT_TIMEOUT_NS (10 * NS_PER_S) /* the partner's kernel answers for it */
+#define READY_TIMEOUT_NS (30 * NS_PER_S)   /* the partner itself, which may be a phase behind */
+/* A partner closes a connection whose claim is late while others crowd its listener: it is called
+ * again so often, first after so little, then each time after twice as long: 2.5 s in all. */
+#define RECALLS_MOST 7
+#define RECALL_FIRST_NS (20 * NS_PER_MS)
+#define STATE_SYN_SENT 2 /* TCP_SYN_SENT of the C library's netinet/tcp.h */
+
+/* --- handshakes --- */
+
+/* Reads a handshake up to `end`, as far as it has come. 1: whole, 0: not yet, or a negative errno;
+ * -ECONNABORTED: the partner has closed the connection. */
+static int read_handshake(int fd, struct tcp_handshake *shake, unsigned *shaken, unsigned end)
+{
+    ssize_t got = recv(fd, (uint8_t *)shake + *shaken, end - *shaken, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got < 0 && errno != ECONNRESET)
+        return -errno;
+    if (got <= 0)
+        return -ECONNABORTED;
+    *shaken += (unsigned)got;
+    return *shaken == end;
+}
+
+/* Sends a handshake up to `end`. False: the connection is broken. */
+static bool send_handshake(int fd, const struct tcp_handshake *shake, unsigned *shaken,
+                           unsigned end)
+{
+    size_t bytes = end - *shaken;
+    ssize_t sent = send(fd, (const uint8_t *)shake + *shaken, bytes, MSG_NOSIGNAL);
+
+    *shaken = end;
+    return sent == (ssize_t)bytes;
+}
+
+/* --- arrivals --- */
+
+static void attach(struct transport_port *port, struct tcp_arrival *arrival, bool proven)
+{
+    arrival->proven = proven;
+    TAILQ_INSERT_TAIL(&port->arrivals[proven], arrival, link);
+    port->half_open += !proven;
+}
+
+static void detach(struct transport_port *port, struct tcp_arrival *arrival)
+{
+    TAILQ_REMOVE(&port->arrivals[arrival->proven], arrival, link);
+    port->half_open -= !arrival->proven;
+}
+
+static void drop(struct transport_port *port, struct tcp_arrival *arrival)
+{
+    detach(port, arrival);
+    close(arrival->fd); /* and epoll forgets it */
+    free(arrival);
+}
+
+static void reject(struct transport_port *port, struct tcp_arrival *arrival, const char *why)
+{
+    port->rejected++;
+    port->rejected_from = arrival->from;
+    port->rejected_why = why;
+    drop(port, arrival);
+}
+
+/* Reads what has come from a connection that waits. Behind its claim it has nothing to say before
+ * its proof: it was closed by its owner, a partner that gave up, or it is not one of ours. True:
+ * its claim is still to come. */
+static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival, uint32_t events)
+{
+    int rc;
+
+    if (arrival->proven) {
+        drop(port, arrival);
+        return false;
+    }
+    rc = read_handshake(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
+    if (rc < 0 || (rc > 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)) {
+        reject(port, arrival, "it ended before it said who it is");
+    } else if (rc > 0 && !tcp_claim_valid(&arrival->shake, port->key)) {
+        reject(port, arrival, "it does not hold this run's key");
+    } else if (rc > 0) {
+        detach(port, arrival);
+        attach(port, arrival, true);
+    }
+    return rc == 0;
+}
+
+static void greet(struct transport_port *port, int fd, const struct sockaddr_storage *from,
+                  int64_t now_ns)
+{
+    struct tcp_arrival *arrival = calloc(1, sizeof *arrival);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = arrival};
+
+    if (arrival == NULL || epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        close(fd);
+        free(arrival);
+        return;
+    }
+    arrival->fd = fd;
+    arrival->from = *from;
+    arrival->came_ns = now_ns;
+    attach(port, arrival, false);
+    tcp_challenge_make(&arrival->shake);
+    if (!send_handshake(fd, &arrival->shake, &arrival->shaken, TCP_CHALLENGE_END))
+        drop(port, arrival);
+}
+
+/* Where as many are half open as may be, the oldest makes room once it has been silent for long
+ * enough. Until then, without a descriptor left, and where enough are rejected in this turn, the
+ * listener rests: those who wait in its backlog wake nobody. */
+static void accept_some(struct transport_port *port, int64_t now_ns)
+{
+    bool rests = false;
+
+    for (unsigned i = 0; i < ACCEPTED_MOST && !rests; i++) {
+        struct tcp_arrival *oldest = TAILQ_FIRST(&port->arrivals[false]);
+        bool full = port->half_open >= port->half_open_most;
+        struct sockaddr_storage from = {0};
+        socklen_t size = sizeof from;
+        int fd;
+
+        rests = (full && now_ns - oldest->came_ns < SILENT_NS) ||
+                port->rejected - port->turn_rejected >= TURN_REJECTED;
+        if (rests)
+            break;
+        fd =
+            accept4(port->ip.socket, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && errno == EAGAIN)
+            break;
+        rests = fd < 0 && errno != ECONNABORTED;
+        if (fd < 0)
+            continue;
+        if (full && read_claim(port, oldest, 0)) /* it may lie there unread, on a busy host */
+            reject(port, oldest, "it kept silent while others waited");
+        greet(port, fd, &from, now_ns);
+    }
+    if (port->listening == rests) {
+        struct epoll_event event = {.events = rests ? 0u : (uint32_t)EPOLLIN, .data.ptr = NULL};
+
+        epoll_ctl(port->epoll, EPOLL_CTL_MOD, port->ip.socket, &event);
+        port->listening = !rests;
+    }
+}
+
+/* Accepts, reads claims, rejects who does not hold the key. */
+static void accept_all(struct transport_port *port, int64_t now_ns)
+{
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(port->epoll, events, EVENTS, 0);
+    struct tcp_arrival *oldest;
+    bool knocking = !port->listening;
+
+    if (now_ns - port->turn_ns >= TURN_NS) {
+        port->turn_ns = now_ns;
+        port->turn_rejected = port->rejected;
+    }
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr == NULL)
+            knocking = true;
+        else if (events[i].data.ptr != port) /* a connection out: its lane reads it */
+            read_claim(port, events[i].data.ptr, events[i].events);
+    }
+    while ((oldest = TAILQ_FIRST(&port->arrivals[false])) != NULL &&
+           now_ns - oldest->came_ns >= CLAIM_TIMEOUT_NS)
+        if (read_claim(port, oldest, 0))
+            reject(port, oldest, "it did not say who it is in time");
+    if (knocking)
+        accept_some(port, now_ns);
+}
+
+/* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
+static struct tcp_arrival *take_arrival(struct transport_port *port, const struct phase *phase)
+{
+    struct tcp_arrival *arrival;
+
+    TAILQ_FOREACH(arrival, &port->arrivals[true], link)
+    {
+        const struct tcp_place *place = &arrival->shake.place;
+
+        if (place->trial != htonl(phase->trial) || place->phase != htonl(phase->number) ||
+            place->tag != htons(phase->tag))
+            continue;
+        detach(port, arrival);
+        epoll_ctl(port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
+        return arrival;
+    }
+    return NULL;
+}
+
+/* --- what a socket is asked for --- */
+
+static int set_congestion(const struct tcp_lane *lane, int fd, const char *name, struct err *err)
+{
+    char available[256] = "";
+    int code;
+
+    if (name[0] == '\0' ||
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+        return 0;
+    code = errno;
+    (void)sysfs_line(available, sizeof available,
+                     "/proc/sys/net/ipv4/tcp_available_congestion_control");
+    return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s", lane->base.label,
+                   name,
+                   code == ENOENT  ? "this kernel has no such one"
+                   : code == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
+                                   : strerror(code),
+                   available);
+}
+
+/* TCP_NOTSENT_LOWAT bounds what a socket holds unsent: a paced flow holds next to nothing, an
+ * unpaced one as much when the window closes as when it opened, so that buffered bytes do not make
+ * the window's offered load larger. */
+uint32_t tcp_unsent_most(const struct lane_request *request)
+{
+    double line_bps = (double)request->line_rate_bps;
+    double bytes = line_bps > 0 ? line_bps / 8 * UNSENT_NS / NS_PER_S : UNSENT_UNKNOWN_LINE;
+
+    if (bytes < UNSENT_LEAST)
+        return (uint32_t)UNSENT_LEAST;
+    return (uint32_t)(bytes < UNSENT_MOST ? bytes : UNSENT_MOST);
+}
+
+/* Sets all that the phase asks of a socket that sends. 0 or a refusal. */
+static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
+{
+    const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
+    uint32_t unsent = tcp_unsent_most(&lane->base.lane.request);
+    int one = 1;
+    int rc = set_congestion(lane, fd, tcp->congestion, err);
+
+    if (rc == 0)
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
+    /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
+    if (rc == 0)
+        rc = ip_port_buffer(&lane->port->ip, fd, SO_RCVBUF, tcp->receive_buffer, err);
+    if (rc < 0)
+        return rc;
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    if (tcp->nodelay)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) != 0)
+        return err_set(err, -errno, "%s: this kernel does not send without copying: %s",
+                       lane->base.label, strerror(errno));
+    return 0;
+}
+
+static int make_socket(const struct tcp_lane *lane, struct err *err)
+{
+    int fd =
+        socket(lane->port->ip.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int rc;
+
+    if (fd < 0 && errno == EMFILE)
+        return err_set(err, -EMFILE,
+                       "%s: this phase needs %u connections, more than the open files that this "
+                       "process may have; raise `ulimit -n` or use fewer streams",
+                       lane->base.label, message_lane_ends(&lane->base));
+    if (fd < 0)
+        return err_set(err, -errno, "%s: can't make a socket: %s", lane->base.label,
+                       strerror(errno));
+    rc = set_options(lane, fd, err);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+bool tcp_info_read(int fd, struct tcp_info *info)
+{
+    socklen_t size = sizeof *info;
+
+    memset(info, 0, sizeof *info);
+    return fd >= 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &size) == 0;
+}
+
+/* --- a connection is called, and proven --- */
+
+struct tcp_names tcp_end_names(const struct message_end *end)
+{
+    const struct lane_request *request = &end->lane->lane.request;
+    const struct lane_flow *flow = end->flow;
+    const struct ip_port *ip = &request->port->ip;
+    struct tcp_names names = {.rank = flow->src == request->rank ? flow->dst : flow->src};
+    struct sockaddr_storage partner;
+
+    (void)ip_port_partner(ip, &flow->partner, &partner);
+    ip_address_text(&ip->address, names.here);
+    ip_address_text(&partner, names.there);
+    return names;
+}
+
+/* A connection is not there; `why`: of one that this rank calls. Returns `code`. */
+static int refuse(const struct tcp_lane *lane, const struct tcp_end *end, int code, const char *why,
+                  struct err *err)
+{
+    struct tcp_names names = tcp_end_names(&end->base);
+
+    if (!end->base.sends)
+        return err_set(err, code, "%s: no connection came from rank %u (%s) to %s",
+                       lane->base.label, names.rank, names.there, names.here);
+    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", lane->base.label,
+                   names.here, names.there, names.rank, why);
+}
+
+/* Calls a partner from the port's own address, from any free TCP port. */
+static int call(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
+{
+    const struct ip_port *ip = &lane->port->ip;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = lane->port};
+    struct sockaddr_storage from = ip->address, to;
+    int one = 1, fd = make_socket(lane, err);
+
+    if (fd < 0)
+        return fd;
+    out->fd = fd;
+    (void)ip_port_partner(ip, &out->base.flow->partner, &to);
+    ((struct sockaddr_in *)&from)->sin_port = 0; /* IPv6's is at the same place */
+    /* The port is chosen at connect, so that it need only be unique for each destination. */
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    if (!ip->loopback)
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ip->iface, (socklen_t)strlen(ip->iface));
+    if (bind(fd, (const struct sockaddr *)&from, sizeof from) != 0 ||
+        (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS) ||
+        epoll_ctl(lane->port->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        return refuse(lane, out, -errno, strerror(errno), err);
+    return 0;
+}
+
+/* Calls those of `count` partners, from that of the end `first` on, that do not call themselves. */
+static int call_all(struct tcp_lane *lane, unsigned first, unsigned count, struct err *err)
+{
+    int home, rc = netns_enter(lane->port->ip.conf->netns, &home, err);
+
+    if (rc < 0)
+        return rc;
+    for (unsigned i = first; rc == 0 && i < first + count; i++)
+        if (!tcp_lane_end(lane, i)->is_passive)
+            rc = call(lane, tcp_lane_end(lane, i), err);
+    netns_leave(home);
+    return rc;
+}
+
+int tcp_lane_call(struct tcp_lane *lane, struct err *err)
+{
+    const struct lane_request *request = &lane->base.lane.request;
+    struct sockaddr_storage partner;
+    uint64_t line_bps;
+    int fd, rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
+        rc = ip_port_check_partner(&lane->port->ip, &request->sends[i].partner,
+                                   request->sends[i].dst, &partner, &line_bps, err);
+    if (rc < 0)
+        return rc;
+    /* Also a lane that only receives, so that every rank refuses the same phase. */
+    fd = make_socket(lane, err);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    return call_all(lane, 0, lane->base.out_count, err);
+}
+
+static unsigned number_of(const struct tcp_lane *lane, const struct tcp_end *end)
+{
+    const struct tcp_end *first = end->base.sends ? lane->base.outs : lane->base.ins;
+
+    return (unsigned)(end - first) + (end->base.sends ? 0 : lane->base.out_count);
+}
+
+/* Puts a proven connection under the eyes of the lane's worker. Where the partner sends by it, too,
+ * the way back tells when it is over. */
+static int watch(struct tcp_lane *lane, struct tcp_end *end)
+{
+    bool probe = message_end_probes(&end->base);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number_of(lane, end)};
+    int one = 1;
+
+    end->connected = true;
+    end->open = end->base.sends;
+    if (end->base.sends)
+        event.events = EPOLLOUT | (uint32_t)EPOLLET | (tcp_other_way(end) ? 0u : EPOLLRDHUP);
+    else if (lane->base.schedules)
+        event.events |= (uint32_t)EPOLLET | EPOLLRDHUP;
+    if (probe)
+        setsockopt(end->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return epoll_ctl(probe ? lane->wakes : lane->epoll, EPOLL_CTL_ADD, end->fd, &event) ? -errno
+                                                                                        : 0;
+}
+
+/* A connection is proven. Its other direction, if it has one, has a descriptor of its own, so that
+ * each can be watched, and closed, by itself. */
+static int share(struct tcp_lane *lane, struct tcp_end *end)
+{
+    struct tcp_end *other = tcp_other_way(end);
+    int rc;
+
+    if (other != NULL && (other->fd = fcntl(end->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        return -errno;
+    rc = watch(lane, end);
+    return rc == 0 && other != NULL ? watch(lane, other) : rc;
+}
+
+/* Reads a part of the handshake of a connection out: 1 whole, 0 not yet, or a failure. */
+static int read_answer(struct tcp_lane *lane, struct tcp_end *out, unsigned end, struct err *err)
+{
+    int rc = read_handshake(out->fd, &out->shake, &out->shaken, end);
+
+    if (rc == -ECONNABORTED)
+        return refuse(lane, out, rc,
+                      "it was closed by the partner: it does not know this run's key, has not "
+                      "heard from us in time, or others crowd it (its records say so)",
+                      err);
+    return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : rc;
+}
+
+/* Takes a connection out as far as its partner has answered: its challenge is answered by the
+ * claim, its proof ends the handshake. */
+static int advance(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
+{
+    const struct phase *phase = lane->base.lane.request.phase;
+    int rc;
+
+    if (out->shaken < TCP_CLAIM_END) {
+        rc = read_answer(lane, out, TCP_CHALLENGE_END, err);
+        if (rc <= 0)
+            return rc;
+        if (out->shake.greeting != htonl(TCP_MAGIC))
+            return refuse(lane, out, -EPROTO, "something else listens there", err);
+        out->shake.place = (struct tcp_place){.trial = htonl(phase->trial),
+                                              .phase = htonl(phase->number),
+                                              .src = htonl(out->base.flow->src),
+                                              .dst = htonl(out->base.flow->dst),
+                                              .tag = htons(phase->tag),
+                                              .stream = htons(out->base.stream.script.stream)};
+        tcp_claim_make(&out->shake, lane->port->key);
+        if (!send_handshake(out->fd, &out->shake, &out->shaken, TCP_CLAIM_END))
+            return refuse(lane, out, -ECONNABORTED, "it broke in the handshake", err);
+    }
+    rc = read_answer(lane, out, TCP_PROOF_END, err);
+    if (rc <= 0)
+        return rc;
+    if (!tcp_proof_valid(&out->shake, lane->port->key))
+        return refuse(lane, out, -EPROTO, "the partner does not hold this run's key", err);
+    epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, out->fd, NULL);
+    rc = share(lane, out);
+    return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : 0;
+}
+
+static void hang_up(struct tcp_end *end)
+{
+    if (end->fd >= 0)
+        close(end->fd); /* and epoll forgets it */
+    end->fd = -1;
+}
+
+/* The same; where the partner has closed the connection, it is called again later. */
+static int advance_or_recall(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns,
+                             struct err *err)
+{
+    int rc = 0;
+
+    if (out->fd < 0 && now_ns < out->recall_ns)
+        return 0;
+    if (out->fd < 0)
+        rc = call_all(lane, number_of(lane, out), 1, err);
+    if (rc == 0)
+        rc = advance(lane, out, err);
+    if (rc != -ECONNABORTED || out->recalls == RECALLS_MOST)
+        return rc;
+    err->text[0] = '\0';
+    hang_up(out);
+    out->shaken = 0;
+    out->recall_ns = now_ns + (RECALL_FIRST_NS << out->recalls++);
+    return 0;
+}
+
+/* A check goes on without this pair, so that all are found that can't reach each other: the
+ * receiver misses the probe and names it. Why is only known where it was called. */
+static void lose(struct tcp_end *end, struct err *why)
+{
+    if (end->base.sends)
+        log_warning("%s", why->text);
+    why->text[0] = '\0';
+    hang_up(end);
+    message_end_over(&end->base);
+}
+
+/* --- a connection that has come --- */
+
+/* The place of an arrival in this lane; NULL: there is none, it is taken, or this rank calls. */
+static struct tcp_end *place_of(struct tcp_lane *lane, const struct tcp_place *place)
+{
+    uint32_t src = ntohl(place->src), stream = ntohs(place->stream);
+    uint32_t flow = src < lane->base.lane.request.ranks ? lane->base.flow_of[1][src] : 0;
+    const struct tcp_end *way;
+    struct tcp_end *in;
+
+    if (flow == 0 || stream >= lane->base.stride)
+        return NULL;
+    in = tcp_lane_end(lane, lane->base.out_count + (flow - 1) * lane->base.stride + stream);
+    way = tcp_other_way(in);
+    if (in->base.flow->dst != ntohl(place->dst) || in->fd >= 0 || in->base.ended)
+        return NULL;
+    return way == NULL || way->is_passive ? in : NULL;
+}
+
+/* The partner has called: it is answered, and what this rank sends goes by the same connection. */
+static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival *arrival,
+                  struct err *err)
+{
+    const struct tcp_options *options = tcp_options(lane->base.lane.request.phase);
+    int rc;
+
+    in->fd = arrival->fd;
+    if (tcp_other_way(in) == NULL)
+        rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF, options->receive_buffer, err);
+    else
+        rc = set_options(lane, in->fd, err);
+    if (rc < 0)
+        return rc;
+    tcp_proof_make(&arrival->shake, lane->port->key);
+    /* A partner that has gone shows itself again in poll. */
+    (void)send_handshake(in->fd, &arrival->shake, &arrival->shaken, TCP_PROOF_END);
+    rc = share(lane, in);
+    if (rc == 0)
+        return 0;
+    return err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label, strerror(-rc));
+}
+
+/* The proven connections that have come for this phase. */
+static int adopt_all(struct tcp_lane *lane, struct err *err)
+{
+    struct tcp_arrival *arrival;
+    char text[IP_ADDRESS_TEXT];
+    int rc = 0;
+
+    while (rc == 0 && (arrival = take_arrival(lane->port, lane->base.lane.request.phase)) != NULL) {
+        struct tcp_end *in = place_of(lane, &arrival->shake.place);
+
+        if (in != NULL) {
+            rc = answer(lane, in, arrival, err);
+        } else {
+            log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
+                        lane->base.label, ip_address_text(&arrival->from, text),
+                        ntohl(arrival->shake.place.src), ntohl(arrival->shake.place.dst));
+            close(arrival->fd);
+        }
+        free(arrival);
+    }
+    return rc;
+}
+
+void tcp_lane_hang_up(struct tcp_lane *lane)
+{
+    struct tcp_arrival *arrival;
+
+    while ((arrival = take_arrival(lane->port, lane->base.lane.request.phase)) != NULL) {
+        close(arrival->fd);
+        free(arrival);
+    }
+}
+
+/* --- a lane connects --- */
+
+/* How long a partner's kernel may take, and the partner itself. A check gives up all at once, a
+ * little later than it is asked to: its partners begin to wait when they are ready themselves. */
+static int64_t limit_of(const struct tcp_lane *lane, bool unanswered)
+{
+    int64_t asked_ns = lane->base.lane.request.phase->probe_timeout_ns;
+
+    if (!message_lane_checks(&lane->base))
+        return unanswered ? CONNECT_TIMEOUT_NS : READY_TIMEOUT_NS;
+    if (asked_ns <= 0 || asked_ns > CONNECT_TIMEOUT_NS)
+        asked_ns = CONNECT_TIMEOUT_NS;
+    return asked_ns + asked_ns / 4;
+}
+
+/* A connection is awaited: names the partner if none is named yet, or its time is up. 0: a check
+ * gives it up. */
+static int await_end(struct tcp_lane *lane, struct tcp_end *end, int64_t waited_ns, struct err *err)
+{
+    struct tcp_info info;
+    /* Not even the partner's kernel answers. */
+    bool unanswered = end->base.sends && end->shaken == 0 && tcp_info_read(end->fd, &info) &&
+                      info.tcpi_state == STATE_SYN_SENT;
+    bool late = waited_ns >= limit_of(lane, unanswered);
+    int rc;
+
+    if (late)
+        err->text[0] = '\0'; /* it may name one who has longer */
+    rc = refuse(lane, end, late ? -ETIMEDOUT : -EAGAIN,
+                unanswered ? "timed out; nothing answers there"
+                           : "it is connected, but the partner is not ready for this phase",
+                err);
+    if (!late || !message_lane_checks(&lane->base))
+        return rc;
+    lose(end, err);
+    return 0;
+}
+
+/* The end has no connection yet, whether this rank calls for it or the partner. */
+static bool is_awaited(const struct tcp_end *end)
+{
+    return !end->connected && !end->base.ended && !end->is_passive;
+}
+
+/* Goes on with a connection that this rank calls. */
+static int go_on(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, struct err *err)
+{
+    int rc = advance_or_recall(lane, out, now_ns, err);
+
+    /* Nothing was heard of the partner but that there is no way to it. */
+    if (!message_lane_checks(&lane->base) ||
+        (rc != -EHOSTUNREACH && rc != -ENETUNREACH && rc != -ECONNREFUSED && rc != -ETIMEDOUT))
+        return rc;
+    lose(out, err);
+    return 0;
+}
+
+int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
+{
+    struct tcp_lane *lane = (struct tcp_lane *)(void *)base;
+    const unsigned count = message_lane_ends(&lane->base);
+    int64_t waited_ns;
+    char name[16] = "";
+    socklen_t size = sizeof name;
+    bool suspects, waits = false;
+    int rc;
+
+    if (lane->connect_since_ns == 0)
+        lane->connect_since_ns = now_ns;
+    waited_ns = now_ns - lane->connect_since_ns;
+    suspects = waited_ns >= SUSPECT_NS || waited_ns >= limit_of(lane, true);
+    accept_all(lane->port, now_ns);
+    rc = adopt_all(lane, err);
+    for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++)
+        if (is_awaited(tcp_lane_end(lane, i)))
+            rc = go_on(lane, tcp_lane_end(lane, i), now_ns, err);
+    for (unsigned i = 0; rc == 0 && i < count; i++) {
+        struct tcp_end *end = tcp_lane_end(lane, i);
+
+        if (is_awaited(end))
+            rc = suspects ? await_end(lane, end, waited_ns, err) : -EAGAIN;
+        waits = waits || rc == -EAGAIN;
+        rc = rc == -EAGAIN ? 0 : rc;
+    }
+    if (rc < 0 || waits)
+        return rc < 0 ? rc : -EAGAIN;
+    /* In the records' words: what a flow's own connection uses, which the listener need not. */
+    if (lane->base.out_count > 0 &&
+        getsockopt(tcp_lane_end(lane, 0)->fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0)
+        snprintf(base->variant, sizeof base->variant, "congestion control %.15s", name);
+    return 0;
+}
+
+/* --- the port --- */
+
+/* Many flows are many descriptors; the soft limit of 1,024 is for programs that use select().
+ * Returns how many of them connections without a claim may have: a quarter. */
+static unsigned raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max / 4 < HALF_OPEN_LEAST)
+        return HALF_OPEN_LEAST;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_max / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_max / 4 : HALF_OPEN_MOST;
+}
+
+static int listen_on(struct transport_port *port, struct err *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    char text[IP_ADDRESS_TEXT];
+
+    port->epoll = epoll_create1(EPOLL_CLOEXEC);
+    port->listening = true;
+    if (port->epoll >= 0 && listen(port->ip.socket, BACKLOG) == 0 &&
+        epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event) == 0)
+        return 0;
+    return err_set(err, -errno, "%s: can't listen on %s: %s", port->ip.conf->name,
+                   ip_address_text(&port->ip.address, text), strerror(errno));
+}
+
+int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
+                  const struct transport_run *run, struct err *err)
+{
+    struct transport_port *made;
+    int rc;
+
+    (void)run;
+    if (sodium_init() < 0)
+        return err_set(err, -ENOSYS, "%s: libsodium can't be initialised", conf->name);
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
+    made->epoll = -1;
+    TAILQ_INIT(&made->arrivals[false]);
+    TAILQ_INIT(&made->arrivals[true]);
+    made->half_open_most = raise_descriptor_limit();
+    message_payload_init();
+    rc = ip_port_open(&made->ip, conf, "tcp", SOCK_STREAM, err);
+    if (rc == 0)
+        rc = listen_on(made, err);
+    if (rc < 0)
+        tcp_port_close(made);
+    else
+        *port = made;
+    return rc;
+}
+
+void tcp_port_close(struct transport_port *port)
+{
+    for (unsigned i = 0; i < 2; i++)
+        while (!TAILQ_EMPTY(&port->arrivals[i]))
+            drop(port, TAILQ_FIRST(&port->arrivals[i]));
+    ip_port_close(&port->ip);
+    if (port->epoll >= 0)
+        close(port->epoll);
+    sodium_memzero(port->key, sizeof port->key);
+    free(port);
+}
+
+/* Silent connections count as rejected before they are. */
+void tcp_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
+{
+    const struct sockaddr_storage *from = &port->rejected_from;
+    const char *why = port->rejected_why;
+    int64_t silent_ns = clock_now() - SILENT_NS;
+    const struct tcp_arrival *arrival;
+    socklen_t size = sizeof facts->congestion;
+    char text[IP_ADDRESS_TEXT];
+
+    ip_port_facts(&port->ip, facts, counters);
+    facts->connect_fd = port->epoll;
+    /* The namespace's, which /proc/sys would not show from outside of it. */
+    getsockopt(port->ip.socket, IPPROTO_TCP, TCP_CONGESTION, facts->congestion, &size);
+    facts->rejected = port->rejected;
+    TAILQ_FOREACH(arrival, &port->arrivals[false], link)
+    {
+        if (arrival->came_ns > silent_ns)
+            break;
+        facts->rejected++;
+        from = &arrival->from;
+        why = "it keeps silent";
+    }
+    if (facts->rejected > 0)
+        snprintf(facts->last_rejected, sizeof facts->last_rejected, "%s: %s",
+                 ip_address_text(from, text), why);
+}
