@@ -8,19 +8,48 @@
  * point with any compiler.
  */
 #include "arp_nd_responder.h"
-#include "fuzz.h"
+#include "shapes.h"
 
 #include <string.h>
 
-#define KINDS 6u /* three header kinds, without and with a VLAN tag */
 #define SIZE 128u
 
 static const struct frame_end ends[2] = {
     {{2, 0, 0, 0, 0, 1}, {198, 18, 0, 1}, {0x20, 1, 0, 2, [15] = 1}, 3},
-    {{2, 0, 0, 0, 0, 2}, {198, 18, 0, 2}, {0x20, 1, 0, 2, [15] = 2}, 4},
+    {{2, 0, 0, 0, 0, 2}, {198, 18, 0, 2}, {0x20, 1, 0, 2, [15] = 2}, 40000},
 };
 
-static bool sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
+struct frame_shape fuzz_shape(unsigned kind)
+{
+    const struct dpdk_options options = {
+        .header = (enum header_kind)(kind / 2),
+        .vlan = kind % 2 == 1,
+        .vlan_id = 0x123,
+        .pcp = 5,
+        .dscp = 46,
+        .ttl = 63,
+    };
+    struct frame_shape shape;
+
+    frame_shape(&shape, &options, 0xbeef);
+    return shape;
+}
+
+void fuzz_frame(uint8_t *frame, const struct frame_shape *shape, uint32_t size, uint32_t sequence,
+                int64_t time_ns)
+{
+    struct frame_template template;
+    struct signature_time time = signature_time(time_ns);
+    uint32_t headers = shape->payload + SIGNATURE_BYTES;
+    struct signature *signature = (struct signature *)(frame + shape->payload);
+
+    frame_template(&template, shape, ends, 7, size);
+    memcpy(frame + headers, fill_table()->bytes, size - FRAME_FCS - headers);
+    memcpy(frame, template.bytes, FRAME_TEMPLATE);
+    signature_stamp(signature, sequence, &time, signature_base(signature) + time.sum);
+}
+
+bool fuzz_sound(const struct frame_shape *shape, const uint8_t *frame, uint32_t length)
 {
     struct frame_check wanted;
     struct frame_expect expect;
@@ -79,32 +108,26 @@ static uint8_t free_bits(const struct frame_shape *shape, uint32_t place)
  * its headers say, it is not. */
 static void damage(const struct frame_shape *shape, uint32_t place, uint8_t change)
 {
-    struct frame_template template;
-    uint8_t frame[SIZE - FRAME_FCS + 1] = {0};
-    uint32_t headers = shape->payload + SIGNATURE_BYTES, length = SIZE - FRAME_FCS;
+    uint8_t frame[SIZE + FRAME_TEMPLATE] = {0};
+    uint32_t length = SIZE - FRAME_FCS;
 
-    frame_template(&template, shape, ends, 7, SIZE);
-    memcpy(frame + headers, fill_table()->bytes, length - headers);
-    memcpy(frame, template.bytes, FRAME_TEMPLATE);
-    check(sound(shape, frame, length));
+    fuzz_frame(frame, shape, SIZE, 0, 0);
+    check(fuzz_sound(shape, frame, length));
     check(shape->kind == HEADER_L2 ||
-          (!sound(shape, frame, length - 1) && !sound(shape, frame, length + 1)));
+          (!fuzz_sound(shape, frame, length - 1) && !fuzz_sound(shape, frame, length + 1)));
     place = 2 * FRAME_MAC + place % (length - 2 * FRAME_MAC);
     frame[place] ^= change;
-    check(sound(shape, frame, length) == ((change & (uint8_t)~free_bits(shape, place)) == 0));
+    check(fuzz_sound(shape, frame, length) == ((change & (uint8_t)~free_bits(shape, place)) == 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    struct dpdk_options options = {.vlan_id = 0x123, .pcp = 5, .dscp = 46, .ttl = 63};
     struct frame_shape shape;
     uint8_t *frame;
 
     if (size < 4)
         return 0;
-    options.header = (enum header_kind)(bytes[0] % KINDS / 2);
-    options.vlan = bytes[0] % 2 == 1;
-    frame_shape(&shape, &options, 0xbeef);
+    shape = fuzz_shape(bytes[0] % KINDS);
     damage(&shape, (uint32_t)bytes[1] << 8 | bytes[2], bytes[3]);
     size -= 4;
     frame = malloc(size); /* of its own, so that a sanitizer sees what is read behind it */
@@ -112,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (size > 0)
         memcpy(frame, bytes + 4, size);
     hear(&shape, frame, (uint32_t)size);
-    (void)sound(&shape, frame, (uint32_t)size);
+    (void)fuzz_sound(&shape, frame, (uint32_t)size);
     free(frame);
     return 0;
 }

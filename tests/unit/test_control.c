@@ -6,15 +6,10 @@
  */
 #include "datagram.h"
 #include "endpoint.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define NODES_MAX 8
 #define LONG_NS (10 * NS_PER_S)
@@ -121,7 +116,7 @@ static void barriers_of(uint32_t nodes_count, int family)
     close_nodes();
 }
 
-static void passes_barriers_with_the_reduction(void **state)
+TEST(passes_barriers_with_the_reduction)
 {
     for (uint32_t n = 1; n <= NODES_MAX; n++)
         barriers_of(n, AF_INET);
@@ -140,7 +135,7 @@ static int fetch(uint32_t by, uint32_t from, uint64_t id, int64_t now_ns)
     return code;
 }
 
-static void fetches_what_others_publish(void **state)
+TEST(fetches_what_others_publish)
 {
     const struct blob large = {.size = BLOB_BYTES_MAX + 1}, other = {.size = 2};
 
@@ -224,7 +219,7 @@ static void give_sealed(struct datagram datagram, bool dropped)
 }
 
 /* With back-off while it is called for; an answer counts if it is to this question. */
-static void asks_for_a_blob_until_its_answer_comes(void **state)
+TEST(asks_for_a_blob_until_its_answer_comes)
 {
     struct datagram answer = {.type = DATAGRAM_BLOB, .recipient = 1, .from = 9, .id = 7};
     struct datagram wrong[5];
@@ -264,7 +259,7 @@ static void asks_for_a_blob_until_its_answer_comes(void **state)
     close(peer);
 }
 
-static void drops_and_counts_what_is_not_of_this_run(void **state)
+TEST(drops_and_counts_what_is_not_of_this_run)
 {
     static const uint8_t zeros[2 * DATAGRAM_MAX];
     struct datagram hello = {.type = DATAGRAM_HELLO, .recipient = 1, .from = 9};
@@ -300,7 +295,7 @@ static void assert_refused(int code, int right, struct err *err, const char *say
     err->text[0] = '\0';
 }
 
-static void says_what_can_not_be(void **state)
+TEST(says_what_can_not_be)
 {
     struct control_conf conf = {.barrier_timeout_ns = LONG_NS};
     struct sockaddr_storage two[2] = {{.ss_family = AF_INET}, {.ss_family = AF_INET6}};
@@ -328,17 +323,4 @@ static void says_what_can_not_be(void **state)
     assert_int_equal(control_join(control, &peers, &err), 0);
     assert_refused(control_join(control, &peers, &err), -EALREADY, &err, "already");
     control_close(control);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_barriers_with_the_reduction),
-        cmocka_unit_test(fetches_what_others_publish),
-        cmocka_unit_test(asks_for_a_blob_until_its_answer_comes),
-        cmocka_unit_test(drops_and_counts_what_is_not_of_this_run),
-        cmocka_unit_test(says_what_can_not_be),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,10 @@
  * Which cores the workers get, and whether they poll: by rule, on machines made up here.
  */
 #include "cpu_placement.h"
+#include "unit.h"
 
 #include <sched.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-
-#include <cmocka.h>
 
 #define MACHINE 16
 
@@ -29,7 +24,7 @@ static struct cores_ask a_machine(size_t cores, size_t lanes)
 }
 
 /* What is asked of a machine, and what its workers get, or why they can't. */
-static void each_choice_follows_the_rules(void **state)
+TEST(each_choice_follows_the_rules)
 {
     static const struct {
         enum worker_policy policy;
@@ -61,7 +56,7 @@ static void each_choice_follows_the_rules(void **state)
         {WORKER_AUTO, 2, CORES_LANES_MAX + 1, .says = "4096"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct cores_ask ask = a_machine(cases[i].cores, cases[i].lanes);
         struct cores_choice choice;
         struct err err = {""};
@@ -84,7 +79,7 @@ static void each_choice_follows_the_rules(void **state)
     }
 }
 
-static void a_port_gets_a_core_near_it(void **state)
+TEST(a_port_gets_a_core_near_it)
 {
     static const int lanes[] = {1, 0, 0, 1};
     struct cores_ask ask = a_machine(16, 4);
@@ -96,7 +91,7 @@ static void a_port_gets_a_core_near_it(void **state)
         assert_int_equal(machine[choice.core[choice.worker[lane]]].numa, lanes[lane]);
 }
 
-static void queues_leave_every_lane_a_core(void **state)
+TEST(queues_leave_every_lane_a_core)
 {
     struct cores_ask ask = a_machine(16, 0);
 
@@ -112,7 +107,7 @@ static void queues_leave_every_lane_a_core(void **state)
     assert_int_equal(cores_queues(&ask, 1), 1);
 }
 
-static void this_machine_has_a_core(void **state)
+TEST(this_machine_has_a_core)
 {
     struct core cores[CORES_MAX];
     size_t count = cores_usable(cores, CORES_MAX, false);
@@ -125,7 +120,7 @@ static void this_machine_has_a_core(void **state)
 }
 
 /* Whoever started the process with a nice of its own gets it back. */
-static void what_was_claimed_is_given_back(void **state)
+TEST(what_was_claimed_is_given_back)
 {
     int policy = sched_getscheduler(0);
     bool at_once;
@@ -138,17 +133,4 @@ static void what_was_claimed_is_given_back(void **state)
     reserve_cores(CORES_AS_OTHERS);
     assert_int_equal(sched_getscheduler(0), policy);
     assert_int_equal(getpriority(PRIO_PROCESS, 0), 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_choice_follows_the_rules),
-        cmocka_unit_test(a_port_gets_a_core_near_it),
-        cmocka_unit_test(queues_leave_every_lane_a_core),
-        cmocka_unit_test(this_machine_has_a_core),
-        cmocka_unit_test(what_was_claimed_is_given_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

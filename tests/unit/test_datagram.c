@@ -7,12 +7,7 @@
 #include "../fuzz/fuzz.h"
 #include "datagram.h"
 #include "prng.h"
-
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define FUZZ_ROUNDS 3000
 
@@ -57,7 +52,7 @@ static struct datagram random_datagram(unsigned type, uint64_t *random)
     return datagram;
 }
 
-static void comes_back_as_it_was_written(void **state)
+TEST(comes_back_as_it_was_written)
 {
     uint64_t random = 1;
 
@@ -74,7 +69,7 @@ static void comes_back_as_it_was_written(void **state)
 }
 
 /* Little-endian, and only as many maxima as say something. */
-static void has_a_documented_layout(void **state)
+TEST(has_a_documented_layout)
 {
     static const char right[] =
         "SB\5\2\x14\x13\x12\x11\x24\x23\x22\x21\x34\x33\x32\x31\x44\x43\x42\x41\x51\0\0\0"
@@ -104,7 +99,7 @@ static void has_a_documented_layout(void **state)
 }
 
 /* Under another key, run id or number of nodes, with any bit turned, of any other length. */
-static void refuses_what_is_not_as_it_was_sealed(void **state)
+TEST(refuses_what_is_not_as_it_was_sealed)
 {
     uint8_t run_key[DATAGRAM_KEY_BYTES] = {1}, keys[4][DATAGRAM_KEY_BYTES];
     uint64_t random = 2;
@@ -132,7 +127,7 @@ static void refuses_what_is_not_as_it_was_sealed(void **state)
 }
 
 /* What a holder of the key may not say either. */
-static void refuses_impossible_fields(void **state)
+TEST(refuses_impossible_fields)
 {
 #define AT(member) offsetof(struct datagram, member)
     static const struct {
@@ -163,7 +158,7 @@ static void refuses_impossible_fields(void **state)
         {DATAGRAM_BLOB, AT(blob.size), BLOB_BYTES_MAX + 1},
     };
 
-    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         struct datagram datagram = {.type = wrong[i].type, .from = 1}, back;
         uint8_t bytes[DATAGRAM_MAX];
         size_t size;
@@ -210,7 +205,7 @@ static size_t fuzz_record(uint8_t *bytes, uint64_t *random)
     return size + 3;
 }
 
-static void survives_the_fuzzer(void **state)
+TEST(survives_the_fuzzer)
 {
     uint64_t random = 4;
 
@@ -224,17 +219,4 @@ static void survives_the_fuzzer(void **state)
         fill(bytes, 600, &random);
         assert_int_equal(LLVMFuzzerTestOneInput(bytes, 600), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_a_documented_layout),
-        cmocka_unit_test(comes_back_as_it_was_written),
-        cmocka_unit_test(refuses_what_is_not_as_it_was_sealed),
-        cmocka_unit_test(refuses_impossible_fields),
-        cmocka_unit_test(survives_the_fuzzer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,7 @@
  * RFC 826 and RFC 4861.
  */
 #include "arp_nd_responder.h"
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 static const uint8_t me[6] = {2, 0, 0, 0, 0, 0x11};
 static const uint8_t other[6] = {2, 0, 0, 0, 0, 0x22};
@@ -55,7 +50,7 @@ static uint32_t read_hex(uint8_t *frame, const char *hex)
 #define ND "86dd600000000020"                     /* length 32, then ICMPv6 and hop limit */
 
 /* What becomes of a frame, cut where it ends here: a virtual link pads nothing. */
-static void test_each_frame_is_taken_for_what_it_is(void **state)
+TEST(test_each_frame_is_taken_for_what_it_is)
 {
     static const struct {
         enum header_kind kind;
@@ -86,27 +81,27 @@ static void test_each_frame_is_taken_for_what_it_is(void **state)
          RESPONDER_IGNORES, "", false},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct arp_nd_responder responder = make(cases[i].kind);
+    for (EACH(c, cases)) {
+        struct arp_nd_responder responder = make(c->kind);
         uint8_t frame[128], answer[RESPONDER_FRAME_MAX], expected[RESPONDER_FRAME_MAX] = {0};
-        uint32_t length = read_hex(frame, cases[i].frame), answered = 0, due;
+        uint32_t length = read_hex(frame, c->frame), answered = 0, due;
 
-        for (uint32_t less = 0; less < length && cases[i].verdict == RESPONDER_REPLIES; less++)
+        for (uint32_t less = 0; less < length && c->verdict == RESPONDER_REPLIES; less++)
             assert_int_equal(responder_handle(&responder, frame, less, answer, &answered),
                              RESPONDER_IGNORES);
         assert_int_equal(responder_handle(&responder, frame, length, answer, &answered),
-                         cases[i].verdict);
-        due = read_hex(expected, cases[i].answer);
+                         c->verdict);
+        due = read_hex(expected, c->answer);
         assert_int_equal(answered, due > 0 && due < 60 ? 60 : due); /* ours are padded */
         assert_memory_equal(answer, expected, answered);
-        assert_int_equal(responder.gateway_known, cases[i].gateway);
-        if (cases[i].gateway)
+        assert_int_equal(responder.gateway_known, c->gateway);
+        if (c->gateway)
             assert_memory_equal(responder.gateway_mac, other, 6);
     }
 }
 
 /* What one responder announces another hears, for every kind, tagged or not. */
-static void test_announcements_are_heard(void **state)
+TEST(test_announcements_are_heard)
 {
     for (unsigned kind = 0; kind < 6; kind++) {
         struct arp_nd_responder one = make((enum header_kind)(kind / 2)), two = one;
@@ -129,7 +124,7 @@ static void test_announcements_are_heard(void **state)
 }
 
 /* Asked for itself, the gateway answers; both families. */
-static void test_finds_gateway(void **state)
+TEST(test_finds_gateway)
 {
     for (enum header_kind kind = HEADER_IPV4_UDP; kind <= HEADER_IPV6_UDP; kind++) {
         struct arp_nd_responder responder = make(kind), gateway = make(kind);
@@ -151,7 +146,7 @@ static void test_finds_gateway(void **state)
     }
 }
 
-static void test_on_link(void **state)
+TEST(test_on_link)
 {
     struct arp_nd_responder responder = make(HEADER_IPV4_UDP);
     struct frame_end near = {.ipv4 = {198, 18, 200, 1}}, far = {.ipv4 = {198, 19, 0, 1}};
@@ -165,7 +160,7 @@ static void test_on_link(void **state)
     assert_true(responder_on_link(&responder, &far));
 }
 
-static void test_bad_addresses(void **state)
+TEST(test_bad_addresses)
 {
     static const struct port_conf bad[] = {
         {.name = "p", .ipv4 = "198.18.0.1/33"}, {.name = "p", .ipv4 = "198.18.0/16"},
@@ -173,24 +168,11 @@ static void test_bad_addresses(void **state)
         {.name = "p", .gateway = "router"},     {.name = "p", .ipv4 = "198.18.0.1/16x"},
     };
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (EACH(it, bad)) {
         struct arp_nd_responder responder = {.vlan = false};
         struct err err = {""};
 
-        assert_true(responder_set_addresses(&responder, &bad[i], &err) < 0);
+        assert_true(responder_set_addresses(&responder, it, &err) < 0);
         assert_non_null(strstr(err.text, "p: "));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_frame_is_taken_for_what_it_is),
-        cmocka_unit_test(test_announcements_are_heard),
-        cmocka_unit_test(test_finds_gateway),
-        cmocka_unit_test(test_on_link),
-        cmocka_unit_test(test_bad_addresses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,13 +12,7 @@
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
 #include "transport.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define FIELD 64      /* of the mbuf, where stamps lie */
 #define FLAG (1 << 5) /* of its ol_flags */
@@ -67,7 +61,7 @@ int rte_mbuf_dyn_rx_timestamp_register(int *field, uint64_t *flag)
 
 /* A stamp as old as `age_ns`, by a clock that was looked at first `span_ns` before NOW_NS: how old
  * its frame is said to be. */
-static void a_stamp_becomes_local_time(void **state)
+TEST(a_stamp_becomes_local_time)
 {
     static const struct {
         uint64_t origin; /* of the device's clock */
@@ -88,23 +82,22 @@ static void a_stamp_becomes_local_time(void **state)
         {0, 0, 40000, 0},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int64_t begin_ns = NOW_NS - cases[i].span_ns, came_ns;
+    for (EACH(c, cases)) {
+        int64_t begin_ns = NOW_NS - c->span_ns, came_ns;
         struct arrival_clock clock = {.runs = true, .begin_ns = begin_ns};
         struct arrival_reading now = {.at_ns = NOW_NS};
 
-        device.origin = cases[i].origin;
+        device.origin = c->origin;
         clock.begin_ticks = device_ticks(begin_ns);
         now.ticks = device_ticks(NOW_NS);
-        came_ns = arrival_of(&clock, &now, device_ticks(NOW_NS - cases[i].age_ns));
-        assert_in_range(came_ns, NOW_NS - cases[i].expected_ns - 7,
-                        NOW_NS - cases[i].expected_ns + 7);
+        came_ns = arrival_of(&clock, &now, device_ticks(NOW_NS - c->age_ns));
+        assert_in_range(came_ns, NOW_NS - c->expected_ns - 7, NOW_NS - c->expected_ns + 7);
     }
 }
 
 /* A device that runs 200 ppm fast is no matter: its rate is what was seen. One that changed its
  * rate by so much after half of the time is off by 100 ppm of a frame's age. */
-static void drift_is_seen_as_rate(void **state)
+TEST(drift_is_seen_as_rate)
 {
     static const double ticks[] = {10 * 1.0002, 5 + 5 * 1.0002};
     static const int64_t off_ns[] = {7, 107};
@@ -120,7 +113,7 @@ static void drift_is_seen_as_rate(void **state)
 }
 
 /* The device's clock is read while a frame is looked at, not before. */
-static void a_frame_is_timed_by_the_device(void **state)
+TEST(a_frame_is_timed_by_the_device)
 {
     static struct arrival_clock clock;
     static struct rte_mbuf frame = {.ol_flags = FLAG};
@@ -149,7 +142,7 @@ static void a_frame_is_timed_by_the_device(void **state)
 }
 
 /* Only a run with latency probes pays for stamps, and only where the device's clock can be read. */
-static void stamps_are_asked_for_where_they_are_used(void **state)
+TEST(stamps_are_asked_for_where_they_are_used)
 {
     const struct rte_eth_dev_info stamps = {.rx_offload_capa = RTE_ETH_RX_OFFLOAD_TIMESTAMP |
                                                                RTE_ETH_RX_OFFLOAD_IPV4_CKSUM};
@@ -162,16 +155,4 @@ static void stamps_are_asked_for_where_they_are_used(void **state)
     assert_int_equal(arrival_offload(&probed, 7, &none), 0);
     device.broken = true;
     assert_int_equal(arrival_offload(&probed, 7, &stamps), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stamp_becomes_local_time),
-        cmocka_unit_test(drift_is_seen_as_rate),
-        cmocka_unit_test(a_frame_is_timed_by_the_device),
-        cmocka_unit_test(stamps_are_asked_for_where_they_are_used),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

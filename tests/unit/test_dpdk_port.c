@@ -8,8 +8,8 @@
 #include "eal.h"
 #include "log.h"
 #include "port_state.h"
+#include "unit.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -19,13 +19,6 @@
 #include <rte_lcore.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct transport_run run = {.run_id = "port", .node = "port"};
 
@@ -43,69 +36,39 @@ static struct transport_port *open_port(const struct port_conf *conf)
 
 static const struct port_conf null_conf = {.name = "n:e0", .vdev = "net_null0,no-rx=1"};
 
-/* The caller keeps its core, its signals and a clean file system. */
-static void test_disturbs_nothing(void **state)
+/* The caller keeps its core, its signals and a clean file system; after closing nothing is left. */
+TEST(opening_disturbs_nothing)
 {
+    static const int signals[] = {SIGTERM, SIGINT, SIGBUS};
+    uint16_t devices = rte_eth_dev_count_total();
+    struct sigaction actions[2][COUNT(signals)];
     cpu_set_t cores[2];
     sigset_t masks[2];
-    struct sigaction actions[2][3];
-    static const int signals[3] = {SIGTERM, SIGINT, SIGBUS};
-    struct transport_port *port = NULL;
 
-    for (unsigned i = 0; i < 2; i++) {
-        CPU_ZERO(&cores[i]);
-        sigemptyset(&masks[i]);
-        pthread_getaffinity_np(pthread_self(), sizeof cores[i], &cores[i]);
-        pthread_sigmask(SIG_SETMASK, NULL, &masks[i]);
-        for (unsigned s = 0; s < 3; s++)
-            sigaction(signals[s], NULL, &actions[i][s]);
-        if (i == 0)
-            port = open_port(&null_conf);
-    }
-    assert_true(CPU_EQUAL(&cores[0], &cores[1]));
-    for (unsigned s = 0; s < 3; s++) {
-        assert_ptr_equal(actions[0][s].sa_handler, actions[1][s].sa_handler);
-        assert_int_equal(sigismember(&masks[0], signals[s]), sigismember(&masks[1], signals[s]));
-    }
-    assert_int_not_equal(access(rte_eal_get_runtime_dir(), F_OK), 0);
-    port_close(port);
-}
+    for (unsigned i = 0; i < 6; i++) {
+        struct transport_port *port = i > 0 ? open_port(&null_conf) : NULL;
 
-/* A worker's thread gets a number of DPDK's while it lives. */
-static void *numbered(void *context)
-{
-    assert_int_equal(rte_lcore_id(), LCORE_ID_ANY);
-    eal_thread();
-    eal_thread();
-    return (void *)(uintptr_t)rte_lcore_id();
-}
-
-static void test_numbers_threads(void **state)
-{
-    for (unsigned i = 0; i < 2 * RTE_MAX_LCORE; i++) {
-        pthread_t thread;
-        void *number;
-
-        assert_int_equal(pthread_create(&thread, NULL, numbered, NULL), 0);
-        pthread_join(thread, &number);
-        assert_true((uintptr_t)number < RTE_MAX_LCORE);
-    }
-}
-
-static void test_opens_again(void **state)
-{
-    for (unsigned i = 0; i < 5; i++) {
-        uint16_t before = rte_eth_dev_count_total();
-        struct transport_port *port = open_port(&null_conf);
-
-        assert_int_equal(rte_eth_dev_count_total(), before + 1);
+        assert_int_equal(rte_eth_dev_count_total(), devices + (port != NULL));
+        pthread_getaffinity_np(pthread_self(), sizeof cores[0], &cores[i > 0]);
+        pthread_sigmask(SIG_SETMASK, NULL, &masks[i > 0]);
+        for (size_t k = 0; k < COUNT(signals); k++)
+            sigaction(signals[k], NULL, &actions[i > 0][k]);
+        if (port == NULL)
+            continue;
+        assert_true(CPU_EQUAL(&cores[0], &cores[1]));
+        for (size_t k = 0; k < COUNT(signals); k++) {
+            assert_ptr_equal(actions[0][k].sa_handler, actions[1][k].sa_handler);
+            assert_int_equal(sigismember(&masks[0], signals[k]),
+                             sigismember(&masks[1], signals[k]));
+        }
+        assert_int_not_equal(access(rte_eal_get_runtime_dir(), F_OK), 0);
         port_close(port);
-        assert_int_equal(rte_eth_dev_count_total(), before);
+        assert_int_equal(rte_eth_dev_count_total(), devices);
     }
 }
 
 /* Debian's DPDK holds 32 ports; the next one is refused, and nothing is lost. */
-static void test_refuses_too_many(void **state)
+TEST(too_many_ports_are_refused)
 {
     char names[RTE_MAX_ETHPORTS][32];
     struct transport_port *port = NULL;
@@ -117,7 +80,7 @@ static void test_refuses_too_many(void **state)
         assert_int_equal(rte_eal_hotplug_add("vdev", names[count], ""), 0);
     }
     assert_int_equal(port_open(&port, &null_conf, &run, &err), -ENOSPC);
-    assert_non_null(strstr(err.text, "pack fewer ports"));
+    assert_says(err.text, "pack fewer ports");
     while (count-- > 0)
         assert_int_equal(rte_eal_hotplug_remove("vdev", names[count]), 0);
     port_close(open_port(&null_conf));
@@ -127,12 +90,11 @@ static void test_refuses_too_many(void **state)
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 int __real_rte_thread_register(void);
-static unsigned refused, said;
+static unsigned said;
 static bool refuses;
 
 int __wrap_rte_thread_register(void)
 {
-    refused += refuses;
     return refuses ? -1 : __real_rte_thread_register();
 }
 
@@ -143,23 +105,28 @@ void __wrap_log_print(enum log_level level, const char *format, ...)
     said++;
 }
 
-static void *without_number(void *context)
+static void *numbered(void *context)
 {
+    assert_int_equal(rte_lcore_id(), LCORE_ID_ANY);
     eal_thread();
-    return context;
+    eal_thread();
+    *(unsigned *)context = rte_lcore_id();
+    return NULL;
 }
 
-/* A thread for which DPDK has no number left goes on, and the log says so once. */
-static void test_threads_beyond_the_most_are_told_once(void **state)
+/* A worker's thread gets a number of DPDK's while it lives. Where DPDK has none left the thread
+ * goes on, and the log says so once. */
+TEST(threads_are_numbered)
 {
-    refuses = true;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 2 * RTE_MAX_LCORE; i++) {
+        unsigned number = 0;
         pthread_t thread;
 
-        assert_int_equal(pthread_create(&thread, NULL, without_number, NULL), 0);
+        refuses = i >= 2 * RTE_MAX_LCORE - 3;
+        assert_int_equal(pthread_create(&thread, NULL, numbered, &number), 0);
         pthread_join(thread, NULL);
+        assert_true(refuses ? number == LCORE_ID_ANY : number < RTE_MAX_LCORE);
     }
-    assert_int_equal(refused, 3);
     assert_int_equal(said, 1);
 }
 
@@ -170,7 +137,7 @@ static void test_threads_beyond_the_most_are_told_once(void **state)
 
 /* One queue is not spread, several by what the device hashes of ours; fast free gives every pool a
  * send queue, where there are as many. */
-static void a_port_gets_the_queues_that_it_asks_for(void **state)
+TEST(a_port_gets_the_queues_that_it_asks_for)
 {
     static const struct {
         uint32_t asked;
@@ -187,24 +154,24 @@ static void a_port_gets_the_queues_that_it_asks_for(void **state)
         {5, false, 8, 4, 0, {0}},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (EACH(c, cases)) {
         const struct rte_eth_dev_info device = {
             .driver_name = "net_made_up",
-            .max_rx_queues = cases[i].receives,
-            .max_tx_queues = cases[i].sends,
-            .tx_offload_capa = cases[i].offloads,
+            .max_rx_queues = c->receives,
+            .max_tx_queues = c->sends,
+            .tx_offload_capa = c->offloads,
             .flow_type_rss_offloads = HASHES | RTE_ETH_RSS_VXLAN,
         };
         const struct port_conf conf = {
-            .name = "a:e0", .queues = cases[i].asked, .queues_at_most = cases[i].at_most};
+            .name = "a:e0", .queues = c->asked, .queues_at_most = c->at_most};
         struct queue_layout layout = {0};
         struct err err = {""};
 
         assert_int_equal(choose_queues(&layout, &conf, &device, &err),
-                         cases[i].expected.queues > 0 ? 0 : -EINVAL);
-        assert_memory_equal(&layout, &cases[i].expected, sizeof layout);
+                         c->expected.queues > 0 ? 0 : -EINVAL);
+        assert_memory_equal(&layout, &c->expected, sizeof layout);
         assert_string_equal(err.text,
-                            cases[i].expected.queues > 0
+                            c->expected.queues > 0
                                 ? ""
                                 : "a:e0: queues: 5 are more than its device has (net_made_up: 4)");
     }
@@ -212,14 +179,14 @@ static void a_port_gets_the_queues_that_it_asks_for(void **state)
 
 /* Rings, the forwarder's queue and a burst full, and each cache of a core as full as it gets (384
  * of 256, the worker's and the main thread's): the device still finds a buffer. */
-static void a_forwarder_has_buffers_for_all_that_it_holds(void **state)
+TEST(a_forwarder_has_buffers_for_all_that_it_holds)
 {
     static const uint16_t rings[][2] = {
         {1024, 1024}, {512, 512}, {4096, 4096}, {256, 1024}, {64, 64}};
 
-    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
-        uint32_t frames = receive_pool_frames(rings[i][0], rings[i][1]);
-        uint32_t held = rings[i][0] + rings[i][1] + 512 + 128 + 2 * 384;
+    for (EACH(ring, rings)) {
+        uint32_t frames = receive_pool_frames((*ring)[0], (*ring)[1]);
+        uint32_t held = (*ring)[0] + (*ring)[1] + 512 + 128 + 2 * 384;
 
         assert_true(frames > held);
         assert_true(frames < 2 * held + 2);
@@ -279,7 +246,7 @@ static void note_item(const struct rte_flow_item *item)
     size_t kind = 0;
 
     while (kinds[kind].type != item->type)
-        assert_true(++kind < sizeof kinds / sizeof kinds[0]);
+        assert_true(++kind < COUNT(kinds));
     note(" %s", kinds[kind].name);
     assert_null(item->last);
     assert_true((spec == NULL) == (mask == NULL));
@@ -402,6 +369,8 @@ int __wrap_rte_eth_dev_mac_addr_add(uint16_t id, struct rte_ether_addr *mac, uin
     "a:e0: net_null can't tell " what " from the frames of those who share the port (item not "    \
     "supported): " remedy ADVICE
 #define NO_GATEWAY "leave its `gateway` out, "
+/* Without a VLAN tag and with one. */
+#define RULES(type, rest) "rule eth[12]=" type rest "\nrule eth vlan[2]=" type rest "\n"
 #define UNKNOWN(item) .driver = {.unknown = RTE_FLOW_ITEM_TYPE_##item}
 
 /* A port is opened and closed. */
@@ -414,34 +383,33 @@ static const struct {
     const char *notes; /* NULL: these do not matter */
     bool promiscuous;
 } cases[] = {
+    /* clang-format off */
     /* Rules stand between start and stop. */
     {.conf = {BOTH},
      .rules = 12,
      .notes = "isolate 1\nconfigure\nstart\n"
-              "rule eth[12]=88b5 > 0\n"
-              "rule eth vlan[2]=88b5 > 0\n"
-              "rule eth[12]=0800 ipv4[16]=c6130001 udp[2]=0009 > 0\n"
-              "rule eth vlan[2]=0800 ipv4[16]=c6130001 udp[2]=0009 > 0\n"
-              "rule eth[12]=86dd ipv6[24]=" HEX6 " udp[2]=0009 > 0\n"
-              "rule eth vlan[2]=86dd ipv6[24]=" HEX6 " udp[2]=0009 > 0\n"
-              "rule eth[12]=0806 arp[28]=c6130001 > 0\n"
-              "rule eth vlan[2]=0806 arp[28]=c6130001 > 0\n"
-              "rule eth[12]=86dd ipv6 nd_ns[8]=" HEX6 " > 0\n"
-              "rule eth vlan[2]=86dd ipv6 nd_ns[8]=" HEX6 " > 0\n"
-              "rule eth[12]=86dd ipv6[24]=" HEX6 " icmp6 > 0\n"
-              "rule eth vlan[2]=86dd ipv6[24]=" HEX6 " icmp6 > 0\n"
+              RULES("88b5", " > 0")
+              RULES("0800", " ipv4[16]=c6130001 udp[2]=0009 > 0")
+              RULES("86dd", " ipv6[24]=" HEX6 " udp[2]=0009 > 0")
+              RULES("0806", " arp[28]=c6130001 > 0")
+              RULES("86dd", " ipv6 nd_ns[8]=" HEX6 " > 0")
+              RULES("86dd", " ipv6[24]=" HEX6 " icmp6 > 0")
               "stop with 0 rules\n"},
     /* IP is spread over the queues. */
     {.conf = {.vdev = "net_null0,no-rx=1", .ipv4 = V4, .shared = true, .queues = 3},
      .rules = 6,
      .notes = "isolate 1\nconfigure\nstart\n"
-              "rule eth[12]=88b5 > 0\n"
-              "rule eth vlan[2]=88b5 > 0\n"
-              "rule eth[12]=0800 ipv4[16]=c6130001 udp[2]=0009 > rss 0 1 2\n"
-              "rule eth vlan[2]=0800 ipv4[16]=c6130001 udp[2]=0009 > rss 0 1 2\n"
-              "rule eth[12]=0806 arp[28]=c6130001 > 0\n"
-              "rule eth vlan[2]=0806 arp[28]=c6130001 > 0\n"
+              RULES("88b5", " > 0")
+              RULES("0800", " ipv4[16]=c6130001 udp[2]=0009 > rss 0 1 2")
+              RULES("0806", " arp[28]=c6130001 > 0")
               "stop with 0 rules\n"},
+    /* Another MAC is added, not listened for. */
+    {.conf = {.vdev = "net_null0", .mac = "02:00:00:00:00:01", .shared = true},
+     .rules = 2,
+     .notes = "isolate 1\nconfigure\nstart\n"
+              RULES("88b5", " > 0")
+              "mac 02:00:00:00:00:01\nstop with 0 rules\n"},
+    /* clang-format on */
     /* A port that is not shared has no rules. */
     {.conf = {.vdev = "net_null0,no-rx=1", .mac = "02:00:00:00:00:01", .ipv4 = V4},
      .notes = "configure\nstart\nstop with 0 rules\n",
@@ -485,12 +453,6 @@ static const struct {
      .says =
          "a:e0: its address 127.0.0.1/8 is the kernel's too, on lo: raw frames of a shared port "
          "need one that is theirs alone"},
-    /* Another MAC is added, not listened for. */
-    {.conf = {.vdev = "net_null0", .mac = "02:00:00:00:00:01", .shared = true},
-     .rules = 2,
-     .notes = "isolate 1\nconfigure\nstart\n"
-              "rule eth[12]=88b5 > 0\nrule eth vlan[2]=88b5 > 0\n"
-              "mac 02:00:00:00:00:01\nstop with 0 rules\n"},
     {.conf = {.vdev = "net_null0", .mac = "02:00:00:00:00:01", .shared = true},
      .driver = {.mac_add_returns = -ENOTSUP},
      .rc = -ENOTSUP,
@@ -498,26 +460,26 @@ static const struct {
              "(Operation not supported): say `address: keep` for the device's own"},
 };
 
-static void each_port_takes_its_frames_alone(void **state)
+TEST(each_port_takes_its_frames_alone)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (EACH(c, cases)) {
         struct transport_port *port = NULL;
-        struct port_conf conf = cases[i].conf;
+        struct port_conf conf = c->conf;
         struct port_facts facts = {0};
         struct rte_ether_addr own;
         struct err err = {""};
 
         noting = true;
-        driver = cases[i].driver;
+        driver = c->driver;
         rules = 0;
         promiscuous = false;
         notes[0] = '\0';
         conf.name = "a:e0";
-        assert_int_equal(port_open(&port, &conf, &run, &err), cases[i].rc);
-        assert_string_equal(err.text, cases[i].says != NULL ? cases[i].says : "");
-        assert_int_equal(rules, cases[i].rules);
-        assert_int_equal(promiscuous, cases[i].promiscuous);
-        assert_int_equal(port != NULL, cases[i].rc == 0);
+        assert_int_equal(port_open(&port, &conf, &run, &err), c->rc);
+        assert_string_equal(err.text, c->says != NULL ? c->says : "");
+        assert_int_equal(rules, c->rules);
+        assert_int_equal(promiscuous, c->promiscuous);
+        assert_int_equal(port != NULL, c->rc == 0);
         if (port != NULL) {
             port_facts(port, &facts, false);
             assert_int_equal(strstr(facts.offloads, "ISOLATED") != NULL, rules > 0);
@@ -528,23 +490,7 @@ static void each_port_takes_its_frames_alone(void **state)
             port_close(port);
         }
         assert_int_equal(rules, 0);
-        if (cases[i].notes != NULL)
-            assert_string_equal(notes, cases[i].notes);
+        if (c->notes != NULL)
+            assert_string_equal(notes, c->notes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_disturbs_nothing),
-        cmocka_unit_test(test_numbers_threads),
-        cmocka_unit_test(test_opens_again),
-        cmocka_unit_test(test_refuses_too_many),
-        cmocka_unit_test(test_threads_beyond_the_most_are_told_once),
-        cmocka_unit_test(a_port_gets_the_queues_that_it_asks_for),
-        cmocka_unit_test(a_forwarder_has_buffers_for_all_that_it_holds),
-        cmocka_unit_test(each_port_takes_its_frames_alone),
-    };
-
-    return cmocka_run_group_tests_name("dpdk_port", tests, NULL, NULL);
 }

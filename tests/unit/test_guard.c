@@ -4,27 +4,18 @@
  * the kernel of the moment may not have), its reading of /sys in a folder of ours, and on real
  * devices in network namespaces made here. And it fails closed: each of the kernel's answers is
  * damaged in turn on its way to the guard (ld --wrap). Without the privilege to make a namespace
- * the second half is skipped (77).
+ * the second half is skipped.
  */
 #include "guard.h"
 #include "guard_map.h"
 #include "netns.h"
+#include "unit.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <libmnl/libmnl.h>
 #include <limits.h>
 #include <linux/netlink.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define SKIPPED 77
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct guard_rules plain = {.driver = "af_packet"};
 
@@ -114,7 +105,7 @@ static void judge(const struct drawn *drawn, const struct guard_rules *rules, co
     assert_judged(drawn->what, code, says != NULL ? -EPERM : 0, &err, says);
 }
 
-static void each_drawing_is_judged(void **state)
+TEST(each_drawing_is_judged)
 {
     /* What `shared: true` lifts, and where it can't: of an innocent port, a default route, lo. */
     static const struct {
@@ -133,11 +124,11 @@ static void each_drawing_is_judged(void **state)
          {NULL, "or say `shared: true`", "lo is the loopback"}},
     };
 
-    for (size_t i = 0; i < COUNT(drawings); i++)
-        judge(&drawings[i], &plain, drawings[i].says);
-    for (size_t i = 0; i < COUNT(shared); i++)
+    for (EACH(drawing, drawings))
+        judge(drawing, &plain, drawing->says);
+    for (EACH(it, shared))
         for (size_t k = 0; k < 3; k++)
-            judge(&drawings[k], &shared[i].rules, shared[i].says[k]);
+            judge(&drawings[k], &it->rules, it->says[k]);
 }
 
 /* --- /sys --- */
@@ -156,7 +147,7 @@ static const char layout[] =
     "cd $rdma/rxe0/ports/1/gid_attrs/ndevs && "
     "echo >0 && echo eth7 >1 && echo eth7.5 >2 && echo eth7 >3";
 
-static void interfaces_are_found_in_sys(void **state)
+TEST(interfaces_are_found_in_sys)
 {
     static const struct {
         const char *device;
@@ -181,16 +172,16 @@ static void interfaces_are_found_in_sys(void **state)
     assert_non_null(mkdtemp(root));
     snprintf(command, sizeof(command), layout, root);
     assert_int_equal(system(command), 0);
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (EACH(c, cases)) {
         struct guard_interfaces found = {0};
         struct err err = {0};
-        int code = (strncmp(cases[i].device, "0000", 4) == 0 ? guard_host_pci : guard_host_rdma)(
-            root, cases[i].device, &found, &err);
+        int code = (strncmp(c->device, "0000", 4) == 0 ? guard_host_pci : guard_host_rdma)(
+            root, c->device, &found, &err);
 
-        assert_int_equal(found.count, cases[i].count);
-        assert_judged(cases[i].device, code, cases[i].code, &err, code < 0 ? cases[i].says : NULL);
+        assert_int_equal(found.count, c->count);
+        assert_judged(c->device, code, c->code, &err, code < 0 ? c->says : NULL);
         if (found.count > 0)
-            assert_string_equal(found.names[0], cases[i].says);
+            assert_string_equal(found.names[0], c->says);
     }
     snprintf(command, sizeof(command), "rm -rf %s", root);
     assert_int_equal(system(command), 0);
@@ -202,17 +193,17 @@ static void interfaces_are_found_in_sys(void **state)
  * lives, the other away. */
 static char here[32];
 
+#define QUIET "2>/dev/null"
+#define must(command) assert_true(ip("", command))
+
 /* Runs one command of ip(8) and returns whether it worked. */
 static bool ip(const char *quiet, const char *command)
 {
-    char whole[256];
+    char whole[320];
 
     snprintf(whole, sizeof(whole), "ip %s %s", command, quiet);
     return system(whole) == 0;
 }
-
-#define QUIET "2>/dev/null"
-#define must(command) assert_true(ip("", command))
 
 static int away_with(void **state)
 {
@@ -221,179 +212,96 @@ static int away_with(void **state)
     return 0;
 }
 
-static bool make(void)
+static void fresh(void)
 {
-    return ip(QUIET, "netns add $h") && ip(QUIET, "netns add $a") && ip("", "-n $h link set lo up");
-}
+    char other[32];
 
-static int fresh(void **state)
-{
-    static const char *const commands[] = {"-n $h link add v0 type veth peer name v1 netns $a",
-                                           "-n $h link add w0 type veth peer name w1 netns $a",
-                                           "-n $h link set v0 up",
-                                           "-n $h link set w0 up",
-                                           "-n $a link set v1 up",
-                                           "-n $a link set w1 up"};
-    bool made;
-
-    away_with(state);
-    made = make();
-    for (size_t i = 0; i < COUNT(commands); i++)
-        made = made && ip("", commands[i]);
-    return made ? 0 : -1;
-}
-
-/* Commands of ip(8) one after the other, the scenario ending where one with '?' fails; "> v0": then
- * interface v0 passes, or, with words behind it, is refused with these. */
-#define STEPS_MAX 16
-static const char *const scenarios[][STEPS_MAX] = {
-    /* What an innocent interface may have. */
-    {"-n $h addr add 198.18.0.1/24 dev v0", "-n $h route add 10.0.0.0/8 via 198.18.0.2",
-     "-n $h -6 route add 2001:db8::/32 dev v0", "> v0", "> w0", "> lo is the loopback"},
-    /* Default routes. */
-    {"-n $h route add default dev v0", "> v0 v0 of network namespace",
-     "> v0 carries the IPv4 default route (table main)", "> w0", "-n $h route del default", "> v0",
-     "-n $h route add default dev v0 table 100", "> v0 IPv4 default route (table 100)", "> w0"},
-    {"-n $h route add 128.0.0.0/1 dev v0", "> v0 IPv4 default route", "> w0"},
-    {"-n $h -6 route add default dev v0", "> v0 IPv6 default route (table main)",
-     "-n $h -6 route del default", "> v0", "-n $h -6 route add default dev v0 table 7777",
-     "> v0 IPv6 default route (table 7777)", "> w0"},
-    {"-n $h -6 route add 2000::/3 dev v0", "> v0 IPv6 default route", "> w0"},
-    {"-n $h route add default nexthop dev w0 nexthop dev v0", "> v0 carries the IPv4 default",
-     "> w0 carries the IPv4 default"},
-    /* Routes that together lead to half of all addresses. */
-    {"-n $h route add 0.0.0.0/2 dev v0", "-n $h route add 10.0.0.0/8 dev w0", "> v0",
-     "-n $h route add 64.0.0.0/2 dev v0", "-n $h route add 192.0.0.0/2 dev v0",
-     "> v0 carries a part of the IPv4 default route (table main)"},
-    {"-n $h -6 route add 3000::/5 dev v0", "-n $h -6 route add fc00::/7 dev w0", "> v0",
-     "-n $h -6 route add 2000::/4 dev v0",
-     "> v0 carries a part of the IPv6 default route (table main)", "> w0"},
-    /* What a tunnel carries leaves by the port below it; where that is not known, by any. */
-    {"-n $h addr add 198.18.0.1/24 dev v0",
-     "?-n $h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789", "-n $h link set vx0 up",
-     "> v0", "> vx0 is a tunnel (vxlan)", "-n $h route add default dev vx0",
-     "> v0 carries the IPv4 default route (table main) through tunnel vx0", "> w0",
-     "-n $h link del vx0", "> v0",
-     "-n $h link add vx0 type vxlan id 7 dev w0 group 239.1.1.1 dstport 4789",
-     "-n $h link set vx0 up", "-n $h route add default dev vx0",
-     "> w0 carries the IPv4 default route (table main) through tunnel vx0"},
-    {"?-n $h tuntap add tun0 mode tun", "-n $h link set tun0 up", "> w0",
-     "-n $h route add default dev tun0",
-     "> w0 may carry the IPv4 default route (table main) through tunnel tun0",
-     "> v0 through tunnel tun0"},
-    /* A next hop object, also where the route has its number alone. */
-    {"?-n $h nexthop add id 5 dev v0", "-n $h route add default nhid 5",
-     "> v0 carries the IPv4 default route", "> w0",
-     "netns exec $h sh -c 'echo 0 >/proc/sys/net/ipv4/nexthop_compat_mode'",
-     "> v0 carry the IPv4 default route"},
-    {"-n $h link add br0 type bridge", "-n $h link set v0 master br0", "-n $h link set br0 up",
-     "> v0 is a member of bridge br0", "> br0", "-n $h route add default dev br0",
-     "> br0 carries the IPv4 default route", "> w0"},
-    {"?-n $h link add mv0 link v0 type macvlan mode bridge",
-     "-n $h link add mv1 link v0 type macvlan mode bridge", "-n $h link set mv0 up",
-     "-n $h link set mv1 up", "> mv0", "-n $h route add default dev mv0",
-     "> v0 shares a cable with mv0, which carries",
-     "> mv1 sits on v0, which shares a cable with mv0, which carries", "> w0"},
-    /* The device below a macvlan stays in the namespace where it was made. */
-    {"?-n $a link add mv0 link v1 type macvlan mode bridge", "-n $a link set mv0 netns $h",
-     "-n $h link set mv0 up", "> mv0 sits on a device of another network namespace"},
-    {"?-n $h link add v0.7 link v0 type vlan id 7", "-n $h link set v0.7 up", "> v0",
-     "-n $h route add default dev v0.7", "> v0 shares a cable with v0.7, which carries",
-     "> v0.7 carries the IPv4 default route"},
-    {"?-n $h link add bond7 type bond", "-n $h link set v0 down", "-n $h link set v0 master bond7",
-     "> bond7 is a bond", "> v0 is a member of bond bond7", "> w0"},
-};
-
-static void each_scenario_is_judged(void **state)
-{
-    for (size_t i = 0; i < COUNT(scenarios); i++) {
-        assert_int_equal(fresh(state), 0);
-        for (size_t k = 0; k < STEPS_MAX && scenarios[i][k]; k++) {
-            const char *step = scenarios[i][k], *says;
-            struct err err = {0};
-            char iface[16] = "";
-
-            if (*step == '?' && !ip(QUIET, step + 1))
-                break;
-            if (*step != '>') {
-                assert_true(*step == '?' || ip("", step));
-                continue;
-            }
-            sscanf(step, "> %15s", iface);
-            says = step + strlen("> ") + strlen(iface);
-            says = *says ? says + 1 : NULL;
-            assert_judged(step, guard_check_interface(here, iface, &plain, &err),
-                          says != NULL ? -EPERM : 0, &err, says);
-        }
+    snprintf(here, sizeof(here), "sb-guard-%d-h", (int)getpid());
+    snprintf(other, sizeof(other), "sb-guard-%d-a", (int)getpid());
+    setenv("h", here, 1);
+    setenv("a", other, 1);
+    away_with(NULL);
+    if (!ip(QUIET, "netns add $h") || !ip(QUIET, "netns add $a")) {
+        print_message("making a network namespace needs root\n");
+        skip();
     }
+    must("-n $h link set lo up");
+    must("-n $h link add v0 type veth peer name v1 netns $a");
+    must("-n $h link add w0 type veth peer name w1 netns $a");
+    must("-n $h link set v0 up && ip -n $h link set w0 up");
+    must("-n $a link set v1 up && ip -n $a link set w1 up");
 }
 
-static void what_is_not_there(void **state)
-{
-    static const char *const parts[] = {"There is no interface nope in network namespace", "lo, ",
-                                        "v0", "w0"};
-    struct err err;
-
-    err.text[0] = '\0';
-    assert_int_equal(guard_check_interface(here, "nope", &plain, &err), -ENODEV);
-    for (size_t i = 0; i < COUNT(parts); i++)
-        assert_non_null(strstr(err.text, parts[i]));
-    err.text[0] = '\0';
-    assert_int_equal(guard_check_interface("test-guard-none", "v0", &plain, &err), -ENOENT);
-    assert_non_null(strstr(err.text, "test-guard-none"));
-    err.text[0] = '\0';
-    assert_int_equal(guard_check_pci("ffff:ff:1f.7", &plain, &err), -ENODEV);
-    assert_non_null(strstr(err.text, "ffff:ff:1f.7"));
-}
-
-/* Addresses of the controller, which belong to the process: this thread lives in `here` meanwhile.
- * Seen from a process elsewhere, the same addresses in `here` mean other machines. */
-static void the_controllers_way_is_blocked(void **state)
+/* "> v0 EINVAL words", with or without code and words. */
+static void check_step(const char *step, const char *controller)
 {
     static const struct {
-        const char *controller, *iface;
+        const char *name;
         int code;
-        const char *says;
-    } cases[] = {
-        {"198.18.0.2", "v0", -EPERM, "the controller's connection (from 198.18.0.2)"},
-        {"198.18.0.2", "w0", 0, ""},
-        {"2001:db8::2", "w0", -EPERM, ""},
-        {"fe80::2%w0", "w0", -EPERM, ""},
-        {"::ffff:198.18.0.2", "v0", -EPERM, ""},
-        {"198.18.0.1", "v0", 0, ""},  /* this host itself */
-        {"203.0.113.9", "v0", 0, ""}, /* no route leads there */
-        {"not-an-address", "v0", -EINVAL, "not-an-address is not a numeric IP address"},
-    };
-    struct guard_rules rules = {.driver = "tcp", .controller = "198.18.0.2"};
-    struct err err;
-    int previous;
+    } codes[] = {{" EINVAL", -EINVAL}, {" ENODEV", -ENODEV}};
+    const struct guard_rules rules = {.driver = "af_packet", .controller = controller};
+    const char *netns = step[0] == '<' ? NULL : here, *says = step + 2 + strcspn(step + 2, " ");
+    int right = *says ? -EPERM : 0, previous = -1, code;
+    struct err err = {0};
+    char device[96];
 
-    must("-n $h addr add 198.18.0.1/24 dev v0");
-    must("-n $h -6 addr add 2001:db8::1/64 dev w0 nodad");
-    assert_int_equal(guard_check_interface(here, "v0", &rules, &err), 0);
-    assert_int_equal(netns_enter(here, &previous, &err), 0);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        err.text[0] = '\0';
-        rules.controller = cases[i].controller;
-        assert_int_equal(guard_check_interface(NULL, cases[i].iface, &rules, &err), cases[i].code);
-        assert_non_null(strstr(err.text, cases[i].says));
+    snprintf(device, sizeof(device), "%.*s", (int)(says - step - 2), step + 2);
+    for (EACH(c, codes))
+        if (strncmp(says, c->name, strlen(c->name)) == 0) {
+            right = c->code;
+            says += strlen(c->name);
+        }
+    if (netns == NULL)
+        assert_int_equal(netns_enter(here, &previous, &err), 0);
+    code = strncmp(device, "net_", 4) == 0 ? guard_check_vdev(netns, device, &rules, &err)
+           : strchr(device, ':') != NULL   ? guard_check_pci(device, &rules, &err)
+                                           : guard_check_interface(netns, device, &rules, &err);
+    if (netns == NULL)
+        netns_leave(previous);
+    assert_judged(step, code, right, &err, *says ? says + 1 : NULL);
+}
+
+/* Those of guard.txt. */
+TEST_BETWEEN(each_scenario_is_judged, NULL, away_with)
+{
+    FILE *scenarios = fopen(unit_argument, "r");
+    char line[256], controller[64] = "";
+    bool begins = true, ends = false;
+
+    assert_non_null(scenarios);
+    while (fgets(line, sizeof(line), scenarios) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '\0') {
+            begins = true;
+            continue;
+        }
+        if (begins) {
+            fresh();
+            controller[0] = '\0';
+            begins = ends = false;
+        }
+        if (ends || line[0] == '#' || sscanf(line, "controller %63s", controller) == 1)
+            continue;
+        if (line[0] == '?')
+            ends = !ip(QUIET, line + 1);
+        else if (line[0] == '>' || line[0] == '<')
+            check_step(line, controller[0] != '\0' ? controller : NULL);
+        else
+            must(line);
     }
-    netns_leave(previous);
-    if (!ip(QUIET, "-n $h link add vx0 type vxlan id 7 remote 198.18.0.2 dstport 4789"))
-        return;
-    must("-n $h link set vx0 up");
-    must("-n $h route add 203.0.113.0/24 dev vx0");
-    assert_int_equal(netns_enter(here, &previous, &err), 0);
-    rules.controller = "203.0.113.9";
-    err.text[0] = '\0';
-    assert_int_equal(guard_check_interface(NULL, "v0", &rules, &err), -EPERM);
-    assert_non_null(strstr(err.text, "(from 203.0.113.9) through tunnel vx0"));
-    assert_int_equal(guard_check_interface(NULL, "w0", &rules, &err), 0);
-    netns_leave(previous);
+    fclose(scenarios);
+}
+
+TEST(a_namespace_that_is_not_there)
+{
+    struct err err = {0};
+
+    assert_int_equal(guard_check_interface("test-guard-none", "v0", &plain, &err), -ENOENT);
+    assert_says(err.text, "test-guard-none");
 }
 
 /* A device without the kernel is nobody else's, whatever its interfaces were. */
-static void a_device_without_kernel_is_never_shared(void **state)
+TEST(a_device_without_kernel_is_never_shared)
 {
     struct guard_rules rules = {
         .driver = "a PCI driver", .shared = true, .isolates_flows = true, .leaves_kernel = true};
@@ -409,32 +317,6 @@ static void a_device_without_kernel_is_never_shared(void **state)
     rules.leaves_kernel = false;
     assert_int_equal(guard_check_pci(pci, &rules, &err), 0);
     globfree(&devices);
-}
-
-static void device_arguments_are_checked(void **state)
-{
-    static const struct {
-        const char *vdev;
-        int code;
-    } devices[] = {
-        {"net_null0", 0},
-        {"net_ring0", 0},
-        {"net_af_packet0,iface=w0", 0},
-        {"net_af_packet0,iface=v0", -EPERM},
-        {"net_af_xdp0,start_queue=0,iface=v0,queue_count=1", -EPERM},
-        {"net_pcap0,tx_iface=w0,rx_iface=v0", -EPERM},
-        {"net_failsafe0,dev(net_af_packet1,iface=v0),dev(net_null1)", -EPERM},
-        {"net_bonding0,member=ffff:ff:1f.7", -ENODEV},
-    };
-
-    must("-n $h route add default dev v0");
-    for (size_t i = 0; i < COUNT(devices); i++) {
-        struct err err = {0};
-        int code = guard_check_vdev(here, devices[i].vdev, &plain, &err);
-
-        if (code != devices[i].code)
-            fail_msg("%s: %d: %s", devices[i].vdev, code, err.text);
-    }
 }
 
 /* --- damaged answers --- */
@@ -507,13 +389,14 @@ static int check_damaged(damage_fn *how, int which, struct err *err)
     return code;
 }
 
-static void a_damaged_answer_blocks(void **state)
+TEST_BETWEEN(a_damaged_answer_blocks, NULL, away_with)
 {
     static damage_fn *const each[] = {cut_off, replace_by_error}, *const all[] = {lose_the_end,
                                                                                   interrupt};
     struct err err;
     int usual;
 
+    fresh();
     must("-n $h addr add 198.18.0.1/24 dev v0");
     must("-n $h addr add 198.18.9.1/24 dev w0");
     assert_int_equal(check_damaged(NULL, 0, &err), 0);
@@ -523,8 +406,8 @@ static void a_damaged_answer_blocks(void **state)
         for (int which = 0; which < usual; which++)
             if (check_damaged(each[i], which, &err) == 0 || err.text[0] == '\0')
                 fail_msg("kind %zu: answer %d is damaged, and the port is allowed", i, which);
-    for (size_t i = 0; i < COUNT(all); i++) {
-        assert_true(check_damaged(all[i], -1, &err) < 0);
+    for (EACH(it, all)) {
+        assert_true(check_damaged(*it, -1, &err) < 0);
         assert_non_null(strstr(err.text, "not known whether traffic there is safe"));
     }
     assert_int_equal(check_damaged(interrupt, 0, &err), 0); /* the dump is repeated */
@@ -534,34 +417,4 @@ static void a_damaged_answer_blocks(void **state)
         assert_int_equal(check_damaged(interrupt, which, &err), -EPERM);
         assert_non_null(strstr(err.text, "carries the IPv4 default route"));
     }
-}
-
-#define in_namespaces(test) cmocka_unit_test_setup_teardown(test, fresh, away_with)
-
-int main(void)
-{
-    const struct CMUnitTest everywhere[] = {
-        cmocka_unit_test(each_drawing_is_judged),
-        cmocka_unit_test(interfaces_are_found_in_sys),
-        cmocka_unit_test(a_device_without_kernel_is_never_shared),
-    };
-    const struct CMUnitTest in_spaces[] = {
-        in_namespaces(each_scenario_is_judged),        in_namespaces(what_is_not_there),
-        in_namespaces(the_controllers_way_is_blocked), in_namespaces(device_arguments_are_checked),
-        in_namespaces(a_damaged_answer_blocks),
-    };
-    int failed = cmocka_run_group_tests_name("guard: maps", everywhere, NULL, NULL);
-    bool possible;
-
-    snprintf(here, sizeof(here), "sb-guard-%d-a", (int)getpid());
-    setenv("a", here, 1);
-    snprintf(here, sizeof(here), "sb-guard-%d-h", (int)getpid());
-    setenv("h", here, 1);
-    possible = make();
-    away_with(NULL);
-    if (!possible && failed == 0) {
-        printf("skipped: making a network namespace needs root\n");
-        return SKIPPED;
-    }
-    return possible ? failed + cmocka_run_group_tests_name("guard", in_spaces, NULL, NULL) : failed;
 }

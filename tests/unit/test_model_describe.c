@@ -5,17 +5,10 @@
  */
 #include "command_reader.h"
 #include "describe.h"
+#include "unit.h"
 
-#include <errno.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PORTS                                                                                      \
     "  ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, "         \
@@ -32,7 +25,7 @@ static int read_text(struct description *description, struct err *err, const cha
 }
 
 /* Beside a description that says nothing, whose keys have their defaults. */
-static void test_every_key_arrives(void **state)
+TEST(test_every_key_arrives)
 {
     static const char keys[] =
         "  seed: 7\n  mtu: 9000\n  sharing: shared\n  buffer: 500000\n"
@@ -81,7 +74,7 @@ static void test_every_key_arrives(void **state)
         {b->faults[0].measured, b->faults[2].measured, true, false},
         {b->faults[2].last_byte, b->faults[3].rate_bps, 31, 1000000},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < COUNT(rows); i++)
         if (memcmp(rows[i], rows[i] + 2, 2 * sizeof **rows) != 0)
             fail_msg("row %zu: %llu, %llu", i, (unsigned long long)rows[i][0],
                      (unsigned long long)rows[i][1]);
@@ -91,7 +84,7 @@ static void test_every_key_arrives(void **state)
     mapping_free(&plain.memory);
 }
 
-static void test_mistakes_are_one_sentence(void **state)
+TEST(test_mistakes_are_one_sentence)
 {
     static const struct {
         const char *keys, *says;
@@ -126,20 +119,20 @@ static void test_mistakes_are_one_sentence(void **state)
         {"", "ports"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (EACH(c, cases)) {
         struct description description;
         struct err err;
 
-        assert_int_equal(read_text(&description, &err, cases[i].keys, ""), -EINVAL);
-        if (strstr(err.text, cases[i].says) == NULL)
-            fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+        assert_int_equal(read_text(&description, &err, c->keys, ""), -EINVAL);
+        if (strstr(err.text, c->says) == NULL)
+            fail_msg("'%s' does not say '%s'", err.text, c->says);
         assert_null(strchr(err.text, '\n'));
     }
 }
 
 /* --- standard input --- */
 
-static void test_a_description_in_pieces_then_commands(void **state)
+TEST(test_a_description_in_pieces_then_commands)
 {
     static const char text[] = "switch: {name: a...b}\n# ...\n....\n... \nreport\nclear\nrep";
     struct command_reader reader = {0};
@@ -172,7 +165,7 @@ static void test_a_description_in_pieces_then_commands(void **state)
     close(ends[0]);
 }
 
-static void test_a_description_without_an_end(void **state)
+TEST(test_a_description_without_an_end)
 {
     char line[5001];
 
@@ -196,16 +189,4 @@ static void test_a_description_without_an_end(void **state)
         free(yaml);
         close(ends[0]);
     }
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_key_arrives),
-        cmocka_unit_test(test_mistakes_are_one_sentence),
-        cmocka_unit_test(test_a_description_in_pieces_then_commands),
-        cmocka_unit_test(test_a_description_without_an_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,18 +5,13 @@
  * answers are there before the request; and against the kernel itself.
  */
 #include "netlink.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define ROOM 40000
 #define LINK sizeof(struct ifinfomsg)
@@ -98,7 +93,7 @@ static int end(void **state)
     }
 #define A_LINK SAID(RTM_NEWLINK, LINK)
 #define DONE SAID(NLMSG_DONE, 4)
-static void each_answer_is_judged(void **state)
+TEST(each_answer_is_judged)
 {
     static const struct {
         const char *what;
@@ -127,25 +122,25 @@ static void each_answer_is_judged(void **state)
          0},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         int code;
 
         begin(state);
-        for (size_t k = 0; k < 4 && cases[i].said[k].type != 0; k++) {
-            put(&cases[i].said[k]);
-            if (cases[i].said[k].ends_datagram)
+        for (size_t k = 0; k < 4 && c->said[k].type != 0; k++) {
+            put(&c->said[k]);
+            if (c->said[k].ends_datagram)
                 flush(0);
         }
-        flush(cases[i].less);
+        flush(c->less);
         code = dump();
-        if (code != cases[i].code || noted != cases[i].count)
-            fail_msg("%s: %d, %d links", cases[i].what, code, noted);
+        if (code != c->code || noted != c->count)
+            fail_msg("%s: %d, %d links", c->what, code, noted);
         end(state);
     }
 }
 
 /* A reader that fails: the rest of the answer is read, so that the socket can be used again. */
-static void a_reader_that_fails_ends_the_request(void **state)
+TEST_BETWEEN(a_reader_that_fails_ends_the_request, begin, end)
 {
     const struct said link = A_LINK, done = DONE;
 
@@ -161,7 +156,7 @@ static void a_reader_that_fails_ends_the_request(void **state)
 
 /* An attribute that is missing, too short, or reaches beyond its message is none; with such a one
  * the whole answer is malformed. */
-static void attributes_are_read_or_missing(void **state)
+TEST_BETWEEN(attributes_are_read_or_missing, begin, end)
 {
     const struct said link = A_LINK;
     struct nlmsghdr *message = put(&link);
@@ -187,7 +182,7 @@ static void attributes_are_read_or_missing(void **state)
     assert_int_equal(dump(), -EPROTO);
 }
 
-static void the_loopback_is_read(void **state)
+TEST(the_loopback_is_read)
 {
     int fd = netlink_open();
     struct link_state link;
@@ -205,7 +200,7 @@ static void the_loopback_is_read(void **state)
 }
 
 /* The kernel counts both in tx_dropped: what the host drops, and what has no carrier. */
-static void drops_without_a_carrier_are_not_the_hosts(void **state)
+TEST(drops_without_a_carrier_are_not_the_hosts)
 {
     static const struct {
         uint64_t tx_dropped;
@@ -221,7 +216,7 @@ static void drops_without_a_carrier_are_not_the_hosts(void **state)
     };
     struct link_drops drops;
 
-    for (size_t i = 0; i < sizeof readings / sizeof readings[0]; i++) {
+    for (size_t i = 0; i < COUNT(readings); i++) {
         struct link_state now = {.flags = readings[i].running ? IFF_UP | IFF_RUNNING : IFF_UP,
                                  .carrier_downs = readings[i].downs};
 
@@ -232,17 +227,4 @@ static void drops_without_a_carrier_are_not_the_hosts(void **state)
         assert_int_equal(drops.host, readings[i].host);
         assert_int_equal(drops.no_carrier, readings[i].no_carrier);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_answer_is_judged),
-        cmocka_unit_test_setup_teardown(a_reader_that_fails_ends_the_request, begin, end),
-        cmocka_unit_test_setup_teardown(attributes_are_read_or_missing, begin, end),
-        cmocka_unit_test(the_loopback_is_read),
-        cmocka_unit_test(drops_without_a_carrier_are_not_the_hosts),
-    };
-
-    return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);
 }

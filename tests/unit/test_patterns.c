@@ -9,16 +9,10 @@
 #include "permutation.h"
 #include "registry.h"
 #include "schedule.h"
+#include "unit.h"
 
-#include <errno.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct pattern_plan *plan_of(const struct pattern_request *request)
 {
@@ -49,8 +43,6 @@ struct row {
     int line;
 };
 
-static const char *path = "patterns.txt";
-
 /* The field at *text, ended; *text is behind it. */
 static char *next_field(char **text)
 {
@@ -65,7 +57,7 @@ static char *next_field(char **text)
 /* Calls `check` for each row of a kind; fails the test when there is none. */
 static void each_row(const char *kind, void (*check)(const struct row *row))
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(unit_argument, "re");
     struct document *document;
     struct err err = {0};
     char *line = NULL, *rest, plan[1024];
@@ -86,7 +78,7 @@ static void each_row(const char *kind, void (*check)(const struct row *row))
         text.size = (size_t)snprintf(plan, sizeof(plan), "plan: {ranks: %s, pattern: %s}\n", ranks,
                                      next_field(&rest));
         if (document_parse(&document, &text, transports, &err) < 0)
-            fail_msg("%s:%d: %s", path, number, err.text);
+            fail_msg("%s:%d: %s", unit_argument, number, err.text);
         row.request = document->plan->pattern;
         for (unsigned i = 0; i < FIELDS; i++)
             row.fields[i] = next_field(&rest);
@@ -322,7 +314,7 @@ static unsigned laws_of(const struct row *row)
         while (i < 10 && strcmp(word, names[i]) != 0)
             i++;
         if (i == 10 && strcmp(word, "-") != 0)
-            fail_msg("%s:%d: there is no law %s", path, row->line, word);
+            fail_msg("%s:%d: there is no law %s", unit_argument, row->line, word);
         laws |= i < 10 ? 1u << i : 0;
     }
     return laws;
@@ -350,8 +342,8 @@ static void mix_schedule(struct totals *totals, const struct actor *actor)
         uint64_t from = op->action == SCHEDULE_WORK ? op->from / 1000 : op->from;
         const uint64_t words[] = {op->step, op->action, op->peer, op->at, from, op->bytes};
 
-        for (size_t j = 0; j < sizeof(words) / sizeof(words[0]); j++)
-            mix(totals, words[j]);
+        for (EACH(word, words))
+            mix(totals, *word);
     }
     totals->bytes += schedule->bytes;
     totals->steps = schedule->steps > totals->steps ? schedule->steps : totals->steps;
@@ -524,12 +516,12 @@ static void check_row(const struct row *row)
     snprintf(got, sizeof(got), "%u %u %" PRIu64 " %u %" PRIu64 " 0x%" PRIx64, phases, of_16.flows,
              of_16.bytes, of_16.steps, of_16.memory, all.digest);
     if (strcmp(got, row->fields[1]) != 0) {
-        print_error("%s:%d: %s\n", path, row->line, got);
+        print_error("%s:%d: %s\n", unit_argument, row->line, got);
         wrong_rows++;
     }
 }
 
-static void all_patterns_keep_their_laws(void **state)
+TEST(all_patterns_keep_their_laws)
 {
     each_row("law", check_row);
     assert_int_equal(wrong_rows, 0);
@@ -561,10 +553,10 @@ static void check_large(const struct row *row)
 
     request.bytes = laws & SIZES ? 1 << 20 : 0;
     request.class = request.class != NULL ? "D" : NULL;
-    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+    for (EACH(rank, ranks)) {
         struct pattern_plan *plan = NULL;
         struct schedule schedule;
-        uint32_t n = request.n = ranks[i], last;
+        uint32_t n = request.n = *rank, last;
         char why[256];
 
         if (pattern_plan_make(&plan, &request, why, sizeof(why)) < 0)
@@ -588,7 +580,7 @@ static void check_large(const struct row *row)
     }
 }
 
-static void many_ranks_have_small_plans(void **state)
+TEST(many_ranks_have_small_plans)
 {
     each_row("law", check_large);
 }
@@ -625,12 +617,12 @@ static void check_by_hand(const struct row *row)
     assert_string_equal(name, row->fields[1]);
     for (char *to = strtok(row->fields[2], ","); to != NULL; to = strtok(NULL, ","), rank++)
         if (strcmp(sends_to(plan, phase, rank), to + strspn(to, " ")) != 0)
-            fail_msg("%s:%d: rank %u sends to %s", path, row->line, rank,
+            fail_msg("%s:%d: rank %u sends to %s", unit_argument, row->line, rank,
                      sends_to(plan, phase, rank));
     pattern_plan_free(plan);
 }
 
-static void plans_are_those_worked_out_by_hand(void **state)
+TEST(plans_are_those_worked_out_by_hand)
 {
     each_row("hand", check_by_hand);
 }
@@ -676,7 +668,7 @@ static void check_sent(const struct row *row)
     pattern_plan_free(plan);
 }
 
-static void kernels_do_what_their_sources_say(void **state)
+TEST(kernels_do_what_their_sources_say)
 {
     each_row("sent", check_sent);
 }
@@ -685,7 +677,7 @@ static void kernels_do_what_their_sources_say(void **state)
 
 /* Successors from rank 0 on, computed by an independent program from the algorithm's description
  * (permutation.c). */
-static void random_rings_are_pinned(void **state)
+TEST(random_rings_are_pinned)
 {
     static const struct {
         uint32_t n;
@@ -701,14 +693,14 @@ static void random_rings_are_pinned(void **state)
     };
     static const bool no = false;
 
-    for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+    for (EACH(each, rings)) {
         struct pattern_plan *plan = plan_of(&(struct pattern_request){
-            .name = "ring", .n = rings[i].n, .seed = rings[i].seed, .natural = &no, .count = 10});
+            .name = "ring", .n = each->n, .seed = each->seed, .natural = &no, .count = 10});
         struct pattern_flow flow = {.dst = 0};
 
         for (uint32_t step = 0; step < 8; step++) {
-            pattern_flows(plan, rings[i].phase, flow.dst, PATTERN_SENDS, &flow, 1);
-            assert_int_equal(flow.dst, rings[i].cycle[step]);
+            pattern_flows(plan, each->phase, flow.dst, PATTERN_SENDS, &flow, 1);
+            assert_int_equal(flow.dst, each->cycle[step]);
         }
         pattern_plan_free(plan);
     }
@@ -726,7 +718,7 @@ static void check_refused(const struct row *row)
     assert_null(plan);
 }
 
-static void refusals_say_what_is_wrong(void **state)
+TEST(refusals_say_what_is_wrong)
 {
     const struct pattern_request nameless = {.n = 8},
                                  odd = {.name = "aapc", .n = 12, .order = "xor"};
@@ -743,7 +735,7 @@ static void refusals_say_what_is_wrong(void **state)
 
 /* --- room ----------------------------------------------------------------------------------- */
 
-static void room_limits_what_is_written(void **state)
+TEST(room_limits_what_is_written)
 {
     struct pattern_plan *plan = plan_of(&(struct pattern_request){.name = "full_mesh", .n = 10});
     struct pattern_plan *shift = plan_of(&(struct pattern_request){.name = "aapc", .n = 200});
@@ -764,7 +756,7 @@ static void room_limits_what_is_written(void **state)
 /* --- the barrier, and wrong results --------------------------------------------------------- */
 
 /* After all rounds each rank has heard of each other one. */
-static void the_barrier_tells_everybody(void **state)
+TEST(the_barrier_tells_everybody)
 {
     for (uint32_t n = 2; n <= 64; n++) {
         uint64_t heard[64], before[64];
@@ -787,7 +779,7 @@ static void the_barrier_tells_everybody(void **state)
 }
 
 /* A number that is wrong in one element: of a sum, and of bytes. */
-static void the_wrong_element_is_named(void **state)
+TEST(the_wrong_element_is_named)
 {
     static const struct {
         struct pattern_request request;
@@ -799,18 +791,18 @@ static void the_wrong_element_is_named(void **state)
         {{.name = "sendrecv", .n = 6, .bytes = 20000}, 36388, 16388, 3},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct pattern_plan *plan = plan_of(&cases[i].request);
+    for (EACH(c, cases)) {
+        struct pattern_plan *plan = plan_of(&c->request);
         struct sim sim = make_sim(plan, 0, 6);
         struct schedule_wrong wrong;
 
         assert_false(is_right(&sim, 4, &wrong)); /* nothing received */
         assert_true(run_sim(&sim, 1));
         assert_true(is_right(&sim, 4, &wrong));
-        sim.actors[4].memory[cases[i].at] ^= 1;
+        sim.actors[4].memory[c->at] ^= 1;
         assert_false(is_right(&sim, 4, &wrong));
-        assert_true(wrong.element == cases[i].element && wrong.at == cases[i].at &&
-                    wrong.source == cases[i].source && wrong.got != wrong.expected);
+        assert_true(wrong.element == c->element && wrong.at == c->at && wrong.source == c->source &&
+                    wrong.got != wrong.expected);
         free_sim(&sim);
         pattern_plan_free(plan);
     }
@@ -831,13 +823,13 @@ static void added_by(const struct pattern_plan *plan, uint32_t rank, float value
 
 /* Of so many ranks: whether rank 0 finds it when another rank's values are in place of one's, or
  * values in another's place. */
-static void another_rank_s_values_or_place_are_found(void **state)
+TEST(another_rank_s_values_or_place_are_found)
 {
     static const uint32_t numbers[] = {2, 211, 251, 422, 502, 1004, 3990, 4096, 21084, 65536};
     static const uint32_t distances[] = {1, 41, 64, 205, 211, 251, 256, 1681, 2008, 4096, 32768};
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        uint32_t n = numbers[i];
+    for (EACH(number, numbers)) {
+        uint32_t n = *number;
         float memory[3 * ADDED] = {0}, *sum = memory + ADDED, right[ADDED] = {0}, out[ADDED];
         struct pattern_plan *plan =
             plan_of(&(struct pattern_request){.name = "reduce", .n = n, .bytes = sizeof(right)});
@@ -854,17 +846,17 @@ static void another_rank_s_values_or_place_are_found(void **state)
         sum[0] = right[1];
         sum[1] = right[0];
         assert_false(schedule_verify(&schedule, memory, &wrong));
-        for (size_t j = 0; j < sizeof(distances) / sizeof(distances[0]); j++)
-            for (uint32_t rank = 1; rank + distances[j] < n; rank += 1 + n / 8) {
+        for (EACH(distance, distances))
+            for (uint32_t rank = 1; rank + *distance < n; rank += 1 + n / 8) {
                 float in[ADDED];
 
                 added_by(plan, rank, out);
-                added_by(plan, rank + distances[j], in);
+                added_by(plan, rank + *distance, in);
                 for (uint32_t k = 0; k < ADDED; k++)
                     sum[k] = right[k] - out[k] + in[k];
                 if (schedule_verify(&schedule, memory, &wrong))
                     fail_msg("of %u ranks, %u's values instead of %u's are not found", n,
-                             rank + distances[j], rank);
+                             rank + *distance, rank);
             }
         schedule_free(&schedule);
         pattern_plan_free(plan);
@@ -891,32 +883,12 @@ static void check_spoilt(const struct row *row)
     for (uint32_t rank = 0; rank < 6; rank++)
         found |= !is_right(&sim, rank, &(struct schedule_wrong){0});
     if (!found)
-        fail_msg("%s:%d: a wrong message is not found", path, row->line);
+        fail_msg("%s:%d: a wrong message is not found", unit_argument, row->line);
     free_sim(&sim);
     pattern_plan_free(plan);
 }
 
-static void a_wrong_message_is_found(void **state)
+TEST(a_wrong_message_is_found)
 {
     each_row("law", check_spoilt);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_patterns_keep_their_laws),
-        cmocka_unit_test(many_ranks_have_small_plans),
-        cmocka_unit_test(plans_are_those_worked_out_by_hand),
-        cmocka_unit_test(kernels_do_what_their_sources_say),
-        cmocka_unit_test(random_rings_are_pinned),
-        cmocka_unit_test(refusals_say_what_is_wrong),
-        cmocka_unit_test(room_limits_what_is_written),
-        cmocka_unit_test(the_barrier_tells_everybody),
-        cmocka_unit_test(the_wrong_element_is_named),
-        cmocka_unit_test(another_rank_s_values_or_place_are_found),
-        cmocka_unit_test(a_wrong_message_is_found),
-    };
-
-    path = argc > 1 ? argv[1] : path;
-    return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
 }

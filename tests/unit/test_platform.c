@@ -6,17 +6,9 @@
 #include "address.h"
 #include "environment.h"
 #include "sysfs.h"
+#include "unit.h"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static void each_address_comes_back_or_is_refused(void **state)
+TEST(each_address_comes_back_or_is_refused)
 {
     static const char *const good[] = {
         "192.0.2.1:7600",      "0.0.0.0:0", "255.255.255.255:65535",
@@ -31,14 +23,14 @@ static void each_address_comes_back_or_is_refused(void **state)
     struct sockaddr_storage address;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address;
 
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    for (EACH(it, good)) {
         char back[ADDRESS_TEXT_MAX];
         struct err err = {0};
 
-        assert_int_equal(address_parse(good[i], &address, &err), 0);
-        assert_int_equal(address.ss_family, good[i][0] == '[' ? AF_INET6 : AF_INET);
+        assert_int_equal(address_parse(*it, &address, &err), 0);
+        assert_int_equal(address.ss_family, *it[0] == '[' ? AF_INET6 : AF_INET);
         address_format(&address, back, sizeof back);
-        assert_string_equal(back, good[i]);
+        assert_string_equal(back, *it);
     }
     while ((text = strsep(&rest, ";")) != NULL) {
         struct err err = {0};
@@ -52,7 +44,7 @@ static void each_address_comes_back_or_is_refused(void **state)
     assert_memory_equal(&v4->sin_port, "\x01\x02", 2);
 }
 
-static void files_of_sys_are_read(void **state)
+TEST(files_of_sys_are_read)
 {
     char line[8], root[] = "/tmp/test_sysfs.XXXXXX", path[64], link[64];
     const struct {
@@ -64,14 +56,14 @@ static void files_of_sys_are_read(void **state)
     assert_non_null(mkdtemp(root));
     snprintf(path, sizeof path, "%s/a", root);
     snprintf(link, sizeof link, "%s/b", root);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(each, cases)) {
         FILE *file = fopen(path, "we");
 
         assert_non_null(file);
-        assert_true(fputs(cases[i].text, file) >= 0 && fclose(file) == 0);
-        assert_int_equal(sysfs_line(line, sizeof line, "%s/%c", root, 'a'), *cases[i].text != 0);
-        assert_string_equal(line, cases[i].line);
-        assert_int_equal(sysfs_number(5, "%s/a", root), cases[i].number);
+        assert_true(fputs(each->text, file) >= 0 && fclose(file) == 0);
+        assert_int_equal(sysfs_line(line, sizeof line, "%s/%c", root, 'a'), *each->text != 0);
+        assert_string_equal(line, each->line);
+        assert_int_equal(sysfs_number(5, "%s/a", root), each->number);
     }
     assert_true(sysfs_exists("%s/a", root) && !sysfs_exists("%s/b", root));
     assert_false(sysfs_line(line, sizeof line, "%s/b", root));
@@ -93,33 +85,22 @@ static void files_of_sys_are_read(void **state)
     assert_in_range(memory_spare(), 1, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
 
-static void only_what_is_needed_stays(void **state)
+TEST(only_what_is_needed_stays)
 {
     static const char *const dangerous[] = {"IBV_DRIVERS", "RDMAV_DRIVERS", "LIBXDP_OBJECT_PATH",
                                             "SWITCHBENCH_BUNDLE", "VERBS_LOG_FILE"};
     const char *connection = "192.0.2.1 1 192.0.2.2 22";
 
-    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++)
-        setenv(dangerous[i], "/mine", 1);
+    for (EACH(dangerou, dangerous))
+        setenv(*dangerou, "/mine", 1);
     setenv("PATH", "/mine", 1);
     setenv("SSH_CONNECTION", connection, 1);
     assert_int_equal(environment_clean(), 0);
-    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++)
-        assert_null(getenv(dangerous[i]));
+    for (EACH(dangerou, dangerous))
+        assert_null(getenv(*dangerou));
     assert_string_equal(getenv("PATH"), "/usr/sbin:/usr/bin:/sbin:/bin");
     assert_string_equal(getenv("SSH_CONNECTION"), connection);
     unsetenv("SSH_CONNECTION");
     assert_int_equal(environment_clean(), 0);
     assert_null(getenv("SSH_CONNECTION"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_address_comes_back_or_is_refused),
-        cmocka_unit_test(files_of_sys_are_read),
-        cmocka_unit_test(only_what_is_needed_stays),
-    };
-
-    return cmocka_run_group_tests_name("platform", tests, NULL, NULL);
 }

@@ -4,8 +4,7 @@
  */
 #include "clock.h"
 #include "node.h"
-
-#include <cmocka.h>
+#include "unit.h"
 
 static struct port_facts now;
 
@@ -15,7 +14,7 @@ static void read_facts(struct transport_port *port, struct port_facts *facts, bo
 }
 
 /* A device may not know its speed, which partners are told, until it has a link. */
-static void a_line_is_known_when_its_link_comes_up(void **state)
+TEST(a_line_is_known_when_its_link_comes_up)
 {
     static const struct transport transport = {.name = "fake", .facts = read_facts};
     static struct node_port port;
@@ -33,11 +32,4 @@ static void a_line_is_known_when_its_link_comes_up(void **state)
     port.had_link = false;        /* no record of it is written here */
     assert_int_equal(ports_watch_links(&node), 0);
     assert_int_equal(port.line_rate_bps, 1000000000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_line_is_known_when_its_link_comes_up)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

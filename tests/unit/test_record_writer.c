@@ -4,20 +4,13 @@
  */
 #include "clock.h"
 #include "record_writer.h"
+#include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #define MANY 20000 /* records: more than any pipe holds */
 
@@ -30,6 +23,7 @@ static int open_records(void **state)
     struct err err = {0};
     int ends[2];
 
+    signal(SIGPIPE, SIG_IGN);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     reader = fdopen(ends[0], "r");
     writer_fd = ends[1];
@@ -75,7 +69,7 @@ static void end_reading(pthread_t closer)
 }
 
 /* Nobody reads: senders wait for no one, and of all records only progress is dropped. */
-static void a_blocked_pipe_blocks_no_sender(void **state)
+TEST_BETWEEN(a_blocked_pipe_blocks_no_sender, open_records, NULL)
 {
     uint64_t dropped;
     pthread_t closer;
@@ -95,7 +89,7 @@ static void a_blocked_pipe_blocks_no_sender(void **state)
     end_reading(closer);
 }
 
-static void closing_waits_for_no_reader_that_is_gone(void **state)
+TEST_BETWEEN(closing_waits_for_no_reader_that_is_gone, open_records, NULL)
 {
     send_numbers("flow", MANY, false);
     assert_int_equal(records_close(records), -EPIPE);
@@ -104,7 +98,7 @@ static void closing_waits_for_no_reader_that_is_gone(void **state)
 }
 
 /* A pipe without a reader, and a disk that is full. */
-static void what_can_not_be_written_is_noticed(void **state)
+TEST(what_can_not_be_written_is_noticed)
 {
     for (int full = 0; full < 2; full++) {
         struct records *lost;
@@ -126,7 +120,7 @@ static void what_can_not_be_written_is_noticed(void **state)
     }
 }
 
-static void records_that_are_held_come_later(void **state)
+TEST_BETWEEN(records_that_are_held_come_later, open_records, NULL)
 {
     struct pollfd ready = {.fd = fileno(reader), .events = POLLIN};
 
@@ -165,7 +159,7 @@ static void *send_big(void *context)
 
 /* The samples of a run are more than may wait: their sender waits for the reader, and long lines
  * stay whole. */
-static void a_full_queue_waits_for_a_reader_that_reads(void **state)
+TEST_BETWEEN(a_full_queue_waits_for_a_reader_that_reads, open_records, NULL)
 {
     pthread_t sender;
     char *line = NULL;
@@ -180,18 +174,4 @@ static void a_full_queue_waits_for_a_reader_that_reads(void **state)
     assert_int_equal(count, BIGS);
     free(line);
     end_reading(sender);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_full_queue_waits_for_a_reader_that_reads, open_records),
-        cmocka_unit_test_setup(a_blocked_pipe_blocks_no_sender, open_records),
-        cmocka_unit_test_setup(closing_waits_for_no_reader_that_is_gone, open_records),
-        cmocka_unit_test(what_can_not_be_written_is_noticed),
-        cmocka_unit_test_setup(records_that_are_held_come_later, open_records),
-    };
-
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests_name("records", tests, NULL, NULL);
 }

@@ -7,15 +7,10 @@
  */
 #include "prng.h"
 #include "run_clock.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/timex.h>
-
-#include <cmocka.h>
 
 #define US NS_PER_US
 #define MS NS_PER_MS
@@ -99,7 +94,7 @@ static const struct path paths[] = {
     {"turning", STEADY, STEADY, 0, 95, 5, 120, 60 * US},
     {"turning, queueing", QUEUED, QUEUED, 0.1, 95, 5, 60, 100 * US},
 };
-#define PATHS (sizeof(paths) / sizeof(paths[0]))
+#define PATHS (COUNT(paths))
 
 /* How far an estimate is from the truth beyond what it admits; negative: it holds. */
 static int64_t excess_ns(struct offset_estimate estimate, const struct crystal *ours,
@@ -183,7 +178,7 @@ static int64_t run_path(const struct path *path, uint64_t seed)
     return covering_bound(&world, now_ns);
 }
 
-static void covers_the_truth(void **state)
+TEST(covers_the_truth)
 {
     for (unsigned p = 0; p < PATHS; p++) {
         int64_t sum_ns = 0;
@@ -212,7 +207,7 @@ static void covers_the_truth(void **state)
 #define LATE EXCHANGE(11 * S, 4 * S, 100 * US)
 
 /* What is known at a moment after some exchanges with node 0, each to 5 ns; bound -1: nothing. */
-static void each_history_says_this_much(void **state)
+TEST(each_history_says_this_much)
 {
     static const struct offset_stamps untimely[] = {
         {INT64_MIN, 1, 1, 1}, {1, -1, 1, 1}, {1, 1, INT64_MAX, 1}, {1, 1, 1, INT64_MAX / 2}};
@@ -243,25 +238,25 @@ static void each_history_says_this_much(void **state)
     struct run_clock clock;
 
     begin(&clock);
-    for (unsigned i = 0; i < sizeof(untimely) / sizeof(untimely[0]); i++)
-        run_clock_heard(&clock, &untimely[i], (struct offset_estimate){0, 0});
+    for (EACH(it, untimely))
+        run_clock_heard(&clock, it, (struct offset_estimate){0, 0});
     assert_int_equal(run_clock_estimate(&clock, 1).bound_ns, -1);
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct offset_estimate right = cases[i].known, known;
+    for (EACH(c, cases)) {
+        struct offset_estimate right = c->known, known;
 
         begin(&clock);
-        for (unsigned k = 0; k < 3 && cases[i].exchanges[k].arrive_ns != 0; k++)
-            run_clock_heard(&clock, &cases[i].exchanges[k], (struct offset_estimate){0, 0});
-        known = run_clock_estimate(&clock, cases[i].at_ns);
+        for (unsigned k = 0; k < 3 && c->exchanges[k].arrive_ns != 0; k++)
+            run_clock_heard(&clock, &c->exchanges[k], (struct offset_estimate){0, 0});
+        known = run_clock_estimate(&clock, c->at_ns);
         if (llabs(known.bound_ns - right.bound_ns) > (right.bound_ns < 0 ? 0 : 5) ||
             llabs(known.offset_ns - right.offset_ns) > 5)
-            fail_msg("%s: %lld +- %lld", cases[i].what, (long long)known.offset_ns,
+            fail_msg("%s: %lld +- %lld", c->what, (long long)known.offset_ns,
                      (long long)known.bound_ns);
     }
 }
 
 /* The ring holds some minutes, and forgets the oldest. */
-static void the_oldest_samples_give_way(void **state)
+TEST(the_oldest_samples_give_way)
 {
     const int64_t slot_ns = RUN_CLOCK_SLOT_NS, samples = RUN_CLOCK_SAMPLES;
     struct run_clock clock;
@@ -276,11 +271,11 @@ static void the_oldest_samples_give_way(void **state)
                 DRIFT_NS((samples - 2) * slot_ns));
 }
 
-static void learns_anew_after_a_step(void **state)
+TEST(learns_anew_after_a_step)
 {
     static const int64_t steps_ns[] = {10 * S, -10 * S, 1 * MS, -1 * MS, 400 * US, -400 * US};
 
-    for (unsigned i = 0; i < sizeof(steps_ns) / sizeof(steps_ns[0]); i++) {
+    for (size_t i = 0; i < COUNT(steps_ns); i++) {
         const struct path path = {.name = "stepped", .there = STEADY, .back = STEADY, .ppm = 50};
         struct world world = {.path = &path, .random = i};
         struct offset_estimate estimate;
@@ -320,7 +315,7 @@ static int64_t ask_parent(struct run_clock *child, const struct crystal *ours,
     return back_ns;
 }
 
-static void run_time_sums_along_the_tree(void **state)
+TEST(run_time_sums_along_the_tree)
 {
     const struct path path = {.ppm = 100, .turn_ppm = 0.3, .turn_s = 60};
     struct crystal crystals[NODES];
@@ -359,7 +354,7 @@ static void run_time_sums_along_the_tree(void **state)
 }
 
 /* What is asked for, what the clock is, and what a word of the parent makes of it. */
-static void a_clock_is_decided(void **state)
+TEST(a_clock_is_decided)
 {
     static const struct {
         enum clock_mode asked, mode;
@@ -373,24 +368,24 @@ static void a_clock_is_decided(void **state)
         {CLOCK_ESTIMATED, CLOCK_ESTIMATED, true, {77 + 20, 9 + 11}},
     };
 
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (EACH(c, cases)) {
         struct offset_estimate estimate;
         struct run_clock clock;
 
         run_clock_init(&clock, false);
-        run_clock_decide(&clock, cases[i].asked, cases[i].shared, false);
-        assert_int_equal(clock.mode, cases[i].mode);
-        assert_int_equal(clock.is_root, cases[i].mode == CLOCK_SHARED);
+        run_clock_decide(&clock, c->asked, c->shared, false);
+        assert_int_equal(clock.mode, c->mode);
+        assert_int_equal(clock.is_root, c->mode == CLOCK_SHARED);
         run_clock_heard(&clock, &(struct offset_stamps){980, 1010, 1010, 1000},
                         (struct offset_estimate){77, 9});
         estimate = run_clock_estimate(&clock, 1000);
-        assert_true(llabs(estimate.offset_ns - cases[i].run.offset_ns) <= 2);
-        assert_true(llabs(estimate.bound_ns - cases[i].run.bound_ns) <= 4);
+        assert_true(llabs(estimate.offset_ns - c->run.offset_ns) <= 2);
+        assert_true(llabs(estimate.bound_ns - c->run.bound_ns) <= 4);
     }
 }
 
 /* PTP is believed as far as datagrams do not prove that it can't be. */
-static void ptp_is_witnessed(void **state)
+TEST(ptp_is_witnessed)
 {
     const struct offset_stamps stamps = {1 * S, 9 * S + 10 * US, 9 * S + 10 * US, 1 * S + 20 * US};
     const struct offset_estimate parent = {1795857565 * S, 100}; /* of the year 2026 */
@@ -414,7 +409,7 @@ static void ptp_is_witnessed(void **state)
 }
 
 /* adjtimex as kernels answer it. */
-static void judges_what_the_kernel_says(void **state)
+TEST(judges_what_the_kernel_says)
 {
     static const struct {
         struct timex kernel;
@@ -429,15 +424,15 @@ static void judges_what_the_kernel_says(void **state)
     };
     struct kernel_sync_status found;
 
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        kernel_sync_classify(&found, cases[i].state, &cases[i].kernel);
-        assert_int_equal(found.synchronized, cases[i].synchronized);
-        assert_int_equal(found.maxerror_ns, cases[i].kernel.maxerror * 1000);
-        assert_int_equal(found.esterror_ns, cases[i].kernel.esterror * 1000);
+    for (EACH(c, cases)) {
+        kernel_sync_classify(&found, c->state, &c->kernel);
+        assert_int_equal(found.synchronized, c->synchronized);
+        assert_int_equal(found.maxerror_ns, c->kernel.maxerror * 1000);
+        assert_int_equal(found.esterror_ns, c->kernel.esterror * 1000);
     }
 }
 
-static void reads_this_machines_clocks(void **state)
+TEST(reads_this_machines_clocks)
 {
     struct tsc_mark begin_mark = tsc_now(), none = {.ticks = 0};
     struct kernel_sync_status found;
@@ -456,23 +451,4 @@ static void reads_this_machines_clocks(void **state)
     assert_true(tsc_hz(&(struct tsc_mark){begin_mark.ticks, clock_now()}) == 0); /* too early */
     clock_sleep_until(begin_mark.at_ns + 110 * MS);
     assert_true(tsc_hz(&begin_mark) > 1e8 && tsc_hz(&begin_mark) < 1e10);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(covers_the_truth),
-        cmocka_unit_test(each_history_says_this_much),
-        cmocka_unit_test(the_oldest_samples_give_way),
-        cmocka_unit_test(learns_anew_after_a_step),
-        cmocka_unit_test(run_time_sums_along_the_tree),
-        cmocka_unit_test(a_clock_is_decided),
-        cmocka_unit_test(ptp_is_witnessed),
-        cmocka_unit_test(judges_what_the_kernel_says),
-        cmocka_unit_test(reads_this_machines_clocks),
-    };
-
-    if (argc > 1 && strcmp(argv[1], "--all") == 0)
-        runs *= 10;
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

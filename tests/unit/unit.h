@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The frame of a unit test in C: TEST(name) { ... } defines a test and adds it to its program,
+ * whose main (unit.c) runs all of them in the order of their definition.
+ */
+#ifndef TESTS_UNIT_UNIT_H
+#define TESTS_UNIT_UNIT_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* In the head of a for loop: `item` points to each element of an array in turn. */
+#define EACH(item, array)                                                                          \
+    const __typeof__((array)[0]) *item = (array);                                                  \
+    item < (array) + COUNT(array);                                                                 \
+    item++
+
+/* TEST_BETWEEN: with a function before the test and one after it, or NULL. */
+#define TEST(name) TEST_BETWEEN(name, NULL, NULL)
+#define TEST_BETWEEN(name, before, after)                                                          \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void add_##name(void)                                      \
+    {                                                                                              \
+        unit_add(#name, name, before, after);                                                      \
+    }                                                                                              \
+    static void name(void **state)
+
+void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction before,
+              CMFixtureFunction after);
+
+/* The program's first argument: a file of cases; "" without one. */
+extern const char *unit_argument;
+
+/* A sentence for people: one line that holds this part. */
+void assert_says(const char *sentence, const char *part);
+
+#endif
