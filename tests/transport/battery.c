@@ -5,17 +5,11 @@
 #include "counters.h"
 #include "prober.h"
 #include "schedule_executor.h"
+#include "unit.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define SOURCES_MAX 3 /* of a flow, as transports are tuned: streams of frames in order */
 #define CONNECT_NS (10 * NS_PER_S)
@@ -33,47 +27,40 @@ static struct port_conf confs[BATTERY_PORTS];
 static struct transport_port *ports[BATTERY_PORTS];
 static uint16_t next_tag = 0x5b00;
 
-/* Blobs between lanes, in memory. */
+static bool can(unsigned ability)
+{
+    return transport_can(subject->transport, ability);
+}
+
+static bool counts_frames(void)
+{
+    return can(TRANSPORT_FRAMES);
+}
+
+/* What the lanes of the phase publish; the newest of a key counts. */
 #define STORED_MAX 4096
 static struct stored_blob {
-    uint16_t tag; /* of the phase; 0: free */
     struct blob_key key;
     struct blob blob;
 } stored[STORED_MAX];
-
-static struct stored_blob *find_stored(uint16_t tag, const struct blob_key *key)
-{
-    for (size_t i = 0; i < STORED_MAX; i++) {
-        const struct blob_key *here = &stored[i].key;
-
-        if (stored[i].tag == 0 ||
-            (stored[i].tag == tag && here->src == key->src && here->dst == key->dst &&
-             here->from_source == key->from_source && here->piece == key->piece))
-            return &stored[i];
-    }
-    return NULL;
-}
+static size_t stored_count;
 
 static int publish(void *context, const struct blob_key *key, const struct blob *blob)
 {
-    const struct battery_run *run = context;
-    struct stored_blob *place = find_stored(run->phase.tag, key);
-
-    if (place == NULL)
-        return -ENOMEM;
-    *place = (struct stored_blob){.tag = run->phase.tag, .key = *key, .blob = *blob};
+    assert_true(stored_count < STORED_MAX);
+    stored[stored_count++] = (struct stored_blob){*key, *blob};
     return 0;
 }
 
 static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 {
-    const struct battery_run *run = context;
-    const struct stored_blob *place = find_stored(run->phase.tag, key);
-
-    if (place == NULL || place->tag == 0)
-        return -EAGAIN;
-    *blob = place->blob;
-    return 0;
+    for (size_t i = stored_count; i-- > 0;)
+        if (stored[i].key.src == key->src && stored[i].key.dst == key->dst &&
+            stored[i].key.from_source == key->from_source && stored[i].key.piece == key->piece) {
+            *blob = stored[i].blob;
+            return 0;
+        }
+    return -EAGAIN;
 }
 
 /* One phase's lanes, and the flows as the lanes see them. */
@@ -138,6 +125,7 @@ void battery_begin(struct battery_run *run)
     };
     option_defaults(subject->transport->options->options, run->options);
     run->blob_exchange = (struct blob_exchange){run, publish, fetch};
+    stored_count = 0;
     battery_set(&run->phase, subject->options);
     for (int i = 1; i < words.count; i++)
         if (strchr(words.list[i], '=') != NULL)
@@ -249,8 +237,7 @@ static bool all_over(const struct stage *stage, int64_t now_ns)
         last_ns = lane->arrived_ns > last_ns ? lane->arrived_ns : last_ns;
         last_ns = lane->stopped_ns > last_ns ? lane->stopped_ns : last_ns;
     }
-    return sent && (received || (!transport_can(subject->transport, TRANSPORT_KNOWS_END) &&
-                                 now_ns - last_ns > SILENCE_NS));
+    return sent && (received || (!can(TRANSPORT_KNOWS_END) && now_ns - last_ns > SILENCE_NS));
 }
 
 /* As the engine's workers are: what one core sends the kernel passes on in order, what two send may
@@ -352,11 +339,6 @@ void battery_play(struct battery_run *run)
     finish(&stage);
 }
 
-static bool counts_frames(void)
-{
-    return transport_can(subject->transport, TRANSPORT_FRAMES);
-}
-
 void battery_whole(const struct battery_run *run, uint64_t least)
 {
     for (size_t i = 0; i < run->flow_count; i++) {
@@ -376,20 +358,6 @@ void battery_whole(const struct battery_run *run, uint64_t least)
         assert_int_equal(run->counts[i].misdelivered, 0);
 }
 
-/* The load was met: what was intended was offered, but for what a busy machine cost. */
-static void check_load(const struct battery_run *run)
-{
-    for (size_t i = 0; i < run->flow_count; i++) {
-        const struct flow_side *from = &run->flows[i].source;
-        uint64_t offered = counts_frames() ? from->live.frames : from->live.payload_bytes;
-
-        assert_true(offered <= from->intended);
-        if ((double)offered < (subject->emulated ? 0 : 0.5) * (double)from->intended)
-            fail_msg("flow %zu: %llu offered of %llu intended", i, (unsigned long long)offered,
-                     (unsigned long long)from->intended);
-    }
-}
-
 struct port_hardware battery_hardware(size_t port)
 {
     struct port_facts facts;
@@ -398,8 +366,8 @@ struct port_hardware battery_hardware(size_t port)
     return facts.hardware;
 }
 
-/* Every port to the next and back, or to every other. */
-enum flows { PAIRS, ALL };
+/* Every port to the next and back, to every other, and through all of them. */
+enum flows { PAIRS, ALL, CHAIN };
 
 static struct battery_run run; /* of the case */
 
@@ -410,14 +378,9 @@ static void begin_case(enum flows flows)
     battery_begin(&run);
     for (uint32_t src = 0; src < ports_count; src++)
         for (uint32_t dst = 0; dst < ports_count; dst++)
-            if (flows == ALL ? src != dst : (src ^ 1) == dst)
-                battery_add(&run, src, dst, PATTERN_GENERATE);
-}
-
-static void play_case(uint64_t least)
-{
-    battery_play(&run);
-    battery_whole(&run, least);
+            if (flows == CHAIN ? src + 1 == dst : flows == ALL ? src != dst : (src ^ 1) == dst)
+                battery_add(&run, src, dst,
+                            flows == CHAIN && src > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
 }
 
 /* A percentile is where the sample of that rank is, and no time is longer than the run. */
@@ -425,7 +388,7 @@ static void check_times(const struct latency *latency, uint64_t least_count)
 {
     const struct histogram *times = &latency->histogram;
 
-    assert_true(times->count >= least_count);
+    assert_true(times->count >= (subject->emulated ? 1 : least_count));
     assert_true(times->min_ns <= histogram_quantile(times, 0.5));
     assert_true(histogram_quantile(times, 0.5) <= histogram_quantile(times, 0.99));
     assert_true(histogram_quantile(times, 0.99) <= times->max_ns);
@@ -433,82 +396,128 @@ static void check_times(const struct latency *latency, uint64_t least_count)
     assert_int_equal(times->beyond, 0);
 }
 
-/* A flow's probes, so many, are back. */
-static void check_trips(size_t flow, uint64_t least, uint64_t most)
-{
-    const struct latency *trip = &battery_times[flow][LATENCY_ROUND_TRIP];
+/* --- phases: what each must show follows from what it is ---------------------------------------*/
 
-    check_times(trip, subject->emulated ? 1 : least);
-    assert_in_range(trip->sent, trip->histogram.count, most);
+static const struct row {
+    const char *what;
+    enum flows flows;
+    uint64_t least; /* frames of a flow (tcp: payload bytes) */
+    enum traffic traffic;
+    int64_t duration_ms; /* 0: as usual */
+    uint64_t bytes;      /* of a transfer */
+    double probe_fps;
+    uint64_t line_rate_bps;
+    bool all_sizes, stamps;
+    bool of_frames; /* for transports that count them */
+} rows[] = {
+    {"to one partner", PAIRS, .least = 100},
+    {"what a phase leaves behind is not the next one's", PAIRS, .least = 100},
+    {"to all", ALL, .least = 50},
+    {"all sizes in one stream", PAIRS, 10, .all_sizes = true},
+    {"a transfer", PAIRS, 1, TRAFFIC_TRANSFER, 10000, .bytes = 100001},
+    {"which does not end before its probes are back", PAIRS, 1, TRAFFIC_TRANSFER, 10000, 200000,
+     500, .stamps = true, .of_frames = true},
+    {"a connectivity check", ALL, 5, TRAFFIC_PROBE, 5000, .line_rate_bps = 10000000},
+    {"probes beside a load, and stamps", PAIRS, 100, TRAFFIC_STREAM, 1000, 0, 200, .stamps = true},
+    {"probes on top of the load", PAIRS, 1, TRAFFIC_STREAM, 300, 0, 500, 100000000,
+     .of_frames = true},
+    {"where the line has no room for both", PAIRS, 1, TRAFFIC_STREAM, 300, 0, 500, 8000000,
+     .of_frames = true},
+    {"a chain", CHAIN, .least = 100},
+    {"a chain of all sizes", CHAIN, 10, .all_sizes = true},
+};
+
+#define CHECKS 5 /* of a connectivity check */
+
+/* Of the load what was intended was offered, but for what a busy machine cost. Probes are on top;
+ * the load yields to them where the line is full. */
+static void check_load(const struct battery_flow *flow)
+{
+    uint64_t offered = counts_frames() ? flow->source.live.frames : flow->source.live.payload_bytes;
+    uint64_t intended = flow->source.intended, probes = run.counts[flow->src].probes_sent;
+    double bits = 8.0 * (run.phase.sizes[0] + FRAME_OVERHEAD_L1);
+
+    assert_true(offered <= intended);
+    assert_true((double)offered >= (subject->emulated ? 0 : 0.5) * (double)intended);
+    if (run.line_rate_bps > 0)
+        assert_float_equal((double)intended + ((double)run.line_rate_bps > run.phase.load.rate_bps
+                                                   ? 0
+                                                   : (double)probes),
+                           run.phase.load.rate_bps / bits * (double)run.duration_ns / NS_PER_S, 5);
+}
+
+/* Probes come back beside a load that none of them is counted in. */
+static void check_probes(const struct row *row, size_t flow)
+{
+    const struct latency *times = battery_times[flow], *trip = &times[LATENCY_ROUND_TRIP];
+    uint64_t due = (uint64_t)((run.phase.close_ns - run.phase.open_ns) * row->probe_fps / NS_PER_S);
+    uint64_t arrived = run.flows[flow].destination.live.frames;
+    bool ends_early = row->traffic == TRAFFIC_TRANSFER;
+
+    check_times(trip, ends_early ? 20 : due / 2);
+    assert_in_range(trip->sent, trip->histogram.count, ends_early ? UINT64_MAX : due * 2);
     assert_true(subject->gives_up || trip->sent == trip->histogram.count);
     assert_true(trip->histogram.min_ns > 1000);
+    if (!run.phase.latency.stamps)
+        return;
+    check_times(&times[LATENCY_ONE_WAY], 50);
+    assert_in_range(times[LATENCY_ONE_WAY].histogram.count, ends_early ? arrived : 50, arrived);
+    assert_true(times[LATENCY_IPDV].histogram.count + 1 + SOURCES_MAX >=
+                times[LATENCY_ONE_WAY].histogram.count);
 }
 
-/* --- loads --- */
-
-/* A stream to one partner, then to all; what a phase leaves behind is not the next one's. */
-static void case_stream(void **state)
+static void play_row(const struct row *row)
 {
-    for (unsigned i = 0; i < 4; i++) {
-        begin_case(i < 3 ? PAIRS : ALL);
-        play_case(i < 3 ? 100 : 50);
-        check_load(&run);
+    begin_case(row->flows);
+    run.phase.traffic = row->traffic;
+    run.phase.transfer_bytes = row->bytes;
+    run.phase.probes = row->traffic == TRAFFIC_PROBE ? CHECKS : 0;
+    run.phase.latency = (struct latency_options){.probe_fps = row->probe_fps,
+                                                 .stamps = row->stamps && counts_frames()};
+    run.line_rate_bps = row->line_rate_bps;
+    if (row->duration_ms > 0)
+        run.duration_ns = row->duration_ms * NS_PER_MS;
+    for (uint32_t i = 0; row->all_sizes && i < BATTERY_SIZES && subject->sizes[i] != 0; i++) {
+        run.phase.sizes[i] = subject->sizes[i];
+        run.phase.size_count = i + 1;
     }
+    if (row->all_sizes)
+        run.phase.load.rate_bps *= 2;
+    battery_play(&run);
+    battery_whole(&run, row->least);
+    for (size_t i = 0; i < run.flow_count; i++) {
+        const struct flow_count *came = &run.flows[i].destination.live;
+
+        if (row->traffic == TRAFFIC_STREAM && !row->all_sizes && row->flows != CHAIN)
+            check_load(&run.flows[i]);
+        if (row->traffic == TRAFFIC_TRANSFER)
+            assert_in_range(came->payload_bytes, row->bytes,
+                            row->bytes + (counts_frames() ? run.phase.sizes[0] : 0));
+        if (row->traffic == TRAFFIC_PROBE)
+            assert_int_equal(came->frames + came->messages, CHECKS);
+        if (row->flows == CHAIN)
+            assert_int_equal(came->payload_bytes, run.flows[0].source.live.payload_bytes);
+        if (row->probe_fps > 0)
+            check_probes(row, i);
+    }
+    for (size_t i = 0; i < subject->ports; i++)
+        assert_true(run.counts[i].probes_sent == 0 || run.counts[i].probes_received > 0);
 }
 
-/* One by one, then all in one stream. */
-static void case_sizes(void **state)
+static void each_row_keeps_its_laws(void **state)
 {
-    uint32_t count = 0;
-
-    for (; count < BATTERY_SIZES && subject->sizes[count] != 0; count++) {
+    for (EACH(row, rows)) {
+        if ((row->of_frames && !counts_frames()) || (row->flows == CHAIN && subject->ports < 3))
+            continue;
+        print_message("%s\n", row->what);
+        play_row(row);
+    }
+    for (uint32_t i = 0; i < BATTERY_SIZES && subject->sizes[i] != 0; i++) {
         begin_case(PAIRS);
-        run.phase.sizes[0] = subject->sizes[count];
-        play_case(10);
+        run.phase.sizes[0] = subject->sizes[i];
+        battery_play(&run);
+        battery_whole(&run, 10);
     }
-    begin_case(PAIRS);
-    memcpy(run.phase.sizes, subject->sizes, count * sizeof subject->sizes[0]);
-    run.phase.size_count = count;
-    run.phase.load.rate_bps *= 2;
-    play_case(2 * count);
-}
-
-/* ... which does not end before its probes are back. */
-static void case_transfer(void **state)
-{
-    for (unsigned probed = 0; probed <= counts_frames(); probed++) {
-        uint64_t bytes = probed ? 200000 : 100001;
-
-        begin_case(PAIRS);
-        run.phase.traffic = TRAFFIC_TRANSFER;
-        run.phase.transfer_bytes = bytes;
-        run.phase.latency = (struct latency_options){.probe_fps = 500 * probed, .stamps = probed};
-        run.duration_ns = 10 * NS_PER_S;
-        play_case(1);
-        for (size_t i = 0; i < run.flow_count; i++) {
-            const struct flow_side *to = &run.flows[i].destination;
-
-            assert_in_range(to->live.payload_bytes, bytes,
-                            bytes + (counts_frames() ? run.phase.sizes[0] : 0));
-            if (!probed)
-                continue;
-            check_trips(i, 20, UINT64_MAX);
-            assert_int_equal(battery_times[i][LATENCY_ONE_WAY].histogram.count, to->live.frames);
-        }
-    }
-}
-
-static void case_probe(void **state)
-{
-    begin_case(ALL);
-    run.phase.traffic = TRAFFIC_PROBE;
-    run.phase.probes = 5;
-    run.line_rate_bps = 10000000;
-    run.duration_ns = 5 * NS_PER_S;
-    play_case(5);
-    for (size_t i = 0; i < run.flow_count; i++)
-        assert_int_equal(
-            run.flows[i].destination.live.frames + run.flows[i].destination.live.messages, 5);
 }
 
 /* As fast as it goes, both ways at once, the second time over what the first connected; and the
@@ -546,15 +555,6 @@ static bool came_back(uint64_t count, uint64_t sent)
     return count == sent || (subject->gives_up && count < sent && count >= sent * 3 / 4);
 }
 
-/* All of it arrived once. */
-static void check_back(uint64_t least)
-{
-    if (!subject->gives_up)
-        battery_whole(&run, least);
-    for (size_t i = 0; i < run.flow_count; i++)
-        assert_int_equal(run.flows[i].destination.corrupted, 0);
-}
-
 static void begin_pingpong(enum flows flows)
 {
     begin_case(flows);
@@ -564,20 +564,29 @@ static void begin_pingpong(enum flows flows)
     battery_set(&run.phase, subject->waiting);
 }
 
+/* All of it arrived once. */
+static void play_pingpong(uint64_t least)
+{
+    battery_play(&run);
+    if (!subject->gives_up)
+        battery_whole(&run, least);
+    for (size_t i = 0; i < run.flow_count; i++)
+        assert_int_equal(run.flows[i].destination.corrupted, 0);
+}
+
 /* Every message came back, and took its time. */
 static void case_pingpong(void **state)
 {
     static const uint32_t sizes[] = {4, 100, 1400, 4096, 1 << 20};
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (subject->back_most > 0 && sizes[i] > subject->back_most)
+    for (EACH(size, sizes)) {
+        if (subject->back_most > 0 && *size > subject->back_most)
             continue;
         begin_pingpong(PAIRS);
-        run.phase.sizes[0] = sizes[i];
-        if (sizes[i] > 1 << 16)
+        run.phase.sizes[0] = *size;
+        if (*size > 1 << 16)
             run.duration_ns = (subject->emulated ? 8 : 2) * NS_PER_S; /* there are several */
-        battery_play(&run);
-        check_back(1);
+        play_pingpong(1);
         for (size_t f = 0; f < run.flow_count; f++) {
             const struct latency *times = &battery_times[f][LATENCY_PINGPONG];
 
@@ -585,7 +594,7 @@ static void case_pingpong(void **state)
             assert_true(came_back(times->histogram.count, times->sent));
             assert_true(times->histogram.max_ns < (uint64_t)run.duration_ns);
             assert_int_equal(battery_times[f][LATENCY_ONE_WAY].histogram.count, 0);
-            assert_int_equal(run.flows[f].source.live.payload_bytes % sizes[i], 0);
+            assert_int_equal(run.flows[f].source.live.payload_bytes % *size, 0);
         }
     }
 }
@@ -637,8 +646,7 @@ static void case_pingpong_drawn(void **state)
                                                        .samples = true};
         run.duration_ns = 10 * NS_PER_S;
         run.look = look_at_samples;
-        battery_play(&run);
-        check_back(random ? 1 : DRAWN_COUNT);
+        play_pingpong(random ? 1 : DRAWN_COUNT);
         for (size_t i = 0; i < run.flow_count; i++) {
             messages += run.flows[i].destination.live.messages;
             assert_true(random || came_back(run.flows[i].destination.live.messages, DRAWN_COUNT));
@@ -647,81 +655,7 @@ static void case_pingpong_drawn(void **state)
     }
 }
 
-/* --- times beside the load --- */
-
-/* Probes come back beside a load that none of them is counted in; stamps are read. */
-static void case_latency(void **state)
-{
-    uint64_t due;
-
-    begin_case(PAIRS);
-    if (subject->ports > 2 && !counts_frames())
-        battery_add(&run, 0, 2, PATTERN_GENERATE);
-    run.phase.latency = (struct latency_options){.probe_fps = 200, .stamps = counts_frames()};
-    run.duration_ns = NS_PER_S;
-    play_case(100);
-    due = (uint64_t)((run.phase.close_ns - run.phase.open_ns) * 200 / NS_PER_S);
-    for (size_t i = 0; i < run.flow_count; i++) {
-        uint64_t timed = battery_times[i][LATENCY_ONE_WAY].histogram.count;
-
-        check_trips(i, due / 2, due * 2);
-        assert_true(run.flows[i].source.live.payload_bytes <= run.flows[i].source.intended ||
-                    counts_frames());
-        if (!counts_frames())
-            continue;
-        check_times(&battery_times[i][LATENCY_ONE_WAY], 50);
-        assert_true(timed <= run.flows[i].destination.live.frames);
-        assert_true(battery_times[i][LATENCY_IPDV].histogram.count >= timed - 1 - SOURCES_MAX);
-    }
-    for (size_t i = 0; i < subject->ports && counts_frames(); i++)
-        assert_true(run.counts[i].probes_sent == 0 || run.counts[i].probes_received > 0);
-}
-
-/* Probes are on top of the load; where the line has no room for both, the load yields to them. */
-static void case_load_beside_probes(void **state)
-{
-    static const double lines_bps[] = {100e6, 8e6};
-
-    for (size_t line = 0; line < 2; line++) {
-        double bits, frames;
-
-        begin_case(PAIRS);
-        run.phase.latency = (struct latency_options){.probe_fps = 500};
-        run.line_rate_bps = (uint64_t)lines_bps[line];
-        battery_play(&run);
-        bits = 8.0 * (run.phase.sizes[0] + FRAME_OVERHEAD_L1);
-        frames = run.phase.load.rate_bps / bits * (double)run.duration_ns / NS_PER_S;
-        for (size_t i = 0; i < run.flow_count; i++) {
-            const struct battery_flow *flow = &run.flows[i];
-            uint64_t probes = run.counts[flow->src].probes_sent;
-
-            assert_true(probes > 50);
-            assert_float_equal((double)flow->source.intended + (line == 0 ? 0 : (double)probes),
-                               frames, 5);
-        }
-    }
-}
-
-/* Of one size, then of all in turn. */
-static void case_chain(void **state)
-{
-    uint32_t tail = (uint32_t)subject->ports - 1;
-
-    for (unsigned turn = 0; turn < 2; turn++) {
-        battery_begin(&run);
-        for (uint32_t i = 0; turn == 1 && i < BATTERY_SIZES && subject->sizes[i] != 0; i++) {
-            run.phase.sizes[i] = subject->sizes[i];
-            run.phase.size_count = i + 1;
-        }
-        battery_add(&run, 0, 1, PATTERN_GENERATE);
-        for (uint32_t rank = 1; rank < tail; rank++)
-            battery_add(&run, rank, rank + 1, PATTERN_FORWARD);
-        play_case(turn == 0 ? 100 : 10);
-        for (uint32_t i = 1; i < tail; i++)
-            assert_int_equal(run.flows[i].source.live.payload_bytes,
-                             run.flows[0].source.live.payload_bytes);
-    }
-}
+/* --- schedules --- */
 
 #define REPETITIONS 2u
 #define BATCH 2u
@@ -730,14 +664,10 @@ static void look_at_execution(struct battery_run *played, uint32_t rank, struct 
 {
     const struct execution *execution = &lane->request.executor->execution;
 
-    assert_true(rank < subject->ports);
     assert_int_equal(execution->repetitions, REPETITIONS);
     assert_in_range(execution->verified, counts_frames() ? 0 : REPETITIONS / BATCH,
                     counts_frames() ? 0 : REPETITIONS);
     assert_true(execution->sum_ns > 0);
-    assert_int_equal(played->phase.schedule.count, REPETITIONS);
-    print_message("rank %u: %.1f us a repetition\n", rank,
-                  (double)execution->sum_ns / 1e3 / REPETITIONS);
 }
 
 /* Steps that wait for each other: from no bytes to more than is ever under way. */
@@ -745,12 +675,12 @@ static void case_schedule(void **state)
 {
     static const uint64_t sizes[] = {0, 8, 5000, 1200000};
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (EACH(size, sizes)) {
         const struct pattern_request request = {
-            .name = "aapc", .n = (uint32_t)subject->ports, .local = true, .bytes = sizes[i]};
+            .name = "aapc", .n = (uint32_t)subject->ports, .local = true, .bytes = *size};
         char why[256] = "";
 
-        battery_begin(&run);
+        begin_case(ALL);
         battery_set(&run.phase, subject->waiting);
         run.phase.traffic = TRAFFIC_SCHEDULE;
         run.phase.schedule = (struct schedule_options){
@@ -758,21 +688,16 @@ static void case_schedule(void **state)
         run.look = look_at_execution;
         if (pattern_plan_make(&run.plan, &request, why, sizeof why) != 0)
             fail_msg("%s", why);
-        for (uint32_t rank = 0; rank < subject->ports; rank++) {
-            struct pattern_flow flows[BATTERY_FLOWS];
-            size_t count = pattern_flows(run.plan, 0, rank, PATTERN_SENDS, flows, BATTERY_FLOWS);
-
-            for (size_t k = 0; k < count; k++)
-                battery_add(&run, flows[k].src, flows[k].dst, flows[k].role);
-        }
         battery_play(&run);
-        if (sizes[i] > 0)
+        if (*size > 0)
             battery_whole(&run, 1);
         for (size_t f = 0; f < run.flow_count; f++)
             assert_int_equal(run.flows[f].destination.live.messages, REPETITIONS + BATCH);
         pattern_plan_free(run.plan);
     }
 }
+
+/* --- what is refused, and what a port says of itself --- */
 
 static void spoil(struct phase *phase, const struct battery_refusal *refusal)
 {
@@ -901,41 +826,31 @@ static int close_ports(void **state)
 
 static int run_cases(void)
 {
-    struct CMUnitTest cases[24];
+    const struct {
+        const char *name;
+        CMUnitTestFunction function;
+        bool left_out;
+    } cases[] = {
+        {"each row", each_row_keeps_its_laws, subject->only_more},
+        {"unlimited", case_unlimited, subject->only_more || subject->unlimited == 0},
+        {"ping-pong", case_pingpong, subject->only_more || !can(TRANSPORT_PINGPONG)},
+        {"random ping-pong", case_pingpong_drawn, subject->only_more || !can(TRANSPORT_PINGPONG)},
+        {"schedule", case_schedule,
+         subject->only_more || subject->no_steps || !can(TRANSPORT_SCHEDULES)},
+        {"refusals", case_refusals, subject->refusals == NULL},
+        {"closed", case_closed, subject->closed == NULL},
+        {"facts", case_facts, false},
+        {"more", case_more, subject->more == NULL},
+        {"overrun", case_overrun, subject->overrun == NULL},
+    };
+    struct CMUnitTest tests[COUNT(cases)];
     size_t count = 0;
 
-#define CASE(function) cases[count++] = (struct CMUnitTest)cmocka_unit_test(function)
-    if (!subject->only_more) {
-        CASE(case_stream);
-        CASE(case_sizes);
-        CASE(case_transfer);
-        CASE(case_probe);
-        if (subject->unlimited > 0)
-            CASE(case_unlimited);
-        if (transport_can(subject->transport, TRANSPORT_PINGPONG)) {
-            CASE(case_pingpong);
-            CASE(case_pingpong_drawn);
-        }
-        if (transport_can(subject->transport, TRANSPORT_SCHEDULES) && !subject->no_steps)
-            CASE(case_schedule);
-        CASE(case_latency);
-        if (counts_frames())
-            CASE(case_load_beside_probes);
-        if (subject->ports > 2)
-            CASE(case_chain);
-    }
-    if (subject->refusals != NULL)
-        CASE(case_refusals);
-    if (subject->closed != NULL)
-        CASE(case_closed);
-    CASE(case_facts);
-    if (subject->more != NULL)
-        CASE(case_more);
-    if (subject->overrun != NULL)
-        CASE(case_overrun);
-#undef CASE
+    for (EACH(c, cases))
+        if (!c->left_out)
+            tests[count++] = (struct CMUnitTest){.name = c->name, .test_func = c->function};
     /* The macro's function wants an array of known length. */
-    return _cmocka_run_group_tests(subject->what, cases, count, open_ports, close_ports);
+    return _cmocka_run_group_tests(subject->what, tests, count, open_ports, close_ports);
 }
 
 bool battery_word(int argc, char **argv, const char *word)

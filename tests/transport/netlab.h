@@ -9,6 +9,7 @@
 
 #include "transport.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Makes `count` namespaces, eth0's MTU `mtu`, its kernel address 10.99.0.(i + 1)/24. Returns NULL,
@@ -23,7 +24,7 @@ const char *netlab_namespace(size_t i);
 const char *netlab_switch(void);
 const char *netlab_address(size_t i);
 
-/* Runs a program, no shell: argv ends with NULL. Returns its exit status, or -1. */
-int netlab_run(const char *const *argv);
+/* Runs a shell's command, which is put together as by printf; whether it worked. */
+__attribute__((format(printf, 1, 2))) bool netlab_run(const char *format, ...);
 
 #endif

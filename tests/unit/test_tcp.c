@@ -868,7 +868,7 @@ static int setup_namespaces(void **state)
     return 0;
 }
 
-#define IP(...) assert_int_equal(netlab_run((const char *const[]){"ip", __VA_ARGS__, NULL}), 0)
+#define IP(...) assert_true(netlab_run("ip -n " __VA_ARGS__))
 
 /* 80 Mbit/s at layer 1 are 80 * 1448 / 1538 Mbit/s of payload at MTU 1500. A worker on a busy core
  * comes when more is due than a segment, and less than two: its pace must not cut segments, whose
@@ -911,12 +911,11 @@ static void address_families(void **state)
         int code;
     } cases[] = {{NULL, "another address family", -EAFNOSUPPORT},
                  {"fd00:7::1", "network namespace of its own", -EINVAL}};
-    static const char *const addresses[] = {"fd00:7::1/64", "fd00:7::2/64"};
     struct port_facts facts;
 
     for (size_t i = 0; i < 2; i++) {
-        IP("-n", netlab_namespace(i), "address", "add", addresses[i], "dev", "eth0", "nodad");
-        IP("-n", netlab_namespace(i), "link", "set", "lo", "up");
+        IP("%s address add fd00:7::%zu/64 dev eth0 nodad", netlab_namespace(i), i + 1);
+        IP("%s link set lo up", netlab_namespace(i));
     }
     add(0, 1, PATTERN_GENERATE);
     add(1, 0, PATTERN_GENERATE);
@@ -940,8 +939,7 @@ static void no_way_is_named(void **state)
 {
     struct port_facts facts;
 
-    IP("-n", netlab_namespace(0), "neighbour", "add", "10.99.0.201", "lladdr", "02:00:00:00:00:99",
-       "dev", "eth0");
+    IP("%s neighbour add 10.99.0.201 lladdr 02:00:00:00:00:99 dev eth0", netlab_namespace(0));
     add(0, 1, PATTERN_GENERATE);
     bed.ranks[1].blob.bytes[ADDRESS_AT + 3] = 200;
     assert_int_equal(prepare(), 0);
@@ -954,7 +952,7 @@ static void no_way_is_named(void **state)
     assert_int_equal(connect_rank(0, 0), -EAGAIN);
     check_refusal(connect_rank(0, 11 * NS_PER_S), -ETIMEDOUT, "(rank 1): timed out");
     for (unsigned up = 0; up < 2; up++) {
-        IP("-n", netlab_switch(), "link", "set", "p0", up ? "up" : "down");
+        IP("%s link set p0 %s", netlab_switch(), up ? "up" : "down");
         transport_tcp.facts(bed.ranks[0].port, &facts, false);
         assert_int_equal(facts.link_up, up);
     }
