@@ -7,7 +7,7 @@ writes two MAC addresses between them, we verify the frame, judge its sequence a
 hop's headers and signature. In testpmd 512 frames circle through two ring ports, ours are filled
 in and taken out beside the measurement, 512 at a time.
 
-    tests/bench/dpdk_forward.py [--program build/tests/bench/dpdk_forward]
+    tests/bench/dpdk_forward.py [--program build/tests/bench/bench_dpdk]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BURSTS_A_PORT = 4  # of 64 frames: 512 in all
 def ours(program: str, core: int, seconds: float) -> float:
     """One run of our program: million frames a second."""
     chunks = max(1000, int(seconds * 40000))
-    command = common.pinned(core, program, str(chunks))
+    command = common.pinned(core, program, "forward", str(chunks))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.match(r"(\d+) frames/s", done.stdout)
     if found is None:
@@ -50,7 +50,7 @@ def peer(core: int, console: int, seconds: float) -> float:
 def main() -> int:
     """Run both in turn."""
     parser = common.arguments(__doc__)
-    parser.add_argument("--program", default=common.built("dpdk_forward"))
+    parser.add_argument("--program", default=common.built("bench_dpdk"))
     asked = parser.parse_args()
     console, core = common.two_cores()
     common.need(common.TESTPMD)

@@ -172,7 +172,7 @@ def compare(name: str, program: str, path: Path, rounds: int, seconds: float) ->
 def main() -> int:
     """All paths, one after the other."""
     parser = common.arguments(__doc__)
-    parser.add_argument("--program", default=common.built("dpdk_pair"))
+    parser.add_argument("--program", default=common.built("bench_dpdk"))
     parser.add_argument("--paths", nargs="+", default=["memif", "af_packet", "af_xdp"])
     asked = parser.parse_args()
     common.need(common.TESTPMD)

@@ -7,7 +7,7 @@ does hits all. Ours are IPv4/UDP frames with a signature that differs in each, o
 flows; txonly's are all the same, flowgen's of 1,024 flows. testpmd's mempool cache is the one of
 several with which it is fastest. Seconds are of the sending thread's CPU time.
 
-    tests/bench/dpdk_send.py [--program build/tests/bench/dpdk_send]
+    tests/bench/dpdk_send.py [--program build/tests/bench/bench_dpdk]
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def best_cache(mode: str, core: int, console: int) -> int:
 def main() -> int:
     """Run all in turn."""
     parser = common.arguments(__doc__)
-    parser.add_argument("--program", default=common.built("dpdk_send"))
+    parser.add_argument("--program", default=common.built("bench_dpdk"))
     asked = parser.parse_args()
     console, core = common.two_cores()
     common.need(common.TESTPMD)

@@ -6,19 +6,10 @@
  *
  *     model [SECONDS [ROUNDS]]
  */
-#include "clock.h"
-#include "common.h"
+#include "bench.h"
 #include "describe.h"
-#include "dpdk_bed.h"
 #include "port_array.h"
 #include "signature.h"
-
-#include <rte_cycles.h>
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PORTS 30u
 #define SIZE 64u
@@ -96,9 +87,9 @@ static double measure(const char *more, double seconds)
         uint64_t begun;
 
         feed(i < WARM ? 1 : AHEAD); /* first the switch hears where all are */
-        begun = rte_rdtsc();
+        begun = __rdtsc();
         port_array_turn(&port_array, clock_now());
-        ticks += rte_rdtsc() - begun;
+        ticks += __rdtsc() - begun;
         take();
         if (i == WARM) {
             taken = ticks = 0;

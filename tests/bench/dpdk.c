@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the dpdk transport costs: 64-byte ipv4-udp frames with flow, sequence and time, through its
+ * lanes. Seconds are of CPU time where one thread sends; cycles are the TSC's.
+ *
+ *     engine [SECONDS [FLOWS]]   frames that a worker on a core of its own sends on net_null
+ *     bare [SECONDS]             the limit: a loop that gets buffers from a pool, writes 16 bytes
+ *                                into each and sends the burst, and no more
+ *     send SECONDS PORT          one end of a path between two processes: sends one flow
+ *     receive SECONDS PORT       the other: waits for the first frame, and from 0.2 s after it
+ *                                counts what it verified
+ *     forward [CHUNKS]           of a chain, on ring ports: a frame is dequeued, verified and
+ * judged as every received frame is, rewritten with the next hop's headers, sequence and time, and
+ * enqueued judge [ROUNDS]             receiving on ring ports: headers, checksums and signature are
+ *                                verified, the flow is found, its sequence judged, the frame freed;
+ *                                with and without reading the stamps, in turn. And for how long the
+ *                                worker accounts flows without a look at the ring
+ *
+ * PORT: vdev=DEVICE, or iface=NAME driver=af_packet|af_xdp netns=NAME. `forward` and `judge` count
+ * the polls alone, 512 frames at a time; filling and emptying the rings is not counted.
+ */
+#include "bench.h"
+
+#include "eal.h"
+#include "worker.h"
+
+#include <inttypes.h>
+#include <rte_ethdev.h>
+#include <sys/eventfd.h>
+#include <sys/times.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint16_t port_id(const char *device)
+{
+    uint16_t id;
+
+    if (rte_eth_dev_get_port_by_name(device, &id) != 0)
+        bench_fail("no port");
+    return id;
+}
+
+/* --- sending on net_null --- */
+
+#define DEVICE "net_null0"
+#define OFFSET 48 /* of the bytes that the bare loop writes: where the engine's sequence lies */
+#define POOL 1023
+#define CACHE 256
+
+/* CPU time of all threads but this one. */
+static int64_t others_ns(void)
+{
+    return bench_cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* On a worker's thread until the phase's stop. */
+static void send_by_worker(double seconds, uint32_t flows)
+{
+    struct bed bed = {.send_count = flows, .conf = {.vdev = DEVICE ",no-rx=1"}};
+    struct worker_conf conf = {.core = -1, .event_fd = eventfd(0, 0), .seed = 1};
+    struct worker_lane lane = {.transport = &transport_dpdk};
+    struct worker_task task = {.lanes = &lane, .count = 1, .phase = &bed.phase};
+    struct worker *worker;
+    struct err err = {""};
+    int64_t used_ns;
+    uint64_t ended;
+
+    bed_open(&bed);
+    used_ns = others_ns();
+    lane.lane = bed.lane;
+    if (worker_start(&worker, &conf, &err) != 0)
+        bench_fail(err.text);
+    bed.phase.start_ns = bed.phase.open_ns = clock_now();
+    bed.phase.stop_ns = bed.phase.close_ns = bed.phase.start_ns + (int64_t)(seconds * 1e9);
+    task.nominal_end_ns = bed.phase.stop_ns;
+    worker_run(worker, &task);
+    if (read(conf.event_fd, &ended, sizeof ended) != sizeof ended)
+        bench_fail("the worker did not end");
+    worker_end(worker);
+    bench_show_frames((double)bed_sent(&bed), (double)(others_ns() - used_ns));
+    bed_close(&bed);
+}
+
+static void fill(struct rte_mempool *pool, void *context, void *object, unsigned index)
+{
+    struct rte_mbuf *frame = object;
+
+    (void)pool;
+    (void)context;
+    (void)index;
+    rte_pktmbuf_reset(frame);
+    frame->pkt_len = frame->data_len = BED_SIZE - FRAME_FCS;
+}
+
+/* As in a first attempt at a generator: no engine at all, but a port configured as it does. */
+static void send_bare(double seconds)
+{
+    struct bed bed = {.send_count = 1, .conf = {.vdev = DEVICE ",no-rx=1"}};
+    struct rte_mbuf *frames[BED_BURST];
+    uint64_t sent = 0, values[2] = {0, 0};
+    int64_t used_ns, end_ns;
+    struct rte_mempool *pool;
+    uint16_t port;
+
+    bed_open(&bed);
+    port = port_id(DEVICE);
+    eal_thread();
+    pool = rte_pktmbuf_pool_create("bare", POOL, CACHE, 0, 2 * BED_SIZE + RTE_PKTMBUF_HEADROOM,
+                                   SOCKET_ID_ANY);
+    if (pool == NULL)
+        bench_fail("out of memory");
+    rte_mempool_obj_iter(pool, fill, NULL);
+    used_ns = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    end_ns = clock_now() + (int64_t)(seconds * 1e9);
+    while (clock_now() < end_ns)
+        for (unsigned i = 0; i < 1000; i++) {
+            if (rte_mempool_get_bulk(pool, (void **)frames, BED_BURST) != 0)
+                bench_fail("frames got lost");
+            for (unsigned j = 0; j < BED_BURST; j++) {
+                values[0]++;
+                memcpy(rte_pktmbuf_mtod(frames[j], uint8_t *) + OFFSET, values, sizeof values);
+            }
+            sent += rte_eth_tx_burst(port, 0, frames, BED_BURST);
+        }
+    bench_show_frames((double)sent, (double)(bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns));
+    bed_close(&bed);
+}
+
+/* --- between two processes --- */
+
+#define PATIENCE_NS (20 * NS_PER_S)
+#define WARM_NS (NS_PER_S / 5)
+
+/* Both ends' addresses are known beforehand, so that neither must ask the other. */
+static const struct port_conf ends[] = {
+    {.name = "bench:sender", .mac = "02:00:00:00:01:01", .ipv4 = "198.18.0.1/16"},
+    {.name = "bench:receiver", .mac = "02:00:00:00:01:02", .ipv4 = "198.18.0.2/16"},
+};
+
+static void read_port(struct port_conf *conf, const char *word)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } keys[] = {{"vdev=", &conf->vdev},
+                {"iface=", &conf->iface},
+                {"driver=", &conf->driver},
+                {"netns=", &conf->netns}};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strncmp(word, keys[i].name, strlen(keys[i].name)) == 0)
+            *keys[i].value = word + strlen(keys[i].name);
+}
+
+static void send_frames(struct bed *bed, double seconds)
+{
+    int64_t begin_ns = clock_now();
+    struct tms used;
+
+    bed_burn(bed, (int64_t)(seconds * 1e9));
+    times(&used);
+    printf("%.0f frames/s, %.1f %% of its time in the kernel\n",
+           (double)bed_sent(bed) * 1e9 / (double)(clock_now() - begin_ns),
+           100 * (double)used.tms_stime / (double)(used.tms_utime + used.tms_stime));
+}
+
+static void receive_frames(struct bed *bed, double seconds)
+{
+    int64_t begin_ns, limit_ns = clock_now() + PATIENCE_NS;
+    const struct flow_side *side = &bed->sides[0];
+    uint64_t frames;
+
+    while (bed->lane->arrived_ns == 0 && clock_now() < limit_ns)
+        bed_burn(bed, NS_PER_MS);
+    bed_burn(bed, WARM_NS);
+    frames = bed_received(bed);
+    begin_ns = clock_now();
+    bed_burn(bed, (int64_t)(seconds * 1e9));
+    frames = bed_received(bed) - frames;
+    printf("%.0f frames/s, %" PRIu64 " duplicated, %" PRIu64 " reordered, %" PRIu64
+           " corrupted, %" PRIu64 " misdelivered\n",
+           (double)frames * 1e9 / (double)(clock_now() - begin_ns), side->duplicated,
+           side->reordered, side->corrupted, bed->count.misdelivered);
+    if (frames == 0 || side->duplicated + side->corrupted + bed->count.misdelivered > 0)
+        bench_fail("the frames did not come through as they were sent");
+}
+
+static void run_end(bool receives, double seconds, char **words)
+{
+    struct bed bed = {.conf = ends[receives],
+                      .rank = receives,
+                      .send_count = !receives,
+                      .receive_count = receives};
+    struct bed other = {.conf = ends[!receives]}; /* of no use but to say what it looks like */
+
+    for (; *words != NULL; words++)
+        read_port(&bed.conf, *words);
+    other.conf.vdev = "net_null9,no-rx=1";
+    bed_open(&other);
+    bed_close(&other);
+    bed.partner = other.partner;
+    bed_open(&bed);
+    printf("ready\n");
+    fflush(stdout);
+    bed_start(&bed);
+    if (receives)
+        receive_frames(&bed, seconds);
+    else
+        send_frames(&bed, seconds);
+    bed_close(&bed);
+}
+
+/* --- on ring ports --- */
+
+/* Chunks that took twice as long as most are left out: the hypervisor or the kernel had the core.
+ */
+static void forward(size_t chunks)
+{
+    double *ticks = calloc(chunks + 1, sizeof *ticks), limit, sum = 0;
+    struct bed bed = {.rank = 1, .send_count = 1, .receive_count = 1, .forwards = true};
+    size_t warm = chunks / 10, used = 0;
+
+    if (chunks == 0 || ticks == NULL)
+        bench_fail("needs chunks, and memory to note them");
+    feed_open(&bed);
+    for (size_t i = 0; i < chunks; i++) {
+        feed_fill(false);
+        ticks[i] = (double)feed_poll(&bed);
+        if (feed_drain() != FEED_CHUNK)
+            bench_fail("frames were not forwarded");
+    }
+    if (bed_sent(&bed) != (uint64_t)chunks * FEED_CHUNK)
+        bench_fail("the forwarder did not count what it forwarded");
+    limit = 2 * bench_median(ticks + warm, chunks - warm);
+    for (; used < chunks - warm && ticks[warm + used] <= limit; used++)
+        sum += ticks[warm + used];
+    bench_show_frames((double)used * FEED_CHUNK, sum / bench_tsc_rate());
+    bed_close(&bed);
+    free(ticks);
+}
+
+#define ROUNDS_MAX 101
+#define CHUNKS 2000
+#define EVERY_MOST 8u    /* of so many flows every frame is timed ... */
+#define TIMED_MOST 4096u /* ... of so many some, beyond none (engine/traffic/frame_lane.c) */
+
+/* Ticks of receiving and freeing a chunk without us. */
+static uint64_t free_chunk(struct bed *bed)
+{
+    uint16_t port = port_id(bed->conf.vdev);
+    struct rte_mbuf *frames[BED_BURST];
+    uint64_t begin = __rdtsc();
+
+    for (uint32_t i = 0; i < FEED_CHUNK / BED_BURST; i++)
+        rte_pktmbuf_free_bulk(frames, rte_eth_rx_burst(port, 0, frames, BED_BURST));
+    return __rdtsc() - begin;
+}
+
+/* Mean ticks a frame over CHUNKS chunks, but for those in which the kernel took the core away. */
+static double measure(uint64_t (*take)(struct bed *bed), struct bed *bed)
+{
+    uint64_t ticks = 0, frames = 0;
+
+    for (unsigned i = 0; i < CHUNKS; i++) {
+        long before = bench_preemptions();
+        uint64_t taken;
+
+        feed_fill(true);
+        taken = take(bed);
+        if (bench_preemptions() == before) {
+            ticks += taken;
+            frames += FEED_CHUNK;
+        }
+    }
+    return frames > 0 ? (double)ticks / (double)frames : 0;
+}
+
+/* Ticks for which the ring is not polled, as flows are accounted: the longest of a round over all
+ * of them. */
+static uint64_t longest_pause(struct bed *bed)
+{
+    uint64_t longest = 0;
+    bool all;
+
+    transport_dpdk.account(bed->lane, ACCOUNT_MARK);
+    do {
+        long before = bench_preemptions();
+        uint64_t begin;
+
+        feed_fill(true);
+        begin = __rdtsc();
+        all = transport_dpdk.account(bed->lane, ACCOUNT_SOME);
+        begin = __rdtsc() - begin;
+        if (bench_preemptions() == before && begin > longest)
+            longest = begin;
+        feed_poll(bed);
+    } while (!all);
+    return longest;
+}
+
+/* The receiver must have found what was done to the frames, to the frame. */
+static void check(struct bed *bed)
+{
+    struct feed_truth found = {.delivered = bed_received(bed)};
+
+    for (uint32_t i = 0; i < bed->receive_count; i++) {
+        found.reordered += bed->sides[i].reordered;
+        found.duplicated += bed->sides[i].duplicated;
+    }
+    if (memcmp(&feed_truth, &found, sizeof found) != 0 || found.reordered == 0 ||
+        found.duplicated == 0 || bed->count.foreign != 0)
+        bench_fail("the receiver counted other frames than were sent");
+}
+
+static void judge_flows(uint32_t flows, unsigned rounds)
+{
+    struct bed bed = {.receive_count = flows, .stamps = true};
+    double ours[ROUNDS_MAX], timed[ROUNDS_MAX], device[ROUNDS_MAX], pause[ROUNDS_MAX];
+    double rate = bench_tsc_rate();
+    char what[64];
+
+    feed_open(&bed);
+    bed_time(&bed, false);
+    for (unsigned i = 0; i < 2 * flows / FEED_CHUNK + 100; i++) { /* every flow has begun */
+        feed_fill(true);
+        feed_poll(&bed);
+    }
+    for (unsigned i = 0; i < rounds; i++) {
+        bed_time(&bed, false);
+        ours[i] = measure(feed_poll, &bed);
+        bed_time(&bed, true);
+        timed[i] = measure(feed_poll, &bed);
+    }
+    check(&bed);
+    for (unsigned i = 0; i < rounds; i++) {
+        device[i] = measure(free_chunk, &bed);
+        pause[i] = (double)longest_pause(&bed) / rate / 1e3;
+    }
+    snprintf(what, sizeof what, "receive, %u flows", flows);
+    bench_verdict(what, bench_median(ours, rounds), "cycles a frame", true,
+                  flows <= 1024 ? 25 : 40);
+    snprintf(what, sizeof what, "receive, %u flows, with %s", flows,
+             flows <= EVERY_MOST ? "every frame's time" : "time of 2 frames in 128");
+    if (flows <= TIMED_MOST)
+        bench_verdict(what, 100 * (bench_median(timed, rounds) / bench_median(ours, rounds) - 1),
+                      "% more", true, 20);
+    snprintf(what, sizeof what, "accounting of %u flows, longest pause", flows);
+    bench_verdict(what, bench_median(pause, rounds), "us", true, 50);
+    printf("  %.1f M frames/s; of this the device and the pool alone: %.1f cycles\n",
+           1e3 * rate / ours[rounds / 2], bench_median(device, rounds));
+    bed_close(&bed);
+}
+
+static int judge(unsigned rounds)
+{
+    static const uint32_t flows[] = {1, EVERY_MOST, 1024, 16384, 65535 /* all others */};
+    int status, failed = 0;
+
+    if (rounds < 1 || rounds > ROUNDS_MAX)
+        return 2;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("64-byte ipv4-udp frames, 1 in 128 reordered, 1 in 1024 repeated; median of %u\n",
+           rounds);
+    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
+        pid_t pid = fork(); /* a process for each, so that all find DPDK new */
+
+        if (pid == 0) {
+            judge_flows(flows[i], rounds);
+            exit(0);
+        }
+        failed |= pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    const char *command = argc > 1 ? argv[1] : "";
+    double number = argc > 2 ? atof(argv[2]) : 0, seconds = number > 0 ? number : 1;
+    int flows = argc > 3 ? atoi(argv[3]) : 1;
+
+    if (strcmp(command, "engine") == 0 && flows >= 1 && flows <= 65535)
+        send_by_worker(seconds, (uint32_t)flows);
+    else if (strcmp(command, "bare") == 0)
+        send_bare(seconds);
+    else if ((strcmp(command, "send") == 0 || strcmp(command, "receive") == 0) && argc > 3)
+        run_end(command[0] == 'r', seconds, argv + 3);
+    else if (strcmp(command, "forward") == 0)
+        forward(argc > 2 ? (size_t)number : 20000);
+    else if (strcmp(command, "judge") == 0)
+        return judge(argc > 2 ? (unsigned)number : 5);
+    else
+        return 2;
+    return 0;
+}
