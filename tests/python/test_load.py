@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -71,7 +72,6 @@ def test_the_keys_of_the_page_name_one_row(name: str, directory: Path) -> None:
 
 
 def test_duckdb_reads_the_files_as_they_are(directory: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
     (query,) = QUERIES
     found = duckdb.sql(query.replace(NAMED, str(directory))).fetchall()
     assert {port for port, _ in found} == {row["dst"] for row in rows_in(directory, "flows")}
@@ -79,7 +79,6 @@ def test_duckdb_reads_the_files_as_they_are(directory: Path) -> None:
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_table_goes_to(library: str, directory: Path) -> None:
-    pytest.importorskip(library)
     flows = switchbench.load(directory).flows
     found = getattr(flows, f"to_{library}")()
     assert found.shape == flows.arrow.shape

@@ -39,7 +39,7 @@ class ResultTable:
 
     def to_polars(self) -> Any:
         """Return the table as a polars.DataFrame; polars has to be installed."""
-        import polars  # type: ignore[import-not-found]
+        import polars
 
         return polars.from_arrow(self.arrow)
 
