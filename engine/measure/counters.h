@@ -16,13 +16,12 @@
 #ifndef ENGINE_COUNTERS_H
 #define ENGINE_COUNTERS_H
 
-#include "misdelivered.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
 #define FRAME_OVERHEAD_L1 20u /**< preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
 #define FRAME_FCS 4u
+#define MISDELIVERED_SLOTS 256u /**< flows that are told apart: 4 KB a queue; a power of two */
 #define FLOW_ENDLESS UINT64_MAX /**< bytes of a stream that goes on until it is stopped */
 
 /**
@@ -76,6 +75,65 @@ struct flow_side {
     int64_t last_ns;
     bool is_copy; /**< source: its frames are those of another flow of the port: they go to all */
 };
+
+/** @brief A flow whose frames came to a port and are for another rank. */
+struct misdelivered_flow {
+    uint64_t frames; /**< 0: a free slot */
+    uint16_t src;    /**< ranks, of the frames' signatures */
+    uint16_t dst;
+};
+
+/**
+ * @brief Those flows: what a switch flooded or sent out by the wrong port.
+ *
+ * A fixed table, because how many flows stray is the switch's choice; those that find no room are
+ * counted together.
+ */
+struct misdelivered_flows {
+    struct misdelivered_flow flows[MISDELIVERED_SLOTS]; /**< open addressing */
+    uint64_t others;                                    /**< frames of flows without a slot */
+};
+
+/**
+ * @brief Count frames of a flow; without a free slot they are counted together.
+ *
+ * @param misdelivered Table of misdelivered flows.
+ * @param part What is added.
+ */
+static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
+                                    const struct misdelivered_flow *part)
+{
+    uint32_t first = part->src * 31u + part->dst;
+
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++) {
+        struct misdelivered_flow *slot = &misdelivered->flows[(first + i) % MISDELIVERED_SLOTS];
+
+        if (slot->frames == 0) {
+            *slot = *part;
+            return;
+        }
+        if (slot->src == part->src && slot->dst == part->dst) {
+            slot->frames += part->frames;
+            return;
+        }
+    }
+    misdelivered->others += part->frames;
+}
+
+/**
+ * @brief Add the table of another queue.
+ *
+ * @param sum Table that is added to.
+ * @param part What is added.
+ */
+static inline void misdelivered_merge(struct misdelivered_flows *sum,
+                                      const struct misdelivered_flows *part)
+{
+    for (uint32_t i = 0; i < MISDELIVERED_SLOTS; i++)
+        if (part->flows[i].frames > 0)
+            misdelivered_add(sum, &part->flows[i]);
+    sum->others += part->others;
+}
 
 /** @brief One port in one phase; with several queues one of each, kept by its worker. */
 struct port_count {

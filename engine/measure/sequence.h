@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What a stream's receiver makes of a sequence number.
+ * @brief What a stream's receiver makes of a sequence number, and how frames were out of order.
  *
  * 32 bits on the wire are unwrapped to 64 around the number that is expected next. Reordering as
  * RFC 4737 (type-P-reordered): a frame is reordered when its sequence is smaller than one that came
  * before it. Duplicates and reordering are told apart within the last SEQUENCE_WINDOW numbers; what
  * is older is late.
  *
- * @see RFC 4737, section 3
+ * Of frames that are not the next one the extent (RFC 4737, 4.2) and n-reordering (section 5) are
+ * kept in fixed memory; a stream in order pays nothing. Arrivals are counted without duplicates and
+ * without what is late, from 1.
+ *
+ * @see RFC 4737, sections 3, 4.2 and 5
  */
 #ifndef ENGINE_SEQUENCE_H
 #define ENGINE_SEQUENCE_H
 
+#include "counters.h"
+
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -126,6 +133,95 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
         return SEQUENCE_DUPLICATE;
     *word |= bit;
     return SEQUENCE_REORDERED;
+}
+
+#define REORDERING_NEAR 3u /**< n of RFC 4737's n-reordering: TCP's threshold of duplicate ACKs */
+
+#define REORDERING_FIRST 3u
+
+/** @brief A number, and an arrival; 0: none. */
+struct reordering_arrival {
+    uint32_t number;
+    uint32_t arrival;
+};
+
+/**
+ * @brief Where few numbers are missing at a time, one cache line is all that a gap or a reordered
+ * frame touches.
+ */
+struct reordering {
+    /** @brief By number, of some that are missing: the first arrival with a greater one. */
+    struct reordering_arrival overtaken[REORDERING_FIRST];
+    struct reordering_arrival recent[REORDERING_NEAR]; /**< the last few reordered arrivals */
+    uint32_t recent_at;
+    /** @brief The same as `overtaken` of SEQUENCE_WINDOW numbers, all zero; the caller's. Low bits
+     * do: no more than twice as many frames arrive while a number is missing. */
+    uint16_t *far;
+} __attribute__((aligned(64)));
+static_assert(sizeof(struct reordering) == 64, "a stream's reordering is one cache line");
+
+/**
+ * @brief Note a gap: numbers before the frame that just came were not seen.
+ *
+ * @param reordering Reordering of the stream.
+ * @param from First number that was not seen.
+ * @param number Number of the frame, the stream's greatest.
+ * @param arrival Which arrival the frame is, from 1.
+ */
+static inline void reordering_gap(struct reordering *reordering, uint64_t from, uint64_t number,
+                                  uint64_t arrival)
+{
+    if (number - from > SEQUENCE_WINDOW)
+        from = number - SEQUENCE_WINDOW;
+    for (; from < number; from++) {
+        struct reordering_arrival *first = &reordering->overtaken[from % REORDERING_FIRST];
+
+        if (first->arrival != 0 && (uint32_t)number - first->number < SEQUENCE_WINDOW)
+            reordering->far[first->number % SEQUENCE_WINDOW] = (uint16_t)first->arrival;
+        *first = (struct reordering_arrival){(uint32_t)from, (uint32_t)arrival};
+    }
+}
+
+/* How many arrivals directly before the frame have a greater number: all since it was overtaken,
+ * but for reordered ones with a smaller number. Exact up to REORDERING_NEAR. */
+static inline uint64_t count_nearest(const struct reordering *reordering, uint64_t number,
+                                     uint64_t arrival, uint64_t extent)
+{
+    uint64_t nearest = extent;
+
+    for (unsigned i = 0; i < REORDERING_NEAR; i++) {
+        uint32_t since = (uint32_t)arrival - 1 - reordering->recent[i].arrival;
+
+        if (reordering->recent[i].arrival != 0 && since < nearest &&
+            (int32_t)(reordering->recent[i].number - (uint32_t)number) < 0)
+            nearest = since;
+    }
+    return nearest;
+}
+
+/**
+ * @brief Count a frame that just came and is reordered.
+ *
+ * @param reordering Reordering of the stream.
+ * @param number Number of the frame.
+ * @param arrival Which arrival it is, from 1.
+ * @param count Takes the counts.
+ */
+static inline void reordering_add(struct reordering *reordering, uint64_t number, uint64_t arrival,
+                                  struct flow_reordering *count)
+{
+    struct reordering_arrival *first = &reordering->overtaken[number % REORDERING_FIRST];
+    bool near = first->arrival != 0 && first->number == (uint32_t)number;
+    uint64_t extent =
+        (uint16_t)(arrival - (near ? first->arrival : reordering->far[number % SEQUENCE_WINDOW]));
+
+    first->arrival = near ? 0 : first->arrival;
+    count->extent_sum += extent;
+    count->extent_max = extent > count->extent_max ? extent : count->extent_max;
+    count->near += count_nearest(reordering, number, arrival, extent) >= REORDERING_NEAR;
+    reordering->recent[reordering->recent_at] =
+        (struct reordering_arrival){(uint32_t)number, (uint32_t)arrival};
+    reordering->recent_at = (reordering->recent_at + 1) % REORDERING_NEAR;
 }
 
 #endif

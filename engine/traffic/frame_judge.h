@@ -8,7 +8,6 @@
 #define ENGINE_FRAME_JUDGE_H
 
 #include "delay_stats.h"
-#include "reordering.h"
 #include "sequence.h"
 #include "signature.h"
 #include "transport.h"
