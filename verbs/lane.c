@@ -230,9 +230,9 @@ static int check(const struct verbs_lane *lane, struct err *err)
         rc = err_set(err, -EINVAL, "%s: the messages of steps go by service rc and operation send",
                      lane->port->label);
     for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
-        rc = check_partner(lane, &request->sends[i], true, err);
+        rc = check_partner(lane, &request->flows[i], true, err);
     for (uint32_t i = 0; i < request->receive_count && rc == 0; i++)
-        rc = check_partner(lane, &request->receives[i], false, err);
+        rc = check_partner(lane, &lane_receives(request)[i], false, err);
     return rc;
 }
 
@@ -648,7 +648,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     const struct verbs_lane *lane = (const struct verbs_lane *)(const void *)base;
     const struct verbs_options *o = &lane->options;
     bool sends = flow->src == base->request.rank;
-    size_t place = (size_t)(flow - (sends ? base->request.sends : base->request.receives));
+    size_t place = (size_t)(flow - base->request.flows) - (sends ? 0 : base->request.send_count);
     const struct verbs_end *one = NULL;
     double reused = 0, setup_us = 0, bytes = 0, waits = 0, missed = 0;
 

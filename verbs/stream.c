@@ -10,7 +10,6 @@
  * it to where it belongs, once the step that receives it has come; what a partner sends ahead waits
  * in the ring, and credits bound it.
  */
-#include "adaptive_poll.h"
 #include "clock.h"
 #include "verbs.h"
 

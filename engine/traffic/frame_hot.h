@@ -233,7 +233,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
 {
     struct sender *sender = &lane->sender;
     frame_t frames[FRAME_BURST_MAX];
-    uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->conf.burst);
+    uint32_t due = pace_allow(&sender->pace, now_ns, sender->cost, lane->options.burst);
     struct rotation begin;
     uint64_t cost = 0;
     uint32_t sent;
@@ -341,7 +341,7 @@ static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
     if (waiting == 0)
         return CLOCK_NEVER;
     count = count < waiting ? count : waiting;
-    count = count < lane->conf.burst ? count : lane->conf.burst;
+    count = count < lane->options.burst ? count : lane->options.burst;
     forwarder->head += hot_pass(lane, &forwarder->queue[head], count, now_ns);
     return forwarder->head == forwarder->tail ? CLOCK_NEVER : now_ns;
 }
@@ -356,7 +356,8 @@ static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *ent
 
     lane->sender.streams[0].side->intended += count;
     if (count > 0 && lane->send == hot_forward && forwarder->head == forwarder->tail)
-        sent = hot_pass(lane, entries, count < lane->conf.burst ? count : lane->conf.burst, now_ns);
+        sent = hot_pass(lane, entries, count < lane->options.burst ? count : lane->options.burst,
+                        now_ns);
     for (uint32_t i = sent; i < count; i++) {
         if (forwarder->tail - forwarder->head < FRAME_FORWARD_QUEUE) {
             forwarder->queue[forwarder->tail++ % FRAME_FORWARD_QUEUE] = entries[i];

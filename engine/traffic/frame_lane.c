@@ -4,8 +4,6 @@
  */
 #include "frame_lane.h"
 
-#include "adaptive_poll.h"
-
 #define ON_TIME_NS 10000 /* what a round of polls may take */
 #define FALL_BURSTS 64u  /* that may still be due when the load falls */
 
@@ -59,7 +57,7 @@ static void end_sending(struct frame_lane *lane, int64_t now_ns)
     struct sender *sender = &lane->sender;
     int64_t end_ns = earlier(lane->lane.stop_ns, now_ns);
 
-    if (lane->lane.request.phase->traffic == TRAFFIC_STREAM && lane->conf.window_frames == 0)
+    if (lane->lane.request.phase->traffic == TRAFFIC_STREAM && lane->options.window_frames == 0)
         sender->missing = sender->pace.given_up + pace_due(&sender->pace, end_ns - 1, sender->cost);
     else
         sender->missing = sender->left;
@@ -227,7 +225,7 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
     } else if (probe && seen->ours) {
         count->probes_received++; /* a damaged one is missing: lost */
     } else if (flow != 0 && seen->ours && (tagged || (here && !whole))) {
-        lane->lane.request.receives[flow - 1].side->corrupted++;
+        lane_receives(&lane->lane.request)[flow - 1].side.corrupted++;
         lane->lane.arrived_ns = now_ns;
     } else {
         count->foreign++;
@@ -290,7 +288,7 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
 {
     struct accounting *accounting = &lane->accounting;
     uint32_t sends = lane->lane.request.send_count;
-    struct flow_side *side = frame_flow(lane, number)->side;
+    struct flow_side *side = &lane->lane.request.flows[number].side;
 
     if (lane->prober.plays || side->is_copy)
         ; /* it counts as frames go and come; or at the end */
@@ -333,9 +331,9 @@ static void account_all(struct frame_lane *lane)
 /* What goes to all is sent once, and is of each flow. */
 static void copy_to_all(const struct lane_request *request)
 {
-    for (uint32_t i = 1; i < request->send_count && request->sends[i].side->is_copy; i++) {
-        *request->sends[i].side = *request->sends[0].side;
-        request->sends[i].side->is_copy = true;
+    for (uint32_t i = 1; i < request->send_count && request->flows[i].side.is_copy; i++) {
+        request->flows[i].side = request->flows[0].side;
+        request->flows[i].side.is_copy = true;
     }
 }
 
@@ -381,6 +379,9 @@ bool frame_lane_account(struct lane *base, enum account what)
     return true;
 }
 
+static_assert((int)DELAY_ONE_WAY == (int)LATENCY_ONE_WAY && (int)DELAY_IPDV == (int)LATENCY_IPDV,
+              "a delay is a latency of its kind");
+
 /* --- results ----------------------------------------------------------------------------------*/
 
 static unsigned read_metrics(const struct frame_lane *lane, const struct lane_flow *flow,
@@ -396,8 +397,8 @@ static unsigned read_metrics(const struct frame_lane *lane, const struct lane_fl
     }
     if (flow->dst != rank || lane->conf.falls_to == 0)
         return 0;
-    metrics[0] = (struct flow_metric){"numbers", (double)flow->side->numbers};
-    metrics[1] = (struct flow_metric){"gap_ns", (double)flow->side->gap_ns};
+    metrics[0] = (struct flow_metric){"numbers", (double)flow->side.numbers};
+    metrics[1] = (struct flow_metric){"gap_ns", (double)flow->side.gap_ns};
     return 2;
 }
 
@@ -407,16 +408,15 @@ void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
     const struct frame_lane *lane = (const struct frame_lane *)base;
     const struct receiver *receiver = &lane->receiver;
     uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
-    struct delay_stats *stats;
 
     reading->metric_count = read_metrics(lane, flow, reading->metrics);
     prober_read(&lane->prober, flow, reading);
     if (receiver->delay_stats == NULL || index == 0)
         return;
-    stats = &receiver->delay_stats[(size_t)(index - 1) * receiver->sources];
-    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_ONE_WAY,
-                    &reading->latency[LATENCY_ONE_WAY].histogram);
-    delay_stats_sum(stats, receiver->sources, receiver->buckets, DELAY_IPDV,
-                    &reading->latency[LATENCY_IPDV].histogram);
-    reading->measured[LATENCY_ONE_WAY] = reading->measured[LATENCY_IPDV] = true;
+    for (enum delay_kind kind = 0; kind < DELAY_KINDS; kind++) {
+        delay_stats_sum(&receiver->delay_stats[(size_t)(index - 1) * receiver->sources],
+                        receiver->sources, receiver->buckets, kind,
+                        &reading->latency[kind].histogram);
+        reading->measured[kind] = true;
+    }
 }

@@ -29,7 +29,6 @@
 #define FRAME_ACCOUNT_SOME 64u   /**< streams that are accounted at once, or those of one flow */
 #define FRAME_SAMPLE_OF 128      /**< of so many frames the times of two neighbours are measured */
 #define FRAME_RETRY_NS (20 * NS_PER_US) /**< until a full device is tried again by a sleeper */
-#define FRAME_BLOCKS_MAX 20             /**< of memory that a lane has */
 
 /** One of a phase's different sizes. */
 struct frame_size {
@@ -107,7 +106,7 @@ struct frame_lane;
 
 /** A frame beside the load: a probe, a message, or what is sent back of one. */
 struct frame_single {
-    uint32_t place;  /**< the flow's in the request's sends, or behind these in its receives */
+    uint32_t place;  /**< the flow's in the lane's request */
     uint16_t tag;    /**< host byte order */
     uint16_t source; /**< UDP source port's number */
     uint32_t frame_bytes;
@@ -160,6 +159,29 @@ struct frame_ops {
     bool (*flush)(struct frame_lane *lane);
 };
 
+/** What a document says of each lane of frames: the first of a transport's own options. */
+struct frame_options {
+    uint16_t burst;         /**< frames by one call of a driver or kernel, max */
+    uint16_t catch_up;      /**< frames that a late sender may send beyond its schedule */
+    uint32_t window_frames; /**< a flow of a stream sends so many from the window's opening on, and
+                               then none; 0: as many as the load gives from start to stop */
+    double dither; /**< each departure late by 0 to so many times from one to the next, at random */
+};
+
+/** Their entries in the table of options of `struct in`. */
+#define FRAME_OPTIONS(in, member)                                                                  \
+    {OPTION(OPTION_NUMBER, in, "burst", member burst), .min = 1, .max = FRAME_BURST_MAX,           \
+     .initial = 32},                                                                               \
+        {OPTION(OPTION_NUMBER, in, "catch_up", member catch_up), .min = 1, .max = UINT16_MAX,      \
+         .initial = PACE_CATCH_UP},                                                                \
+        {OPTION(OPTION_NUMBER, in, "window_frames", member window_frames), .max = UINT32_MAX},     \
+    {                                                                                              \
+        OPTION(OPTION_REAL, in, "dither", member dither)                                           \
+    }
+
+/** Change what depends on a phase: option.h's `fit`. */
+void frame_options_fit(void *options, const struct phase *phase);
+
 /** What a transport says of a lane before it is made. */
 struct frame_conf {
     const struct frame_ops *ops;
@@ -172,11 +194,7 @@ struct frame_conf {
     uint32_t least;         /**< bytes of the shortest frame */
     uint32_t most;          /**< and of the longest */
     uint32_t receive_burst; /**< frames received by one call, max; 0: as sent */
-    uint32_t burst;         /**< sent by one, from the transport's options; so are */
-    uint32_t catch_up;      /**< frames, */
-    double dither;          /**< times the distance of two frames, */
-    uint32_t sources;       /**< UDP source ports a flow, */
-    uint32_t window_frames; /**< of each flow from the window's opening on; 0: by the load, */
+    uint32_t sources;       /**< UDP source ports a flow, from the transport's options; so are */
     double falls_to;        /**< percent of the load ... */
     double falls_after_ns;  /**< ... from so long after the start on; 0: it stays */
     uint32_t every_max;     /**< flows of which every frame's time is measured */
@@ -196,6 +214,7 @@ struct frame_lane {
     uint32_t train;        /**< frames of one stream that follow each other in this burst */
     int64_t start_ns;
     struct frame_conf conf;
+    struct frame_options options;
     struct accounting accounting;
     struct sender sender;
     struct receiver receiver;
@@ -214,9 +233,8 @@ struct frame_lane {
     int64_t timer_ns;    /**< when the state may change */
     int64_t flush_ns;    /**< when the kernel's ring is to be emptied; CLOCK_NEVER: it is */
     int64_t falls_ns;    /**< when the load falls; CLOCK_NEVER: it does not (any more) */
-    int64_t look_gap_ns; /**< where nothing tells that a frame has come: adaptive_poll.h */
-    void *blocks[FRAME_BLOCKS_MAX]; /**< its memory */
-    unsigned block_count;
+    int64_t look_gap_ns; /**< where nothing tells that a frame has come: adaptive_poll() */
+    void *memory;        /**< all that stands by flow, stream or rank */
 };
 
 /* --- a lane's life -----------------------------------------------------------------------------*/
@@ -229,8 +247,6 @@ void *frame_lane_new(size_t bytes, const struct lane_request *request);
  * @return 0, -ENOMEM, -EINVAL or an error of a hook, with the sentence; free it then, too. */
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err);
 void frame_lane_free(struct frame_lane *lane);
-/** @brief Allocate zeros at a cache line, which live as long as the lane; NULL: out of memory. */
-void *frame_lane_zeros(struct frame_lane *lane, size_t count, size_t bytes);
 /** @brief Write the streams' templates, once partners are known. */
 void frame_lane_build(struct frame_lane *lane);
 /** @brief Drop the frames that still wait to be sent on, and count them; `release` frees one. */
@@ -251,21 +267,12 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number);
  * measured, a damaged, a misdelivered or a foreign one. `seen` is at least a signature long. */
 void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *seen, int64_t now_ns);
 
-/** @brief Return the flow at a place: of those that are sent, or behind these received. */
-static inline struct lane_flow *frame_flow(const struct frame_lane *lane, uint32_t place)
+/** @brief Return the rank at the other end of one of the lane's flows. */
+static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_t place)
 {
     const struct lane_request *request = &lane->lane.request;
 
-    return place < request->send_count ? &request->sends[place]
-                                       : &request->receives[place - request->send_count];
-}
-
-/** @brief Return the rank at the other end of that flow. */
-static inline uint32_t frame_partner_rank(const struct frame_lane *lane, uint32_t place)
-{
-    const struct lane_flow *flow = frame_flow(lane, place);
-
-    return place < lane->lane.request.send_count ? flow->dst : flow->src;
+    return place < request->send_count ? request->flows[place].dst : request->flows[place].src;
 }
 
 /** @brief Return what a frame costs the pace: bits at layer 1, or 1 of a load in frames a second.

@@ -34,25 +34,20 @@ void *frame_lane_new(size_t bytes, const struct lane_request *request)
     return lane;
 }
 
-/* The kernel's zeros: pages are touched as they are used. */
-void *frame_lane_zeros(struct frame_lane *lane, size_t count, size_t bytes)
-{
-    char *memory = calloc(count * bytes + CACHE_LINE, 1);
-
-    assert(lane->block_count < FRAME_BLOCKS_MAX);
-    if (memory == NULL)
-        return NULL;
-    lane->blocks[lane->block_count++] = memory;
-    return memory + (CACHE_LINE - (uintptr_t)memory % CACHE_LINE);
-}
-
 void frame_lane_free(struct frame_lane *lane)
 {
     prober_free(&lane->prober);
     turns_free(&lane->sender.turns);
-    for (unsigned i = 0; i < lane->block_count; i++)
-        free(lane->blocks[i]);
+    free(lane->memory);
     free(lane);
+}
+
+void frame_options_fit(void *options, const struct phase *phase)
+{
+    struct frame_options *fitted = options;
+
+    if (!phase->messages)
+        fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
 }
 
 /* --- sizes ------------------------------------------------------------------------------------*/
@@ -60,14 +55,15 @@ void frame_lane_free(struct frame_lane *lane)
 static int check(const struct lane_request *request, const struct frame_conf *conf, struct err *err)
 {
     const struct phase *phase = request->phase;
+    const struct frame_options *options = phase->options;
     const char *what = NULL;
     uint32_t forwards = 0;
 
     for (uint32_t i = 0; i < request->send_count; i++)
-        forwards += request->sends[i].role == PATTERN_FORWARD;
+        forwards += request->flows[i].role == PATTERN_FORWARD;
     if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
         what = "a phase has 1 to 64 frame sizes";
-    else if (conf->burst == 0 || conf->burst > FRAME_BURST_MAX)
+    else if (options->burst == 0 || options->burst > FRAME_BURST_MAX)
         what = "a burst has 1 to 128 frames";
     else if (request->ranks > PATTERN_RANKS_MAX)
         what = "frames are counted of 65536 ranks at most";
@@ -167,48 +163,164 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
     return frames_for(lane, (phase->transfer_bytes + sources - 1) / sources) * sources * flows;
 }
 
-/* --- receiver ---------------------------------------------------------------------------------*/
+/* --- flows, streams and their memory -----------------------------------------------------------*/
 
-static int make_delay_stats(struct frame_lane *lane)
+/* How many streams and frames there are of the flows that the lane has. */
+static void count_streams(struct frame_lane *lane)
 {
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    struct sender *sender = &lane->sender;
     struct receiver *receiver = &lane->receiver;
-    uint32_t streams = receiver->count * receiver->sources;
+    /* What goes to all is sent once; a ping-pong's messages are no streams. */
+    uint32_t flows = lane->prober.plays ? 0 : request->send_count;
 
-    if (!lane->lane.request.phase->latency.stamps || receiver->count == 0 ||
-        receiver->count > TIMED_FLOWS_MAX || lane->prober.plays)
-        return 0;
+    flows = min32(flows, lane->conf.to_all ? 1 : UINT32_MAX);
+    sender->count = flows * receiver->sources;
+    sender->left = frames_of(lane, flows);
+    if (phase->traffic == TRAFFIC_STREAM && lane->options.window_frames > 0)
+        sender->left = (uint64_t)lane->options.window_frames * flows;
+    if (phase->traffic == TRAFFIC_BURST) {
+        sender->left = sender->burst = turns_burst(request);
+        sender->bursts_left = phase->burst.count > 0 ? phase->burst.count - 1 : UINT64_MAX;
+    }
+    receiver->count = request->receive_count;
+    receiver->tag = htobe16(phase->tag);
+    receiver->own = htobe16((uint16_t)request->rank);
+    receiver->rank = lane->conf.to_all ? UINT16_MAX : receiver->own;
+    /* With several queues none alone knows that all is there. */
+    receiver->left = lane->conf.queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
     receiver->sampled = receiver->count > lane->conf.every_max;
-    receiver->delay_stats = frame_lane_zeros(lane, streams, sizeof *receiver->delay_stats);
-    receiver->buckets = frame_lane_zeros(lane, receiver->count, sizeof *receiver->buckets);
-    if (receiver->delay_stats == NULL || receiver->buckets == NULL)
+}
+
+static bool forwards(const struct frame_lane *lane)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    return !lane->prober.plays && request->send_count == 1 &&
+           request->flows[0].role == PATTERN_FORWARD;
+}
+
+/* One piece of the kernel's zeros, whose pages are touched as they are used; each part of it begins
+ * at a cache line. */
+static int allocate(struct frame_lane *lane, uint16_t **far)
+{
+    const struct lane_request *request = &lane->lane.request;
+    struct sender *sender = &lane->sender;
+    struct receiver *receiver = &lane->receiver;
+    size_t flows = (size_t)request->send_count + request->receive_count, bytes = CACHE_LINE;
+    size_t came = (size_t)receiver->count * receiver->sources;
+    bool timed =
+        request->phase->latency.stamps && receiver->count <= TIMED_FLOWS_MAX && !lane->prober.plays;
+    const struct {
+        void *at; /* of the pointer; NULL stays where nothing is needed */
+        size_t count, size;
+    } parts[] = {
+        {&lane->partners, flows, lane->conf.partner_bytes},
+        {&lane->accounting.marks, flows, sizeof *lane->accounting.marks},
+        {&receiver->flow_of, PATTERN_RANKS_MAX, sizeof *receiver->flow_of},
+        {&receiver->streams, came, sizeof *receiver->streams},
+        {&receiver->pasts, came, sizeof *receiver->pasts},
+        {&receiver->reorderings, came, sizeof *receiver->reorderings},
+        {far, came, SEQUENCE_WINDOW * sizeof **far},
+        {&receiver->delay_stats, timed ? came : 0, sizeof *receiver->delay_stats},
+        {&receiver->buckets, timed ? receiver->count : 0, sizeof *receiver->buckets},
+        {&sender->streams, sender->count, sizeof *sender->streams},
+        {&sender->index_of, sender->count, sizeof *sender->index_of},
+        {&sender->templates, lane->size_count > 1 ? (size_t)sender->count * lane->size_count : 0,
+         sizeof *sender->templates},
+        {&lane->forwarder.queue, forwards(lane) ? FRAME_FORWARD_QUEUE : 0,
+         sizeof *lane->forwarder.queue},
+    };
+    char *next;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        bytes += parts[i].count * parts[i].size + CACHE_LINE;
+    lane->memory = calloc(bytes, 1);
+    if (lane->memory == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < streams; i++)
-        delay_stats_init(&receiver->delay_stats[i], i / receiver->sources);
+    next = lane->memory;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        next += (CACHE_LINE - (uintptr_t)next % CACHE_LINE) % CACHE_LINE;
+        if (parts[i].count > 0)
+            memcpy(parts[i].at, &next, sizeof next);
+        next += parts[i].count * parts[i].size;
+    }
     return 0;
+}
+
+/* All that is random in a lane: the n-th of its numbers. */
+static uint64_t draw(const struct frame_lane *lane, uint64_t n)
+{
+    const struct lane_request *request = &lane->lane.request;
+
+    return prng_bits(request->phase->seed ^ (uint64_t)request->rank << 32 ^ request->phase->number ^
+                         (uint64_t)lane->conf.queue << 48,
+                     n);
+}
+
+static void swap(struct sender_stream *a, struct sender_stream *b)
+{
+    uint32_t place = a->place;
+
+    a->place = b->place;
+    b->place = place;
+}
+
+/* Orders the places of the streams that are sent. Where flows send in turn, all flows' with one UDP
+ * source port come before those with the next. Else they are shuffled (Fisher-Yates) by the
+ * configuration's seed, so the order is the same in every run. Of frames that do not divide by a
+ * flow's streams those with one more go first in each round, so that the last round, cut short, is
+ * theirs. A forwarder's streams stay where the UDP source port finds them. */
+static void order_streams(struct frame_lane *lane)
+{
+    struct sender *sender = &lane->sender;
+    uint32_t sources = lane->receiver.sources, flows = sender->count / sources, front = 0;
+    bool in_turn = lane->lane.request.phase->in_turn, forwards = lane->forwarder.queue != NULL;
+    uint64_t quota = frames_of(lane, 1);
+
+    for (uint32_t i = 0; i < sender->count; i++)
+        sender->streams[i].place = in_turn ? i % flows * sources + i / flows : i;
+    for (uint32_t i = sender->count; i > 1 && !in_turn && !forwards; i--)
+        swap(&sender->streams[i - 1], &sender->streams[(draw(lane, i) >> 32) * i >> 32]);
+    for (uint32_t i = 0; quota != UINT64_MAX && !forwards && i < sender->count; i++)
+        if (sender->streams[i].place % sources < quota % sources)
+            swap(&sender->streams[front++], &sender->streams[i]);
 }
 
 static int make_streams(struct frame_lane *lane)
 {
+    const struct lane_request *request = &lane->lane.request;
+    struct sender *sender = &lane->sender;
     struct receiver *receiver = &lane->receiver;
-    size_t streams = (size_t)receiver->count * receiver->sources;
-    uint16_t *far = frame_lane_zeros(lane, streams, SEQUENCE_WINDOW * sizeof *far);
+    uint32_t sources = receiver->sources, flows = sender->count / sources;
+    size_t came = (size_t)receiver->count * sources;
+    uint16_t *far = NULL;
+    int rc = allocate(lane, &far);
 
-    receiver->pasts = frame_lane_zeros(lane, streams, sizeof *receiver->pasts);
-    receiver->reorderings = frame_lane_zeros(lane, streams, sizeof *receiver->reorderings);
-    receiver->streams = frame_lane_zeros(lane, streams, sizeof *receiver->streams);
-    if (far == NULL || receiver->pasts == NULL || receiver->reorderings == NULL ||
-        receiver->streams == NULL)
-        return -ENOMEM;
+    if (rc != 0)
+        return rc;
     /* Touched here, in order: no page is missing later, and neighbours lie beside each other. */
-    memset(receiver->streams, 0, streams * sizeof *receiver->streams);
-    for (size_t i = 0; i < streams; i++) {
+    for (size_t i = 0; i < came; i++) {
+        receiver->streams[i].side = &lane_receives(request)[i / sources].side;
         receiver->reorderings[i].far = &far[i * SEQUENCE_WINDOW];
-        receiver->streams[i].side = lane->lane.request.receives[i / receiver->sources].side;
+        if (receiver->delay_stats != NULL)
+            delay_stats_init(&receiver->delay_stats[i], (uint32_t)i / sources);
     }
-    return make_delay_stats(lane);
+    order_streams(lane);
+    for (uint32_t i = 0; i < sender->count; i++) {
+        uint32_t place = sender->streams[i].place;
+
+        sender->index_of[place] = i;
+        sender->streams[i].side = &request->flows[place / sources].side;
+    }
+    for (uint32_t i = 1; i < request->send_count && lane->conf.to_all; i++)
+        request->flows[i].side.is_copy = true;
+    return turns_make(&sender->turns, request->flows, flows);
 }
 
-static int make_receiver(struct frame_lane *lane, struct err *err)
+/* How partners are reached, and how far ahead of the expected number their frames can be. */
+static int meet_partners(struct frame_lane *lane, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct frame_conf *conf = &lane->conf;
@@ -216,105 +328,29 @@ static int make_receiver(struct frame_lane *lane, struct err *err)
     const struct load *load = lane->prober.plays ? &unlimited : &request->phase->load;
     struct receiver *receiver = &lane->receiver;
     uint32_t least = FILL_BYTES;
-    int rc;
 
     for (uint32_t i = 0; i < lane->size_count; i++)
         least = min32(least, lane->sizes[i].frame_bytes);
-    receiver->count = request->receive_count;
-    receiver->tag = htobe16(request->phase->tag);
-    receiver->own = htobe16((uint16_t)request->rank);
-    receiver->rank = conf->to_all ? UINT16_MAX : receiver->own;
-    /* With several queues none alone knows that all is there. */
-    receiver->left = conf->queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
     /* What a sender may send at once, with what a late one may add; within the window a jump makes
      * no honest frame late. */
-    receiver->limit.at_once =
-        SEQUENCE_WINDOW + conf->burst + conf->catch_up + (double)request->phase->burst.frames;
-    if ((rc = make_streams(lane)) != 0)
-        return rc;
-    for (uint32_t i = 0; i < receiver->count; i++) {
-        const struct lane_flow *flow = &request->receives[i];
-        uint32_t place = request->send_count + i;
+    receiver->limit.at_once = SEQUENCE_WINDOW + lane->options.burst + lane->options.catch_up +
+                              (double)request->phase->burst.frames;
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        const struct lane_flow *flow = &request->flows[i];
         uint64_t line_bps;
+        int rc;
 
-        if (flow->src >= request->ranks)
+        if (i >= request->send_count && flow->src >= request->ranks)
             return err_set(err, -EINVAL, "%s: a flow comes from a rank that is not there",
                            conf->name);
-        rc = conf->ops->resolve(lane, place, (char *)lane->partners + place * conf->partner_bytes,
+        rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
                                 &line_bps, err);
         if (rc != 0)
             return rc;
+        if (i < request->send_count)
+            continue;
         sequence_limit_add(&receiver->limit, flow, load, line_bps, least);
-        receiver->flow_of[flow->src] = (uint16_t)(i + 1);
-    }
-    return 0;
-}
-
-/* --- sender -----------------------------------------------------------------------------------*/
-
-/* A stream's place: its flow's, or where flows send in turn all flows' with the same UDP source
- * port, and then the next one's. */
-static uint32_t place_of(const struct frame_lane *lane, uint32_t i)
-{
-    uint32_t sources = lane->receiver.sources, flows = lane->sender.count / sources;
-
-    return lane->lane.request.phase->in_turn ? i % flows * sources + i / flows : i;
-}
-
-static int make_streams_sent(struct frame_lane *lane)
-{
-    const struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
-    struct sender *sender = &lane->sender;
-    uint32_t sources = lane->receiver.sources;
-    /* What goes to all is sent once. */
-    uint32_t flows = min32(request->send_count, lane->conf.to_all ? 1 : UINT32_MAX);
-
-    sender->count = flows * sources;
-    sender->left = frames_of(lane, flows);
-    if (phase->traffic == TRAFFIC_STREAM && lane->conf.window_frames > 0)
-        sender->left = (uint64_t)lane->conf.window_frames * flows;
-    if (phase->traffic == TRAFFIC_BURST) {
-        sender->left = sender->burst = turns_burst(request);
-        sender->bursts_left = phase->burst.count > 0 ? phase->burst.count - 1 : UINT64_MAX;
-    }
-    sender->streams = frame_lane_zeros(lane, sender->count, sizeof *sender->streams);
-    sender->index_of = frame_lane_zeros(lane, sender->count, sizeof *sender->index_of);
-    if (lane->size_count > 1)
-        sender->templates = frame_lane_zeros(lane, (size_t)sender->count * lane->size_count,
-                                             sizeof *sender->templates);
-    if (sender->streams == NULL || sender->index_of == NULL ||
-        (lane->size_count > 1 && sender->templates == NULL))
-        return -ENOMEM;
-    for (uint32_t i = 0; i < sender->count; i++) {
-        sender->streams[i].place = place_of(lane, i);
-        sender->streams[i].side = request->sends[sender->streams[i].place / sources].side;
-    }
-    for (uint32_t i = flows; i < request->send_count; i++)
-        request->sends[i].side->is_copy = true;
-    return flows > 0 ? turns_make(&sender->turns, request->sends, flows) : 0;
-}
-
-static int make_sender(struct frame_lane *lane, struct err *err)
-{
-    const struct lane_request *request = &lane->lane.request;
-    const struct frame_conf *conf = &lane->conf;
-    uint64_t line_bps;
-    int rc = 0;
-
-    for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
-        rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
-                                &line_bps, err);
-    if (rc != 0 || lane->prober.plays)
-        return rc;
-    if ((rc = make_streams_sent(lane)) != 0)
-        return rc;
-    if (request->send_count == 1 && request->sends[0].role == PATTERN_FORWARD) {
-        lane->forwarder.queue =
-            frame_lane_zeros(lane, FRAME_FORWARD_QUEUE, sizeof *lane->forwarder.queue);
-        if (lane->forwarder.queue == NULL)
-            return -ENOMEM;
-        lane->responds = true;
+        receiver->flow_of[flow->src] = (uint16_t)(i - request->send_count + 1);
     }
     return 0;
 }
@@ -348,46 +384,37 @@ static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
     return lane->start_ns;
 }
 
-static int make(struct frame_lane *lane, struct err *err)
+int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
-    size_t flows = (size_t)request->send_count + request->receive_count;
-    int rc = frame_single_make(lane, first != NULL ? &first->prober : NULL);
-
-    lane->partners = frame_lane_zeros(lane, flows, lane->conf.partner_bytes);
-    lane->accounting.marks = frame_lane_zeros(lane, flows, sizeof *lane->accounting.marks);
-    lane->receiver.flow_of =
-        frame_lane_zeros(lane, PATTERN_RANKS_MAX, sizeof *lane->receiver.flow_of);
-    if (rc != 0 || lane->partners == NULL || lane->accounting.marks == NULL ||
-        lane->receiver.flow_of == NULL)
-        return -ENOMEM;
-    if (lane->prober.plays) {
-        lane->receiver.sources = 1;
-        lane->responds = true;
-    }
-    if ((rc = make_sizes(lane, err)) != 0 || (rc = make_sender(lane, err)) != 0 ||
-        (rc = make_receiver(lane, err)) != 0)
-        return rc;
-    lane->receive = lane->conf.ops->choose_receive(lane);
-    describe(lane);
-    return 0;
-}
-
-int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
-{
-    int rc = check(&lane->lane.request, conf, err);
+    int rc = check(request, conf, err);
 
     lane->conf = *conf;
+    memcpy(&lane->options, request->phase->options, sizeof lane->options);
     if (conf->receive_burst == 0)
-        lane->conf.receive_burst = conf->burst > RECEIVE_BURST ? conf->burst : RECEIVE_BURST;
+        lane->conf.receive_burst =
+            lane->options.burst > RECEIVE_BURST ? lane->options.burst : RECEIVE_BURST;
     lane->train = 1;
     lane->send = before_start;
     lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
-    lane->receiver.sources = conf->sources;
     if (rc == 0)
-        rc = make(lane, err);
-    return rc == 0 ? 0 : err_set(err, rc, "%s: out of memory", conf->name);
+        rc = frame_single_make(lane, first != NULL ? &first->prober : NULL);
+    lane->receiver.sources = lane->prober.plays ? 1 : conf->sources;
+    if (rc == 0)
+        rc = make_sizes(lane, err);
+    if (rc == 0) {
+        count_streams(lane);
+        rc = make_streams(lane);
+    }
+    if (rc == 0)
+        rc = meet_partners(lane, err);
+    if (rc != 0)
+        return err_set(err, rc, "%s: out of memory", conf->name);
+    lane->responds = lane->prober.plays || lane->forwarder.queue != NULL;
+    lane->receive = conf->ops->choose_receive(lane);
+    describe(lane);
+    return 0;
 }
 
 void frame_lane_drop(struct frame_lane *lane, void (*release)(void *frame))
@@ -424,46 +451,16 @@ void frame_lane_build(struct frame_lane *lane)
 
 /* --- begin ------------------------------------------------------------------------------------*/
 
-static void swap(struct sender_stream *a, struct sender_stream *b)
-{
-    struct sender_stream kept = *a;
-
-    *a = *b;
-    *b = kept;
-}
-
-/* Orders the streams. Shuffled (Fisher-Yates) by the configuration's seed, the order is the same in
- * every run. Of frames that do not divide by a flow's streams those with one more go first in each
- * round, so that the last round, cut short, is theirs. A forwarder's streams stay where the UDP
- * source port finds them. */
-static void order_streams(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
-{
-    struct sender *sender = &lane->sender;
-    uint32_t sources = lane->receiver.sources, front = 0;
-    uint64_t quota = frames_of(lane, 1);
-    bool forwards = lane->forwarder.queue != NULL;
-
-    for (uint32_t i = sender->count; i > 1 && !lane->lane.request.phase->in_turn && !forwards; i--)
-        swap(&sender->streams[i - 1],
-             &sender->streams[(prng_bits(seed, (*drawn)++) >> 32) * i >> 32]);
-    for (uint32_t i = 0; quota != UINT64_MAX && !forwards && i < sender->count; i++)
-        if (sender->streams[i].place % sources < quota % sources)
-            swap(&sender->streams[front++], &sender->streams[i]);
-    for (uint32_t i = 0; i < sender->count; i++)
-        sender->index_of[sender->streams[i].place] = i;
-}
-
 /* The schedule begins at a seeded random moment of its first interval, so that the senders of a
  * phase do not march in step. The pace counts bits at layer 1, or frames. */
-static void schedule(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
+static void schedule(struct frame_lane *lane)
 {
     const struct phase *phase = lane->lane.request.phase;
     const struct load *load = &phase->load;
-    const struct frame_conf *conf = &lane->conf;
     struct sender *sender = &lane->sender;
     double rate = load->unlimited ? 0 : load->rate_bps > 0 ? load->rate_bps : load->rate_fps;
-    double part = (double)(prng_bits(seed, (*drawn)++) >> 11) * 0x1p-53;
-    int64_t begin_ns = conf->window_frames > 0 ? phase->open_ns : phase->start_ns;
+    double part = (double)(draw(lane, 0) >> 11) * 0x1p-53;
+    int64_t begin_ns = lane->options.window_frames > 0 ? phase->open_ns : phase->start_ns;
     uint64_t sum = 0;
 
     if (lane->lane.request.share_to > 0)
@@ -476,18 +473,15 @@ static void schedule(struct frame_lane *lane, uint64_t seed, uint64_t *drawn)
         pace_init(&sender->pace, rate, PACE_CATCH_UP_ALL, phase->start_ns);
         return;
     }
-    pace_init(&sender->pace, rate, conf->catch_up,
+    pace_init(&sender->pace, rate, lane->options.catch_up,
               begin_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
-    pace_dither(&sender->pace, conf->dither, sender->cost, prng_bits(seed, (*drawn)++));
+    pace_dither(&sender->pace, lane->options.dither, sender->cost, draw(lane, 1));
 }
 
 void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
     const struct phase *phase = base->request.phase;
-    uint64_t seed = phase->seed ^ (uint64_t)base->request.rank << 32 ^ phase->number ^
-                    (uint64_t)lane->conf.queue << 48;
-    uint64_t drawn = 0;
 
     lane->state = FRAME_WAITS;
     lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
@@ -499,7 +493,6 @@ void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
         lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
     if (lane->prober.plays)
         return;
-    order_streams(lane, seed, &drawn);
-    schedule(lane, seed, &drawn);
-    prober_begin(&lane->prober, prng_bits(seed, drawn));
+    schedule(lane);
+    prober_begin(&lane->prober, draw(lane, UINT64_MAX));
 }

@@ -50,7 +50,7 @@ int64_t frame_probe(struct frame_lane *lane, int64_t now_ns)
 
     if (!prober_due(prober, lane->state == FRAME_SENDS, now_ns))
         return prober->next_ns;
-    flow = prober_place(prober, frame_flow(lane, prober->at));
+    flow = prober_place(prober, &lane->lane.request.flows[prober->at]);
     single.sequence = (uint32_t)prober_left(prober, flow);
     single.stamp_ns = clock_now() - lane->start_ns;
     single.source = (uint16_t)(single.sequence % lane->receiver.sources);
@@ -80,7 +80,7 @@ static uint32_t message_bytes(const struct frame_lane *lane, const struct lane_f
 static void send_message(struct lane *base, uint32_t flow)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
-    struct lane_flow *sent = &base->request.sends[flow];
+    struct lane_flow *sent = &base->request.flows[flow];
     uint64_t number = prober_left(&lane->prober, flow) - 1;
     uint32_t bytes = message_bytes(lane, sent, number);
     const struct frame_single single = {
@@ -92,8 +92,8 @@ static void send_message(struct lane *base, uint32_t flow)
     };
 
     if (lane->conf.ops->send_single(lane, &single))
-        count(sent->side, single.frame_bytes, bytes);
-    sent->side->intended = sent->side->live.frames;
+        count(&sent->side, single.frame_bytes, bytes);
+    sent->side.intended = sent->side.live.frames;
 }
 
 int64_t frame_play(struct frame_lane *lane, int64_t now_ns)
@@ -126,7 +126,7 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
     number = sequence_unwrap(prober_left(prober, flow), be32toh(signature->sequence));
     if (prober->plays &&
         seen->length + lane->conf.outside !=
-            frame_message_size(lane, message_bytes(lane, frame_flow(lane, flow), number)))
+            frame_message_size(lane, message_bytes(lane, &lane->lane.request.flows[flow], number)))
         return false;
     return prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
 }
@@ -158,7 +158,7 @@ static void take_message(struct frame_lane *lane, uint32_t flow, const struct fr
                              .sequence = be32toh(seen->signature->sequence),
                              .length = seen->length};
     struct flow_side *side = frame.stream->side;
-    uint32_t bytes = message_bytes(lane, &lane->lane.request.receives[flow],
+    uint32_t bytes = message_bytes(lane, &lane_receives(&lane->lane.request)[flow],
                                    sequence_unwrap(frame.stream->sequence.next, frame.sequence));
     uint32_t frame_bytes = frame_message_size(lane, bytes);
 

@@ -50,7 +50,7 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
 
     end->lane = lane;
     end->sends = sends;
-    end->flow = sends != back ? &request->sends[flow] : &request->receives[flow];
+    end->flow = &request->flows[flow + (sends != back ? 0 : request->send_count)];
     end->use = back                                          ? MESSAGE_ANSWER
                : lane->replies && number + 1 == lane->stride ? MESSAGE_ASK
                                                              : MESSAGE_LOAD;
@@ -65,7 +65,7 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
                    .tag = phase->tag,
                    .src = (uint16_t)(back ? end->flow->dst : end->flow->src),
                    .dst = (uint16_t)(back ? end->flow->src : end->flow->dst)},
-        .side = loads ? end->flow->side : &end->own,
+        .side = loads ? &end->flow->side : &end->own,
         .count = request->count,
         .unreliable = plan->unreliable,
         .sampled = plan->sampled && loads,
@@ -94,8 +94,8 @@ static void pair_ends(struct message_lane *lane)
     for (uint32_t i = 0; lane->replies && i < request->send_count; i++)
         pair(lane, i * lane->stride + last, request->receive_count * lane->stride + i);
     for (uint32_t i = 0; lane->schedules && i < request->send_count; i++)
-        if (lane->flow_of[1][request->sends[i].dst] > 0)
-            pair(lane, i, lane->flow_of[1][request->sends[i].dst] - 1);
+        if (lane->flow_of[1][request->flows[i].dst] > 0)
+            pair(lane, i, lane->flow_of[1][request->flows[i].dst] - 1);
     for (unsigned i = 0; lane->forwards && i < lane->streams; i++)
         pair(lane, i, i);
 }
@@ -121,11 +121,11 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
         lane->flow_of[0] == NULL || lane->flow_of[1] == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++) {
-        lane->flows[i].flow = &request->sends[i];
-        lane->flow_of[0][request->sends[i].dst] = i + 1;
+        lane->flows[i].flow = &request->flows[i];
+        lane->flow_of[0][request->flows[i].dst] = i + 1;
     }
     for (uint32_t i = 0; i < request->receive_count; i++)
-        lane->flow_of[1][request->receives[i].src] = i + 1;
+        lane->flow_of[1][lane_receives(request)[i].src] = i + 1;
     for (unsigned i = 0; i < message_lane_ends(lane); i++)
         make_end(lane, i, plan);
     pair_ends(lane);
@@ -169,7 +169,7 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
     lane->hooks = hooks;
     lane->label = plan->label;
     for (uint32_t i = 0; i < request->send_count; i++)
-        lane->forwards |= request->sends[i].role == PATTERN_FORWARD;
+        lane->forwards |= request->flows[i].role == PATTERN_FORWARD;
     lane->schedules = lane->stepping = phase->traffic == TRAFFIC_SCHEDULE;
     lane->unreliable = plan->unreliable;
     rc = check(lane, plan, err);
@@ -209,7 +209,7 @@ void message_end_over(struct message_end *end)
         return;
     end->ended = end->stream.ended = true;
     if (end->sends && end->stream.side != &end->own)
-        lane->flows[end->flow - lane->lane.request.sends].open--;
+        lane->flows[end->flow - lane->lane.request.flows].open--;
     *(end->sends ? &lane->outs_ended : &lane->ins_ended) += 1;
     lane->lane.rx_done = lane->ins_ended == lane->in_count;
 }
@@ -273,7 +273,7 @@ static void account_intended(const struct message_lane *lane, const struct messa
                              int64_t now_ns)
 {
     const struct phase *phase = lane->lane.request.phase;
-    struct flow_side *side = flow->flow->side;
+    struct flow_side *side = &flow->flow->side;
 
     if (phase->traffic == TRAFFIC_TRANSFER)
         side->intended = phase->transfer_bytes;
@@ -328,7 +328,7 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
     flow->turn++;
     if (posted > 0) {
         pace_spend(&flow->pace, posted);
-        message_side_time(flow->flow->side, now_ns);
+        message_side_time(&flow->flow->side, now_ns);
     }
     if (free_running || posted < budget)
         return now_ns + (posted > 0 ? 0 : lane->refill_ns);

@@ -20,6 +20,9 @@
 #ifndef ENGINE_PACER_H
 #define ENGINE_PACER_H
 
+#include "clock.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PACE_GATHER_NS 650000 /**< a sleeping sender lets frames gather at most so long */
@@ -200,5 +203,29 @@ static inline int64_t pace_wake(const struct pace *pace, uint32_t cost)
  * @return Cost.
  */
 double pace_intended(const struct pace *pace, int64_t time_ns);
+
+#define LOOK_LEAST_NS (20 * NS_PER_US)
+#define LOOK_MOST_NS (500 * NS_PER_US)
+
+/**
+ * @brief Work out when to look again for what nothing tells: half as long after something came,
+ * twice as long after nothing did.
+ *
+ * A sender that waits for one message's answer loses little, and sleeps where none comes.
+ *
+ * @param gap_ns Time between two looks, ns; kept between calls, may begin as 0.
+ * @param moved Something has moved since the last look.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @return Time, ns.
+ */
+static inline int64_t adaptive_poll(int64_t *gap_ns, bool moved, int64_t now_ns)
+{
+    *gap_ns = moved ? *gap_ns / 2 : *gap_ns * 2;
+    if (*gap_ns < LOOK_LEAST_NS)
+        *gap_ns = LOOK_LEAST_NS;
+    if (*gap_ns > LOOK_MOST_NS)
+        *gap_ns = LOOK_MOST_NS;
+    return now_ns + *gap_ns;
+}
 
 #endif

@@ -102,7 +102,7 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
     int rc;
 
     if (request->port_sends == NULL) {
-        request->port_sends = request->sends;
+        request->port_sends = request->flows;
         request->port_send_count = request->send_count;
     }
     lane->prober = prober;
@@ -215,7 +215,7 @@ void prober_stays(struct prober *prober, uint32_t flow)
 
 static void keep_sample(struct prober *prober, const struct prober_turn *turn, uint64_t took_ns)
 {
-    const struct lane_flow *flow = &prober->lane->request.sends[turn->flow];
+    const struct lane_flow *flow = &prober->lane->request.flows[turn->flow];
     int64_t since_ns = turn->begun_ns - phase_of(prober)->start_ns;
 
     if (prober->sample_count < prober->sample_room)
@@ -254,7 +254,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
         if (came_ns == 0)
             return true;
         keep_sample(prober, turn, took);
-        prober->lane->request.sends[flow].side->last_ns = came_ns;
+        prober->lane->request.flows[flow].side.last_ns = came_ns;
     }
     return true;
 }
@@ -305,7 +305,7 @@ static int64_t lost_ns(const struct prober *prober, const struct prober_turn *tu
     int64_t timeout_ns = request->phase->pingpong.timeout_ns;
     uint64_t line_bps = request->line_rate_bps > 0 ? request->line_rate_bps : UNKNOWN_LINE_BPS;
     uint32_t flows = request->send_count + request->receive_count; /* they share the line */
-    uint32_t bytes = prober_bytes(request->phase, &request->sends[turn->flow],
+    uint32_t bytes = prober_bytes(request->phase, &request->flows[turn->flow],
                                   prober_left(prober, turn->flow) - 1);
 
     return turn->begun_ns + (timeout_ns > 0 ? timeout_ns : TIMEOUT_NS) +
@@ -320,7 +320,7 @@ static void begin(struct prober *prober, struct prober_turn *turn, int64_t now_n
     if (request->phase->pingpong.random)
         turn->flow =
             (uint32_t)(((prng_bits(prober->seed, turn->played) >> 32) * request->send_count) >> 32);
-    side = request->sends[turn->flow].side;
+    side = &request->flows[turn->flow].side;
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     turn->begun_ns = now_ns;
     turn->in_flight = true;

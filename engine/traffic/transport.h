@@ -270,18 +270,15 @@ static inline uint32_t phase_mean_size(const struct phase *phase)
     return (uint32_t)(sum / phase->size_count);
 }
 
-/**
- * @brief One flow that a lane sends or receives.
- *
- * `side` is where it counts (owned by the caller).
- */
+/** @brief One flow of a port in a phase, from the pattern to its records. */
 struct lane_flow {
     uint32_t src; /**< ranks */
     uint32_t dst;
     enum pattern_role role;
-    double share;        /**< of what its port sends; 0: the port's flows divide it evenly */
-    struct blob partner; /**< of the other end */
-    struct flow_side *side;
+    double share;          /**< of what its port sends; 0: the port's flows divide it evenly */
+    uint32_t number;       /**< among the port's flows */
+    struct blob partner;   /**< address of the other end */
+    struct flow_side side; /**< what this end counts */
 };
 
 struct transport_port; /* each transport's own */
@@ -322,17 +319,16 @@ struct lane_request {
     struct transport_port *port;
     const struct transport_secret *secret; /**< the node's: lives as long as its ports */
     const struct phase *phase;
-    uint32_t rank;  /**< this port's rank in the trial's network */
-    uint32_t ranks; /**< how many there are */
-    struct lane_flow *sends;
+    uint32_t rank;           /**< this port's rank in the trial's network */
+    uint32_t ranks;          /**< how many there are */
+    struct lane_flow *flows; /**< those that the lane sends, then those that it receives */
     uint32_t send_count;
-    struct lane_flow *receives;
     uint32_t receive_count;
     /**
      * @brief All flows that the port sends, by whichever queue: an answer to a probe may come by
      * any.
      *
-     * NULL: they are `sends`.
+     * NULL: they are the lane's.
      */
     const struct lane_flow *port_sends;
     uint32_t port_send_count;
@@ -347,6 +343,12 @@ struct lane_request {
     struct schedule_executor
         *executor; /**< of a schedule (schedule_executor.h), the caller's; else NULL */
 };
+
+/** @brief Return the flows that a lane receives. */
+static inline struct lane_flow *lane_receives(const struct lane_request *request)
+{
+    return request->flows + request->send_count;
+}
 
 /** @brief What the flows of a lane have moved. */
 struct lane_moved {

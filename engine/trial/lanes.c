@@ -7,7 +7,6 @@
 
 #include "clock.h"
 #include "node.h"
-#include "offered_load.h"
 #include "schedule_executor.h"
 #include "sysfs.h"
 
@@ -20,6 +19,10 @@
 #define PROBE_PHASES_MAX 2048u /* of a longer plan the first so many phases are probed */
 #define PROBES 3
 #define PROBE_BYTES 64
+#define PROBE_PERCENT 10
+#define PROBE_FPS_MAX 1000.0
+#define PROBE_SPREAD_S 0.15        /* a partner whose cores are busy may begin so late */
+#define SHARED_PERCENT 95          /* of a shared port's line, at most */
 #define ALONE_NS (500 * NS_PER_MS) /* a node computes alone for so long, to be compared with */
 #define ASKED_MOST 32u             /* partners whose addresses are asked for at the same time */
 
@@ -117,70 +120,66 @@ static int compare_flows(const void *a, const void *b)
     return x->dst < y->dst ? -1 : x->dst > y->dst;
 }
 
-/* The flows of one side of an own rank: of one phase, or for the probe of all, each once. Each hop
- * of a chain is probed by itself. */
-static int find_flows(const struct phase_lane *lane, enum pattern_side side,
-                      struct lane_flow **flows, uint32_t *count)
+/* Adds the flows of one side of an own rank: of one phase, or for the probe of all, each once. Each
+ * hop of a chain is probed by itself. */
+static int add_flows(struct phase_lane *lane, enum pattern_side side, uint32_t *count)
 {
     const struct pattern_plan *plan = lane->own->part->plan;
     bool probe = lane->run->is_probe;
-    uint32_t phases = pattern_phases(plan), kept = 0;
+    uint32_t phases = pattern_phases(plan), first = lane->flow_count, kept = first;
     uint32_t phase = probe ? 0 : lane->run->number;
     uint32_t end = probe ? PROBE_PHASES_MAX : phase + 1;
 
-    *flows = calloc(1, sizeof **flows);
     for (end = end < phases ? end : phases; phase < end; phase++) {
         size_t more = pattern_flows(plan, phase, lane->own->rank, side, NULL, 0);
-        struct lane_flow *grown = reallocarray(*flows, *count + more + 1, sizeof *grown);
+        struct lane_flow *grown =
+            reallocarray(lane->flows, lane->flow_count + more + 1, sizeof *grown);
         struct pattern_flow *found = calloc(more + 1, sizeof *found);
 
-        *flows = grown != NULL ? grown : *flows;
-        if (grown != NULL && found != NULL)
-            pattern_flows(plan, phase, lane->own->rank, side, found, more);
-        for (size_t i = 0; i < more && grown != NULL && found != NULL; i++)
-            grown[(*count)++] = (struct lane_flow){
+        lane->flows = grown != NULL ? grown : lane->flows;
+        if (grown == NULL || found == NULL) {
+            free(found);
+            return -ENOMEM;
+        }
+        pattern_flows(plan, phase, lane->own->rank, side, found, more);
+        for (size_t i = 0; i < more; i++)
+            grown[lane->flow_count++] = (struct lane_flow){
                 .src = found[i].src,
                 .dst = found[i].dst,
                 .role = probe ? PATTERN_GENERATE : found[i].role,
-                .share = probe ? 0 : (double)found[i].share, /* in billionths, for now */
+                .share = probe ? 0 : (double)found[i].share / PATTERN_WHOLE,
             };
         free(found);
-        if (grown == NULL || found == NULL)
-            return -ENOMEM;
     }
-    if (!probe || *count == 0)
-        return 0;
-    qsort(*flows, *count, sizeof **flows, compare_flows);
-    for (uint32_t i = 0; i < *count; i++)
-        if (kept == 0 || compare_flows(&(*flows)[kept - 1], &(*flows)[i]) != 0)
-            (*flows)[kept++] = (*flows)[i];
-    *count = kept;
+    if (probe && lane->flow_count > first) {
+        qsort(lane->flows + first, lane->flow_count - first, sizeof *lane->flows, compare_flows);
+        for (uint32_t i = first; i < lane->flow_count; i++)
+            if (kept == first || compare_flows(&lane->flows[kept - 1], &lane->flows[i]) != 0)
+                lane->flows[kept++] = lane->flows[i];
+        lane->flow_count = kept;
+    }
+    *count = lane->flow_count - first;
     return 0;
 }
 
-/* Makes the flows that a lane's rank sends and receives, from the pattern's plan: time and memory
- * follow from the rank's own flows. */
+/* Makes the flows of a lane's rank from the pattern's plan: time and memory follow from the rank's
+ * own flows. */
 static int make_flows(struct phase_lane *lane)
 {
     struct phase *phase = &lane->phase;
     bool uneven = false;
-    double whole = 0; /* of all that the port sends, in billionths of the trial's load */
-    int rc = find_flows(lane, PATTERN_SENDS, &lane->sends, &lane->send_count);
+    double whole = 0; /* of the trial's load: all that the port sends */
 
-    if (rc == 0)
-        rc = find_flows(lane, PATTERN_RECEIVES, &lane->receives, &lane->receive_count);
-    lane->flow_count = lane->send_count + lane->receive_count;
-    lane->sides = calloc(lane->flow_count + 1, sizeof *lane->sides);
-    if (rc < 0 || lane->sends == NULL || lane->receives == NULL || lane->sides == NULL)
+    if (add_flows(lane, PATTERN_SENDS, &lane->send_count) < 0 ||
+        add_flows(lane, PATTERN_RECEIVES, &lane->receive_count) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < lane->send_count; i++) {
-        whole += lane->sends[i].share;
-        uneven |= lane->sends[i].share != lane->sends[0].share;
+        whole += lane->flows[i].share;
+        uneven |= lane->flows[i].share != lane->flows[0].share;
     }
-    if (lane->send_count == 0 && lane->receive_count > 0)
-        lane->part = lane->receives[0].share / PATTERN_WHOLE; /* as one who sends to it */
-    else
-        lane->part = whole / PATTERN_WHOLE;
+    lane->part = lane->send_count == 0 && lane->receive_count > 0
+                     ? lane->flows[0].share /* as one who sends to it */
+                     : whole;
     if (lane->part == 0)
         lane->part = 1;
     phase->burst.own_frames = phase->burst.frames;
@@ -190,63 +189,106 @@ static int make_flows(struct phase_lane *lane)
             (uint64_t)fmax(round((double)phase->burst.frames * lane->part), 1);
     /* Of a transfer, each flow sends as much as the others. */
     uneven &= phase->traffic == TRAFFIC_STREAM || phase->traffic == TRAFFIC_BURST;
-    for (uint32_t i = 0; i < lane->send_count; i++) {
-        lane->sends[i].side = &lane->sides[i];
-        lane->sends[i].share = uneven ? lane->sends[i].share / whole : 0;
-    }
-    for (uint32_t i = 0; i < lane->receive_count; i++) {
-        lane->receives[i].side = &lane->sides[lane->send_count + i];
-        lane->receives[i].share = 0;
+    for (uint32_t i = 0; i < lane->flow_count; i++) {
+        lane->flows[i].number = i;
+        lane->flows[i].share = uneven ? lane->flows[i].share / whole : 0;
     }
     return 0;
 }
 
 /* --- load --- */
 
-/* Resolves the load of a lane's port. Refuses a rate that the cores can't send at the very best: on
+/* Bits on the line for one frame; for one message at least so many. */
+static double bits_each(const struct phase_lane *lane)
+{
+    bool frames = transport_can(lane->transport, TRANSPORT_FRAMES);
+
+    return (phase_mean_size(&lane->phase) + (frames ? FRAME_OVERHEAD_L1 : 0)) * 8.0;
+}
+
+int lane_resolve_load(struct phase_lane *lane, struct err *err)
+{
+    const struct doc_load *ask = lane->own->part->doc->load;
+    const struct port_conf *conf = &lane->port->conf;
+    struct load *load = &lane->phase.load;
+    double line_bps = (double)lane->port->line_rate_bps, asked_bps;
+
+    *load = (struct load){
+        .rate_bps = (ask->percent > 0 ? line_bps * ask->percent / 100 : ask->bps) * lane->part,
+        .rate_fps = ask->fps * lane->part,
+        .unlimited =
+            !transport_can(lane->transport, TRANSPORT_FRAMES) && ask->percent * lane->part >= 100,
+        .part = lane->part,
+    };
+    asked_bps = load->rate_fps > 0 ? load->rate_fps * bits_each(lane) : load->rate_bps;
+    if (ask->percent > 0 && line_bps == 0 && !load->unlimited)
+        return err_set(err, -EINVAL,
+                       "port %s: a load in percent needs a line rate, which its driver does not "
+                       "know: set line_rate (--set site.ports.e0.line_rate=10Gbit), or give the "
+                       "load in bit/s or frames/s",
+                       conf->name);
+    /* A shared port's other users must get through, the controller's connection among them. */
+    if (conf->shared && line_bps == 0)
+        return err_set(err, -EINVAL,
+                       "port %s is shared, and its line rate is not known: set line_rate, so that "
+                       "%d %% of it can be kept to",
+                       conf->name, SHARED_PERCENT);
+    if (conf->shared && (load->unlimited || asked_bps > line_bps * SHARED_PERCENT / 100))
+        return err_set(err, -EINVAL,
+                       "port %s is shared: a load of at most %d %% of its line rate is for it",
+                       conf->name, SHARED_PERCENT);
+    if (line_bps > 0 && asked_bps > line_bps)
+        return err_set(err, -EINVAL,
+                       "port %s: a load of %.6g Mbit/s is above its line rate of %.6g Mbit/s",
+                       conf->name, asked_bps / 1e6, line_bps / 1e6);
+    return 0;
+}
+
+double lane_probe_fps(const struct phase_lane *lane, uint32_t probes)
+{
+    double fps = (double)lane->port->line_rate_bps * PROBE_PERCENT / 100 / bits_each(lane);
+
+    if (lane->port->line_rate_bps == 0 || fps > PROBE_FPS_MAX)
+        fps = PROBE_FPS_MAX;
+    return probes > 0 ? fmin(fps, probes / PROBE_SPREAD_S) : fps;
+}
+
+/* Sets the load of a lane's port. Refuses a rate that the cores can't send at the very best: on
  * this port, and with those before it on this node. Drivers' bounds are the transport's. */
 static int set_load(struct phase_run *run, struct phase_lane *lane)
 {
     struct node *node = run->trial->node;
     const struct node_port *port = lane->port;
     struct load *load = &lane->phase.load;
-    const struct load_line line = {
-        .port = port->conf.name,
-        .rate_bps = port->line_rate_bps,
-        .frames = transport_can(lane->transport, TRANSPORT_FRAMES),
-        .mean_size = phase_mean_size(&lane->phase),
-        .shared = port->conf.shared,
-        .part = lane->part,
-    };
     size_t cores = port->queues < node->worker_count ? port->queues : node->worker_count;
     double fps, needed;
     int rc;
 
     if (run->is_probe) {
-        load_for_probe(load, &line, run->template.probes * lane->send_count);
+        *load = (struct load){.rate_fps =
+                                  lane_probe_fps(lane, run->template.probes * lane->send_count)};
         return 0;
     }
     if (run->template.traffic == TRAFFIC_PINGPONG || run->template.traffic == TRAFFIC_SCHEDULE) {
         *load = (struct load){.unlimited = true}; /* the next message waits for the last one */
         return 0;
     }
-    rc = load_resolve(load, lane->own->part->doc->load, &line, &node->err);
+    rc = lane_resolve_load(lane, &node->err);
     if (rc < 0 || load->unlimited || lane->send_count == 0)
         return rc;
-    fps = load->rate_fps > 0 ? load->rate_fps
-                             : load->rate_bps / ((line.mean_size + FRAME_OVERHEAD_L1) * 8.0);
+    fps = load->rate_fps > 0 ? load->rate_fps : load->rate_bps / bits_each(lane);
     needed = port->core_fps > 0 ? fps / port->core_fps : 0;
     if (needed > (double)cores)
         return err_set(&node->err, -EINVAL,
                        "port %s: %.6g frames/s are more than %zu core(s) can send there, %.6g at "
                        "the very best: ask for less, or give it more queues and cores",
-                       line.port, fps, cores, (double)cores * port->core_fps);
+                       port->conf.name, fps, cores, (double)cores * port->core_fps);
     run->busy_cores += needed;
     if (run->busy_cores > (double)node->worker_count)
         return err_set(&node->err, -EINVAL,
                        "port %s: its %.6g frames/s and those of the ports before it are more than "
                        "%zu worker(s) of this node can send: ask for less, or give it more cores",
-                       line.port, fps, node->worker_count);
+                       port->conf.name, fps, node->worker_count);
     return 0;
 }
 
@@ -295,9 +337,8 @@ static int fetch_partners(struct phase_lane *lane, struct err *err)
     struct node *node = trial->node;
 
     for (uint32_t i = lane->fetched; i < lane->flow_count && i < lane->fetched + ASKED_MOST; i++) {
-        bool sends = i < lane->send_count;
-        struct lane_flow *flow = sends ? &lane->sends[i] : &lane->receives[i - lane->send_count];
-        uint32_t rank = sends ? flow->dst : flow->src;
+        struct lane_flow *flow = &lane->flows[i];
+        uint32_t rank = i < lane->send_count ? flow->dst : flow->src;
         const struct port_location *place = own->part->ranks[rank];
         int rc = 0;
 
@@ -363,30 +404,19 @@ static int fetch(void *context, const struct blob_key *key, struct blob *blob)
 
 /* The flows of one of several queues: a share of what is sent, all that is received (it may come by
  * any). A flow that is forwarded leaves by the queue by which it came. */
-static int split_flows(const struct phase_lane *lane, struct queue_lane *queue,
+static int split_flows(const struct phase_lane *lane, struct worker_lane *queue,
                        struct lane_request *request)
 {
-    struct flow_side *side = queue->sides = calloc(lane->flow_count + 1, sizeof *queue->sides);
+    struct lane_flow *kept = queue->flows = calloc(lane->flow_count + 1, sizeof *queue->flows);
 
-    request->sends = queue->sends = calloc(lane->send_count + 1, sizeof *queue->sends);
-    request->receives = queue->receives = calloc(lane->receive_count + 1, sizeof *queue->receives);
-    request->send_count = 0;
-    if (queue->sends == NULL || queue->receives == NULL || queue->sides == NULL)
+    if (kept == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < lane->send_count; i++) {
-        bool forward = lane->sends[i].role == PATTERN_FORWARD;
-
-        if (!forward && i % lane->queue_count != request->queue)
-            continue;
-        queue->sends[request->send_count] = lane->sends[i];
-        if (forward)
-            queue->sends[request->send_count].side = side++;
-        request->send_count++;
-    }
-    for (uint32_t i = 0; i < lane->receive_count; i++) {
-        queue->receives[i] = lane->receives[i];
-        queue->receives[i].side = side++;
-    }
+    for (uint32_t i = 0; i < lane->flow_count; i++)
+        if (i >= lane->send_count || lane->flows[i].role == PATTERN_FORWARD ||
+            i % lane->queue_count == request->queue)
+            *kept++ = lane->flows[i];
+    request->flows = queue->flows;
+    request->send_count = (uint32_t)(kept - queue->flows) - lane->receive_count;
     return 0;
 }
 
@@ -397,7 +427,7 @@ static double share_of(const struct phase_lane *lane, uint32_t queues)
 
     for (uint32_t i = 0; i < lane->send_count; i++)
         if (i % lane->queue_count < queues)
-            sum += lane->sends[i].share > 0 ? lane->sends[i].share : 1.0 / lane->send_count;
+            sum += lane->flows[i].share > 0 ? lane->flows[i].share : 1.0 / lane->send_count;
     return sum;
 }
 
@@ -405,18 +435,17 @@ static double share_of(const struct phase_lane *lane, uint32_t queues)
 static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *err)
 {
     const struct node *node = lane->run->trial->node;
-    struct queue_lane *queue = &lane->queues[number];
+    struct worker_lane *queue = &lane->queues[number];
     struct lane_request request = {
         .port = lane->port->open,
         .secret = &node->secret,
         .phase = &lane->phase,
         .rank = lane->own->rank,
         .ranks = lane->own->part->n,
-        .sends = lane->sends,
+        .flows = lane->flows,
         .send_count = lane->send_count,
-        .receives = lane->receives,
         .receive_count = lane->receive_count,
-        .port_sends = lane->sends,
+        .port_sends = lane->flows,
         .port_send_count = lane->send_count,
         .count = &queue->count,
         .line_rate_bps = lane->port->line_rate_bps,
@@ -430,6 +459,8 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
     };
     int rc = lane->queue_count > 1 ? split_flows(lane, queue, &request) : 0;
 
+    queue->transport = lane->transport;
+    queue->foreign = &lane->foreign;
     if (lane->intervals.bytes != NULL &&
         (queue->interval_ring = interval_ring_make(lane->receive_count)) == NULL)
         rc = -ENOMEM;
@@ -558,11 +589,11 @@ void lanes_gather(struct phase_run *run)
     for (size_t i = 0; i < run->lane_count; i++) {
         struct phase_lane *lane = &run->lanes[i];
         struct lane *all = lane->lane;
-        uint32_t forwards = lane->send_count > 0 && lane->sends[0].role == PATTERN_FORWARD;
 
         for (uint32_t q = 0; q < lane->queue_count; q++) {
-            const struct queue_lane *queue = &lane->queues[q];
+            const struct worker_lane *queue = &lane->queues[q];
             const struct lane *one = queue->lane;
+            uint32_t flows = one->request.send_count + one->request.receive_count;
 
             port_count_add(&lane->count, &queue->count);
             if (one->started_ns > 0 && (all->started_ns == 0 || one->started_ns < all->started_ns))
@@ -573,12 +604,8 @@ void lanes_gather(struct phase_run *run)
                 all->arrived_ns = one->arrived_ns;
             if (all->error.text[0] == '\0')
                 all->error = one->error;
-            if (lane->queue_count == 1)
-                continue;
-            for (uint32_t f = 0; f < forwards; f++)
-                flow_side_add(lane->sends[f].side, queue->sends[f].side);
-            for (uint32_t f = 0; f < lane->receive_count; f++)
-                flow_side_add(lane->receives[f].side, queue->receives[f].side);
+            for (uint32_t f = 0; f < flows && queue->flows != NULL; f++)
+                flow_side_add(&lane->flows[queue->flows[f].number].side, &queue->flows[f].side);
         }
     }
 }
@@ -589,21 +616,17 @@ void lanes_release(struct phase_run *run)
         struct phase_lane *lane = &run->lanes[i];
 
         for (uint32_t q = 0; q < lane->queue_count; q++) {
-            struct queue_lane *queue = &lane->queues[q];
+            struct worker_lane *queue = &lane->queues[q];
 
             if (queue->lane != NULL)
                 lane->transport->destroy(queue->lane);
-            free(queue->sends);
-            free(queue->receives);
-            free(queue->sides);
+            free(queue->flows);
             interval_ring_free(queue->interval_ring);
         }
         free(lane->intervals.bytes);
         free(lane->queues);
         executor_free(lane->executor);
-        free(lane->sends);
-        free(lane->receives);
-        free(lane->sides);
+        free(lane->flows);
     }
     compute_free(run->compute);
     free(run->lanes);

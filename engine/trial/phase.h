@@ -13,7 +13,6 @@
 #include "interval_ring.h"
 #include "node.h"
 #include "schedule_executor.h"
-#include "start_margin.h"
 
 #include <stddef.h>
 
@@ -36,6 +35,27 @@ struct local_rank {
     uint32_t port; /**< of this node */
 };
 
+#define MARGIN_MEMORY 8
+
+/**
+ * @brief How long after a barrier a phase starts.
+ *
+ * A barrier tells all nodes when the last of them entered it; the start is a margin later. Until
+ * then each must be through the barrier and its workers at their lanes, or it starts late. How long
+ * that took at the last starts is noted, and the next margin follows from it; all nodes take the
+ * longest that any of them wants. The first is a guess on the safe side.
+ *
+ * Two kinds of haste. A transfer waits for its slowest rank anyway and is often short, so that the
+ * margin is most of what it costs to go from one to the next: it gets the median of what was needed
+ * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
+ * times the longest, but for one outlier, and half a second at most unless starts need more.
+ */
+struct start_margin {
+    int64_t first_ns;
+    int64_t needed_ns[MARGIN_MEMORY]; /**< at the last starts, in a ring */
+    uint32_t noted;
+};
+
 struct trial {
     struct node *node;
     const struct doc_trial *doc;
@@ -52,16 +72,6 @@ struct trial {
     uint32_t states;        /**< STATE_ bits of its phases, over all nodes */
     struct start_margin start_margin;
     int connect_fd; /**< readable when lanes can be connected further; -1: nothing tells */
-};
-
-/** @brief One queue of an own rank's port in the present phase. */
-struct queue_lane {
-    struct lane *lane;
-    struct lane_flow *sends; /**< NULL: the port's, as it has one queue */
-    struct lane_flow *receives;
-    struct flow_side *sides;             /**< its part of flows that several queues share */
-    struct interval_ring *interval_ring; /**< NULL: none */
-    struct port_count count;
 };
 
 struct phase_run;
@@ -99,23 +109,20 @@ struct phase_lane {
     struct phase phase; /**< its own: what the part asks, and the port's load and tag */
     max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
     struct schedule_executor *executor;                          /**< NULL: no schedule */
-    struct lane_flow *sends;
-    struct lane_flow *receives;
+    struct lane_flow *flows; /**< those that it sends, then those that it receives */
     uint32_t send_count;
     uint32_t receive_count;
-    uint32_t flow_count;     /**< of both */
-    bool is_idle;            /**< it has no flow in this phase, and does not listen: no lane */
-    double part;             /**< of the trial's load that its sends have together */
-    uint32_t fetched;        /**< addresses of partners: of sends, then of receives */
-    struct flow_side *sides; /**< of sends, then of receives */
+    uint32_t flow_count; /**< of both */
+    bool is_idle;        /**< it has no flow in this phase, and does not listen: no lane */
+    double part;         /**< of the trial's load that its sends have together */
+    uint32_t fetched;    /**< of its flows' partners: addresses */
     struct port_count count;
     struct interval_marks intervals;
     atomic_ullong foreign; /**< frames for other ports, told by the workers while it runs */
-    struct port_progress progress;
     struct shown_progress shown;
     struct port_hardware before;
     struct port_hardware after;
-    struct queue_lane *queues;
+    struct worker_lane *queues;
     uint32_t queue_count;
     struct lane *lane; /**< of queue 0; NULL: idle in this phase */
 };
@@ -169,7 +176,7 @@ struct phase_run {
     size_t lane_count;
     double busy_cores;         /**< that the load needs at the least */
     struct worker_task *tasks; /**< by worker */
-    struct worker_lane *worker_lanes;
+    struct worker_lane **worker_lanes;
     /** @brief Agreed on before the start: */
     int64_t entry_run_ns; /**< when the last node was ready; 0: there was no barrier */
     int64_t start_run_ns;
@@ -191,7 +198,7 @@ struct phase_run {
  */
 static inline bool flow_unreached(const struct lane_flow *flow)
 {
-    return flow->side->live.frames == 0 && flow->side->live.messages == 0;
+    return flow->side.live.frames == 0 && flow->side.live.messages == 0;
 }
 
 /* --- lanes (lanes.c) --- */
@@ -228,7 +235,52 @@ void lanes_gather(struct phase_run *run);
  */
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
 
+/**
+ * @brief Resolve the load that the document asks of a lane's port.
+ *
+ * Messages at 100 % are unlimited: the transport finds the line's end.
+ *
+ * @param lane Lane; its phase takes the load.
+ * @param err Takes the sentence of a failure; unchanged on success.
+ * @return 0; -EINVAL with the sentence: the line can't carry it, or its share was asked for and the
+ *        rate is unknown.
+ */
+int lane_resolve_load(struct phase_lane *lane, struct err *err);
+/**
+ * @brief Return the rate of a connectivity check: slow, since it is not known yet where the frames
+ * go. 10 % of line, at most 1,000 a second; and the port's probes over 0.15 s at least, for
+ * partners that begin late.
+ *
+ * @param lane Lane.
+ * @param probes Probes of the port; 0: not known.
+ * @return Frames or messages a second.
+ */
+double lane_probe_fps(const struct phase_lane *lane, uint32_t probes);
+
 /* --- times (phase_times.c) --- */
+
+/**
+ * @brief Begin without any start.
+ *
+ * @param margin Margin.
+ * @param sleeps Cores are shared, so threads wake up late.
+ */
+void start_margin_init(struct start_margin *margin, bool sleeps);
+/**
+ * @brief Note one start: from the last entry into the barrier until this node's workers were at
+ * their lanes.
+ *
+ * @param margin Margin.
+ * @param needed_ns What the start needed, ns.
+ */
+void start_margin_note(struct start_margin *margin, int64_t needed_ns);
+/**
+ * @brief Return the margin of the next start.
+ *
+ * @param margin Margin.
+ * @return ns.
+ */
+int64_t start_margin_next(const struct start_margin *margin, bool hastes);
 
 /**
  * @brief Agree on the start and write the phase's times, once this node's lanes are ready.

@@ -13,6 +13,16 @@
 #define CLOCK_GAP_NS (250 * NS_PER_MS)
 #define CLOCK_LOOKS 5 /* at the clock through a window, its ends included */
 
+#define FIRST_SLEEP_NS (20 * NS_PER_MS)
+#define FIRST_POLL_NS (2 * NS_PER_MS)
+#define CAREFUL_TIMES 4 /* the longest needed but for an outlier, so many times, */
+#define CAREFUL_SHARE 4 /* and no less than this part of the first margin */
+/* ... and no more than this, or than half as much again as it was needed. */
+#define CAREFUL_MOST_NS (500 * NS_PER_MS)
+#define OUTLIER_NOTES 3 /* of so many starts or more one is forgotten, the longest */
+#define HASTE_SHARE 2   /* the usual need, and this part of it more */
+#define HASTE_FLOOR_NS (100 * NS_PER_US)
+
 /* The maxima of the barrier before a phase ... */
 enum agreed_start {
     START_ENTRY,   /* run time: the last node's entry, */
@@ -32,6 +42,45 @@ enum agreed_end {
 };
 
 static_assert(END_AGREED <= BARRIER_MAXIMA_CALLER, "a barrier carries all that is agreed on");
+
+/* --- the margin before a start --- */
+
+void start_margin_init(struct start_margin *margin, bool sleeps)
+{
+    *margin = (struct start_margin){.first_ns = sleeps ? FIRST_SLEEP_NS : FIRST_POLL_NS};
+}
+
+void start_margin_note(struct start_margin *margin, int64_t needed_ns)
+{
+    margin->needed_ns[margin->noted++ % MARGIN_MEMORY] = needed_ns;
+}
+
+int64_t start_margin_next(const struct start_margin *margin, bool hastes)
+{
+    uint32_t count = margin->noted < MARGIN_MEMORY ? margin->noted : MARGIN_MEMORY;
+    int64_t sorted_ns[MARGIN_MEMORY]; /* the notes, shortest first */
+    int64_t longest_ns, wanted_ns, most_ns;
+
+    if (count == 0)
+        return margin->first_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+
+        for (; at > 0 && sorted_ns[at - 1] > margin->needed_ns[i]; at--)
+            sorted_ns[at] = sorted_ns[at - 1];
+        sorted_ns[at] = margin->needed_ns[i];
+    }
+    if (hastes) {
+        wanted_ns = sorted_ns[count / 2] + sorted_ns[count / 2] / HASTE_SHARE;
+        return wanted_ns > HASTE_FLOOR_NS ? wanted_ns : HASTE_FLOOR_NS;
+    }
+    longest_ns = sorted_ns[count - (count >= OUTLIER_NOTES ? 2 : 1)];
+    most_ns = longest_ns + longest_ns / HASTE_SHARE;
+    most_ns = most_ns > CAREFUL_MOST_NS ? most_ns : CAREFUL_MOST_NS;
+    wanted_ns = CAREFUL_TIMES * longest_ns < most_ns ? CAREFUL_TIMES * longest_ns : most_ns;
+    return wanted_ns > margin->first_ns / CAREFUL_SHARE ? wanted_ns
+                                                        : margin->first_ns / CAREFUL_SHARE;
+}
 
 /* --- the start --- */
 
@@ -167,7 +216,7 @@ static void say_lane(const struct phase_run *run, const struct phase_lane *phase
     if (lane->error.text[0] != '\0')
         values->states |= STATE_LANE_FAILED;
     for (uint32_t i = 0; run->is_probe && i < phase_lane->receive_count; i++)
-        if (flow_unreached(&phase_lane->receives[i]))
+        if (flow_unreached(&phase_lane->flows[phase_lane->send_count + i]))
             values->states |= STATE_UNREACHABLE;
     if (sends && lane->started_ns > 0) {
         note_latest(&values->maximum[END_START_LATE], lane->started_ns - phase->start_ns);

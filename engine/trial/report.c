@@ -49,6 +49,9 @@ static void report(const struct phase_run *run, const struct phase_lane *lane, c
     record_send(run->trial->node->records, make(run, lane, type, rows), false);
 }
 
+#define REPORT(run, lane, type, ...)                                                               \
+    report(run, lane, type, (const struct record_row[]){__VA_ARGS__, {NULL, NULL}})
+
 static const char *rank_name(const struct phase_lane *lane, uint32_t rank)
 {
     return lane->own->part->ranks[rank]->name;
@@ -90,13 +93,18 @@ static bool counts_frames(const struct phase_lane *lane)
     return transport_can(lane->transport, TRANSPORT_FRAMES);
 }
 
+static const struct lane_flow *receives(const struct phase_lane *lane)
+{
+    return lane->flows + lane->send_count;
+}
+
 /* What flows sent or received, good or not: what the network's counters must show. */
 static uint64_t sum_frames(const struct lane_flow *flows, uint32_t count)
 {
     uint64_t frames = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct flow_side *side = flows[i].side;
+        const struct flow_side *side = &flows[i].side;
 
         if (!side->is_copy)
             frames +=
@@ -111,7 +119,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
                         const struct lane_flow *flow, bool source,
                         const struct flow_reading *reading)
 {
-    const struct flow_side *side = flow->side;
+    const struct flow_side *side = &flow->side;
     bool timed = run->is_timed, frames = counts_frames(lane);
     /* Frames make messages only in ping-pong, or in steps. */
     bool messages = !frames || run->template.traffic == TRAFFIC_PINGPONG ||
@@ -120,18 +128,15 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
     struct flow_count open = timed ? side->window.open : (struct flow_count){0};
     struct flow_count close = timed ? side->window.close : side->live;
     const char *role = flow->role == PATTERN_FORWARD ? "forward" : "generate";
-    const struct worker_lane *timing = run->worker_lanes;
+    const struct worker_lane *timing = &lane->queues[0];
     json_t *measures = json_object();
 
-    while (timed && timing->lane != lane->lane)
-        timing++;
     for (unsigned i = 0; i < reading->metric_count; i++)
         json_object_set_new(measures, reading->metrics[i].name,
                             json_real(reading->metrics[i].value));
-    const struct record_row rows[] = {
-        {"side", json_string(source ? "source" : "destination")},
-        {"src", rank_text(lane, flow->src)},
-        {"dst", rank_text(lane, flow->dst)},
+    REPORT(
+        run, lane, "flow", {"side", json_string(source ? "source" : "destination")},
+        {"src", rank_text(lane, flow->src)}, {"dst", rank_text(lane, flow->dst)},
         {"role", json_string(side->is_copy ? "copy" : role)},
         {"frames", counted(frames, side->live.frames)},
         {"frame_bytes", counted(frames, side->live.frame_bytes)},
@@ -150,12 +155,7 @@ static void report_flow(const struct phase_run *run, const struct phase_lane *la
         {"forged", source ? NULL : counted(frames, side->forged)},
         {"corrupted", source ? NULL : record_u64(side->corrupted)},
         {"first_run_ns", run_time(run, side->first_ns)},
-        {"last_run_ns", run_time(run, side->last_ns)},
-        {"measures", measures},
-        {NULL, NULL},
-    };
-
-    report(run, lane, "flow", rows);
+        {"last_run_ns", run_time(run, side->last_ns)}, {"measures", measures});
 }
 
 /* The times of a flow's side; they are zero again behind it. */
@@ -181,23 +181,16 @@ static void report_times(const struct phase_run *run, const struct phase_lane *l
         if (!reading->measured[kind])
             continue;
         if (of_source == source) {
-            const struct record_row rows[] = {
-                {"src", rank_text(lane, flow->src)},
-                {"dst", rank_text(lane, flow->dst)},
-                {"kind", json_string(names[kind])},
-                {"unit", json_string("ns")},
-                {"count", record_u64(times->count)},
-                {"sum_ns", record_u64(times->sum_ns)},
-                {"min_ns", counted(times->count > 0, times->min_ns)},
-                {"max_ns", counted(times->count > 0, times->max_ns)},
-                {"overflow", record_u64(times->beyond)},
-                {"lost", sum->sent > 0 ? since(times->count, sum->sent) : json_null()},
-                {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
-                {"buckets", buckets(times)},
-                {NULL, NULL},
-            };
-
-            report(run, lane, "histogram", rows);
+            REPORT(run, lane, "histogram", {"src", rank_text(lane, flow->src)},
+                   {"dst", rank_text(lane, flow->dst)}, {"kind", json_string(names[kind])},
+                   {"unit", json_string("ns")}, {"count", record_u64(times->count)},
+                   {"sum_ns", record_u64(times->sum_ns)},
+                   {"min_ns", counted(times->count > 0, times->min_ns)},
+                   {"max_ns", counted(times->count > 0, times->max_ns)},
+                   {"overflow", record_u64(times->beyond)},
+                   {"lost", sum->sent > 0 ? since(times->count, sum->sent) : json_null()},
+                   {"bound_ns", record_count(kind == LATENCY_ONE_WAY ? bound_ns : -1)},
+                   {"buckets", buckets(times)});
         }
         reading->measured[kind] = false;
         *sum = (struct latency){0};
@@ -221,18 +214,12 @@ static void report_side(const struct phase_run *run, const struct phase_lane *la
 static void report_order(const struct phase_run *run, const struct phase_lane *lane,
                          const struct lane_flow *flow)
 {
-    const struct flow_reordering *order = &flow->side->reordering;
-    const struct record_row rows[] = {
-        {"src", rank_text(lane, flow->src)},
-        {"dst", rank_text(lane, flow->dst)},
-        {"reordered", record_u64(flow->side->reordered)},
-        {"extent_sum", record_u64(order->extent_sum)},
-        {"extent_max", record_u64(order->extent_max)},
-        {"three_reordered", record_u64(order->near)},
-        {NULL, NULL},
-    };
-
-    report(run, lane, "reorder", rows);
+    const struct flow_reordering *order = &flow->side.reordering;
+    REPORT(run, lane, "reorder", {"src", rank_text(lane, flow->src)},
+           {"dst", rank_text(lane, flow->dst)}, {"reordered", record_u64(flow->side.reordered)},
+           {"extent_sum", record_u64(order->extent_sum)},
+           {"extent_max", record_u64(order->extent_max)},
+           {"three_reordered", record_u64(order->near)});
 }
 
 /* --- ports and ranks --- */
@@ -243,38 +230,33 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
     bool rdma = transport_can(lane->transport, TRANSPORT_NEEDS_RDMA);
     const struct port_count *count = &lane->count;
     const struct port_hardware *a = &lane->before, *b = &lane->after;
-    const struct record_row rows[] = {
-        {"port", rank_text(lane, lane->own->rank)},
-        {"sent_frames", counted(frames, sum_frames(lane->sends, lane->send_count))},
-        {"received_frames", counted(frames, sum_frames(lane->receives, lane->receive_count))},
-        {"misdelivered", counted(frames, count->misdelivered)},
-        {"unexpected", counted(frames, count->foreign)},
-        {"arp_nd_sent", counted(frames, count->arp_nd_sent)},
-        {"arp_nd_received", counted(frames, count->arp_nd_received)},
-        {"tag", json_integer(lane->phase.tag)},
-        {"send_refused", counted(frames, count->send_refused)},
-        {"probes_sent", counted(frames, count->probes_sent)},
-        {"probes_received", counted(frames, count->probes_received)},
-        {"variant", record_text(lane->lane->variant)},
-        {"hardware_received", since(a->received_frames, b->received_frames)},
-        {"hardware_sent", since(a->sent_frames, b->sent_frames)},
-        {"dropped_receive", since(a->dropped_receive, b->dropped_receive)},
-        {"dropped_send", since(a->dropped_send, b->dropped_send)},
-        {"no_carrier", since(a->no_carrier, b->no_carrier)},
-        {"errors", since(a->errors, b->errors)},
-        {"pause", since(a->pause_received, b->pause_received)},
-        {"retransmitted", rdma ? since(a->retransmitted, b->retransmitted) : NULL},
-        {"out_of_sequence", rdma ? since(a->out_of_sequence, b->out_of_sequence) : NULL},
-        {"not_ready", rdma ? since(a->not_ready, b->not_ready) : NULL},
-        {"cnp_sent", rdma ? since(a->cnp_sent, b->cnp_sent) : NULL},
-        {"cnp_handled", rdma ? since(a->cnp_handled, b->cnp_handled) : NULL},
-        {"ecn_marked", rdma ? since(a->ecn_marked, b->ecn_marked) : NULL},
-        {"start_run_ns", run_time(run, lane->lane->started_ns)},
-        {"stop_run_ns", run_time(run, lane->lane->stopped_ns)},
-        {NULL, NULL},
-    };
-
-    report(run, lane, "port", rows);
+    REPORT(run, lane, "port", {"port", rank_text(lane, lane->own->rank)},
+           {"sent_frames", counted(frames, sum_frames(lane->flows, lane->send_count))},
+           {"received_frames", counted(frames, sum_frames(receives(lane), lane->receive_count))},
+           {"misdelivered", counted(frames, count->misdelivered)},
+           {"unexpected", counted(frames, count->foreign)},
+           {"arp_nd_sent", counted(frames, count->arp_nd_sent)},
+           {"arp_nd_received", counted(frames, count->arp_nd_received)},
+           {"tag", json_integer(lane->phase.tag)},
+           {"send_refused", counted(frames, count->send_refused)},
+           {"probes_sent", counted(frames, count->probes_sent)},
+           {"probes_received", counted(frames, count->probes_received)},
+           {"variant", record_text(lane->lane->variant)},
+           {"hardware_received", since(a->received_frames, b->received_frames)},
+           {"hardware_sent", since(a->sent_frames, b->sent_frames)},
+           {"dropped_receive", since(a->dropped_receive, b->dropped_receive)},
+           {"dropped_send", since(a->dropped_send, b->dropped_send)},
+           {"no_carrier", since(a->no_carrier, b->no_carrier)},
+           {"errors", since(a->errors, b->errors)},
+           {"pause", since(a->pause_received, b->pause_received)},
+           {"retransmitted", rdma ? since(a->retransmitted, b->retransmitted) : NULL},
+           {"out_of_sequence", rdma ? since(a->out_of_sequence, b->out_of_sequence) : NULL},
+           {"not_ready", rdma ? since(a->not_ready, b->not_ready) : NULL},
+           {"cnp_sent", rdma ? since(a->cnp_sent, b->cnp_sent) : NULL},
+           {"cnp_handled", rdma ? since(a->cnp_handled, b->cnp_handled) : NULL},
+           {"ecn_marked", rdma ? since(a->ecn_marked, b->ecn_marked) : NULL},
+           {"start_run_ns", run_time(run, lane->lane->started_ns)},
+           {"stop_run_ns", run_time(run, lane->lane->stopped_ns)});
 }
 
 /* Frames for others that came to the port, by whose they are; of the last entry nobody knows. */
@@ -291,15 +273,10 @@ static void report_misdelivered(const struct phase_run *run, const struct phase_
 
         if (flow.frames == 0)
             continue;
-        const struct record_row rows[] = {
-            {"port", rank_text(lane, lane->own->rank)},
-            {"src", known ? rank_text(lane, flow.src) : json_null()},
-            {"dst", known ? rank_text(lane, flow.dst) : json_null()},
-            {"frames", record_u64(flow.frames)},
-            {NULL, NULL},
-        };
-
-        report(run, lane, "misdelivered-flow", rows);
+        REPORT(run, lane, "misdelivered-flow", {"port", rank_text(lane, lane->own->rank)},
+               {"src", known ? rank_text(lane, flow.src) : json_null()},
+               {"dst", known ? rank_text(lane, flow.dst) : json_null()},
+               {"frames", record_u64(flow.frames)});
     }
 }
 
@@ -309,20 +286,13 @@ static void report_execution(const struct phase_run *run, const struct phase_lan
     const struct schedule_options *options = &run->template.schedule;
     const struct execution *execution = &lane->executor->execution;
     const struct histogram *times = &execution->times;
-    const struct record_row rows[] = {
-        {"rank", rank_text(lane, lane->own->rank)},
-        {"repetitions", record_u64(execution->repetitions)},
-        {"batch", json_integer(options->batch)},
-        {"batches", record_u64(execution->batches)},
-        {"verified", counted(options->compute, execution->verified)},
-        {"sum_ns", record_u64(execution->sum_ns)},
-        {"min_ns", counted(times->count > 0, times->min_ns)},
-        {"max_ns", counted(times->count > 0, times->max_ns)},
-        {"buckets", buckets(times)},
-        {NULL, NULL},
-    };
-
-    report(run, lane, "execution", rows);
+    REPORT(run, lane, "execution", {"rank", rank_text(lane, lane->own->rank)},
+           {"repetitions", record_u64(execution->repetitions)},
+           {"batch", json_integer(options->batch)}, {"batches", record_u64(execution->batches)},
+           {"verified", counted(options->compute, execution->verified)},
+           {"sum_ns", record_u64(execution->sum_ns)},
+           {"min_ns", counted(times->count > 0, times->min_ns)},
+           {"max_ns", counted(times->count > 0, times->max_ns)}, {"buckets", buckets(times)});
 }
 
 /* The single times of round trips, in base64. */
@@ -336,13 +306,8 @@ static void report_samples(const struct phase_run *run, const struct phase_lane 
 
         sodium_bin2base64(text, sizeof text, (const uint8_t *)&prober->samples[i],
                           some * sizeof(struct sample), sodium_base64_VARIANT_ORIGINAL);
-        const struct record_row rows[] = {
-            {"rank", json_integer(lane->own->rank)},
-            {"data", json_string(text)},
-            {NULL, NULL},
-        };
-
-        report(run, lane, "samples", rows);
+        REPORT(run, lane, "samples", {"rank", json_integer(lane->own->rank)},
+               {"data", json_string(text)});
     }
 }
 
@@ -352,17 +317,12 @@ static void report_clock(const struct phase_run *run)
 {
     struct control_clocks clocks = control_clocks(run->trial->node->control);
     int64_t shift_ns = run->clock.shift_ns, bound_ns = run->clock.bound_ns;
-    const struct record_row rows[] = {
-        {"clock", json_string(clock_words[clocks.mode])},
-        {"offset_ns", bound_ns >= 0 ? json_integer(run->offset_ns + shift_ns) : json_null()},
-        {"bound_ns", record_count(bound_ns)},
-        {"shift_ns", bound_ns >= 0 ? json_integer(shift_ns) : json_null()},
-        {"maxerror_ns", record_count(clocks.maxerror_ns)},
-        {"esterror_ns", record_count(clocks.esterror_ns)},
-        {NULL, NULL},
-    };
-
-    report(run, NULL, "clock", rows);
+    REPORT(run, NULL, "clock", {"clock", json_string(clock_words[clocks.mode])},
+           {"offset_ns", bound_ns >= 0 ? json_integer(run->offset_ns + shift_ns) : json_null()},
+           {"bound_ns", record_count(bound_ns)},
+           {"shift_ns", bound_ns >= 0 ? json_integer(shift_ns) : json_null()},
+           {"maxerror_ns", record_count(clocks.maxerror_ns)},
+           {"esterror_ns", record_count(clocks.esterror_ns)});
 }
 
 /* What a node computed alone, or beside its messages. */
@@ -386,15 +346,9 @@ static void report_compute(const struct phase_run *run)
     struct compute_part alone = {0}, beside = {0};
 
     compute_sum(run->compute, &alone, &beside);
-    const struct record_row rows[] = {
-        {"threads", record_u64(run->trial->node->worker_count)},
-        {"share", json_real(run->trial->doc->compute)},
-        {"compute_only", compute_part(&alone)},
-        {"concurrent", compute_part(&beside)},
-        {NULL, NULL},
-    };
-
-    report(run, NULL, "compute", rows);
+    REPORT(run, NULL, "compute", {"threads", record_u64(run->trial->node->worker_count)},
+           {"share", json_real(run->trial->doc->compute)}, {"compute_only", compute_part(&alone)},
+           {"concurrent", compute_part(&beside)});
 }
 
 /* What this process's CPU time comes to on each frame that its ports sent or received; null: there
@@ -409,8 +363,7 @@ static json_t *cycles_per_frame(const struct phase_run *run, double cpu_s)
         const struct phase_lane *lane = &run->lanes[i];
 
         known = known && counts_frames(lane);
-        frames += sum_frames(lane->sends, lane->send_count) +
-                  sum_frames(lane->receives, lane->receive_count);
+        frames += sum_frames(lane->flows, lane->flow_count);
     }
     return known && frames > 0 ? json_real(cpu_s * hz / (double)frames) : json_null();
 }
@@ -432,39 +385,27 @@ static void report_phase(const struct phase_run *run)
     for (uint32_t i = trial->doc->parts_count; i-- > 0;)
         if (run->number < pattern_phases(trial->parts[i].plan))
             pattern_phase_name(trial->parts[i].plan, run->number, name, sizeof name);
-    const struct record_row rows[] = {
-        {"name", record_text(name)},
-        {"start_run_ns", json_integer(run->start_run_ns)},
-        {"window_ns",
-         record_count(run->is_timed ? phase->close_ns - phase->open_ns : outcome->elapsed_ns)},
-        {"elapsed_ns", json_integer(outcome->elapsed_ns)},
-        {"start_skew_us", record_amount(outcome->start_skew_us)},
-        {"stop_skew_us", record_amount(outcome->stop_skew_us)},
-        {"skew_bound_us", record_amount(outcome->skew_bound_us)},
-        {"state", json_string(state)},
-        {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
-        {"cpu_span_s", json_real((double)(run->end.at_ns - run->begin.at_ns) / 1e9)},
-        {"cpu_s", json_real(cpu_s)},
-        {"cpu_idle_s", record_amount(idle_known ? run->end.idle_s - run->begin.idle_s : -1)},
-        {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
-        {"cycles_per_frame", cycles_per_frame(run, cpu_s)},
-        {NULL, NULL},
-    };
-
-    report(run, NULL, "phase", rows);
+    REPORT(run, NULL, "phase", {"name", record_text(name)},
+           {"start_run_ns", json_integer(run->start_run_ns)},
+           {"window_ns",
+            record_count(run->is_timed ? phase->close_ns - phase->open_ns : outcome->elapsed_ns)},
+           {"elapsed_ns", json_integer(outcome->elapsed_ns)},
+           {"start_skew_us", record_amount(outcome->start_skew_us)},
+           {"stop_skew_us", record_amount(outcome->stop_skew_us)},
+           {"skew_bound_us", record_amount(outcome->skew_bound_us)}, {"state", json_string(state)},
+           {"drained", json_boolean((outcome->states & STATE_DRAIN_TIMEOUT) == 0)},
+           {"cpu_span_s", json_real((double)(run->end.at_ns - run->begin.at_ns) / 1e9)},
+           {"cpu_s", json_real(cpu_s)},
+           {"cpu_idle_s", record_amount(idle_known ? run->end.idle_s - run->begin.idle_s : -1)},
+           {"cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN))},
+           {"cycles_per_frame", cycles_per_frame(run, cpu_s)});
 }
 
 static void report_event(const struct phase_run *run, const char *kind, const char *port,
                          const char *text)
 {
-    const struct record_row rows[] = {
-        {"kind", json_string(kind)},
-        {"port", record_text(port)},
-        {"text", json_string(text)},
-        {NULL, NULL},
-    };
-
-    report(run, NULL, "event", rows);
+    REPORT(run, NULL, "event", {"kind", json_string(kind)}, {"port", record_text(port)},
+           {"text", json_string(text)});
 }
 
 void report_late(const struct phase_run *run)
@@ -505,19 +446,24 @@ static json_t *port_rates(struct phase_lane *lane, bool in_window, int64_t last_
                           int64_t sums_bps[2])
 {
     struct shown_progress *shown = &lane->shown;
-    struct shown_progress now = {
-        .told_ns = atomic_load(&lane->progress.told_ns),
-        .offered_bytes = atomic_load(&lane->progress.offered_bytes),
-        .delivered_bytes = atomic_load(&lane->progress.delivered_bytes),
-        .line_bytes = atomic_load(&lane->progress.line_bytes),
-        .in_window = in_window,
-    };
-    int64_t span_ns = now.told_ns - (shown->told_ns > 0 ? shown->told_ns : last_ns);
-    double bps = 8e9 / (double)(span_ns > 0 ? span_ns : clock_now() - last_ns);
-    int64_t offered_bps = (int64_t)((double)(now.offered_bytes - shown->offered_bytes) * bps);
-    int64_t delivered_bps = (int64_t)((double)(now.delivered_bytes - shown->delivered_bytes) * bps);
-    int64_t line_bps = (int64_t)((double)(now.line_bytes - shown->line_bytes) * bps);
+    struct shown_progress now = {.in_window = in_window};
+    int64_t span_ns, offered_bps, delivered_bps, line_bps;
+    double bps;
 
+    for (uint32_t q = 0; q < lane->queue_count; q++) {
+        const struct worker_lane *queue = &lane->queues[q];
+        int64_t told_ns = atomic_load(&queue->told_ns);
+
+        now.told_ns = told_ns > now.told_ns ? told_ns : now.told_ns;
+        now.offered_bytes += atomic_load(&queue->offered_bytes);
+        now.delivered_bytes += atomic_load(&queue->delivered_bytes);
+        now.line_bytes += atomic_load(&queue->line_bytes);
+    }
+    span_ns = now.told_ns - (shown->told_ns > 0 ? shown->told_ns : last_ns);
+    bps = 8e9 / (double)(span_ns > 0 ? span_ns : clock_now() - last_ns);
+    offered_bps = (int64_t)((double)(now.offered_bytes - shown->offered_bytes) * bps);
+    delivered_bps = (int64_t)((double)(now.delivered_bytes - shown->delivered_bytes) * bps);
+    line_bps = (int64_t)((double)(now.line_bytes - shown->line_bytes) * bps);
     if (!in_window || !shown->in_window)
         *shown = now;
     sums_bps[0] += offered_bps;
@@ -613,18 +559,11 @@ static void report_marks(const struct phase_run *run, struct phase_lane *lane)
             json_array_append_new(counts,
                                   record_u64(mark_row(lane, m)[i] - mark_row(lane, m - 1)[i]));
         json_array_append_new(flows,
-                              json_pack("[o, o]", rank_text(lane, lane->receives[i].src), counts));
+                              json_pack("[o, o]", rank_text(lane, receives(lane)[i].src), counts));
     }
-    const struct record_row rows[] = {
-        {"side", json_string("destination")},
-        {"dst", rank_text(lane, lane->own->rank)},
-        {"from_ms", mark_ms(run, marks->at_ns[0])},
-        {"at_ms", at_ms},
-        {"flows", flows},
-        {NULL, NULL},
-    };
-
-    report(run, lane, "interval", rows);
+    REPORT(run, lane, "interval", {"side", json_string("destination")},
+           {"dst", rank_text(lane, lane->own->rank)}, {"from_ms", mark_ms(run, marks->at_ns[0])},
+           {"at_ms", at_ms}, {"flows", flows});
     memmove(mark_row(lane, 0), mark_row(lane, last), lane->receive_count * sizeof(uint64_t));
     marks->at_ns[0] = marks->at_ns[last];
     marks->count = 1;
@@ -653,19 +592,13 @@ void report_intervals(struct phase_run *run, bool all)
 static void report_unreachable(const struct phase_run *run, const struct phase_lane *lane)
 {
     for (uint32_t i = 0; i < lane->receive_count; i++) {
-        const struct lane_flow *flow = &lane->receives[i];
+        const struct lane_flow *flow = &receives(lane)[i];
 
         if (!flow_unreached(flow))
             continue;
-        const struct record_row rows[] = {
-            {"src", rank_text(lane, flow->src)},
-            {"dst", rank_text(lane, flow->dst)},
-            {"received", json_integer(0)},
-            {"sent", json_integer(run->template.probes)},
-            {NULL, NULL},
-        };
-
-        report(run, NULL, "unreachable", rows);
+        REPORT(run, NULL, "unreachable", {"src", rank_text(lane, flow->src)},
+               {"dst", rank_text(lane, flow->dst)}, {"received", json_integer(0)},
+               {"sent", json_integer(run->template.probes)});
         log_error("the probe of %s -> %s did not arrive", rank_name(lane, flow->src),
                   rank_name(lane, flow->dst));
     }
@@ -673,13 +606,11 @@ static void report_unreachable(const struct phase_run *run, const struct phase_l
 
 static void report_lane(const struct phase_run *run, const struct phase_lane *lane)
 {
-    for (uint32_t i = 0; i < lane->send_count; i++)
-        report_side(run, lane, &lane->sends[i], true);
-    for (uint32_t i = 0; i < lane->receive_count; i++) {
-        report_side(run, lane, &lane->receives[i], false);
+    for (uint32_t i = 0; i < lane->flow_count; i++) {
+        report_side(run, lane, &lane->flows[i], i < lane->send_count);
         /* 0: in order, or a transport that does not look. */
-        if (lane->receives[i].side->reordering.extent_max > 0)
-            report_order(run, lane, &lane->receives[i]);
+        if (lane->flows[i].side.reordering.extent_max > 0)
+            report_order(run, lane, &lane->flows[i]);
     }
     if (lane->executor != NULL)
         report_execution(run, lane);

@@ -215,7 +215,7 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
 static void assign_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
-    struct worker_lane *next = run->worker_lanes;
+    struct worker_lane **next = run->worker_lanes;
 
     for (size_t w = 0; w < node->worker_count; w++) {
         struct worker_task *task = &run->tasks[w];
@@ -232,11 +232,7 @@ static void assign_lanes(struct phase_run *run)
 
             for (uint32_t q = 0; q < lane->queue_count; q++)
                 if (node_worker_of(node, lane->port, q) == w)
-                    *next++ = (struct worker_lane){.transport = lane->transport,
-                                                   .lane = lane->queues[q].lane,
-                                                   .foreign = &lane->foreign,
-                                                   .progress = &lane->progress,
-                                                   .interval_ring = lane->queues[q].interval_ring};
+                    *next++ = &lane->queues[q];
         }
         task->count = (size_t)(next - task->lanes);
     }
@@ -333,7 +329,7 @@ static int check_floods(const struct phase_run *run)
             const struct worker_task *task = &run->tasks[w];
 
             if (!worker_done(node->workers[w]) || task->end != TASK_FLOODED ||
-                task->lanes[task->flooded].lane != lane->queues[q].lane)
+                task->flooded != &lane->queues[q])
                 continue;
             return err_set(
                 &node->err, -ECONNABORTED,

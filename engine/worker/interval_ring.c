@@ -61,7 +61,7 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct lane_flow *f
         }
         number = mark->number;
         for (; ring->filled < ring->flows && most > 0; ring->filled++, most--)
-            mark->bytes[ring->filled] = flows[ring->filled].side->live.payload_bytes;
+            mark->bytes[ring->filled] = flows[ring->filled].side.live.payload_bytes;
         if (ring->filled < ring->flows)
             return now_ns;
         ring->filled = 0;

@@ -50,8 +50,7 @@ static bool account(const struct worker_lane *lane, enum account what)
         return lane->transport->account(lane->lane, what);
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         bool sent = i < request->send_count;
-        struct flow_side *side =
-            sent ? request->sends[i].side : request->receives[i - request->send_count].side;
+        struct flow_side *side = &request->flows[i].side;
 
         lane_count_moved(&moved, side, sent);
         if (what == ACCOUNT_MARK)
@@ -85,28 +84,25 @@ static void mark_interval(struct worker_task *task, struct worker_lane *lane, in
                           uint32_t most)
 {
     int64_t due_ns =
-        interval_ring_mark(lane->interval_ring, lane->lane->request.receives, now_ns, most);
+        interval_ring_mark(lane->interval_ring, lane_receives(&lane->lane->request), now_ns, most);
 
     lane->marking = due_ns <= now_ns;
     if (!lane->marking && due_ns < task->interval_due_ns)
         task->interval_due_ns = due_ns;
 }
 
-/* Tells the lane's port what the lane has moved since the last time. */
+/* Publishes what the lane has moved. */
 static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
 {
-    const struct lane_moved *now = &lane->lane->moved, *told = &lane->told;
-    struct port_progress *progress = lane->progress;
+    const struct lane_moved *now = &lane->lane->moved;
 
-    if (now->offered != told->offered || now->delivered != told->delivered)
+    if (now->offered != atomic_load(&lane->offered_bytes) ||
+        now->delivered != atomic_load(&lane->delivered_bytes))
         task->moved_ns = now_ns;
-    if (progress != NULL) {
-        atomic_fetch_add(&progress->offered_bytes, now->offered - told->offered);
-        atomic_fetch_add(&progress->delivered_bytes, now->delivered - told->delivered);
-        atomic_fetch_add(&progress->line_bytes, now->line_bytes - told->line_bytes);
-        atomic_store(&progress->told_ns, now_ns);
-    }
-    lane->told = *now;
+    atomic_store(&lane->offered_bytes, now->offered);
+    atomic_store(&lane->delivered_bytes, now->delivered);
+    atomic_store(&lane->line_bytes, now->line_bytes);
+    atomic_store(&lane->told_ns, now_ns);
 }
 
 /* Lanes of many flows account some of them each time: the ring of a port that is not polled
@@ -116,7 +112,7 @@ static bool account_lanes(struct worker_task *task, int64_t now_ns)
     bool more = false;
 
     for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
+        struct worker_lane *lane = task->lanes[i];
 
         if (lane->accounting) {
             lane->accounting = !account(lane, ACCOUNT_SOME);
@@ -137,8 +133,8 @@ static void begin_counts(struct worker_task *task, int64_t now_ns, int64_t *summ
     bool marks = now_ns >= task->interval_due_ns, sums = now_ns - *summed_ns >= PROGRESS_NS;
 
     for (size_t i = 0; (marks || sums) && i < task->count; i++) {
-        task->lanes[i].accounting = true;
-        task->lanes[i].marking |= marks && task->lanes[i].interval_ring != NULL;
+        task->lanes[i]->accounting = true;
+        task->lanes[i]->marking |= marks && task->lanes[i]->interval_ring != NULL;
     }
     if (marks)
         task->interval_due_ns = CLOCK_NEVER;
@@ -148,12 +144,12 @@ static void begin_counts(struct worker_task *task, int64_t now_ns, int64_t *summ
 
 /* --- polls ------------------------------------------------------------------------------------*/
 
-static void shuffle(struct worker *worker, struct worker_lane *lanes, size_t count)
+static void shuffle(struct worker *worker, struct worker_lane **lanes, size_t count)
 {
     for (size_t i = count; i > 1; i--) {
         uint64_t bits = prng_bits(worker->conf.seed, worker->draws++);
         size_t j = (size_t)(((bits >> 32) * i) >> 32);
-        struct worker_lane swap = lanes[i - 1];
+        struct worker_lane *swap = lanes[i - 1];
 
         lanes[i - 1] = lanes[j];
         lanes[j] = swap;
@@ -185,7 +181,7 @@ static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64
     shuffle(worker, task->lanes, task->count);
     *now_ns = clock_now();
     for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
+        struct worker_lane *lane = task->lanes[i];
         int64_t end_ns, due_ns;
 
         if (i > 0)
@@ -208,7 +204,7 @@ static void close_lanes(struct worker_task *task)
     int64_t now_ns = clock_now();
 
     for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
+        struct worker_lane *lane = task->lanes[i];
 
         if (lane->lane->stop_ns > now_ns)
             lane->lane->stop_ns = now_ns;
@@ -217,7 +213,7 @@ static void close_lanes(struct worker_task *task)
         mark_window(task->phase, lane, now_ns, CLOCK_NEVER);
     }
     for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = &task->lanes[i];
+        struct worker_lane *lane = task->lanes[i];
 
         (void)account(lane, ACCOUNT_ALL);
         if (lane->marking)
@@ -226,26 +222,109 @@ static void close_lanes(struct worker_task *task)
     }
 }
 
+/* --- drain: when a task is over. All that was sent has come, silence says that the rest never
+ * will, or one of the limits says that it is waited for no longer
+ * -----------------------------------*/
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* Adds the frames for others that came by each lane to its port's; whether a port has more of them
+ * than the limit. */
+static bool flooded(struct worker_task *task)
+{
+    for (size_t i = 0; task->flood_limit > 0 && i < task->count; i++) {
+        struct worker_lane *lane = task->lanes[i];
+        uint64_t fresh = lane->lane->request.count->misdelivered - lane->foreign_told;
+
+        lane->foreign_told += fresh;
+        if (atomic_fetch_add(lane->foreign, fresh) + fresh > task->flood_limit) {
+            task->flooded = lane;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What all lanes of a task say of their end. A broken lane waits for nothing more. */
+struct lanes_state {
+    bool sent;            /* none will send more */
+    bool received;        /* all know that nothing more will come */
+    bool silence_tells;   /* those that do not know it never will */
+    bool times_partners;  /* one of them does */
+    int64_t last_come_ns; /* when something came last */
+};
+
+static struct lanes_state ask_lanes(const struct worker_task *task)
+{
+    struct lanes_state all = {.sent = true, .received = true, .silence_tells = true};
+
+    for (size_t i = 0; i < task->count; i++) {
+        const struct lane *lane = task->lanes[i]->lane;
+        bool knows = transport_can(task->lanes[i]->transport, TRANSPORT_KNOWS_END);
+        bool broken = lane->error.text[0] != '\0', whole = lane->rx_done || broken;
+
+        all.sent &= lane->tx_done || broken;
+        all.received &= whole;
+        all.silence_tells &= whole || !knows;
+        all.times_partners |= lane->own_partner_timeout && !broken;
+        all.last_come_ns = later(all.last_come_ns, lane->arrived_ns);
+    }
+    return all;
+}
+
+/* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
+ * moved: they take as long as the network needs. Messages of a schedule without bytes, and its
+ * barriers', are in no count: a rank that idles receives no others. */
+static int64_t waits_since_ns(const struct worker_task *task, const struct lanes_state *all)
+{
+    if (task->phase->traffic == TRAFFIC_SCHEDULE)
+        return later(task->nominal_end_ns, later(task->moved_ns, all->last_come_ns));
+    return phase_is_timed(task->phase) ? task->nominal_end_ns
+                                       : later(task->nominal_end_ns, task->moved_ns);
+}
+
+static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
+{
+    struct lanes_state all = ask_lanes(task);
+    int64_t silent_ns = now_ns - later(task->nominal_end_ns, all.last_come_ns);
+
+    if (stop)
+        task->end = TASK_STOPPED;
+    else if (flooded(task))
+        task->end = TASK_FLOODED;
+    else if (all.sent && ((all.received && now_ns >= task->phase->close_ns) ||
+                          (all.silence_tells && silent_ns >= task->drain_timeout_ns)))
+        task->end = TASK_DRAINED;
+    else if (!all.times_partners && now_ns - waits_since_ns(task, &all) >= task->drain_max_ns)
+        task->end = TASK_LIMIT;
+    else
+        return false;
+    return true;
+}
+
 /* --- sleep ------------------------------------------------------------------------------------*/
 
 /* Gives the core away until then, or until a lane has something to do, which is told so; a lane
  * that is alone may have a way of its own. `fds`: one by lane. */
 static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pollfd *fds)
 {
-    struct lane *alone = task->count == 1 ? task->lanes[0].lane : NULL;
+    struct lane *alone = task->count == 1 ? task->lanes[0]->lane : NULL;
     struct timespec left;
     int64_t left_ns;
 
     if (alone != NULL && alone->wait != NULL && alone->wait(alone, wake_ns))
         return;
     for (size_t i = 0; i < task->count; i++) /* those below 0 are left out */
-        fds[i] = (struct pollfd){.fd = task->lanes[i].lane->wake_fd, .events = POLLIN};
+        fds[i] = (struct pollfd){.fd = task->lanes[i]->lane->wake_fd, .events = POLLIN};
     left_ns = wake_ns - clock_now();
     left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
     if (left_ns <= 0 || ppoll(fds, task->count, &left, NULL) <= 0)
         return;
     for (size_t i = 0; i < task->count; i++)
-        task->lanes[i].lane->woken |= fds[i].revents != 0;
+        task->lanes[i]->lane->woken |= fds[i].revents != 0;
 }
 
 /* --- a task -----------------------------------------------------------------------------------*/

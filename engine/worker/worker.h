@@ -21,26 +21,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** @brief What a port has moved in a phase, told by the workers of all its queues while it runs. */
-struct port_progress {
-    atomic_ullong offered_bytes; /**< payload */
-    atomic_ullong delivered_bytes;
-    atomic_ullong line_bytes; /**< delivered: at layer 1 for frames, else payload */
-    atomic_llong told_ns;     /**< when a worker counted them last */
-};
-
-/** @brief A port's lane with its place in the common window. */
+/** @brief One queue of a port in a phase: its lane, and how far its worker is with it. */
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
+    struct lane_flow *flows; /**< the lane's, where several queues share them; NULL: the port's */
+    struct port_count count;
     struct interval_ring *interval_ring; /**< NULL: none */
     /** @brief Frames for others at its port, of all its queues: their workers add theirs. */
     atomic_ullong *foreign;
-    uint64_t foreign_told;          /**< so many of them are this lane's */
-    struct port_progress *progress; /**< its port's; NULL: nobody asks */
-    struct lane_moved told;         /**< so much of it is this lane's */
-    int64_t polled_ns;              /**< last */
-    bool accounting;                /**< its flows are being accounted, some each time ... */
+    uint64_t foreign_told; /**< so many of them are this lane's */
+    /** @brief What it has moved, published while the phase runs (struct lane_moved), and when. */
+    atomic_ullong offered_bytes;
+    atomic_ullong delivered_bytes;
+    atomic_ullong line_bytes;
+    atomic_llong told_ns;
+    int64_t polled_ns; /**< last */
+    bool accounting;   /**< its flows are being accounted, some each time ... */
     bool marking;      /**< ... and a mark of the interval ring waits for that, or is being made */
     int64_t opened_ns; /**< when its counters were copied; 0: not yet */
     int64_t closed_ns;
@@ -59,29 +56,19 @@ enum task_end {
  * Owned by the caller, who leaves it alone until worker_done.
  */
 struct worker_task {
-    struct worker_lane *lanes;
+    struct worker_lane **lanes;
     size_t count;
     const struct phase *phase;
     int64_t nominal_end_ns; /**< when sending ends if nothing hinders it */
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
-    uint64_t flood_limit;    /**< frames for others at one port; 0: none */
-    int64_t interval_due_ns; /**< the worker's: when the next interval result is due */
-    int64_t moved_ns;        /**< ... and when progress was last seen */
-    int64_t awake_ns;        /**< when the worker was at its lanes */
-    enum task_end end;       /**< the worker's answer ... */
-    size_t flooded;          /**< ... and the lane that was flooded */
+    uint64_t flood_limit;              /**< frames for others at one port; 0: none */
+    int64_t interval_due_ns;           /**< the worker's: when the next interval result is due */
+    int64_t moved_ns;                  /**< ... and when progress was last seen */
+    int64_t awake_ns;                  /**< when the worker was at its lanes */
+    enum task_end end;                 /**< the worker's answer ... */
+    const struct worker_lane *flooded; /**< ... and the lane that was flooded */
 };
-
-/**
- * @brief Keep house, some hundred times a second (drain.c).
- *
- * @param task Task; the caller's, who leaves it alone until it has ended.
- * @param stop worker_stop() was called.
- * @param now_ns Present time of CLOCK_MONOTONIC, ns.
- * @return True: the task is over, and task->end says how.
- */
-bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns);
 
 struct worker; /* opaque */
 

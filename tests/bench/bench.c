@@ -76,8 +76,7 @@ static void make_flows(struct bed *bed)
     uint32_t count = bed->send_count + bed->receive_count;
 
     bed->flows = calloc(count + 1, sizeof *bed->flows);
-    bed->sides = calloc(count + 1, sizeof *bed->sides);
-    if (bed->flows == NULL || bed->sides == NULL)
+    if (bed->flows == NULL)
         bench_fail("out of memory");
     for (uint32_t i = 0; i < count; i++) {
         bool sends = i < bed->send_count;
@@ -87,8 +86,7 @@ static void make_flows(struct bed *bed)
         bed->flows[i] = (struct lane_flow){.src = sends ? bed->rank : peer,
                                            .dst = sends ? peer : bed->rank,
                                            .role = bed->forwards ? PATTERN_FORWARD : 0,
-                                           .partner = bed->partner,
-                                           .side = &bed->sides[i]};
+                                           .partner = bed->partner};
     }
 }
 
@@ -107,8 +105,7 @@ void bed_open(struct bed *bed)
     bed->options = (struct dpdk_options){.header = HEADER_IPV4_UDP,
                                          .ttl = 64,
                                          .udp_sources = 1,
-                                         .burst = BED_BURST,
-                                         .catch_up = BED_BURST};
+                                         .frame = {.burst = BED_BURST, .catch_up = BED_BURST}};
     bed->phase = (struct phase){.tag = BED_TAG,
                                 .traffic = TRAFFIC_STREAM,
                                 .sizes = {BED_SIZE},
@@ -126,8 +123,7 @@ void bed_open(struct bed *bed)
         bed->partner = transport_address(&transport_dpdk, bed->port);
     make_flows(bed);
     request.port = bed->port;
-    request.sends = bed->flows;
-    request.receives = bed->flows + bed->send_count;
+    request.flows = bed->flows;
     if (transport_dpdk.prepare(&bed->lane, &request, &err) != 0 ||
         transport_dpdk.connect(bed->lane, clock_now(), &err) != 0)
         bench_fail(err.text);
@@ -161,7 +157,7 @@ static uint64_t count_frames(struct bed *bed, uint32_t from, uint32_t flows)
 
     transport_dpdk.account(bed->lane, ACCOUNT_ALL);
     for (uint32_t i = from; i < from + flows; i++)
-        frames += bed->sides[i].live.frames;
+        frames += bed->flows[i].side.live.frames;
     return frames;
 }
 
@@ -180,7 +176,6 @@ void bed_close(struct bed *bed)
     transport_dpdk.destroy(bed->lane);
     transport_dpdk.close(bed->port);
     free(bed->flows);
-    free(bed->sides);
 }
 
 void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ring **out, uint32_t size)

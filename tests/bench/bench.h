@@ -63,7 +63,6 @@ struct bed {
     struct transport_port *port;
     struct lane *lane;
     struct lane_flow *flows; /* sends, then receives */
-    struct flow_side *sides; /* theirs */
     struct port_count count;
 };
 

@@ -58,8 +58,8 @@ static void send_by_worker(double seconds, uint32_t flows)
 {
     struct bed bed = {.send_count = flows, .conf = {.vdev = DEVICE ",no-rx=1"}};
     struct worker_conf conf = {.core = -1, .event_fd = eventfd(0, 0), .seed = 1};
-    struct worker_lane lane = {.transport = &transport_dpdk};
-    struct worker_task task = {.lanes = &lane, .count = 1, .phase = &bed.phase};
+    struct worker_lane lane = {.transport = &transport_dpdk}, *lanes = &lane;
+    struct worker_task task = {.lanes = &lanes, .count = 1, .phase = &bed.phase};
     struct worker *worker;
     struct err err = {""};
     int64_t used_ns;
@@ -167,7 +167,7 @@ static void send_frames(struct bed *bed, double seconds)
 static void receive_frames(struct bed *bed, double seconds)
 {
     int64_t begin_ns, limit_ns = clock_now() + PATIENCE_NS;
-    const struct flow_side *side = &bed->sides[0];
+    const struct flow_side *side = &bed->flows[0].side;
     uint64_t frames;
 
     while (bed->lane->arrived_ns == 0 && clock_now() < limit_ns)
@@ -304,8 +304,8 @@ static void check(struct bed *bed)
     struct feed_truth found = {.delivered = bed_received(bed)};
 
     for (uint32_t i = 0; i < bed->receive_count; i++) {
-        found.reordered += bed->sides[i].reordered;
-        found.duplicated += bed->sides[i].duplicated;
+        found.reordered += bed->flows[i].side.reordered;
+        found.duplicated += bed->flows[i].side.duplicated;
     }
     if (memcmp(&feed_truth, &found, sizeof found) != 0 || found.reordered == 0 ||
         found.duplicated == 0 || bed->count.foreign != 0)

@@ -68,8 +68,7 @@ struct stage {
     struct battery_run *run;
     struct lane *lanes[BATTERY_PORTS];
     struct schedule_executor *executors[BATTERY_PORTS];
-    struct lane_flow sends[BATTERY_PORTS][BATTERY_FLOWS];
-    struct lane_flow receives[BATTERY_PORTS][BATTERY_FLOWS];
+    struct lane_flow flows[BATTERY_PORTS][BATTERY_FLOWS];
 };
 
 /* "KEY=VALUE" */
@@ -150,27 +149,27 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
         .phase = &run->phase,
         .rank = rank,
         .ranks = (uint32_t)subject->ports,
-        .sends = stage->sends[rank],
-        .receives = stage->receives[rank],
+        .flows = stage->flows[rank],
         .count = &run->counts[rank],
         .line_rate_bps = run->line_rate_bps,
         .blob_exchange = &run->blob_exchange,
         .sleeps = true,
     };
 
-    for (size_t i = 0; i < run->flow_count; i++) {
-        struct battery_flow *flow = &run->flows[i];
-        struct lane_flow mine = {.src = flow->src, .dst = flow->dst, .role = flow->role};
+    for (uint32_t k = 0; k < 2 * run->flow_count; k++) { /* sent ones, then received ones */
+        bool sends = k < run->flow_count;
+        uint32_t i = sends ? k : k - (uint32_t)run->flow_count;
+        const struct battery_flow *flow = &run->flows[i];
 
-        if (flow->src == rank) {
-            mine.partner = transport_address(subject->transport, ports[flow->dst]);
-            mine.side = &flow->source;
-            request.sends[request.send_count++] = mine;
-        } else if (flow->dst == rank) {
-            mine.partner = transport_address(subject->transport, ports[flow->src]);
-            mine.side = &flow->destination;
-            request.receives[request.receive_count++] = mine;
-        }
+        if ((sends ? flow->src : flow->dst) != rank)
+            continue;
+        request.flows[request.send_count + request.receive_count] = (struct lane_flow){
+            .src = flow->src,
+            .dst = flow->dst,
+            .role = flow->role,
+            .number = i,
+            .partner = transport_address(subject->transport, ports[sends ? flow->dst : flow->src])};
+        *(sends ? &request.send_count : &request.receive_count) += 1;
     }
     return request;
 }
@@ -289,22 +288,23 @@ static void *work(void *context)
 
 struct latency battery_times[BATTERY_FLOWS][LATENCY_KINDS];
 
-/* What a lane measured of the flows at one of its ends. */
-static void read_times(struct lane *lane, const struct lane_flow *flows, uint32_t count,
-                       const struct battery_run *run)
+/* What a lane counted and measured of its flows. */
+static void read_flows(struct lane *lane, struct battery_run *run)
 {
+    const struct lane_request *request = &lane->request;
     static struct flow_reading reading;
 
-    for (uint32_t i = 0; i < count; i++)
-        for (size_t f = 0; f < run->flow_count; f++) {
-            if (flows[i].src != run->flows[f].src || flows[i].dst != run->flows[f].dst)
-                continue;
-            memset(&reading, 0, sizeof reading);
-            subject->transport->read_flow(lane, &flows[i], &reading);
-            for (int kind = 0; kind < LATENCY_KINDS; kind++)
-                if (reading.measured[kind])
-                    battery_times[f][kind] = reading.latency[kind];
-        }
+    for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
+        const struct lane_flow *flow = &request->flows[i];
+        struct battery_flow *of = &run->flows[flow->number];
+
+        *(i < request->send_count ? &of->source : &of->destination) = flow->side;
+        memset(&reading, 0, sizeof reading);
+        subject->transport->read_flow(lane, flow, &reading);
+        for (int kind = 0; kind < LATENCY_KINDS; kind++)
+            if (reading.measured[kind])
+                battery_times[flow->number][kind] = reading.latency[kind];
+    }
 }
 
 static void finish(struct stage *stage)
@@ -317,8 +317,7 @@ static void finish(struct stage *stage)
             fail_msg("lane: %s", lane->error.text);
         assert_true(lane->tx_done || subject->drops);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
-        read_times(lane, lane->request.sends, lane->request.send_count, stage->run);
-        read_times(lane, lane->request.receives, lane->request.receive_count, stage->run);
+        read_flows(lane, stage->run);
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
         subject->transport->destroy(lane);
@@ -626,7 +625,7 @@ static void look_at_samples(struct battery_run *played, uint32_t rank, struct la
         small += (uint64_t)samples[i].size * samples[i].size < (uint64_t)DRAWN_LEAST * drawn_most();
     }
     for (uint32_t i = 0; i < lane->request.send_count; i++)
-        sent += lane->request.sends[i].side->live.payload_bytes;
+        sent += lane->request.flows[i].side.live.payload_bytes;
     assert_true(bytes == sent || (subject->gives_up && bytes < sent));
     if (count > 0)
         assert_in_range(small, count * 3 / 10, count * 7 / 10);

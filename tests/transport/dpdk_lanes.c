@@ -29,10 +29,8 @@ static struct bed {
     struct dpdk_options options;
     struct phase phases[2]; /* by rank, and so are the others */
     struct lane *lanes[2];
-    struct lane_flow sends[2][FLOWS_MAX];
-    struct lane_flow receives[2][FLOWS_MAX];
-    struct flow_side sides[2][FLOWS_MAX]; /* of rank 0's sends and of rank 1's receives */
-    struct flow_side passed;              /* of rank 1's send */
+    /* Rank 0's sends; of rank 1 the flow that is sent on, and behind it what it receives. */
+    struct lane_flow flows[2][FLOWS_MAX + 1];
     struct port_count counts[2];
     int64_t now_ns;
     bool (*arrives)(struct rte_mbuf *frame); /* NULL: each frame of rank 0's does */
@@ -40,7 +38,9 @@ static struct bed {
     uint64_t carried;                        /* frames of rank 0's, by the wire */
 } bed;
 
-static const struct flow_side *const came = &bed.sides[1][0];
+static const struct flow_side *const went = &bed.flows[0][0].side, *const came =
+                                                                       &bed.flows[1][1].side;
+static const struct flow_side *const passed = &bed.flows[1][0].side;
 
 /* --- the bed -----------------------------------------------------------------------------------*/
 
@@ -71,12 +71,9 @@ static int fresh(void **state)
     bed.options = (struct dpdk_options){.header = HEADER_L2,
                                         .ttl = 64,
                                         .udp_sources = 1,
-                                        .burst = 32,
-                                        .catch_up = 8,
+                                        .frame = {.burst = 32, .catch_up = 8},
                                         .addresses = 1,
                                         .learning_rate = 10000};
-    memset(bed.sides, 0, sizeof bed.sides);
-    memset(&bed.passed, 0, sizeof bed.passed);
     memset(bed.counts, 0, sizeof bed.counts);
     bed.arrives = NULL;
     bed.away = false;
@@ -113,23 +110,19 @@ static int prepare(unsigned rank, uint32_t flows, bool passes, uint32_t ranks, s
                                    .phase = &bed.phases[rank],
                                    .rank = rank,
                                    .ranks = ranks,
-                                   .sends = bed.sends[rank],
+                                   .flows = &bed.flows[rank][rank == 1 && !passes],
                                    .send_count = rank == 0 ? flows : passes,
-                                   .receives = bed.receives[rank],
                                    .receive_count = rank == 0 ? 0 : flows,
                                    .count = &bed.counts[rank],
                                    .line_rate_bps = bed.confs[rank].line_rate_bps};
     struct blob partner = transport_address(&transport_dpdk, bed.ports[1 - rank]);
 
-    for (uint32_t i = 0; i < flows; i++) {
-        bed.sends[rank][i] =
-            (struct lane_flow){.dst = i + 1, .partner = partner, .side = &bed.sides[0][i]};
-        bed.receives[rank][i] = (struct lane_flow){
-            .src = i + (i > 0), .dst = 1, .partner = partner, .side = &bed.sides[1][i]};
-    }
     if (rank == 1)
-        bed.sends[1][0] = (struct lane_flow){
-            .src = 1, .dst = 2, .role = PATTERN_FORWARD, .partner = partner, .side = &bed.passed};
+        bed.flows[1][0] =
+            (struct lane_flow){.src = 1, .dst = 2, .role = PATTERN_FORWARD, .partner = partner};
+    for (uint32_t i = 0; i < flows; i++)
+        bed.flows[rank][i + rank] = (struct lane_flow){
+            .src = rank == 0 ? 0 : i + (i > 0), .dst = rank == 0 ? i + 1 : 1, .partner = partner};
     return transport_dpdk.prepare(&bed.lanes[rank], &request, err);
 }
 
@@ -190,7 +183,7 @@ static void play(int64_t until_ns, int64_t step_ns)
 static uint64_t count(unsigned rank)
 {
     transport_dpdk.account(bed.lanes[rank], ACCOUNT_ALL);
-    return bed.sides[rank][0].live.frames;
+    return rank == 0 ? went->live.frames : came->live.frames;
 }
 
 /* Frames that rank 1 has when time has come to this. */
@@ -203,7 +196,7 @@ static uint64_t received_by(int64_t until_ns, int64_t step_ns)
 static double metric(unsigned rank, const char *name)
 {
     static struct flow_reading reading;
-    const struct lane_flow *flow = rank == 0 ? bed.sends[0] : bed.receives[1];
+    const struct lane_flow *flow = &bed.flows[rank][rank];
 
     reading = (struct flow_reading){.metric_count = 0};
     transport_dpdk.read_flow(bed.lanes[rank], flow, &reading);
@@ -254,7 +247,7 @@ static void expect_refusal(uint32_t ranks, const char *says)
 
 static void begin_bursts(uint64_t count, int64_t stop_ns)
 {
-    bed.options.dither = 1;
+    bed.options.frame.dither = 1;
     set_phase(TRAFFIC_BURST, 128, 1e6, stop_ns);
     set_bursts(BURST, count, GAP_NS);
     begin(1, false);
@@ -265,7 +258,7 @@ static void expect_bursts(uint64_t frames)
 {
     play(bed.now_ns + 2 * GAP_NS, BURST_STEP_NS);
     assert_int_equal(count(0), frames);
-    assert_int_equal(bed.sides[0][0].intended, frames);
+    assert_int_equal(went->intended, frames);
     assert_int_equal(count(1), frames);
     assert_true(bed.lanes[0]->tx_done);
 }
@@ -312,7 +305,7 @@ static void a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_withi
     bed.lanes[0]->stop_ns = bed.now_ns;
     play(bed.now_ns + GAP_NS, BURST_STEP_NS);
     assert_int_equal(count(0), 100);
-    assert_int_equal(bed.sides[0][0].intended, 2 * BURST);
+    assert_int_equal(went->intended, 2 * BURST);
     assert_int_equal(count(1), 100);
 }
 
@@ -373,7 +366,7 @@ static void a_load_falls_and_its_last_loss_is_told(void **state)
         assert_in_range(count(0), before - 1, before + 1);
         play(START_NS + FALL_STOP_NS + MS, US);
         assert_in_range(count(0), all - 2, all + 2);
-        assert_in_range(bed.sides[0][0].intended, count(0), count(0) + 1);
+        assert_in_range(went->intended, count(0), count(0) + 1);
         assert_true(count(1) < count(0));
         assert_in_range((int64_t)metric(1, "gap_ns"), cases[i].gap_ns,
                         cases[i].gap_ns + (i == 0 ? 40 * US : 0));
@@ -426,7 +419,7 @@ static uint64_t sum(unsigned rank, size_t member)
     uint64_t all = 0;
 
     for (unsigned i = 0; i < FLOWS_MAX; i++)
-        all += *(const uint64_t *)((const char *)&bed.sides[rank][i] + member);
+        all += *(const uint64_t *)((const char *)&bed.flows[rank][i + rank].side + member);
     return all;
 }
 
@@ -579,7 +572,7 @@ static bool has_its_addresses(struct rte_mbuf *frame)
 /* In turn; or to all, one frame of both flows of its sender. */
 static void frames_go_to_their_addresses(void **state)
 {
-    const struct flow_side *further = &bed.sides[0][1];
+    const struct flow_side *further = &bed.flows[0][1].side;
 
     for (unsigned all = 0; all < 2; all++) {
         again(state);
@@ -594,7 +587,7 @@ static void frames_go_to_their_addresses(void **state)
         assert_int_equal(count(0), 250);
         assert_int_equal(bed.carried, 250);
         assert_int_equal(bed.counts[1].misdelivered + bed.counts[1].foreign, 0);
-        assert_false(bed.sides[0][0].is_copy);
+        assert_false(went->is_copy);
     }
     assert_true(further->is_copy);
     assert_int_equal(further->live.frames, 250);
@@ -775,7 +768,7 @@ static bool arrives_as_copy(struct rte_mbuf *frame)
 static void begin_passing(uint16_t burst, int64_t start_ns)
 {
     bed.arrives = arrives_as_copy;
-    bed.options.burst = burst;
+    bed.options.frame.burst = burst;
     left = 0;
     set_phase(TRAFFIC_STREAM, 128, 1e6, CLOCK_NEVER);
     bed.phases[1].start_ns = start_ns;
@@ -809,9 +802,9 @@ static void expect_passed(uint64_t lost)
         for (unsigned i = 0; i < 64; i++)
             transport_dpdk.poll(bed.lanes[1], bed.now_ns++);
     assert_int_equal(count(1), bed.carried);
-    assert_int_equal(bed.passed.intended, bed.carried);
-    assert_int_equal(bed.passed.live.frames, bed.carried - lost);
-    assert_int_equal(bed.passed.live.frame_bytes, (bed.carried - lost) * 128);
+    assert_int_equal(passed->intended, bed.carried);
+    assert_int_equal(passed->live.frames, bed.carried - lost);
+    assert_int_equal(passed->live.frame_bytes, (bed.carried - lost) * 128);
     assert_int_equal(left, bed.carried - lost);
     dropped_before += (int64_t)lost;
     transport_dpdk.facts(bed.ports[1], &facts, true);

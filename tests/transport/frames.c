@@ -72,23 +72,21 @@ static const struct injected {
 static struct bed {
     struct battery_run run;
     struct lane *lane;
-    struct lane_flow receives, sends[PORTS];
-    struct flow_side received, sent[PORTS];
+    struct lane_flow flows[PORTS];
     struct port_count count;
     int sockets[2]; /* the sender's and the stranger's */
 } bed;
 
-/* A lane of a port of this rank, polled at the phase's start; so many flows go to its partners. */
-static void make_lane(struct transport_port *port, uint32_t rank, uint32_t sends)
+/* A lane of a port of this rank, polled at the phase's start, with so many of the bed's flows. */
+static void make_lane(struct transport_port *port, uint32_t rank, uint32_t sends, uint32_t receives)
 {
     struct lane_request request = {.port = port,
                                    .phase = &bed.run.phase,
                                    .rank = rank,
                                    .ranks = PORTS,
-                                   .receives = &bed.receives,
-                                   .receive_count = bed.receives.side != NULL,
-                                   .sends = bed.sends,
+                                   .flows = bed.flows,
                                    .send_count = sends,
+                                   .receive_count = receives,
                                    .count = &bed.count};
     struct err err = {""};
 
@@ -171,8 +169,8 @@ static void send_frame(const struct injected *row, const struct blob ends[2],
 static void read_counters(uint64_t counters[COUNTERS])
 {
     transport->account(bed.lane, ACCOUNT_ALL);
-    counters[FRAMES] = bed.received.live.frames;
-    counters[CORRUPTED] = bed.received.corrupted;
+    counters[FRAMES] = bed.flows[1].side.live.frames;
+    counters[CORRUPTED] = bed.flows[1].side.corrupted;
     counters[MISDELIVERED] = bed.count.misdelivered;
     counters[ANNOUNCED] = bed.count.arp_nd_received;
     counters[FOREIGN] = bed.count.foreign;
@@ -196,9 +194,9 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
         assert_true(ip_port_partner(&sender, &ends[1], &to));
         ip_port_address(&sender, &ends[0]);
     }
-    bed.receives = (struct lane_flow){.dst = 1, .partner = ends[0], .side = &bed.received};
-    bed.sends[0] = (struct lane_flow){.src = 1, .partner = ends[0], .side = &bed.sent[0]};
-    make_lane(ports[1], 1, 1);
+    bed.flows[0] = (struct lane_flow){.src = 1, .partner = ends[0]};
+    bed.flows[1] = (struct lane_flow){.dst = 1, .partner = ends[0]};
+    make_lane(ports[1], 1, 1, 1);
     for (size_t i = 0; i < sizeof injected / sizeof injected[0]; i++) {
         const int64_t until_ns = clock_now() + NS_PER_S, come = BATTERY_COUNTER(1, received_frames);
         uint64_t before[COUNTERS], after[COUNTERS];
@@ -218,7 +216,7 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
                          (unsigned long long)before[c], (unsigned long long)after[c]);
     }
     assert_int_equal(bed.count.probes_received, 0);
-    transport->read_flow(bed.lane, &bed.sends[0], &reading);
+    transport->read_flow(bed.lane, &bed.flows[0], &reading);
     assert_true(reading.measured[LATENCY_ROUND_TRIP]);
     assert_int_equal(reading.latency[LATENCY_ROUND_TRIP].histogram.count, 0);
     transport->destroy(bed.lane);
@@ -264,18 +262,17 @@ static void divide_segments(struct transport_port **ports)
     bed.run.phase.load = (struct load){.rate_fps = 32e6};
     battery_set(&bed.run.phase, "offload=1 burst=32 catch_up=11");
     for (uint32_t i = 0; i < 3; i++)
-        bed.sends[i] = (struct lane_flow){.dst = 1 + i,
-                                          .partner = transport_address(transport, ports[1 + i]),
-                                          .side = &bed.sent[i]};
-    make_lane(ports[0], 0, 3);
+        bed.flows[i] =
+            (struct lane_flow){.dst = 1 + i, .partner = transport_address(transport, ports[1 + i])};
+    make_lane(ports[0], 0, 3, 0);
     for (int i = 1; i <= 64; i++) /* 11 are due: trains of 3, and 2 more */
         transport->poll(bed.lane, bed.run.phase.start_ns + i * 1000);
     transport->account(bed.lane, ACCOUNT_ALL);
     assert_string_equal(bed.lane->error.text, "");
-    assert_true(bed.sent[0].live.frames >= 100);
+    assert_true(bed.flows[0].side.live.frames >= 100);
     for (uint32_t i = 1; i < 3; i++)
-        assert_in_range(bed.sent[i].live.frames, bed.sent[0].live.frames - 4,
-                        bed.sent[0].live.frames + 4);
+        assert_in_range(bed.flows[i].side.live.frames, bed.flows[0].side.live.frames - 4,
+                        bed.flows[0].side.live.frames + 4);
     transport->destroy(bed.lane);
 }
 

@@ -71,7 +71,7 @@ static void look_at_reuse(struct battery_run *run, uint32_t rank, struct lane *l
         ((struct verbs_lane *)lane)->keep_max = 0;
     if (rank != 0)
         return;
-    transport_verbs.read_flow(lane, &lane->request.sends[0], &reading);
+    transport_verbs.read_flow(lane, &lane->request.flows[0], &reading);
     for (unsigned i = 0; i < reading.metric_count; i++)
         if (strcmp(reading.metrics[i].name, "reused_queue_pairs") == 0)
             reused_pairs = reading.metrics[i].value;

@@ -87,13 +87,11 @@ static struct transport transport;
 static struct trial_part part;
 static struct local_rank own;
 static struct trial trial;
-static struct flow_side sides[3];
-static struct lane_flow sends[1], receives[2];
+static struct lane_flow flows[3]; /* one that it sends, two that it receives */
 static struct schedule_executor executor;
 static struct lane lane;
-static struct queue_lane queue;
 static struct phase_lane port;
-static struct worker_lane timing;
+static struct worker_lane queue;
 static struct phase_run run;
 
 /* One way: in many buckets; IPDV: none was seen. */
@@ -131,35 +129,34 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
     own = (struct local_rank){.part = &part, .rank = 1};
     trial = (struct trial){
         .node = &node, .doc = &doc, .parts = &part, .phase_count = 6, .begun_ns = AT(-2500)};
-    sides[0] = (struct flow_side){.live = {1000, 64000, 46000, 12},
-                                  .window = {{100, 6400, 4600, 1}, {900, 57600, 41400, 11}},
-                                  .intended = 1001,
-                                  .first_ns = AT(1),
-                                  .last_ns = AT(999)};
-    sides[1] = (struct flow_side){.live = {990, 63360, 45540, 9},
-                                  .window = {{90, 5760, 4140, 2}, {890, 56960, 40940, 8}},
-                                  .duplicated = 1,
-                                  .reordered = 2,
-                                  .late = 3,
-                                  .forged = 4,
-                                  .reordering = {50, 40, 1},
-                                  .corrupted = 5,
-                                  .first_ns = AT(2)};
-    sides[2] = (struct flow_side){0};
-    sends[0] = (struct lane_flow){.src = 1, .dst = 2, .side = &sides[0]};
-    receives[0] =
-        (struct lane_flow){.src = 0, .dst = 1, .role = PATTERN_FORWARD, .side = &sides[1]};
-    receives[1] = (struct lane_flow){.src = 2, .dst = 1, .side = &sides[2]};
+    memset(flows, 0, sizeof flows);
+    flows[0] = (struct lane_flow){.src = 1, .dst = 2};
+    flows[1] = (struct lane_flow){.src = 0, .dst = 1, .role = PATTERN_FORWARD};
+    flows[2] = (struct lane_flow){.src = 2, .dst = 1};
+    flows[0].side = (struct flow_side){.live = {1000, 64000, 46000, 12},
+                                       .window = {{100, 6400, 4600, 1}, {900, 57600, 41400, 11}},
+                                       .intended = 1001,
+                                       .first_ns = AT(1),
+                                       .last_ns = AT(999)};
+    flows[1].side = (struct flow_side){.live = {990, 63360, 45540, 9},
+                                       .window = {{90, 5760, 4140, 2}, {890, 56960, 40940, 8}},
+                                       .duplicated = 1,
+                                       .reordered = 2,
+                                       .late = 3,
+                                       .forged = 4,
+                                       .reordering = {50, 40, 1},
+                                       .corrupted = 5,
+                                       .first_ns = AT(2)};
     lane = (struct lane){.started_ns = AT(0), .variant = "burst, l2"};
-    queue = (struct queue_lane){.lane = &lane};
+    queue = (struct worker_lane){.lane = &lane, .opened_ns = AT(100), .closed_ns = AT(900) + 17};
     port = (struct phase_lane){
         .own = &own,
         .transport = &transport,
         .phase = {.tag = 513},
-        .sends = sends,
+        .flows = flows,
         .send_count = 1,
-        .receives = receives,
         .receive_count = 2,
+        .flow_count = 3,
         .queues = &queue,
         .queue_count = 1,
         .lane = &lane,
@@ -169,7 +166,6 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
     };
     misdelivered_add(&port.count.misdelivered_flows, &(struct misdelivered_flow){9, 0, 2});
     misdelivered_add(&port.count.misdelivered_flows, &(struct misdelivered_flow){1, 900, 2});
-    timing = (struct worker_lane){.lane = &lane, .opened_ns = AT(100), .closed_ns = AT(900) + 17};
     run = (struct phase_run){
         .trial = &trial,
         .number = 1,
@@ -180,7 +176,6 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
                      .schedule = {.count = 8, .batch = 4, .compute = true}},
         .lanes = &port,
         .lane_count = 1,
-        .worker_lanes = &timing,
         .start_run_ns = AT(-1000),
         .offset_ns = -250,
         .bound_ns = 300,
@@ -260,14 +255,16 @@ static void report_rates(void)
     run.template.close_ns = run.template.stop_ns = CLOCK_NEVER;
     port.shown.told_ns = NS_PER_S;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct worker_lane earlier = queue;
         struct phase_lane ports[2] = {port, port};
         int64_t last_ns = AT(-500);
 
         run.template.open_ns = steps[i].open_ns;
-        port.progress.delivered_bytes = steps[i].bytes;
-        port.progress.told_ns = steps[i].told_s * NS_PER_S;
+        queue.delivered_bytes = steps[i].bytes;
+        queue.told_ns = steps[i].told_s * NS_PER_S;
         report_progress(&run, &last_ns);
         ports[1].send_count = 0;
+        ports[0].queues = ports[1].queues = &earlier;
         run.lanes = ports;
         run.lane_count = 1 + i % 2;
         last_ns = AT(-500);
@@ -281,7 +278,7 @@ static void report_rates(void)
 static void report_marks(void)
 {
     const struct interval_grid grid = {AT(-900), 10 * NS_PER_MS, CLOCK_NEVER};
-    struct queue_lane queues[2] = {{0}};
+    struct worker_lane queues[2] = {{0}};
 
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_STREAM);
     port.intervals.bytes = calloc((INTERVAL_BATCH + 1) * 2, sizeof(uint64_t));
@@ -292,10 +289,10 @@ static void report_marks(void)
         interval_ring_begin(queues[q].interval_ring, &grid);
     }
     for (unsigned i = 0; i < 15; i++) {
-        sides[1].live.payload_bytes = sides[2].live.payload_bytes = 1000 * i;
+        flows[1].side.live.payload_bytes = flows[2].side.live.payload_bytes = 1000 * i;
         for (unsigned q = 0; q < 2; q++)
             if (q == 0 || i % 7 != 3)
-                interval_ring_mark(queues[q].interval_ring, receives,
+                interval_ring_mark(queues[q].interval_ring, &flows[1],
                                    AT(-900) + i * 10 * NS_PER_MS + q, UINT32_MAX);
         if (i % 5 == 4)
             report_intervals(&run, false);

@@ -132,7 +132,6 @@ static const struct message_hooks hooks = {
 
 struct bed {
     struct phase phase;
-    struct flow_side sides[2];
     struct lane_flow flows[2];
     struct port_count count;
     double share;
@@ -146,19 +145,16 @@ static void make(const struct message_plan *plan)
     struct lane_request request = {.phase = &bed.phase,
                                    .rank = 0,
                                    .ranks = 2,
-                                   .sends = &bed.flows[0],
+                                   .flows = bed.flows,
                                    .send_count = 1,
-                                   .receives = &bed.flows[1],
                                    .receive_count = 1,
                                    .count = &bed.count};
     struct err err = {""};
 
     memset(&bed.lane, 0, sizeof bed.lane);
-    memset(bed.sides, 0, sizeof bed.sides);
     wire.posted = wire.finished = 0;
     for (unsigned i = 0; i < 2; i++)
-        bed.flows[i] =
-            (struct lane_flow){.src = 0, .dst = 1, .share = bed.share, .side = &bed.sides[i]};
+        bed.flows[i] = (struct lane_flow){.src = 0, .dst = 1, .share = bed.share};
     message_payload_init();
     assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &err), 0);
 }
@@ -175,7 +171,7 @@ static void run(const struct message_plan *plan)
             bed.lane.lane.stop_ns = clock_now();
     }
     assert_string_equal(bed.lane.lane.error.text, "");
-    assert_int_equal(bed.sides[1].corrupted, 0);
+    assert_int_equal(bed.flows[1].side.corrupted, 0);
 }
 
 static void begin(enum traffic traffic, uint32_t size)
@@ -226,14 +222,15 @@ static void what_is_lost_holds_up_nothing(void **state)
         message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
         assert_int_equal(wire.finished, cases[i].finished);
         if (stream) {
-            assert_true(bed.sides[0].live.messages >= MESSAGES);
-            assert_int_equal(bed.sides[1].live.messages, bed.sides[0].live.messages);
-            assert_int_equal(bed.sides[1].live.payload_bytes, bed.sides[0].live.payload_bytes);
+            assert_true(bed.flows[0].side.live.messages >= MESSAGES);
+            assert_int_equal(bed.flows[1].side.live.messages, bed.flows[0].side.live.messages);
+            assert_int_equal(bed.flows[1].side.live.payload_bytes,
+                             bed.flows[0].side.live.payload_bytes);
         } else {
             assert_true(latency->sent > 10);
             assert_in_range(latency->histogram.count, cases[i].lose_every > 0 ? 1 : latency->sent,
                             latency->sent - (cases[i].lose_every > 0));
-            assert_true(cases[i].probe_fps == 0 || bed.sides[0].live.messages <= 1);
+            assert_true(cases[i].probe_fps == 0 || bed.flows[0].side.live.messages <= 1);
             assert_true(cases[i].probe_fps > 0 || latency->sent == 15);
         }
         message_lane_free(&bed.lane);
@@ -279,7 +276,7 @@ static void loads_are_met(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct message_plan plan = {
             .transport = "test", .label = "p", .streams = cases[i].streams, .check_bytes = 3000};
-        const struct flow_side *side = &bed.sides[0];
+        const struct flow_side *side = &bed.flows[0].side;
 
         begin(cases[i].traffic, 1000);
         bed.phase.sizes[bed.phase.size_count++] = 3000;
@@ -298,7 +295,7 @@ static void loads_are_met(void **state)
         if (cases[i].traffic != TRAFFIC_STREAM)
             assert_int_equal(side->live.payload_bytes, cases[i].sends);
         assert_in_range(side->intended, cases[i].intended, side->live.payload_bytes);
-        assert_int_equal(bed.sides[1].live.payload_bytes, side->live.payload_bytes);
+        assert_int_equal(bed.flows[1].side.live.payload_bytes, side->live.payload_bytes);
         message_lane_free(&bed.lane);
         bed.share = 0;
     }
@@ -322,7 +319,7 @@ static void what_no_transport_can_do_is_refused(void **state)
         const struct message_plan plan = {
             .transport = "test", .label = "p", .streams_key = "many", .streams = cases[i].streams};
         struct lane_request request = {
-            .phase = &bed.phase, .ranks = 2, .sends = bed.flows, .send_count = 1};
+            .phase = &bed.phase, .ranks = 2, .flows = bed.flows, .send_count = 1};
         struct err err = {""};
 
         begin(cases[i].traffic, 10);

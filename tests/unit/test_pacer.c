@@ -65,51 +65,48 @@ static void no_error_in_the_long_run(void **state)
     assert_true(pace_allow(&pace, pace.next_ns + 1000, 1, BURST) >= 1);
 }
 
-static void test_never_early(void **state)
+/* A sender of 1,000 frames/s that may catch up with 8 comes at these times, the first of them the
+ * schedule's origin: what it sends, and has given up and sent as a clump by then. It is never
+ * early, and never sends more at once than it may. */
+static void a_late_sender_catches_up_within_bounds(void **state)
 {
-    struct pace pace;
+    static const struct {
+        struct {
+            int64_t at_us;
+            uint32_t sends;
+            uint64_t given_up, clumped;
+        } comes[6];
+    } cases[] = {
+        {{{0, 1, 0, 0}, {999, 0, 0, 0}, {1000, 1, 0, 0}, {1999, 0, 0, 0}, {2000, 1, 0, 0}}},
+        /* 20 ms late 20 more are due, of which 8 are sent and the rest is given up for good. */
+        {{{0, 1, 0, 0}, {20000, 8, 12, 8}, {20001, 0, 12, 8}, {21000, 1, 12, 8}}},
+        /* Late by less than it may catch up with it gives nothing up, and sends a clump. */
+        {{{0, 1, 0, 0}, {1000, 1, 0, 0}, {3000, 2, 0, 0}, {9000, 6, 0, 6}, {9001, 0, 0, 6}}},
+    };
 
-    pace_init(&pace, 1000, 8, 5000000);
-    assert_int_equal(pace_allow(&pace, 4999999, 1, BURST), 0);
-    assert_int_equal(send_due(&pace, 5000000, 1), 1);
-    assert_int_equal(pace.next_ns, 6000000);
-    assert_int_equal(send_due(&pace, 5999999, 1), 0);
-    assert_int_equal(send_due(&pace, 6000000, 1), 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pace pace;
+
+        pace_init(&pace, 1000, 8, NS_PER_S);
+        assert_int_equal(pace_allow(&pace, NS_PER_S - 1, 1, BURST), 0);
+        for (size_t k = 0; k < 6 && (k == 0 || cases[i].comes[k].at_us > 0); k++) {
+            assert_int_equal(send_due(&pace, NS_PER_S + cases[i].comes[k].at_us * NS_PER_US, 1),
+                             cases[i].comes[k].sends);
+            assert_int_equal(pace.given_up, cases[i].comes[k].given_up);
+            assert_int_equal(pace.clumped, cases[i].comes[k].clumped);
+        }
+    }
 }
 
-/* 20 ms late at 1,000 frames/s: 21 are due, 8 are sent, the rest is given up for good. */
-static void test_catch_up_is_bounded(void **state)
+/* One whose device takes no more comes in time: that is no clump. */
+static void a_full_device_makes_no_clump(void **state)
 {
     struct pace pace;
 
     pace_init(&pace, 1000, 8, 0);
-    assert_int_equal(pace_due(&pace, 20 * NS_PER_MS, 1), 21);
-    assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 8);
-    assert_int_equal(pace.given_up, 13);
-    assert_int_equal(pace.clumped, 8);
-    assert_int_equal(send_due(&pace, 20 * NS_PER_MS, 1), 0);
-    assert_int_equal(pace.next_ns, 21 * NS_PER_MS);
-    assert_int_equal(send_due(&pace, 21 * NS_PER_MS, 1), 1);
-    assert_int_equal(pace.clumped, 8);
-}
-
-/* A sender that is late by less than it may catch up with gives nothing up, and sends a clump. One
- * whose device takes no more comes in time. */
-static void test_clumps_are_of_late_senders(void **state)
-{
-    struct pace pace;
-
-    pace_init(&pace, 1000, 8, 0);
-    assert_int_equal(send_due(&pace, 0, 1), 1);
-    assert_int_equal(send_due(&pace, 1 * NS_PER_MS, 1), 1);
-    assert_int_equal(send_due(&pace, 3 * NS_PER_MS, 1), 2);
-    assert_int_equal(pace.clumped, 0);
-    assert_int_equal(send_due(&pace, 9 * NS_PER_MS, 1), 6);
-    assert_int_equal(pace.clumped, 6);
-    assert_int_equal(pace.given_up, 0);
-    for (int64_t now_ns = 9 * NS_PER_MS; now_ns < 30 * NS_PER_MS; now_ns += 100000)
+    for (int64_t now_ns = 0; now_ns < 30 * NS_PER_MS; now_ns += NS_PER_MS / 10)
         (void)pace_allow(&pace, now_ns, 1, BURST);
-    assert_int_equal(pace.clumped, 6);
+    assert_int_equal(pace.clumped, 0);
     assert_true(pace.given_up > 10);
 }
 
@@ -179,9 +176,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_error_in_the_long_run),
-        cmocka_unit_test(test_never_early),
-        cmocka_unit_test(test_catch_up_is_bounded),
-        cmocka_unit_test(test_clumps_are_of_late_senders),
+        cmocka_unit_test(a_late_sender_catches_up_within_bounds),
+        cmocka_unit_test(a_full_device_makes_no_clump),
         cmocka_unit_test(test_intended_adds_up),
         cmocka_unit_test(a_sleeper_wakes_in_time),
         cmocka_unit_test(test_dither),

@@ -23,7 +23,6 @@
 /* A lane that sends to ranks PARTNER to PARTNER + 2, as rank 0, by two queues. */
 static struct bed {
     struct phase phase;
-    struct flow_side sides[PARTNERS];
     struct lane_flow flows[PARTNERS];
     struct lane lanes[2];
     struct prober probers[2];
@@ -35,10 +34,10 @@ static void make(const struct phase *phase, uint32_t flows, unsigned queues)
     bed = (struct bed){.phase = *phase};
     bed.phase.close_ns = CLOCK_NEVER;
     for (uint32_t i = 0; i < flows; i++)
-        bed.flows[i] = (struct lane_flow){.dst = PARTNER + i, .side = &bed.sides[i]};
+        bed.flows[i] = (struct lane_flow){.dst = PARTNER + i};
     for (unsigned i = 0; i < queues; i++) {
         bed.lanes[i].request = (struct lane_request){.phase = &bed.phase,
-                                                     .sends = bed.flows,
+                                                     .flows = bed.flows,
                                                      .send_count = i == 0 ? flows : 0,
                                                      .port_sends = bed.flows,
                                                      .port_send_count = flows};

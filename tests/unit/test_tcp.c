@@ -43,13 +43,13 @@ struct rank {
     struct lane *lane;
     struct schedule_executor *executor; /* of bed.plan's phase 0 */
     struct port_count count;
-    struct lane_flow sends[FLOWS_MOST], receives[FLOWS_MOST];
+    struct lane_flow flows[2 * FLOWS_MOST]; /* of each side */
 };
 
 struct flow {
     uint32_t src, dst;
     enum pattern_role role;
-    struct flow_side source, destination;
+    const struct flow_side *source, *destination; /* once it is prepared */
     struct blob other; /* what the source is told instead of the destination's; size 0: nothing */
 };
 
@@ -152,24 +152,23 @@ static int prepare_rank(uint32_t i, const struct phase *phase, struct lane **lan
                                    .phase = phase,
                                    .rank = i,
                                    .ranks = bed.rank_count,
-                                   .sends = rank->sends,
-                                   .receives = rank->receives,
+                                   .flows = rank->flows,
                                    .count = &rank->count};
 
     bed.err.text[0] = '\0';
-    for (uint32_t f = 0; f < bed.flow_count; f++) {
-        struct flow *flow = &bed.flows[f];
-        bool sends = flow->src == i;
-        struct lane_flow mine = {.src = flow->src, .dst = flow->dst, .role = flow->role};
+    for (uint32_t f = 0; f < 2 * bed.flow_count; f++) { /* sent ones, then received ones */
+        bool sends = f < bed.flow_count;
+        struct flow *flow = &bed.flows[f % bed.flow_count];
+        struct lane_flow *mine = &rank->flows[request.send_count + request.receive_count];
 
-        mine.partner = bed.ranks[sends ? flow->dst : flow->src].blob;
-        mine.side = sends ? &flow->source : &flow->destination;
-        if (sends && flow->other.size > 0)
-            mine.partner = flow->other;
-        if (sends)
-            rank->sends[request.send_count++] = mine;
-        else if (flow->dst == i)
-            rank->receives[request.receive_count++] = mine;
+        if ((sends ? flow->src : flow->dst) != i)
+            continue;
+        *mine = (struct lane_flow){.src = flow->src, .dst = flow->dst, .role = flow->role};
+        mine->partner = sends && flow->other.size > 0
+                            ? flow->other
+                            : bed.ranks[sends ? flow->dst : flow->src].blob;
+        *(sends ? &flow->source : &flow->destination) = &mine->side;
+        *(sends ? &request.send_count : &request.receive_count) += 1;
     }
     if (bed.plan != NULL)
         assert_int_equal(
@@ -269,7 +268,7 @@ static void run_whole(void)
 {
     run();
     for (uint32_t i = 0; i < bed.flow_count; i++) {
-        const struct flow_side *from = &bed.flows[i].source, *to = &bed.flows[i].destination;
+        const struct flow_side *from = bed.flows[i].source, *to = bed.flows[i].destination;
 
         assert_int_equal(to->corrupted + to->reordered, 0);
         assert_true(from->live.payload_bytes > 0);
@@ -326,8 +325,7 @@ static int teardown(void **state)
 static double metric_of(uint32_t rank, const char *name)
 {
     struct lane *lane = bed.ranks[rank].lane;
-    const struct lane_flow *flow =
-        lane->request.send_count > 0 ? &lane->request.sends[0] : &lane->request.receives[0];
+    const struct lane_flow *flow = &lane->request.flows[0];
     struct flow_reading reading = {0};
 
     transport_tcp.read_flow(lane, flow, &reading);
@@ -354,7 +352,7 @@ static void options_are_used(void **state)
 /* While the tail does not read, the head must come to rest: nobody buffers without bound. */
 static void a_chain_slows_its_head(void **state)
 {
-    const uint64_t *sent = &bed.flows[0].source.live.payload_bytes;
+    const uint64_t *sent = &bed.ranks[0].flows[0].side.live.payload_bytes;
     uint64_t before = 0;
 
     for (uint32_t i = 0; i < 3; i++)
@@ -393,8 +391,8 @@ static void a_partner_dies(void **state)
         ready_to_run();
         while (how == WRITTEN && bed.ranks[0].lane->stopped_ns == 0)
             transport_tcp.poll(bed.ranks[0].lane, clock_now());
-        POLL_UNTIL(how == WRITTEN || flow->destination.live.payload_bytes >= 1000000)
-        assert_int_equal(flow->destination.corrupted, 0);
+        POLL_UNTIL(how == WRITTEN || flow->destination->live.payload_bytes >= 1000000)
+        assert_int_equal(flow->destination->corrupted, 0);
         destroy(dead);
         POLL_UNTIL(error_of(left)[0] != '\0')
         check_words(error_of(left), dead == 1 ? "(rank 1) broke" : "(rank 0) broke");
@@ -670,7 +668,7 @@ static void a_check_finds_all_that_have_no_way(void **state)
         start();
         run();
         for (uint32_t i = 0; i < bed.flow_count; i++)
-            assert_int_equal(bed.flows[i].destination.live.messages, cases[c].reached[i] ? 3 : 0);
+            assert_int_equal(bed.flows[i].destination->live.messages, cases[c].reached[i] ? 3 : 0);
         finish();
         close(listener);
     }
@@ -876,18 +874,18 @@ static int setup_namespaces(void **state)
 static void a_rate_is_at_layer_1_in_full_segments(void **state)
 {
     const double rate = 80e6 / 8 * 1448 / 1538;
-    const struct flow_side *side = &add(0, 1, PATTERN_GENERATE)->source;
+    const struct flow *flow = add(0, 1, PATTERN_GENERATE);
     double payload, segments;
 
     bed.phase.traffic = TRAFFIC_STREAM;
     bed.phase.load = (struct load){.rate_bps = 80e6};
     bed.stream_ns = NS_PER_S;
     play();
-    assert_true((double)side->intended > rate * 0.999);
+    assert_true((double)flow->source->intended > rate * 0.999);
     /* The block that was begun before the stop is asked for, too. */
-    assert_true((double)side->intended < rate * 1.001 + 65536);
-    assert_true((double)side->live.payload_bytes > rate * 0.5);
-    assert_true((double)side->live.payload_bytes < rate * 1.001 + 65536);
+    assert_true((double)flow->source->intended < rate * 1.001 + 65536);
+    assert_true((double)flow->source->live.payload_bytes > rate * 0.5);
+    assert_true((double)flow->source->live.payload_bytes < rate * 1.001 + 65536);
     finish();
     add(0, 1, PATTERN_GENERATE);
     bed.phase.load.rate_bps = 10e6;
@@ -897,7 +895,7 @@ static void a_rate_is_at_layer_1_in_full_segments(void **state)
         poll_all();
     }
     run_whole();
-    payload = (double)side->live.payload_bytes;
+    payload = (double)flow->source->live.payload_bytes;
     segments = metric_of(0, "segments_sent");
     assert_true(payload > 0.5 * 10e6 / 8);
     assert_true(segments >= payload / 1448 && segments < 1.1 * payload / 1448 + 20);

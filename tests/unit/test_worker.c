@@ -53,9 +53,9 @@ static int64_t fake_poll(struct lane *lane, int64_t now_ns)
     }
     if (lane->started_ns == 0)
         lane->started_ns = now_ns;
-    lane->request.sends[0].side->live.frames++;
+    lane->request.flows[0].side.live.frames++;
     if (!fake->deaf) {
-        lane->request.receives[0].side->live.frames++;
+        lane->request.flows[1].side.live.frames++;
         lane->arrived_ns = now_ns;
     }
     return now_ns + NS_PER_MS;
@@ -91,7 +91,7 @@ static int64_t away_poll(struct lane *lane, int64_t now_ns)
 {
     struct fake_lane *fake = (struct fake_lane *)lane;
     const struct phase *phase = lane->request.phase;
-    uint64_t *taken = &lane->request.receives[0].side->live.frames;
+    uint64_t *taken = &lane->request.flows[1].side.live.frames;
     uint64_t waiting = came_until(phase, now_ns) - *taken;
     int64_t end_ns = fake->polls == 0 ? phase->open_ns : phase->close_ns;
 
@@ -121,10 +121,8 @@ static const struct transport
 
 static struct scene {
     struct fake_lane fakes[LANES];
-    struct worker_lane lanes[LANES];
-    struct lane_flow sends[LANES];
-    struct lane_flow receives[LANES];
-    struct flow_side sides[2 * LANES];
+    struct worker_lane lanes[LANES], *order[LANES];
+    struct lane_flow flows[LANES][2];
     struct port_count counts[LANES];
     atomic_ullong foreign[LANES];
     struct phase phase;
@@ -150,20 +148,18 @@ static void set_scene(const struct transport *transport)
     for (int i = 0; i < LANES; i++) {
         struct lane *lane = &scene.fakes[i].base;
 
-        scene.sends[i].side = &scene.sides[i];
-        scene.receives[i].side = &scene.sides[LANES + i];
         lane->stop_ns = scene.phase.stop_ns;
         lane->wake_fd = -1;
         lane->request = (struct lane_request){.phase = &scene.phase,
-                                              .sends = &scene.sends[i],
+                                              .flows = scene.flows[i],
                                               .send_count = 1,
-                                              .receives = &scene.receives[i],
                                               .receive_count = 1,
                                               .count = &scene.counts[i]};
         scene.lanes[i] = (struct worker_lane){
             .transport = transport, .lane = lane, .foreign = &scene.foreign[i]};
+        scene.order[i] = &scene.lanes[i];
     }
-    scene.task = (struct worker_task){.lanes = scene.lanes,
+    scene.task = (struct worker_task){.lanes = scene.order,
                                       .count = LANES,
                                       .phase = &scene.phase,
                                       .nominal_end_ns = scene.phase.stop_ns,
@@ -196,8 +192,8 @@ static void the_window_is_copied_on_each_lane(void **state)
     assert_int_equal(scene.task.end, TASK_DRAINED);
     for (int i = 0; i < LANES; i++) {
         const struct worker_lane *lane = &scene.lanes[i];
-        const struct flow_window *window = &lane->lane->request.sends[0].side->window;
-        uint64_t all = lane->lane->request.sends[0].side->live.frames;
+        const struct flow_window *window = &lane->lane->request.flows[0].side.window;
+        uint64_t all = lane->lane->request.flows[0].side.live.frames;
 
         assert_true(lane->opened_ns >= scene.phase.open_ns);
         assert_true(lane->closed_ns >= scene.phase.close_ns);
@@ -216,7 +212,7 @@ static void a_backlog_is_not_counted_in_the_window(void **state)
     play();
     for (int i = 0; i < LANES; i++) {
         const struct worker_lane *lane = &scene.lanes[i];
-        const struct flow_window *window = &lane->lane->request.receives[0].side->window;
+        const struct flow_window *window = &lane->lane->request.flows[1].side.window;
 
         assert_int_equal(window->open.frames, came_until(&scene.phase, lane->opened_ns));
         assert_int_equal(window->close.frames, came_until(&scene.phase, lane->closed_ns));
@@ -299,8 +295,7 @@ static void each_phase_ends_its_way(void **state)
         if (ending->after != AT_ONCE && clock_now() < scene.phase.stop_ns + after_ns[ending->after])
             fail_msg("%s: it ends too early", ending->what);
         if (ending->floods > 0)
-            assert_ptr_equal(scene.lanes[scene.task.flooded].lane,
-                             &scene.fakes[ending->floods].base);
+            assert_ptr_equal(scene.task.flooded, &scene.lanes[ending->floods]);
         strike(NULL);
     }
 }
@@ -323,8 +318,9 @@ static void stopping_ends_at_once_and_keeps_the_counts(void **state)
     for (int i = 0; i < LANES; i++) {
         assert_true(scene.lanes[i].closed_ns > 0);
         assert_true(scene.lanes[i].lane->stopped_ns > 0);
-        assert_true(scene.sides[i].live.frames > 0);
-        assert_int_equal(scene.sides[i].window.close.frames, scene.sides[i].live.frames);
+        assert_true(scene.flows[i][0].side.live.frames > 0);
+        assert_int_equal(scene.flows[i][0].side.window.close.frames,
+                         scene.flows[i][0].side.live.frames);
     }
 }
 

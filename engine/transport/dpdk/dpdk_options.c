@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dpdk_options.h"
 
-#include "frame_lane.h"
-
 static const char *const header_words[] = {
     [HEADER_L2] = "l2", [HEADER_IPV4_UDP] = "ipv4-udp", [HEADER_IPV6_UDP] = "ipv6-udp", NULL};
 
@@ -22,27 +20,17 @@ static const struct option options[] = {
     {MEMBER(OPTION_NUMBER, "dscp", dscp), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "ttl", ttl), .max = UINT8_MAX, .initial = 64},
     {MEMBER(OPTION_NUMBER, "udp_sources", udp_sources), .min = 1, .max = UINT16_MAX, .initial = 1},
-    {MEMBER(OPTION_NUMBER, "burst", burst), .min = 1, .max = FRAME_BURST_MAX, .initial = 32},
-    {MEMBER(OPTION_NUMBER, "catch_up", catch_up), .min = 1, .max = UINT16_MAX,
-     .initial = PACE_CATCH_UP},
+    FRAME_OPTIONS(dpdk_options, frame.),
     {MEMBER(OPTION_WORD, "destination", destination), .words = destination_words},
     {MEMBER(OPTION_NUMBER, "addresses", addresses), .min = 1, .max = 1 << 20, .initial = 1},
     {MEMBER(OPTION_NUMBER, "address_block", address_block), .max = UINT8_MAX},
     {MEMBER(OPTION_NUMBER, "address_first", address_first), .max = (1 << 20) - 1},
     {MEMBER(OPTION_REAL, "learning_rate", learning_rate), .min = 1, .initial = 1000},
-    {MEMBER(OPTION_REAL, "dither", dither)},
     {MEMBER(OPTION_BOOL, "undersize", undersize)},
     {MEMBER(OPTION_REAL, "falls_to", falls_to)},
     {MEMBER(OPTION_REAL, "falls_after_ns", falls_after_ns)},
     {.key = NULL},
 };
 
-static void fit(void *data, const struct phase *phase)
-{
-    struct dpdk_options *fitted = data;
-
-    if (!phase->messages)
-        fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
-}
-
-const struct option_table dpdk_option_table = {options, sizeof(struct dpdk_options), fit};
+const struct option_table dpdk_option_table = {options, sizeof(struct dpdk_options),
+                                               frame_options_fit};

@@ -6,7 +6,7 @@
 #ifndef ENGINE_DPDK_OPTIONS_H
 #define ENGINE_DPDK_OPTIONS_H
 
-#include "transport.h"
+#include "frame_lane.h"
 
 enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
 
@@ -14,6 +14,7 @@ enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
 enum frame_destination { DESTINATION_PORT, DESTINATION_BROADCAST, DESTINATION_MULTICAST };
 
 struct dpdk_options {
+    struct frame_options frame; /**< first */
     enum header_kind header;
     bool vlan; /**< with an 802.1Q tag of vlan_id and pcp */
     uint16_t vlan_id;
@@ -21,8 +22,6 @@ struct dpdk_options {
     uint8_t dscp;
     uint8_t ttl;
     uint16_t udp_sources; /**< UDP source ports per flow, each a stream with its own sequence */
-    uint16_t burst;       /**< frames per driver call, max */
-    uint16_t catch_up;    /**< frames that a late sender may send beyond its schedule */
     enum frame_destination destination;
     uint32_t addresses;     /**< of each port: a flow's frames go to them in turn */
     uint8_t address_block;  /**< which: different blocks have no address in common */
@@ -31,7 +30,6 @@ struct dpdk_options {
     bool undersize;         /**< frames may be below 64 bytes (RFC 2889, 5.9) */
     double falls_to;        /**< a stream's load, in percent of what it was; 0: it stays ... */
     double falls_after_ns;  /**< ... so long behind the phase's start (RFC 2544, 26.5) */
-    double dither; /**< each departure late by 0 to so many times from one to the next, at random */
 };
 
 extern const struct option_table dpdk_option_table;

@@ -29,7 +29,7 @@ static int resolve(struct frame_lane *base, uint32_t place, void *partner, uint6
                    struct err *err)
 {
     struct dpdk_lane *lane = dpdk_lane_of(base);
-    const struct lane_flow *flow = frame_flow(base, place);
+    const struct lane_flow *flow = &base->lane.request.flows[place];
     uint32_t rank = frame_partner_rank(base, place);
     const char *name = lane->port->conf->name;
     enum header_kind kind = lane->shape.kind;
@@ -322,9 +322,6 @@ static struct frame_conf frame_conf(const struct lane_request *request,
         .outside = FRAME_FCS,
         .least = frame_least(shape),
         .most = RTE_MIN(most, FRAME_SIZE_MAX),
-        .burst = options->burst,
-        .catch_up = options->catch_up,
-        .dither = options->dither,
         .sources = options->udp_sources,
         .falls_to = options->falls_to,
         .falls_after_ns = options->falls_after_ns,

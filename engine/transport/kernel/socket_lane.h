@@ -10,7 +10,7 @@
  *
  * For a transport's one file, which defines the hooks below, rx_burst, rx_see, rx_unexpected and
  * rx_free (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with
- * `struct socket_lane`, its options with `struct socket_options`.
+ * `struct socket_lane`.
  */
 #ifndef ENGINE_KERNEL_SOCKET_LANE_H
 #define ENGINE_KERNEL_SOCKET_LANE_H
@@ -83,35 +83,6 @@ static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame);
 /** Tells the network where the port is. */
 static void announce(struct socket_lane *lane);
-
-/* --- options -----------------------------------------------------------------------------------*/
-
-struct socket_options {
-    uint16_t burst;         /**< frames per system call, max */
-    uint16_t catch_up;      /**< frames that a late sender may send beyond its schedule */
-    uint32_t window_frames; /**< a flow of a stream sends so many from the window's opening on, and
-                               then none; 0: as many as the load gives from start to stop */
-    double dither; /**< each departure late by 0 to so many times from one to the next, at random */
-};
-
-/** @brief Their entries in the table of options of `struct in`. */
-#define SOCKET_OPTIONS(in, member)                                                                 \
-    {OPTION(OPTION_NUMBER, in, "burst", member burst), .min = 1, .max = FRAME_BURST_MAX,           \
-     .initial = 32},                                                                               \
-        {OPTION(OPTION_NUMBER, in, "catch_up", member catch_up), .min = 1, .max = UINT16_MAX,      \
-         .initial = PACE_CATCH_UP},                                                                \
-        {OPTION(OPTION_NUMBER, in, "window_frames", member window_frames), .max = UINT32_MAX},     \
-    {                                                                                              \
-        OPTION(OPTION_REAL, in, "dither", member dither)                                           \
-    }
-
-/** @brief Change what depends on a phase: option.h's `fit`. */
-static void socket_options_fit(void *data, const struct phase *phase)
-{
-    struct socket_options *fitted = data;
-
-    fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
-}
 
 /* --- send --------------------------------------------------------------------------------------*/
 
@@ -411,7 +382,6 @@ static void socket_destroy(struct lane *base)
 static int socket_make(struct socket_lane **out, size_t bytes, const struct lane_request *request,
                        struct frame_conf *conf, struct err *err)
 {
-    const struct socket_options *options = request->phase->options;
     struct socket_port *port = (struct socket_port *)request->port;
     struct socket_lane *lane = frame_lane_new(bytes, request);
     int rc;
@@ -422,10 +392,6 @@ static int socket_make(struct socket_lane **out, size_t bytes, const struct lane
     conf->name = port->ip.conf->name;
     conf->partner_bytes = sizeof(struct socket_partner);
     conf->receive_burst = FRAME_BURST_MAX;
-    conf->burst = options->burst;
-    conf->catch_up = options->catch_up;
-    conf->window_frames = options->window_frames;
-    conf->dither = options->dither;
     conf->sources = conf->queues = 1;
     conf->every_max = UINT32_MAX;
     lane->frame.lane.wake_fd = port->ip.socket;

@@ -43,9 +43,9 @@ struct packet_address {
 } __attribute__((packed));
 static_assert(sizeof(struct packet_address) <= BLOB_BYTES_MAX, "it fits");
 
-static const struct option options[] = {SOCKET_OPTIONS(socket_options, ), {.key = NULL}};
-static const struct option_table option_table = {options, sizeof(struct socket_options),
-                                                 socket_options_fit};
+static const struct option options[] = {FRAME_OPTIONS(frame_options, ), {.key = NULL}};
+static const struct option_table option_table = {options, sizeof(struct frame_options),
+                                                 frame_options_fit};
 
 static struct transport_port *port_of(const struct frame_lane *lane)
 {
@@ -57,7 +57,7 @@ static struct transport_port *port_of(const struct frame_lane *lane)
 static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t *line_bps,
                    struct err *err)
 {
-    const struct blob *blob = &frame_flow(lane, place)->partner;
+    const struct blob *blob = &lane->lane.request.flows[place].partner;
     struct packet_address peer;
 
     if (blob->size != sizeof peer)

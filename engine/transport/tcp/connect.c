@@ -398,8 +398,8 @@ int tcp_lane_call(struct tcp_lane *lane, struct err *err)
     int fd, rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < request->send_count; i++)
-        rc = ip_port_check_partner(&lane->port->ip, &request->sends[i].partner,
-                                   request->sends[i].dst, &partner, &line_bps, err);
+        rc = ip_port_check_partner(&lane->port->ip, &request->flows[i].partner,
+                                   request->flows[i].dst, &partner, &line_bps, err);
     if (rc < 0)
         return rc;
     /* Also a lane that only receives, so that every rank refuses the same phase. */

@@ -232,7 +232,7 @@ static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
 
     (void)now_ns;
     if (base->use == MESSAGE_LOAD && !lane->schedules) /* whole segments */
-        most -= most % lane->flows[base->flow - lane->lane.request.sends].segment;
+        most -= most % lane->flows[base->flow - lane->lane.request.flows].segment;
     budget = budget < most ? budget : most;
     do {
         bool pays = at->position >= message_cursor_head(at);
@@ -683,7 +683,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
 {
     const struct tcp_lane *lane = (const struct tcp_lane *)(void *)base;
     bool sends = flow->src == base->request.rank;
-    size_t first = (size_t)(flow - (sends ? base->request.sends : base->request.receives));
+    size_t first = (size_t)(flow - base->request.flows) - (sends ? 0 : base->request.send_count);
     double retransmitted = 0, sent = 0, received = 0, out_of_order = 0, delivery = 0, rtt = 0;
     double least_rtt = 0, mss = 0, overhead = 0, buffer = 0;
     unsigned streams = 0;

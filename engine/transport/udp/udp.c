@@ -47,7 +47,7 @@ struct udp_lane {
 enum udp_offload { OFFLOAD_OFF, OFFLOAD_ON, OFFLOAD_AUTO };
 
 struct udp_options {
-    struct socket_options socket; /* first */
+    struct frame_options frame; /* first */
     /* The kernel gets several frames of a flow as one packet, and passes them on as one to the
      * receiver: the receiving host then drops all of them or none. Automatic: on where a device
      * with a wire divides the packet; virtual devices pass it on whole. */
@@ -59,11 +59,11 @@ struct udp_options {
 static const struct option options[] = {
     {MEMBER(OPTION_BOOL, "offload", offload), .initial = OFFLOAD_AUTO},
     {MEMBER(OPTION_NUMBER, "receive_buffer", receive_buffer), .max = UINT32_MAX},
-    SOCKET_OPTIONS(udp_options, socket.),
+    FRAME_OPTIONS(udp_options, frame.),
     {.key = NULL},
 };
 static const struct option_table option_table = {options, sizeof(struct udp_options),
-                                                 socket_options_fit};
+                                                 frame_options_fit};
 
 /* --- partners ----------------------------------------------------------------------------------*/
 
@@ -71,8 +71,9 @@ static int resolve(struct frame_lane *lane, uint32_t place, void *kept, uint64_t
                    struct err *err)
 {
     struct socket_partner *partner = kept;
-    int rc = ip_port_check_partner(&socket_of(lane)->port->ip, &frame_flow(lane, place)->partner,
-                                   frame_partner_rank(lane, place), &partner->name, line_bps, err);
+    int rc =
+        ip_port_check_partner(&socket_of(lane)->port->ip, &lane->lane.request.flows[place].partner,
+                              frame_partner_rank(lane, place), &partner->name, line_bps, err);
 
     partner->name_bytes = partner->name.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                               : sizeof(struct sockaddr_in);

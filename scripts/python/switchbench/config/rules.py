@@ -371,7 +371,7 @@ def catch_up(queue_bytes: int | None, traffic: str) -> int:
 
 
 BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the line allows
-SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/trial/offered_load.h)
+SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/trial/lanes.c)
 
 
 def default_load(site: Site, test_transports: Iterable[str]) -> Load:

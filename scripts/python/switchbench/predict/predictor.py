@@ -127,7 +127,7 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
     """Return what each flow is offered at layer 1: its port's load, shared by the port's flows.
 
     Messages at 100 % have no limit but their ports' lines, as the engine paces none of them
-    (offered_load.h); frames are paced at any load.
+    (engine/trial/lanes.c); frames are paced at any load.
     """
     lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     unpaced = trial.size_unit == "message" and trial.load.percent == 100.0

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a phase works out before it starts and while it runs: the load of a port, the margin from a
+ * barrier to a start, and interval marks between a worker and a reader that may both be late.
+ */
+#include "phase.h"
+
+#include "clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- loads: shares of a line, rates in bits and in frames, and what no line carries --- */
+
+#define LINE_BPS 100000000u
+#define FRAME 1518
+#define MESSAGE 65536
+#define FPS (LINE_BPS / 8.0 / (FRAME + FRAME_OVERHEAD_L1)) /* 8,127.4 */
+#define MESSAGES (LINE_BPS / 8.0 / MESSAGE)
+
+static const struct transport frames = {.capabilities = TRANSPORT_FRAMES}, messages = {0};
+
+static struct {
+    struct node_port port;
+    struct doc_load ask;
+    struct doc_part doc;
+    struct trial_part part;
+    struct local_rank own;
+    struct phase_lane lane;
+} bed;
+
+static struct phase_lane *lay(const struct transport *transport, uint64_t line_bps, bool shared,
+                              double part)
+{
+    memset(&bed, 0, sizeof bed);
+    bed.port.conf.name = "node1:e0";
+    bed.port.conf.shared = shared;
+    bed.port.line_rate_bps = line_bps;
+    bed.doc.load = &bed.ask;
+    bed.part.doc = &bed.doc;
+    bed.own.part = &bed.part;
+    bed.lane.own = &bed.own;
+    bed.lane.transport = transport;
+    bed.lane.port = &bed.port;
+    bed.lane.phase.sizes[0] = transport == &frames ? FRAME : MESSAGE;
+    bed.lane.phase.size_count = 1;
+    bed.lane.part = part;
+    return &bed.lane;
+}
+
+static const struct {
+    const struct transport *transport;
+    uint64_t line_bps;
+    bool shared;
+    double part;
+    struct doc_load ask;
+    double bps, fps;
+    bool unlimited;
+    const char *refused; /* words of the sentence; NULL: it is not */
+} loads[] = {
+    {&frames, LINE_BPS, false, 1, {.percent = 95}, 95e6, 0, false, NULL},
+    /* A frame too many is a frame lost. */
+    {&frames, LINE_BPS, false, 1, {.percent = 100}, LINE_BPS, 0, false, NULL},
+    {&frames, LINE_BPS, false, 1, {.bps = 5e6}, 5e6, 0, false, NULL},
+    {&frames, LINE_BPS, false, 1, {.bps = LINE_BPS}, LINE_BPS, 0, false, NULL},
+    {&frames, LINE_BPS, false, 1, {.bps = 1e8 + 1}, 0, 0, false, "above its line rate of 100 Mbit"},
+    {&frames, LINE_BPS, false, 1, {.fps = FPS - 1}, 0, FPS - 1, false, NULL},
+    {&frames, LINE_BPS, false, 1, {.fps = FPS + 1}, 0, 0, false, "is above its line rate"},
+    {&messages, LINE_BPS, false, 1, {.percent = 100}, LINE_BPS, 0, true, NULL},
+    {&messages, LINE_BPS, false, 1, {.percent = 99.9}, 99.9e6, 0, false, NULL},
+    {&messages, LINE_BPS, false, 1, {.fps = MESSAGES - 1}, 0, MESSAGES - 1, false, NULL},
+    {&messages, LINE_BPS, false, 1, {.fps = MESSAGES + 1}, 0, 0, false, "above its line rate"},
+    {&messages, 0, false, 1, {.percent = 100}, 0, 0, true, NULL},
+    {&messages, 0, false, 1, {.percent = 50}, 0, 0, false, "needs a line rate"},
+    {&frames, 0, false, 1, {.percent = 1}, 0, 0, false, "set line_rate"},
+    {&frames, 0, false, 1, {.bps = 1e12}, 1e12, 0, false, NULL},
+    {&frames, 0, false, 1, {.fps = 1e9}, 0, 1e9, false, NULL},
+    /* Of an incast's sender, a seventh of what the receiver's line is asked for. */
+    {&frames, LINE_BPS, false, 1.0 / 7, {.percent = 105}, 15e6, 0, false, NULL},
+    {&frames, LINE_BPS, false, 1.0 / 7, {.fps = 700}, 0, 100, false, NULL},
+    {&frames, LINE_BPS, false, 1.0 / 7, {.percent = 701}, 0, 0, false, "is above its line rate"},
+    {&messages, LINE_BPS, false, 1.0 / 7, {.percent = 100}, 14285714, 0, false, NULL},
+    {&frames, LINE_BPS, true, 1, {.percent = 95}, 95e6, 0, false, NULL},
+    {&frames, LINE_BPS, true, 1, {.fps = FPS * 0.949}, 0, FPS * 0.949, false, NULL},
+    {&frames, LINE_BPS, true, 1, {.percent = 96}, 0, 0, false, "is shared: a load of at most 95 %"},
+    {&frames, LINE_BPS, true, 1, {.fps = FPS * 0.951}, 0, 0, false, "is shared"},
+    {&frames, LINE_BPS, true, 1, {.bps = 96e6}, 0, 0, false, "is shared"},
+    {&messages, LINE_BPS, true, 1, {.percent = 100}, 0, 0, false, "is shared"},
+    {&frames, 0, true, 1, {.bps = 1e6}, 0, 0, false, "set line_rate"},
+};
+
+static void a_load_is_resolved_or_refused(void **state)
+{
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+        struct phase_lane *lane =
+            lay(loads[i].transport, loads[i].line_bps, loads[i].shared, loads[i].part);
+        const struct load *load = &lane->phase.load;
+        struct err err = {0};
+
+        bed.ask = loads[i].ask;
+        assert_int_equal(lane_resolve_load(lane, &err), loads[i].refused != NULL ? -EINVAL : 0);
+        if (loads[i].refused != NULL) {
+            assert_non_null(strstr(err.text, "node1:e0"));
+            assert_non_null(strstr(err.text, loads[i].refused));
+            continue;
+        }
+        assert_string_equal(err.text, "");
+        assert_float_equal(load->rate_bps, loads[i].bps, 1);
+        assert_float_equal(load->rate_fps, loads[i].fps, 1e-9);
+        assert_int_equal(load->unlimited, loads[i].unlimited);
+        assert_float_equal(load->part, loads[i].part, 0);
+    }
+}
+
+/* Slow: the network is not known yet. Three to one partner take as long as three to each of many:
+ * 0.15 s. */
+static void probes_are_slow_and_spread(void **state)
+{
+    static const struct {
+        uint64_t line_bps;
+        uint32_t probes;
+        double fps;
+    } probes[] = {{LINE_BPS, 3000, FPS / 10},           {1000000, 3000, FPS / 1000}, {0, 0, 1000},
+                  {UINT64_C(100000000000), 3000, 1000}, {LINE_BPS, 3, 20},           {0, 30, 200}};
+
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
+        assert_float_equal(
+            lane_probe_fps(lay(&frames, probes[i].line_bps, false, 1), probes[i].probes),
+            probes[i].fps, 0.01);
+}
+
+/* --- margins: a safe guess first, then what the last starts needed --- */
+
+#define RUNS 3
+
+/* What starts needed, so many times each, and the margins that follow. */
+static const struct {
+    struct {
+        unsigned times;
+        int64_t needed_us;
+    } starts[RUNS];
+    int64_t hasty_us, careful_us;
+} margins[] = {
+    {{{0}}, 20000, 20000},
+    /* One start that took much longer does not slow the next phases down; streams remember two. */
+    {{{1, 9000}, {MARGIN_MEMORY - 1, 1000}}, 1500, 5000},
+    {{{1, 9000}, {MARGIN_MEMORY - 1, 1000}, {2, 9000}}, 1500, 36000}, /* the ninth replaces one */
+    {{{MARGIN_MEMORY, 1000}, {MARGIN_MEMORY / 2 + 1, 10000}}, 15000, 40000},
+    /* A node that was away for seconds, once, is forgotten as soon as there are others to compare
+     * with. Where each start needs seconds, they get them. */
+    {{{1, 4000000}}, 6000000, 6000000},
+    {{{1, 4000000}, {2, 1000}}, 1500, 5000},
+    {{{MARGIN_MEMORY, 200000}}, 300000, 500000},
+    {{{MARGIN_MEMORY, 2000000}}, 3000000, 3000000},
+    {{{1, 0}}, 100, 5000},
+};
+
+static void margins_follow_what_starts_needed(void **state)
+{
+    struct start_margin margin;
+
+    for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+        start_margin_init(&margin, true);
+        for (size_t s = 0; s < RUNS; s++)
+            for (unsigned t = 0; t < margins[i].starts[s].times; t++)
+                start_margin_note(&margin, margins[i].starts[s].needed_us * NS_PER_US);
+        assert_int_equal(start_margin_next(&margin, true), margins[i].hasty_us * NS_PER_US);
+        assert_int_equal(start_margin_next(&margin, false), margins[i].careful_us * NS_PER_US);
+    }
+    start_margin_init(&margin, false);
+    assert_int_equal(start_margin_next(&margin, true), 2 * NS_PER_MS);
+    start_margin_note(&margin, 1);
+    assert_int_equal(start_margin_next(&margin, false), 500 * NS_PER_US);
+}
+
+/* --- interval marks --- */
+
+#define STEP (100 * NS_PER_MS)
+#define OPEN (5 * NS_PER_S)
+#define FLOWS 3
+
+static struct lane_flow flows[FLOWS];
+
+static int64_t mark(struct interval_ring *ring, int64_t at_ns, uint64_t bytes)
+{
+    for (unsigned i = 0; i < FLOWS; i++)
+        flows[i].side.live.payload_bytes = bytes + i;
+    return interval_ring_mark(ring, flows, at_ns, UINT32_MAX);
+}
+
+static void expect(struct interval_ring *ring, uint32_t number, int64_t at_ns, uint64_t bytes)
+{
+    struct interval_mark first;
+
+    assert_true(interval_ring_waiting(ring) > 0);
+    first = interval_ring_first(ring);
+    assert_int_equal(first.number, number);
+    assert_int_equal(first.at_ns, at_ns);
+    for (unsigned i = 0; i < FLOWS; i++)
+        assert_int_equal(first.bytes[i], bytes + i);
+    interval_ring_drop(ring);
+}
+
+static struct interval_ring *ring_until(int64_t close_ns)
+{
+    const struct interval_grid grid = {.open_ns = OPEN, .step_ns = STEP, .close_ns = close_ns};
+    struct interval_ring *ring = interval_ring_make(FLOWS);
+
+    assert_non_null(ring);
+    interval_ring_begin(ring, &grid);
+    return ring;
+}
+
+/* When a worker comes, when it is to come again, and the mark that it has made; CLOCK_NEVER as its
+ * time: none. One that slept over marks makes one of them, and comes back to the grid. */
+static void marks_are_on_a_grid(void **state)
+{
+    static const struct {
+        int64_t close_ns;
+        struct {
+            int64_t at_ns, next_ns;
+            int64_t number; /* -1: it makes none */
+        } marks[4];
+    } cases[] = {
+        {OPEN + 2 * STEP + STEP / 2,
+         {{OPEN - 1, OPEN, -1}, /* warm-up */
+          {OPEN + 3, OPEN + STEP, 0},
+          {OPEN + STEP + 1, OPEN + 2 * STEP, 1},
+          {OPEN + 2 * STEP, CLOCK_NEVER, 2}}}, /* the half step is none */
+        {OPEN + 10 * STEP,
+         {{OPEN - 1, OPEN, -1},
+          {OPEN, OPEN + STEP, 0},
+          {OPEN + 4 * STEP + 5, OPEN + 5 * STEP, 4},
+          {OPEN + 99 * STEP, CLOCK_NEVER, 10}}},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct interval_ring *ring = ring_until(cases[i].close_ns);
+
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(mark(ring, cases[i].marks[k].at_ns, 10 * k),
+                             cases[i].marks[k].next_ns);
+        for (unsigned k = 0; k < 4; k++)
+            if (cases[i].marks[k].number >= 0)
+                expect(ring, (uint32_t)cases[i].marks[k].number, cases[i].marks[k].at_ns, 10 * k);
+        assert_int_equal(interval_ring_waiting(ring), 0);
+        interval_ring_free(ring);
+    }
+}
+
+/* Marks for which there is no room are left out; those that wait are not touched. */
+static void a_late_reader_finds_the_first_marks(void **state)
+{
+    struct interval_ring *ring = ring_until(CLOCK_NEVER);
+
+    for (uint32_t i = 0; i < INTERVAL_ROOM + 5; i++)
+        assert_int_equal(mark(ring, OPEN + i * STEP, 1000 * i), OPEN + (i + 1) * STEP);
+    assert_int_equal(interval_ring_waiting(ring), INTERVAL_ROOM);
+    expect(ring, 0, OPEN, 0);
+    mark(ring, OPEN + 50 * STEP, 50000);
+    for (uint32_t i = 1; i < INTERVAL_ROOM; i++)
+        expect(ring, i, OPEN + i * STEP, 1000 * i);
+    expect(ring, 50, OPEN + 50 * STEP, 50000);
+    interval_ring_free(ring);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_load_is_resolved_or_refused),
+        cmocka_unit_test(probes_are_slow_and_spread),
+        cmocka_unit_test(margins_follow_what_starts_needed),
+        cmocka_unit_test(marks_are_on_a_grid),
+        cmocka_unit_test(a_late_reader_finds_the_first_marks),
+    };
+
+    return cmocka_run_group_tests_name("phase", tests, NULL, NULL);
+}
