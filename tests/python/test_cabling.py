@@ -201,7 +201,7 @@ def test_several_outputs_in_one(
     [
         (["tree", "--rate", "1G"], "--rate goes with `switchbench topology import` only"),
         (["import"], "--lldp FILE or --ibnetdiscover FILE"),
-        (["import", "--ibnetdiscover", str(SUBNET), "--svg", "x"], "--svg does not go with"),
+        (["import", "--ibnetdiscover", str(SUBNET), "--json"], "--json does not go with"),
         (["import", "--ibnetdiscover", str(SUBNET), "--switches", "x"], "goes with --lldp only"),
         (["import", "--lldp", "-"], "does not say whose output it is"),
     ],

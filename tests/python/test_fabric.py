@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import replace
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from switchbench.cli.main import main
-from switchbench.topology.arithmetic import Prices, arithmetic, bisection, cost, draw
+from switchbench.topology import arithmetic as arithmetics
+from switchbench.topology.arithmetic import arithmetic, bisection
 from switchbench.topology.fabric import Fabric, FabricError, Link, Routes
 
 GIG = 10**9
@@ -97,33 +95,6 @@ def test_a_path_goes_from_its_source_to_its_destination() -> None:
         assert all(a[1] == b[0] for a, b in pairwise(steps))
 
 
-def test_prices_take_the_cheapest_switch_with_ports_enough() -> None:
-    prices = Prices(nic=20, cable=4, switches={8: 90, 24: 300, 48: 250})
-    price = cost(leaves(2, 10, GIG), prices)
-    assert price.bought == {48: 2, 8: 1}  # 11 ports each: 48 cost less than 24
-    assert price.total == 20 * 20 + 22 * 4 + 2 * 250 + 90
-
-
-def test_everything_is_drawn_once() -> None:
-    fabric = leaves(2, 3, GIG, spines=2)
-    picture = draw(fabric)
-    assert picture.count('class="host"') == 6
-    assert picture.count('class="switch"') == 4
-    assert picture.count('class="link"') == len(fabric.links)
-    assert "<title>h0 to leaf0: 1,000 Mbit/s each way</title>" in picture
-
-
-def test_hosts_without_a_switch_stand_on_a_circle() -> None:
-    names = tuple(f"h{i}" for i in range(8))
-    links = tuple(Link(a, b, GIG) for a, b in zip(names, (*names[1:], names[0]), strict=True))
-    picture = draw(Fabric("ring", names, (), links, routers=frozenset(names)))
-    spots = re.findall(r'<circle class="host" cx="(\d+)" cy="(\d+)"', picture)
-    assert len(set(spots)) == 8
-    across = [math.dist(map(int, spots[i]), map(int, spots[i + 4])) for i in range(4)]
-    assert across == pytest.approx([across[0]] * 4, abs=2)
-    assert picture.count('class="link"') == 8
-
-
 NETWORKS = {
     "star": star(4),
     "odd star": star(5),
@@ -143,16 +114,17 @@ def test_the_bisection_is_that_of_all_divisions(name: str) -> None:
     assert found.min_bps == by_hand_bps(NETWORKS[name])
 
 
-def test_the_bisection_of_larger_networks() -> None:
+def test_the_bisection_of_larger_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each pod has four links to the cores, and two pods are half of a fat tree; between two
     halves of 16 leaves of 8 hosts, on 8 spines, are half of all uplinks."""
     for core_bps in (GIG, GIG // 2):
         found = bisection(fat_tree(4, core_bps))
         assert found.exact
         assert found.min_bps == 8 * core_bps
+    monkeypatch.setattr(arithmetics, "_NODES", 0)  # a search that is cut off
     found = bisection(leaves(16, 8, GIG, spines=8))
     assert not found.exact
-    assert 0 < found.min_bps <= found.max_bps == 64 * GIG
+    assert 0 < found.min_bps <= 64 * GIG <= found.max_bps
 
 
 def links(text: str) -> tuple[Link, ...]:
@@ -187,53 +159,12 @@ def test_routers_let_frames_pass() -> None:
 # --- the command ---
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Status, output and errors of `switchbench topology WORDS`."""
-    status = main(["topology", *words])
-    said = capsys.readouterr()
-    return status, said.out, said.err
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    prices, drawn = tmp_path / "prices.yaml", tmp_path / "tree.svg"
-    prices.write_text("nic: 10\ncable: 1\nswitches: {8: 50, 48: 400}\n")
-    arguments = ["tree", "--prices", str(prices), "--json", "--svg", str(drawn)]
-    status, out, _ = run(capsys, *arguments)
-    document = json.loads(out)
-    assert status == 0
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "tree", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
     assert document["bisection"]["min_bps"] == 20e6
     assert document["levels"][0]["worst"] == 4.0
-    assert document["cost"]["total"] == 16 * 10 + 20 + 5 * 50
-    assert drawn.read_text().startswith("<svg")
-    prices.write_text("nic: 10000.5\nswitches: {8: 1000000}\n")
-    _, out, _ = run(capsys, "tree", "--prices", str(prices))
-    assert "5,160,008: NICs 160,008, cables 0, switches 5,000,000 (5 of 8 ports)" in out
-
-
-@pytest.mark.parametrize(
-    ("topology", "prices", "words"),
-    [
-        ("tree", "nic: 1", "prices.yaml:1: switches: is missing"),
-        ("tree", "switches: {4: 1}", "needs 5 ports, and the price table's largest switch has 4"),
-        ("tree", "switches: {0: 1}", "switches.0"),
-        ("tree", "[1", "is not YAML"),
-        ("tree", "", "is empty or no mapping of keys"),
-        ("tree", "switches: {64: .inf}", "switches.64: found"),
-        ("tree", "switches: " + "[" * 20_000, "is too large to be read: lists and mappings are"),
-        ("tree", None, "can't be written: Is a directory"),
-        ("open", None, "the rate of node1 is not limited"),
-    ],
-)
-def test_what_does_not_fit(
-    topology: str,
-    prices: str | None,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "prices.yaml").write_text(prices or "")
-    choice = ["--svg", str(tmp_path)] if prices is None else ["--prices", f"{tmp_path}/prices.yaml"]
-    status, _, said = run(capsys, topology, *choice)
-    assert status == 2
-    assert words in said
-    assert said.count("\n") == 1
+    assert main(["topology", "tree"]) == 0
+    assert "20 Mbit/s, 2.5 Mbit/s per host of one half" in capsys.readouterr().out
+    assert main(["topology", "open"]) == 2
+    assert "the rate of node1 is not limited" in capsys.readouterr().err

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from switchbench.topology.form import TopologyError
 from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
@@ -39,20 +36,6 @@ def test_shipped_files() -> None:
     assert {node.queue_bytes for node in tree.nodes} == {131_072}
     assert {node.rate_bps for node in found["open"].nodes} == {UNSHAPED}
     assert {node.queue_bytes for node in found["model-e7"].nodes} == {65_536}
-
-
-def test_virtual_machines_are_rejected_by_name() -> None:
-    with pytest.raises(TopologyError) as caught:
-        parse({"topology": 1, "guests": 2}, name="g")
-    (sentence,) = caught.value.messages
-    assert sentence.startswith("topology: guests: a lab of virtual machines is no longer made")
-    assert "launch: ssh" in sentence
-
-
-def test_a_file_is_found_by_path_too(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(yaml.safe_dump(document()))
-    assert load(file).name == "mine"
 
 
 def test_own_values_win_over_those_for_all() -> None:
@@ -116,17 +99,3 @@ def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"'two-switches'.*one-switch.*two-modules"):
         load("two-switches")
-
-
-def test_the_same_file_runs_on_another_switch() -> None:
-    bridges, ovs = load("two-modules"), load("two-modules", {"kind": "ovs"})
-    assert (bridges.kind, ovs.kind) == ("bridges", "ovs")
-    assert dataclasses.replace(ovs, kind="bridges") == bridges
-
-
-def test_modelled_keys_are_added_to_the_files() -> None:
-    topology = load("model-figure1-saturated", {"model": {"seed": 9}})
-    assert topology.model is not None
-    assert topology.model.seed == 9
-    assert topology.model.capacity is not None
-    assert [step.rate for step in topology.model.capacity] == [120_000_000]

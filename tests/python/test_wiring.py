@@ -69,28 +69,6 @@ def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
     assert cabling.compared_cable(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
 
 
-def test_groups_that_follow_each_other_are_no_matter(tmp_path: Path) -> None:
-    assert cabling.cabling_doubts(site(tmp_path), {}) == []
-
-
-def test_ranks_that_mix_groups_are_named(tmp_path: Path) -> None:
-    groups = {"left": "node[1-2,5]", "right": "node[3-4,6]"}
-    said = cabling.cabling_doubts(site(tmp_path, groups=groups, wiring={}), {})
-    assert [text.partition(":")[0] for text in said] == ["rank order", "rank order"]
-    assert said[0].startswith("rank order: group left is in 2 pieces of network n's ranks: ")
-    shuffled = site(tmp_path, groups=groups, wiring={}, rank_order="shuffled")
-    assert cabling.cabling_doubts(shuffled, {}) == []
-
-
-def test_who_is_on_another_switch_than_its_group(tmp_path: Path) -> None:
-    seen = {"node2": {"eth0": Neighbour("leaf2", ("Eth1/9",))}}
-    assert cabling.cabling_doubts(site(tmp_path), seen) == [
-        "group left: node2:e0 is on leaf2, most of the group on leaf1"
-    ]
-    everyone = {"all": "node[1-6]"}
-    assert cabling.cabling_doubts(site(tmp_path, groups=everyone), {}) == []
-
-
 # --- who hears whom ------------------------------------------------------------------------------
 
 

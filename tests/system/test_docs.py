@@ -50,7 +50,7 @@ SITE: dict[str, Any] = {
 }
 # Documents of other programs, and of ours that the command makes itself.
 OTHERS = {
-    *("scrape_configs", "job", "peers", "trial", "plan", "switch", "topology", "prices"),
+    *("scrape_configs", "job", "peers", "trial", "plan", "switch", "topology"),
     "compute",
 }
 

@@ -10,22 +10,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from pydantic import Field
 from rich.console import Console
 
 from ..analysis.remake import gather
-from ..base import format, quantities, source
+from ..base import format, quantities
 from ..base.errors import ConfigurationError
 from ..base.format import bit_rate
 from ..base.model import SCHEDULE
 from ..base.node_names import padded, refuse_many
 from ..base.source import read_regular
-from ..config.fields import Strict
-from ..config.schema import validate
 from ..predict.models import MODELS
 from ..predict.predictor import (
     PredictedTrial,
@@ -54,7 +51,7 @@ from ..render.printer import (
     text,
 )
 from ..topology import cabling, ibnetdiscover, topology
-from ..topology.arithmetic import Arithmetic, Prices, arithmetic, cost, draw
+from ..topology.arithmetic import Arithmetic, arithmetic
 from ..topology.fabric import from_topology, wired
 from ..topology.form import TopologyError
 from ..topology.topology import parse
@@ -62,39 +59,24 @@ from .common import configuration, load_run, print_json
 
 # --- topology -------------------------------------------------------------------------------------
 
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class _Prices(Strict):
-    """What a network costs: a NIC, a cable, and switches by their number of ports."""
-
-    nic: Price = 0.0
-    cable: Price = 0.0
-    switches: dict[Annotated[int, Field(ge=1, strict=False)], Price]
-
 
 def topology_command(args: argparse.Namespace) -> int:
-    """Print the arithmetic, and draw when asked; or import."""
+    """Print the arithmetic; or import."""
     if str(args.topology) == WORD:
         return import_topology(args)
     _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
-    prices = validate(_Prices, source.read_file(args.prices)) if args.prices else None
     try:
         fabric = from_topology(topology.load(str(args.topology)))
     except TopologyError as error:
         raise ConfigurationError(str(error)) from None
     figures = arithmetic(fabric)
     cut = figures.bisection
-    price = prices and cost(fabric, Prices(prices.nic, prices.cable, prices.switches))
-    if args.svg:
-        write(args.svg, draw(fabric))
     half = figures.hosts // 2
     each = {"min_bps_per_host": cut.min_bps / half, "max_bps_per_host": cut.max_bps / half}
     if args.json:
         print_json(
             asdict(figures)
             | {"bisection": asdict(cut) | each, "full_bisection_bps": figures.full_bps}
-            | ({"cost": asdict(price) | {"total": price.total}} if price else {})
         )
         return 0
     counts = f"{figures.hosts}, {figures.switches}, {figures.cables}"
@@ -110,21 +92,10 @@ def topology_command(args: argparse.Namespace) -> int:
         if level.worst is not None:
             words.append(f"oversubscribed {level.worst:.4g} to 1")
         rows[f"level {level.level}, switches: {level.switches}"] = ", ".join(words)
-    if price:
-        bought = ", ".join(f"{n} of {ports} ports" for ports, n in sorted(price.bought.items()))
-        nics, cables, switches = map(_money, (price.nics, price.cables, price.switches))
-        parts = f"NICs {nics}, cables {cables}, switches {switches}"
-        rows["cost"] = f"{_money(price.total)}: {parts} ({bought})"
-        rows["cost per host"] = _money(price.total / figures.hosts)
     lines = [{"figure": title, "value": words} for title, words in rows.items()]
     columns = (text("", "figure"), text(fabric.name, "value"))
     show(make("topology", "", "", columns, lines, "none"), make_console())
     return 0
-
-
-def _money(amount: float) -> str:
-    """Up to two decimals, never in powers of ten."""
-    return f"{amount:,.2f}".removesuffix(".00")
 
 
 def _bisection(figures: Arithmetic) -> str:
@@ -155,7 +126,7 @@ def import_topology(args: argparse.Namespace) -> int:
     """Read, check and write a topology."""
     _refuse(
         args,
-        ("prices", "svg", "json"),
+        ("json",),
         "does not go with `import`: say it to `switchbench topology` with the file that is made",
     )
     rate_bps = _rate_bps(args.rate)

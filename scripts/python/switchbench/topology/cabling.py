@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import groupby
 
 import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ..base.errors import ConfigurationError
-from ..base.model import Port, Site
+from ..base.model import Port
 from ..base.source import json_decoder
 from .form import File, LinkEntry, Nodes, Override, TrunkEntry
 
@@ -103,53 +102,6 @@ def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
             return AS_SAID
     wanted = " ".join(word for word in (port.switch, port.switch_port) if word)
     return f"at {found}, the site says {wanted}"
-
-
-# --- ranks and groups ----------------------------------------------------------------------------
-
-
-def cabling_doubts(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> list[str]:
-    """Return what a person may not have meant: of ranks, groups and switches; `seen` is by host."""
-    return [*_order_doubts(site), *_group_doubts(site, seen)]
-
-
-def _order_doubts(site: Site) -> Iterator[str]:
-    """`neighbours`, `halves` and shifts go by rank: groups should follow each other whole."""
-    if site.effective.get("rank_order") in ("shuffled", "listed"):
-        return  # meant
-    group_of = {port: name for name, ports in site.groups.items() for port in ports}
-    for network, ports in site.networks.items():
-        runs = [name for name, _ in groupby(group_of.get(port.name) for port in ports)]
-        for name, count in Counter(runs).items():
-            if name is not None and count > 1:
-                yield (
-                    f"rank order: group {name} is in {count} pieces of network {network}'s ranks: "
-                    "neighbours, halves and shifts by rank do not follow groups"
-                )
-
-
-def _group_doubts(site: Site, seen: Mapping[str, Mapping[str, Neighbour]]) -> Iterator[str]:
-    """Yield the ports that are on another switch than most of their group."""
-    ports = {port.name: port for port in site.ports}
-    for name, members in site.groups.items():
-        switches = {
-            member: switch
-            for member in members
-            if (switch := _switch_of(ports[member], seen.get(ports[member].host, {}))) is not None
-        }
-        if len(switches) < 3:
-            continue
-        ((most, count),) = Counter(switches.values()).most_common(1)
-        if 2 * count <= len(switches):
-            continue  # a group of another kind
-        for member, switch in switches.items():
-            if switch != most:
-                yield f"group {name}: {member} is on {switch}, most of the group on {most}"
-
-
-def _switch_of(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
-    found = seen.get(str(port.engine.get("iface", "")))
-    return found.switch if found is not None else port.switch
 
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")

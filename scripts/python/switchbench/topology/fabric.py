@@ -125,11 +125,6 @@ class Fabric:
         """What frames may pass through."""
         return frozenset(self.switches) | self.routers
 
-    @property
-    def is_tree(self) -> bool:
-        """Whether there is only one way between any two."""
-        return len(self.links) == len(self.hosts) + len(self.switches) - 1
-
     def access_bps(self, host: str) -> int:
         """Return what a host may send, over all its links."""
         return sum(data["rate_bps"] for _, _, data in self.graph.edges(host, data=True))

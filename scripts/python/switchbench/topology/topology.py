@@ -91,13 +91,6 @@ def parse(
     if not isinstance(document, dict):
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
     try:
-        if "guests" in document:
-            raise TopologyError(
-                [
-                    "guests: a lab of virtual machines is no longer made: boot them by other means "
-                    "and name them as hosts in a site file (launch: ssh)"
-                ]
-            )
         file = File.model_validate(_overridden(document, overrides or {}))
         return _resolve(file, name)
     except ValidationError as error:
