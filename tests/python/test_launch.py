@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -185,27 +184,6 @@ def test_what_is_no_hosts_name(host: str, launch: str, tmp_path: Path) -> None:
     assert str(error.value).isprintable()
 
 
-def test_gateways_by_clustershells_topology(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(platform, "node", lambda: "admin.example.org")
-    path = tmp_path / "topology.conf"
-    path.write_text("[routes]\nadmin: gw[1-2],node4\ngw[1-2]: leaf1\nleaf1: node[1-3]\n")
-    way = OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
-    assert way.jumps["node1"] == ("gw1", "leaf1")
-    assert way.jumps["node2"] == ("gw2", "leaf1")
-    assert way.jumps["node4"] == ()
-    words = way.command("node2", "true")
-    assert words[words.index("-J") + 1] == "gw2,leaf1"
-    assert "-J" not in way.command("node4", "true")
-    path.write_text("[routes]\nadmin: gw[1-2],node[2,4]\ngw[1-2]: node[1,3]\n")
-    way = OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
-    assert (way.jumps["node1"], way.jumps["node3"]) == (("gw1",), ("gw2",))
-    with pytest.raises(ConfigurationError, match=r"topology.conf: .*routes from admin"):
-        OpenSsh.of(site(tmp_path, hosts="node[1-9]", ssh={"topology": str(path)}))
-    path.write_text("[routes]\nadmin: gw[1-2]\ngw[1-2]: node[1-999999999]\n")
-    with pytest.raises(ConfigurationError, match=r"topology.conf:3: .* more than 65536 names"):
-        OpenSsh.of(site(tmp_path, ssh={"topology": "topology.conf"}))
-
-
 # --- sets of nodes -------------------------------------------------------------------------------
 
 
@@ -280,14 +258,6 @@ def test_a_plan_without_some_hosts(tmp_path: Path) -> None:
     path.write_text(again)
     assert compile_run(read(Request(path))).effective == run.effective
     assert run.effective["site"]["without"] == ["node2", "node4"]
-
-
-def test_a_whole_group_may_be_gone(tmp_path: Path) -> None:
-    run = plan(tmp_path, missing=("node3", "node4"), groups=GROUPS)
-    assert set(run.site.groups) == {"left"}
-    across = [{"pattern": "pairs", "partners": "across", "transport": "tcp"}]
-    with pytest.raises(ConfigurationError):
-        plan(tmp_path, missing=("node3", "node4"), tests=across, groups=GROUPS)
 
 
 # --- what failures mean --------------------------------------------------------------------------
@@ -373,17 +343,6 @@ def test_what_keeps_the_engine_from_running(
 ) -> None:
     said = ssh.refusal("n", Answer(status, [], errors), "x")
     assert said is None if sentence is None else str(said).startswith(sentence)
-
-
-def test_without_ssh_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached = site(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for ask in (
-        lambda: errands(reached, {"node1": ["--restore"]}, 1),
-        lambda: alike.survey(reached, []),
-    ):
-        with pytest.raises(ConfigurationError, match="there is no ssh here"):
-            ask()
 
 
 @pytest.mark.parametrize("missing", ["stop", "exclude"])

@@ -5,7 +5,6 @@ there."""
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -118,11 +117,8 @@ def test_what_was_changed_there_is_brought_again(
 
 @pytest.mark.slow
 def test_through_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    topology = tmp_path / "topology.conf"
-    here = platform.node().partition(".")[0]
-    topology.write_text(f"[routes]\n{here}: node1\nnode1: node[2-3]\n")
     before = hosts.log("node3")
-    site = site_of(hosts, "node2", "node3", topology=str(topology))
+    site = site_of(hosts, "node2", "node3", options={"ProxyJump": "node1"})
     done = push(hosts, tmp_path, site, "--to", str(tmp_path / "there"), "--nodes", "node3")
     assert done.returncode == 0, done.stdout + done.stderr
     log = hosts.log("node3").removeprefix(before)

@@ -5,7 +5,6 @@ wrong with one of them."""
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import signal
 from collections.abc import Iterator
@@ -276,10 +275,7 @@ def test_the_run_goes_on_without_one_that_dies_at_once(
 
 
 def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    topology = tmp_path / "topology.conf"
-    here = platform.node().partition(".")[0]
-    topology.write_text(f"[routes]\n{here}: node1\nnode1: node[2-4]\n")
-    site = hosts.site("node2", "node3", "node4", topology=str(topology))
+    site = hosts.site("node2", "node3", "node4", options={"ProxyJump": "node1"})
     before = hosts.log("node3")
     result = hosts.run(tmp_path, configuration(site, tests=[ALL_TO_ALL]))
     assert result.status == 0, result.errors

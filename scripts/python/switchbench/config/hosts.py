@@ -158,14 +158,11 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
             raise place.problem(where, f"found {shown(value)}, but hosts for ssh -J are needed")
     if keys.user is not None and not _USER.fullmatch(keys.user):
         raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
-    files = {
-        key: str(place.file(("ssh", key), name))
-        for key, name in (("config", keys.config), ("topology", keys.topology))
-        if name is not None
-    }
-    if "config" in files:
-        _refuse_executing(Path(files["config"]), place)
-    return keys.model_copy(update={"timeout": keys.timeout or TIMEOUT_NS} | files)
+    update: dict[str, object] = {"timeout": keys.timeout or TIMEOUT_NS}
+    if keys.config is not None:
+        update["config"] = str(place.file(("ssh", "config"), keys.config))
+        _refuse_executing(Path(str(update["config"])), place)
+    return keys.model_copy(update=update)
 
 
 def _refuse_executing(path: Path, place: SitePlace) -> None:

@@ -339,7 +339,6 @@ class Ssh(Strict):
     privilege: Literal["none", "setcap", "sudo"] = "none"
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's own default
     timeout: value.Timeout | None = None
-    topology: value.Name | None = None  # ClusterShell's, with the gateways
 
 
 class Slurm(Strict):

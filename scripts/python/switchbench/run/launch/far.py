@@ -102,6 +102,19 @@ def is_readable(stream: IO[Any], deadline_s: float) -> bool:
     return bool(poll.poll(1000 * max(0.0, deadline_s - time.monotonic())))
 
 
+def read_until(
+    popen: subprocess.Popen[bytes], is_enough: Callable[[bytes], bool], deadline_s: float
+) -> tuple[bytes, bool]:
+    """Return a process's output until it is enough or ends, and whether it was in time."""
+    text, output = b"", pipe_of(popen.stdout)
+    while is_readable(output, deadline_s):
+        chunk = os.read(output.fileno(), 1 << 16)
+        text += chunk
+        if not chunk or is_enough(text):
+            return text, True
+    return text, False
+
+
 def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
     """Return the lines that a process has written on standard error until now."""
     log = pipe_of(popen.stderr)
@@ -382,20 +395,19 @@ class FarLauncher(Launcher):
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
         """Wait until a whole line names a version; return what the host lacks."""
-        deadline_s = time.monotonic() + self.limit_s
-        text, output = b"", pipe_of(popen.stdout)
-        while is_in_time := is_readable(output, deadline_s):
-            chunk = os.read(output.fileno(), 1 << 12)
-            text += chunk
-            whole = text[: text.rfind(b"\n") + 1]
-            if any(map(greeted, whole.decode(errors="replace").splitlines())):
-                return self.lack(host, Answer(0, text.decode(errors="replace").splitlines()))
-            if not chunk:
-                break
+
+        def lines(text: bytes) -> list[str]:
+            return text.decode(errors="replace").splitlines()
+
+        def is_greeted(text: bytes) -> bool:
+            return any(map(greeted, lines(text[: text.rfind(b"\n") + 1])))
+
+        text, is_in_time = read_until(popen, is_greeted, time.monotonic() + self.limit_s)
+        if is_greeted(text):
+            return self.lack(host, Answer(0, lines(text)))
         with suppress(subprocess.TimeoutExpired):
             popen.wait(_LEAVE_S if is_in_time else 0)
-        lines = text.decode(errors="replace").splitlines()
-        return self.lack(host, Answer(popen.poll(), lines, last_words(popen)))
+        return self.lack(host, Answer(popen.poll(), lines(text), last_words(popen)))
 
     def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
         """Hand out the node of a host that can take part; the engine there is the site's."""

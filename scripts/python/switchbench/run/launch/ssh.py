@@ -8,27 +8,21 @@ unless the site says otherwise. Nothing is ever asked: `BatchMode`.
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shlex
 import shutil
 import subprocess
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSetException
-from ClusterShell.Topology import TopologyError, TopologyParser, TopologyTree
-
 from ... import __version__
 from ...base import quantities
 from ...base.errors import ConfigurationError
 from ...base.model import Process, Site
-from ...base.node_names import TooManyError, refuse_many, refuse_strange
 from ...base.programs import ENGINE, PORT_BINDING, port_binding_words
 from ...plan.documents import numeric_address
 from .far import (
@@ -67,19 +61,15 @@ class OpenSsh:
     privilege: str = "none"
     fanout: int = 64
     timeout_s: float = 10.0
-    jumps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # gateways on the way
 
     @classmethod
     def of(cls, site: Site) -> OpenSsh:
-        """As the site says; ConfigurationError where its gateways lead nowhere."""
+        """As the site says."""
         keys: dict[str, Any] = dict(site.effective["ssh"])
-        hosts = [process.name for process in site.processes]
-        topology = keys.pop("topology", None)
         timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
-        jumps = gateways(topology, hosts) if topology else {}
-        return cls(**keys, timeout_s=timeout_ns / 1e9, jumps=jumps)
+        return cls(**keys, timeout_s=timeout_ns / 1e9)
 
-    def settings(self, host: str) -> list[str]:
+    def settings(self) -> list[str]:
         """Return the options that ssh, scp and sftp have in common."""
         words = ["-F", self.config] if self.config else []
         user = [f"User={self.user}"] if self.user else []
@@ -87,12 +77,11 @@ class OpenSsh:
         patience = f"ConnectTimeout={max(1, round(self.timeout_s))}"
         for option in (*_OURS, *user, *own, patience, *_ALIVE):
             words += ["-o", option]
-        jumps = self.jumps.get(host, ())
-        return [*words, "-J", ",".join(jumps)] if jumps else words
+        return words
 
     def command(self, host: str, remote: str) -> list[str]:
         """Run a line there, as the user's login shell reads it."""
-        return ["ssh", *self.settings(host), "--", host, remote]
+        return ["ssh", *self.settings(), "--", host, remote]
 
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
         """Run the engine there; `announced`: it says its version first, on a line of its own."""
@@ -112,45 +101,6 @@ def find_client() -> None:
     """Refuse where there is no ssh."""
     if shutil.which("ssh") is None:
         raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
-
-
-# --- gateways ------------------------------------------------------------------------------------
-
-
-def gateways(path: str, hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the way to each host by a topology file of ClusterShell, from this machine.
-
-    Where several gateways lead to the same hosts, these are dealt to them in turn.
-    """
-    turns: Counter[str] = Counter()  # of each group of gateways
-    root, name = platform.node().partition(".")[0], Path(path).name
-    text = Path(path).read_text(errors="replace")
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            for names in re.split("[:=]", line):
-                refuse_many(names)
-        except TooManyError as error:
-            raise ConfigurationError(f"{name}:{number}: {error}") from None
-    try:
-        tree = TopologyParser(path).tree(root)
-        ways = {host: _way(tree, host, turns) for host in hosts}
-        refuse_strange(jump for way in ways.values() for jump in way)
-        return ways
-    except (TopologyError, NodeSetException, ValueError) as error:
-        raise ConfigurationError(
-            f"{name}: {error} (`ssh: {{topology: FILE}}`, routes from {root})"
-        ) from None
-
-
-def _way(tree: TopologyTree, host: str, turns: Counter[str]) -> tuple[str, ...]:
-    jumps: list[str] = []
-    group = tree.find_nodegroup(host).parent
-    while group is not None and group.parent is not None:
-        name = str(group.nodeset)
-        jumps.insert(0, group.nodeset[turns[name] % len(group.nodeset)])
-        turns[name] += 1
-        group = group.parent
-    return tuple(jumps)
 
 
 # --- what failures mean --------------------------------------------------------------------------
@@ -238,7 +188,7 @@ def resolved(site: Site) -> Site:
         return site
     find_client()
     way = OpenSsh.of(site)
-    asked = {one.name: ["ssh", "-G", *way.settings(one.name), "--", one.name] for one in unknown}
+    asked = {one.name: ["ssh", "-G", *way.settings(), "--", one.name] for one in unknown}
     answers = fan_out(asked, way.fanout, way.timeout_s)
     fixed = {}
     for process in unknown:
