@@ -45,7 +45,7 @@ from switchbench.base.model import Process, Run  # noqa: E402
 from switchbench.records.directory import RunDirectory  # noqa: E402
 from switchbench.run.controller import Controller  # noqa: E402
 from switchbench.run.launch import Launcher  # noqa: E402
-from switchbench.run.live import Watch, Wish  # noqa: E402
+from switchbench.run.live.screen import Watch  # noqa: E402
 from switchbench.run.nodes import Interrupt  # noqa: E402
 from synthetic import (  # noqa: E402
     frame_side,
@@ -229,7 +229,7 @@ class Meter(Watch):
     """The plain view; notes the CPU time when measuring begins and ends."""
 
     def __init__(self, run: Run, log: IO[str], profiler: cProfile.Profile | None) -> None:
-        super().__init__(run, "run-1", Wish(live=False), Console(file=log))
+        super().__init__(run, "run-1", Console(file=log), live=False)
         self.marks: dict[str, tuple[float, float]] = {}
         self.records = 0
         self._profiler = profiler

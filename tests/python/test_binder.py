@@ -16,7 +16,7 @@ from switchbench.base.model import Process, Run
 from switchbench.base.programs import port_binding_words
 from switchbench.plan import documents
 from switchbench.run import controller
-from switchbench.run.controller import Binder, hold_words
+from switchbench.run.controller import Binder
 from switchbench.run.launch.far import Launcher, piped
 
 # Stands for the program: notes what it does.
@@ -116,12 +116,3 @@ def test_a_port_that_does_not_come_back_is_said(tmp_path: Path, here: Here) -> N
     made = started(tmp_path, here)
     [fault] = made.close()
     assert (str(fault), fault.status) == ("node1: it does not come back", 3)
-
-
-def test_what_the_program_is_told(tmp_path: Path) -> None:
-    run = run_of(tmp_path)
-    node = documents.job_document(run, "x")["nodes"]
-    assert isinstance(node, list)
-    assert hold_words(run.site, node[0]) == [
-        "hold", "0000:3b:00.0", "--driver", "vfio-pci", "--hugepages", "64",
-    ]  # fmt: skip

@@ -77,36 +77,52 @@ def test_an_engine_that_lacks_a_library_is_said(engine: Path) -> None:
     assert not doctor.can_run(checks)
 
 
-def test_tcp_needs_nothing(engine: Path) -> None:
-    check = found(doctor.examine(), "tcp", "kernel sockets")
-    assert check.state == doctor.OK
-    assert "no privilege" in check.detail
+LAB_LACKS = Missing("bridges: the kernel has none", "`modprobe -a bridge` as root")
+OVS = {"switches._found": lambda program: f"/usr/bin/{program}", "switches.TUN": Path("/")}
+NO_OVS = {"switches._found": lambda program: None if program == "ovs-vsctl" else program}
+NO_TUN = {"switches.TUN": Path("/nowhere/tun")}
+RAW = {"_open_raw": lambda family: None, "_capable": lambda name: name != "cap_bpf"}
+WANTED = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock,cap_sys_admin"
 
 
-def test_what_a_lab_lacks_is_shown_with_its_remedy(
-    engine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lack = Missing("bridges: the kernel has none", "`modprobe -a bridge` as root")
-    monkeypatch.setattr(doctor, "missing", lambda: [lack])
-    check = found(doctor.examine(), "lab", lack.what)
-    assert (check.state, check.remedy) == (doctor.LACK, lack.remedy)
+def no_family(_family: int) -> None:
+    raise OSError(97, os.strerror(97))
 
 
-def test_open_vswitch_is_looked_for(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labs of one kind need it, so it is a note."""
-    monkeypatch.setattr(doctor.switches, "TUN", engine)
-    monkeypatch.setattr(doctor.switches, "_found", lambda program: f"/usr/bin/{program}")
-    check = found(doctor.examine(), "lab", "Open vSwitch")
-    assert (check.state, check.detail) == (doctor.OK, "for labs of kind ovs")
-    monkeypatch.setattr(doctor.switches, "TUN", Path("/nowhere/tun"))
-    check = found(doctor.examine(), "lab", "Open vSwitch")
-    assert (check.state, check.detail) == (doctor.NOTE, "there is no /nowhere/tun")
-    monkeypatch.setattr(
-        doctor.switches, "_found", lambda program: None if program == "ovs-vsctl" else program
-    )
-    check = found(doctor.examine(), "lab", "Open vSwitch")
-    assert (check.state, check.detail) == (doctor.NOTE, "ovs-vsctl is not installed")
-    assert "kind ovs: `apt-get install openvswitch-switch`" in check.remedy
+def slow_clock(path: Path) -> str:
+    return "hpet" if path.name == "current_clocksource" else ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "part", "what", "state", "detail", "remedy"),
+    [
+        ({"missing": lambda: [LAB_LACKS]}, "lab", LAB_LACKS.what, "lack", "", LAB_LACKS.remedy),
+        # Labs of one kind need Open vSwitch, so it is a note.
+        (OVS, "lab", "Open vSwitch", "ok", "for labs of kind ovs", ""),
+        (OVS | NO_TUN, "lab", "Open vSwitch", "note", "there is no /nowhere/tun", "`modprobe tun`"),
+        (NO_OVS, "lab", "Open vSwitch", "note", "ovs-vsctl is not installed",
+         "kind ovs: `apt-get install openvswitch-switch`"),
+        (RAW, "dpdk", "AF_PACKET", "ok", "", ""),
+        # They are put on the file that a link leads to: setcap refuses a link.
+        (RAW, "dpdk", "AF_XDP", "lack", "not permitted", f"setcap {WANTED}+ep {{engine}}`"),
+        ({"_open_raw": no_family}, "dpdk", "AF_PACKET", "lack", "this kernel has none",
+         "a kernel with CONFIG_PACKET"),
+        ({"_text": slow_clock}, "machine", "clock", "note", "hpet is slow to read", ""),
+    ],
+)  # fmt: skip
+def test_what_is_found(
+    changes: dict[str, Any], part: str, what: str, state: str, detail: str, remedy: str,
+    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    link = tmp_path / "bin/switchbench-node"
+    link.parent.mkdir()
+    link.symlink_to(engine)
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(link))
+    for name, value in changes.items():
+        monkeypatch.setattr(f"switchbench.hosts.doctor.{name}", value)
+    check = found(doctor.examine(), part, what)
+    assert (check.state, check.detail[: len(detail)]) == (state, detail)
+    assert remedy.format(engine=engine) in check.remedy
 
 
 def test_a_terminal_without_a_character_ends_nothing(
@@ -128,44 +144,6 @@ def test_a_terminal_without_a_character_ends_nothing(
     assert b"0,5 ?s" in said["stdout"]
     assert b"-> ?" in said["stdout"]
     assert b"/nowhere/caf?.yaml" in said["stderr"]
-
-
-def test_capabilities_that_are_missing_are_named(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """They are put on the file that a link leads to: setcap refuses a link."""
-    link = tmp_path / "bin" / "switchbench-node"
-    link.parent.mkdir()
-    link.symlink_to("../switchbench-node")
-    monkeypatch.setenv("SWITCHBENCH_NODE", str(link))
-    monkeypatch.setattr(doctor, "_capable", lambda name: name != "cap_bpf")
-    monkeypatch.setattr(doctor, "_open_raw", lambda family: None)
-    checks = doctor.examine()
-    assert found(checks, "dpdk", "AF_PACKET").state == doctor.OK
-    xdp = found(checks, "dpdk", "AF_XDP")
-    assert xdp.state == doctor.LACK
-    wanted = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock,cap_sys_admin"
-    assert f"setcap {wanted}+ep {engine}`" in xdp.remedy
-
-    def refuse(_family: int) -> None:
-        raise OSError(97, os.strerror(97))
-
-    monkeypatch.setattr(doctor, "_open_raw", refuse)
-    check = found(doctor.examine(), "dpdk", "AF_PACKET")
-    assert (check.detail, check.remedy) == ("this kernel has none", "a kernel with CONFIG_PACKET")
-
-
-def test_a_slow_clock_is_noted(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    read = Path.read_text
-
-    def pretend(path: Path, *args: Any, **options: Any) -> str:
-        return "hpet\n" if path.name == "current_clocksource" else read(path, *args, **options)
-
-    monkeypatch.setattr(Path, "read_text", pretend)
-    check = found(doctor.examine(), "machine", "clock")
-    assert (check.state, check.detail) == (doctor.NOTE, "hpet is slow to read")
 
 
 def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:

@@ -11,43 +11,13 @@ import pytest
 
 from switchbench.base.errors import ConfigurationError
 from switchbench.cli import run as fitting
-from switchbench.cli.run import FittedLab, choose, fit, offered_by_step
+from switchbench.cli.run import fit
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
-
-LINE_BPS = 100_000_000
-
-
-@pytest.mark.parametrize(
-    ("offered", "expected"),
-    [
-        ({1.0: 0.99, 0.5: 0.99, 0.25: 1.0, 0.1: 1.0}, FittedLab(100_000_000, 8, True)),
-        ({1.0: 0.93, 0.5: 0.98, 0.25: 1.0, 0.1: 1.0}, FittedLab(50_000_000, 8, True)),
-        ({1.0: 0.93, 0.5: 0.89, 0.25: 0.97, 0.1: 1.0}, FittedLab(10_000_000, 8, True)),
-        ({1.0: 0.93, 0.5: 0.89, 0.25: 0.97, 0.1: 0.9}, FittedLab(10_000_000, 4, False)),
-        ({}, FittedLab(10_000_000, 4, False)),
-    ],
-)
-def test_the_highest_rate_that_leaves_the_margin(
-    offered: dict[float, float], expected: FittedLab
-) -> None:
-    assert choose(LINE_BPS, 8, offered) == expected
 
 
 def entry(transport: str, intended: float, offered: float | None) -> dict[str, Any]:
     return {"transport": transport, "intended_load": intended, "offered_load": offered}
-
-
-def test_the_better_repeat_counts_and_the_slower_transport() -> None:
-    trials = [
-        entry("dpdk", 80.0, 40.0),
-        entry("dpdk", 80.0, 80.0),
-        entry("tcp", 80.0, 72.0),
-        entry("tcp", 80.0, 60.0),
-        entry("dpdk", 8.0, None),
-        entry("tcp", 8.0, 8.0),
-    ]
-    assert offered_by_step(trials) == {1.0: pytest.approx(0.9), 0.1: 0.0}
 
 
 def a_run(tmp_path: Path, site: str) -> Any:
@@ -59,28 +29,38 @@ def a_run(tmp_path: Path, site: str) -> Any:
     return compile_run(read(Request(conf)))
 
 
-def test_a_smaller_lab_by_what_was_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = a_run(tmp_path, "{lab: one-switch}")
-    slow = [entry("dpdk", 80.0, 70.0), entry("dpdk", 8.0, 7.0)]
-    monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: slow)
-    tests = [{"pattern": "chain", "ranks": [2, 8]}, {"pattern": "pairs"}, {"ranks": 8}]
-    assert fit(run, tests, quiet=False) == [
-        "site.rate=10000000bit",
-        "site.nodes=4",
-        "tests.0.ranks=[2]",
-        "tests.2.ranks=4",
+def tried(step: float, **parts: float | None) -> list[dict[str, Any]]:
+    """Return what was measured at a step: the parts of the intended load, by transport."""
+    intended = 80.0 * step
+    return [
+        entry(name[:3], intended, None if part is None else part * intended)
+        for name, part in parts.items()
     ]
-    assert "does not even carry 8 ports at 20 Mbit/s" in capsys.readouterr().err
 
 
-def test_a_machine_that_carries_all_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("trials", "rate", "nodes"),
+    [
+        ([*tried(1.0, tcp=0.99), *tried(0.5, tcp=0.99)], None, 8),
+        ([*tried(1.0, tcp=0.93), *tried(0.5, tcp=0.98), *tried(0.25, tcp=1.0)], 50_000_000, 8),
+        # The better repeat counts, and the slower transport.
+        ([*tried(1.0, tcp=0.5, tcp2=0.99, udp=0.9), *tried(0.1, udp=0.99)], 10_000_000, 8),
+        ([*tried(1.0, tcp=0.93), *tried(0.1, tcp=0.9)], 10_000_000, 4),
+        ([*tried(1.0, tcp=0.93), *tried(0.1, tcp=None)], 10_000_000, 4),
+        ([], 10_000_000, 4),
+    ],
+)
+def test_the_highest_rate_that_leaves_the_margin(
+    trials: list[dict[str, Any]], rate: int | None, nodes: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     run = a_run(tmp_path, "{lab: one-switch}")
-    monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: [entry("dpdk", 80.0, 79.9)])
-    assert fit(run, [], quiet=True) == []
+    monkeypatch.setattr(fitting, "_try_loads", lambda run, line_bps: trials)
+    tests = [{"pattern": "chain", "ranks": [2, 8]}, {"pattern": "pairs"}, {"ranks": 8}]
+    fewer = ["site.nodes=4", "tests.0.ranks=[2]", "tests.2.ranks=4"] if nodes == 4 else []
+    assert fit(run, tests, quiet=False) == [f"site.rate={rate}bit"] * (rate is not None) + fewer
+    said = capsys.readouterr().err
+    assert ("does not even carry 8 ports at 20 Mbit/s" in said) is (nodes == 4)
 
 
 @pytest.mark.parametrize(

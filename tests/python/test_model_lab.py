@@ -48,13 +48,6 @@ def test_a_node_has_a_port_for_each_transport(tmp_path: Path) -> None:
     assert engine["iface"] == "eth0"
 
 
-def test_a_driver_takes_the_place_of_memif(tmp_path: Path) -> None:
-    site = site_of(tmp_path, "{lab: model-good, driver: af_packet}")
-    assert "vdev" not in site.ports[0].engine
-    assert site.effective["driver"] == "af_packet"
-    assert "driver" not in site_of(tmp_path, "{lab: model-good}").effective
-
-
 def test_a_trunk_has_one_server(tmp_path: Path) -> None:
     left, right = described("model-e7")
     ends = [switch["ports"][-1] for switch in (left, right)]
@@ -78,24 +71,6 @@ def test_faults_go_to_the_module_of_their_ports() -> None:
         {"kind": "duplicate", "one_in": 9},
         {"kind": "slow", "port": "node2", "rate_bps": 1_000_000},
     ]
-
-
-def test_all_keys_arrive() -> None:
-    (switch,) = described(
-        "model-good",
-        seed=3,
-        sharing="shared",
-        memory="1MiB",
-        capacity="1.2G",
-        pause={"send": True, "high": "8KiB"},
-        collapse={"above_percent": 50, "to_percent": 10},
-        table={"size": 99},
-    )
-    assert switch["buffer"] == 1 << 20
-    assert switch["capacity"] == [{"ports": 0, "bps": 1_200_000_000}]
-    assert switch["pause"] == {"send": True, "high": 8192}
-    assert switch["collapse"] == {"above_percent": 50, "to_percent": 10}
-    assert switch["table"] == {"size": 99}
 
 
 def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ import pytest
 
 from configs import needs_engine
 from switchbench.base.programs import find_engine
-from switchbench.plan.engine import PlanRefused, plan_phases, plan_size
 
 pytestmark = needs_engine
 
@@ -76,68 +75,56 @@ def documents(controlled: bool = False) -> str:
 class Pair:
     """Two nodes that read what the test says."""
 
-    def __init__(self) -> None:
-        """Starts them."""
+    def __init__(self, *words: str) -> None:
+        pipe = subprocess.PIPE
         self.nodes = [
             subprocess.Popen(
-                [find_engine(), "--name", name],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
+                [find_engine(), *words, "--name", name],
+                stdin=pipe, stdout=pipe, stderr=pipe, text=True,
             )
             for name in ("node1", "node2")
-        ]
+        ]  # fmt: skip
 
-    def tell(self, text: str) -> None:
-        """Writes to both."""
+    def tell(self, text: str, ready: bool = False) -> None:
+        """Write to both; wait until both have passed the first barrier."""
         for one in self.nodes:
             assert one.stdin is not None
             one.stdin.write(text)
             one.stdin.flush()
-
-    def await_ready(self) -> None:
-        """Until both have passed the first barrier."""
-        for one in self.nodes:
-            assert one.stdout is not None
-            while json.loads(one.stdout.readline())["type"] != "ready":
+        for one in self.nodes if ready else ():
+            while self.record(one)["type"] != "ready":
                 pass
 
-    def ends(self) -> list[tuple[int, str]]:
-        """Ends the input of those whose input is open: status and reason of both."""
-        return [self.end(one) for one in self.nodes]
-
     @staticmethod
-    def end(one: subprocess.Popen[str]) -> tuple[int, str]:
-        """The same for one."""
-        out, _log = one.communicate(timeout=TIMEOUT_S)
+    def record(one: subprocess.Popen[str]) -> dict[str, Any]:
+        assert one.stdout is not None
+        record: dict[str, Any] = json.loads(one.stdout.readline())
+        return record
+
+    def end(self, at: int) -> tuple[int, str, str]:
+        """Close the input of one, if it is open; return its status, the reason and its log."""
+        out, log = self.nodes[at].communicate(timeout=TIMEOUT_S)
         bye = json.loads(out.splitlines()[-1])
-        assert bye["type"] == "bye"
-        assert bye["status"] == one.returncode
-        return one.returncode, bye["reason"]
+        assert (bye["type"], bye["status"]) == ("bye", self.nodes[at].returncode)
+        return self.nodes[at].returncode, bye["reason"], log
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    """Two running nodes; none is left afterwards."""
-    two = Pair()
-    yield two
-    for one in two.nodes:
-        if one.poll() is None:
-            one.kill()
-            one.communicate()
+def pair() -> Iterator[Callable[[], Pair]]:
+    """Make two running nodes; none is left afterwards."""
+    made: list[Pair] = []
+
+    def make() -> Pair:
+        made.append(Pair())
+        return made[-1]
+
+    yield make
+    for one in (one for two in made for one in two.nodes if one.poll() is None):
+        one.kill()
+        one.communicate()
 
 
 # --- options ---------------------------------------------------------------------------------
-
-
-def test_version_and_help() -> None:
-    version = node("--version")
-    assert (version.returncode, version.stdout[:17]) == (0, "switchbench-node ")
-    shown = node("--help")
-    assert shown.returncode == 0
-    for option in ("--name", "--netns", "--connection", "--plan"):
-        assert option in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -155,15 +142,6 @@ def test_what_is_refused(arguments: list[str], sentence: str) -> None:
     assert refused.returncode == 2
     assert sentence in refused.stderr
     assert refused.stdout == ""
-
-
-def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    job = tmp_path / "job.yaml"
-    job.write_text(documents())
-    job.chmod(0o640)
-    refused = node(str(job), "--name", "node1")
-    assert refused.returncode == 2
-    assert f"chmod 600 {job}" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -186,17 +164,11 @@ def test_documents_that_are_refused(text: str, sentence: str) -> None:
 
 
 def test_records_that_can_not_be_written_are_no_success() -> None:
-    text = "plan: {ranks: 2, pattern: {name: pairs}}\n"
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [find_engine(), "--plan"],
-            input=text,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+            [find_engine(), "--plan"], input="plan: {ranks: 2, pattern: {name: pairs}}\n",
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
     assert ended.returncode == 3
     assert "No space left on device" in ended.stderr
 
@@ -260,52 +232,26 @@ def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence:
     assert records[-2]["status"] == records[-1]["status"] == 2
 
 
-@pytest.mark.parametrize(
-    ("ranks", "pattern", "phases", "flows"),
-    [
-        (301, {"name": "aapc", "order": "pairwise"}, 301, 300),
-        (65536, {"name": "pairs", "partners": "halves"}, 1, 65536),
-        (1000, {"name": "pairs", "partners": "list", "list": [0, 999]}, 1, 2),
-    ],
-)
-def test_every_flow_of_a_plan_is_listed(
-    ranks: int, pattern: dict[str, Any], phases: int, flows: int
-) -> None:
-    listed = list(plan_phases(ranks, pattern, 1))
-    assert [phase.number for phase in listed] == list(range(phases))
-    assert {len(phase.flows) for phase in listed} == {flows}
-    assert plan_size(ranks, pattern, 1).flows == phases * flows
-
-
-def test_a_plan_says_the_memory_of_its_schedule_and_which_phases_it_has() -> None:
-    ring = {"name": "allreduce", "algorithm": "ring", "bytes": 400}
-    assert plan_size(4, ring, 1).memory_bytes == 4 * 800
-    with pytest.raises(PlanRefused, match="the plan has phases 0 to 6"):
-        list(plan_phases(8, {"name": "aapc", "order": "shift"}, 1, [7]))
-
-
 # --- hello, and how a run ends ---------------------------------------------------------------
 
 
 def test_a_job_file_may_end_without_quit(tmp_path: Path) -> None:
+    """A key that others may read is rejected."""
     job = tmp_path / "job.yaml"
     job.write_text(documents())
+    job.chmod(0o640)
+    refused = node(str(job), "--name", "node1")
+    assert refused.returncode == 2
+    assert f"chmod 600 {job}" in refused.stderr
     job.chmod(0o600)
-    both = [
-        subprocess.Popen(
-            [find_engine(), str(job), "--name", name], stdout=subprocess.PIPE, text=True
-        )
-        for name in ("node1", "node2")
-    ]
-    assert [Pair.end(one) for one in both] == [(0, "quit")] * 2
+    two = Pair(str(job))
+    assert [two.end(at)[:2] for at in (0, 1)] == [(0, "quit")] * 2
 
 
-def test_hello_tells_the_machine(pair: Pair) -> None:
-    pair.tell(documents())
-    hellos: list[dict[str, Any]] = []
-    for one in pair.nodes:
-        assert one.stdout is not None
-        hellos.append(json.loads(one.stdout.readline()))
+def test_hello_tells_the_machine(pair: Callable[[], Pair]) -> None:
+    two = pair()
+    two.tell(documents())
+    hellos = [two.record(one) for one in two.nodes]
     assert [hello["type"] for hello in hellos] == ["hello", "hello"]
     assert hellos[0]["boot"] == hellos[1]["boot"]
     assert len(bytes.fromhex(hellos[0]["boot"])) == 8
@@ -313,54 +259,48 @@ def test_hello_tells_the_machine(pair: Pair) -> None:
     assert hellos[0]["boot"] not in boot_id.replace("-", "")
 
 
-def test_a_controller_may_go_with_its_quit(pair: Pair) -> None:
-    pair.tell(documents(controlled=True))
-    pair.await_ready()
-    pair.tell("quit: true\n...\n")
-    assert pair.ends() == [(0, "quit")] * 2
+def test_a_quit_and_the_end_of_input(pair: Callable[[], Pair]) -> None:
+    """A controller may go with its quit; the end of input is none."""
+    two = pair()
+    two.tell(documents(controlled=True), ready=True)
+    two.tell("quit: true\n...\n")
+    assert [two.end(at)[:2] for at in (0, 1)] == [(0, "quit")] * 2
+    two = pair()
+    two.tell(documents(controlled=True), ready=True)
+    assert two.end(0)[:2] == (3, "end-of-input")
+    assert two.end(1)[0] == 3
 
 
-def test_the_end_of_input_is_no_quit(pair: Pair) -> None:
-    pair.tell(documents(controlled=True))
-    pair.await_ready()
-    status, reason = pair.end(pair.nodes[0])
-    assert (status, reason) == (3, "end-of-input")
-    assert pair.end(pair.nodes[1])[0] == 3
-
-
-def test_a_signal_ends_all_with_the_one_named(pair: Pair) -> None:
-    pair.tell(documents())
-    pair.await_ready()
-    os.kill(pair.nodes[1].pid, signal.SIGTERM)
-    out, log = pair.nodes[0].communicate(timeout=TIMEOUT_S)
-    records = [json.loads(line) for line in out.splitlines()]
-    assert [record["type"] for record in records] == ["missing", "bye"]
-    assert records[0]["missing_node"] == "node2"
-    assert records[0]["gave_up"] is True
+def test_a_signal_ends_all_with_the_one_named(pair: Callable[[], Pair]) -> None:
+    two = pair()
+    two.tell(documents(), ready=True)
+    os.kill(two.nodes[1].pid, signal.SIGTERM)
+    missing = two.record(two.nodes[0])
+    assert (missing["type"], missing["missing_node"], missing["gave_up"]) == (
+        "missing",
+        "node2",
+        True,
+    )
+    status, _, log = two.end(0)
+    assert status == 3
     assert "node2 gave up: signal" in log
-    assert pair.nodes[0].returncode == 3
-    assert pair.end(pair.nodes[1]) == (3, "signal")
+    assert two.end(1)[:2] == (3, "signal")
 
 
-def test_silence_of_the_controller_is_an_end(pair: Pair) -> None:
-    pair.tell(documents(controlled=True))
-    pair.await_ready()
-    for one in pair.nodes:
-        assert one.wait(TIMEOUT_S) == 3
-        assert one.stdout is not None
-        last = json.loads(one.stdout.readlines()[-1])
-        assert last["reason"] in ("heartbeat-timeout", "peer")
-
-
-def test_node1_beats_for_all_by_hand(pair: Pair) -> None:
-    pair.tell(documents())
-    pair.await_ready()
+def test_silence_is_an_end(pair: Callable[[], Pair]) -> None:
+    """Of the controller; by hand node1 beats for all."""
+    two = pair()
+    two.tell(documents(), ready=True)
     with pytest.raises(subprocess.TimeoutExpired):
-        pair.nodes[1].wait(3 * HEARTBEAT_TIMEOUT_MS / 1000)
-    pair.nodes[0].send_signal(signal.SIGSTOP)
-    assert pair.nodes[1].wait(TIMEOUT_S) == 3
-    assert pair.nodes[1].stdout is not None
-    assert json.loads(pair.nodes[1].stdout.readlines()[-1])["reason"] == "heartbeat-timeout"
+        two.nodes[1].wait(3 * HEARTBEAT_TIMEOUT_MS / 1000)
+    two.nodes[0].send_signal(signal.SIGSTOP)
+    assert two.nodes[1].wait(TIMEOUT_S) == 3
+    assert two.end(1)[1] == "heartbeat-timeout"
+    two = pair()
+    two.tell(documents(controlled=True), ready=True)
+    for at, one in enumerate(two.nodes):
+        assert one.wait(TIMEOUT_S) == 3
+        assert two.end(at)[1] in ("heartbeat-timeout", "peer")
 
 
 def test_who_is_heard_on_the_control_network() -> None:

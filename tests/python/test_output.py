@@ -53,10 +53,11 @@ def test_a_run_whose_table_is_lost_says_so(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom switchbench.cli.main import Streams\n"
         "from switchbench.analysis.summary import Summary\n"
-        "from switchbench.run.live import Wish, watch\n"
+        "from rich.console import Console\nfrom switchbench.run.live.screen import Watch\n"
         "from test_run_command import one_run\n"
         "streams, run = Streams(), one_run()\n"
-        "with watch(run, 'x', Wish(False, False, None)).of(run, Summary(run)):\n    pass\n"
+        "shown = Watch(run, 'x', Console(stderr=True), live=False)\n"
+        "with shown.of(run, Summary(run)):\n    pass\n"
         "print('the table')\nprint(streams.lost(), file=sys.stderr)\n"
     )
     paths = (str(Path(__file__).parents[1] / name) for name in ("python", "system"))

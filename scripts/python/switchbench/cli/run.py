@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 import yaml
+from rich.console import Console
 
 from .. import __version__
 from ..analysis import sealing
@@ -57,7 +58,7 @@ from ..run.controller import Controller, Outcome
 from ..run.launch import Launcher, launcher_for
 from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved, side_by_side
-from ..run.live import Watch, Wish, offer_metrics, watch
+from ..run.live.screen import Watch, offer_metrics
 from ..run.nodes import Interrupt
 from .common import (
     LOCATE_S,
@@ -124,7 +125,10 @@ def run_command(args: argparse.Namespace) -> int:
     run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     if begun is not None:
         run_id = load_summary(args.begun)["run"]["id"]
-    shown = watch(run, run_id, Wish(args.quiet, not args.no_live, args.metrics))
+    shown = Watch(
+        run, run_id, Console(stderr=True),
+        quiet=args.quiet, live=not args.no_live, metrics=args.metrics is not None,
+    )  # fmt: skip
     with offer_metrics(args.metrics, shown) as metrics, closing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
@@ -425,79 +429,50 @@ WINDOW = "300ms"
 REPEATS = 2  # of each load; the better one counts
 
 
-@dataclass(frozen=True)
-class FittedLab:
-    """What this machine carries: `rate_bps` and `nodes` of the lab. `sure`: with the margin."""
-
-    rate_bps: int
-    nodes: int
-    sure: bool
-
-
-def choose(line_bps: int, nodes: int, offered: Mapping[float, float]) -> FittedLab:
-    """Return the highest rate that leaves the margin.
-
-    `line_bps`: the lab's rate, bit/s of layer 1; `offered`: of each of STEPS the offered part of
-    the intended load, that of MARGIN times the step.
-    """
-    for step in sorted(offered, reverse=True):
-        if offered[step] >= CARRIED:
-            return FittedLab(round(step * line_bps), nodes, True)
-    return FittedLab(round(min(STEPS) * line_bps), min(nodes, FEWER_NODES), False)
-
-
-def offered_by_step(trials: Iterable[Mapping[str, Any]]) -> dict[float, float]:
-    """Of each step the smaller part among transports, of each transport that of its better repeat.
-
-    `trials`: of the summary; the intended load of a step is that part of LOAD.
-    """
-    best: dict[tuple[str, float], float] = {}
-    for trial in trials:
-        step = min(STEPS, key=lambda step: abs(LOAD * step - trial["intended_load"]))
-        part = (trial["offered_load"] or 0.0) / trial["intended_load"]
-        place = trial["transport"], step
-        best[place] = max(best.get(place, 0.0), part)
-    return {
-        step: min(part for (_, other), part in best.items() if other == step)
-        for step in {step for _, step in best}
-    }
-
-
 def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
     """Measure for some seconds; return the assignments (`--set`) that make the run's lab fit.
 
-    `tests`: the configuration's, as written: their `ranks` must exist in a lab of fewer nodes.
+    The lab gets the highest rate of STEPS of which MARGIN times as much was carried by every
+    transport, in the better one of its repeats; `tests` are the configuration's, as written, whose
+    `ranks` must exist in a lab of fewer nodes.
+
     Raises ConfigurationError where the run is not of a lab whose ports all have one rate, and
     RunError where nothing could be measured.
     """
     rates = {port.line_rate_bps for port in run.site.ports}
     if not run.site.launcher.in_lab or len(rates) != 1 or 0 in rates:
         raise ConfigurationError("--fit is for a lab of namespaces whose ports all have one rate")
-    [line_bps] = rates
-    if not quiet:
-        print("calibrating: some seconds of traffic", file=sys.stderr)
-    ports = len(run.site.ports)
-    found = choose(line_bps, ports, offered_by_step(_try_loads(run, line_bps)))
-    if not quiet:
-        carried = f"{ports} ports at {bit_rate(MARGIN * found.rate_bps)} both ways"
-        lab = f"{found.nodes} ports of {bit_rate(found.rate_bps)}"
-        reason = "half of it" if found.rate_bps != line_bps else "as asked for"
-        words = f"this machine carries {carried}; the lab has {lab}, {reason}"
-        if not found.sure:
-            words = f"this machine does not even carry {carried}; the lab has {lab}"
-        print(f"fit: {words}", file=sys.stderr)
-    assignments = []
-    if found.rate_bps != line_bps:
-        assignments.append(f"site.rate={found.rate_bps}bit")
-    if found.nodes != ports:
-        assignments.append(f"site.nodes={found.nodes}")
+    [line_bps], ports = rates, len(run.site.ports)
+
+    def say(sentence: str) -> None:
+        if not quiet:
+            print(sentence, file=sys.stderr)
+
+    say("calibrating: some seconds of traffic")
+    offered: dict[float, dict[str, float]] = {step: {} for step in STEPS}
+    for trial in _try_loads(run, line_bps):
+        step = min(STEPS, key=lambda step: abs(LOAD * step - trial["intended_load"]))
+        best = offered[step].get(trial["transport"], 0.0)
+        part = (trial["offered_load"] or 0.0) / trial["intended_load"]
+        offered[step][trial["transport"]] = max(best, part)
+    carried = [step for step, by in offered.items() if min(by.values(), default=0.0) >= CARRIED]
+    rate_bps = round(max(carried, default=min(STEPS)) * line_bps)
+    nodes = ports if carried else min(ports, FEWER_NODES)
+    most = f"{ports} ports at {bit_rate(MARGIN * rate_bps)} both ways"
+    lab = f"the lab has {nodes} ports of {bit_rate(rate_bps)}"
+    reason = "half of it" if rate_bps != line_bps else "as asked for"
+    say(f"fit: this machine carries {most}; {lab}, {reason}" if carried
+        else f"fit: this machine does not even carry {most}; {lab}")  # fmt: skip
+    assignments = [f"site.rate={rate_bps}bit"] if rate_bps != line_bps else []
+    if nodes != ports:
+        assignments.append(f"site.nodes={nodes}")
         for number, test in enumerate(tests):  # without ranks that are more than the nodes
             asked = test.get("ranks")
             if isinstance(asked, list):
-                kept = [ranks for ranks in asked if ranks <= found.nodes] or [found.nodes]
+                kept = [ranks for ranks in asked if ranks <= nodes] or [nodes]
                 assignments.append(f"tests.{number}.ranks={kept}")
-            elif isinstance(asked, int) and asked > found.nodes:
-                assignments.append(f"tests.{number}.ranks={found.nodes}")
+            elif isinstance(asked, int) and asked > nodes:
+                assignments.append(f"tests.{number}.ranks={nodes}")
     return assignments
 
 

@@ -8,7 +8,6 @@ by UDP and answers them; whether their clocks agree comes on the way.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shlex
@@ -30,9 +29,9 @@ from ..run.launch.far import (
     end,
     fan_out,
     folded,
-    is_readable,
     last_words,
     pipe_of,
+    read_until,
 )
 from ..run.launch.ssh import FAILED, OpenSsh, SshLauncher, failure, find_client, refusal
 from ..topology import cabling
@@ -42,7 +41,6 @@ SYNCHRONIZED = "synchronized"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16
 _LIMIT_S = 10.0  # the engine asks for 3 s
-_CHUNK = 1 << 16
 _LINE_MOST = 1 << 20  # bytes: more than the places of all hosts
 _SHOWN = 60  # bytes of what is not understood
 _CLOCK_S = 0.1  # more than a login's delay
@@ -67,55 +65,35 @@ def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[
     with closing(launcher):
         ports |= {one.host: one.reason for one in launcher.gather(named)}
         there = {one.name: launcher.start(one, ()) for one in named if one.name not in ports}
-        reports = _converse(there, [addresses[host] for host in there])
-    said = {host: one for host, one in reports.items() if isinstance(one, _Report)}
-    heard = mute_hosts(list(there), {host: one.answered for host, one in said.items()})
-    failed = {host: one for host, one in reports.items() if isinstance(one, str)}
-    kept = {True: SYNCHRONIZED, False: f"not {SYNCHRONIZED}"}
+        partners = [secrets.token_hex(_TOKEN_BYTES), *(addresses[host] for host in there), "", ""]
+        engines = list(there.values())
+        try:
+            for popen in engines:
+                with suppress(BrokenPipeError):  # it has ended: its output says how
+                    pipe_of(popen.stdin).write("\n".join(partners).encode())
+            deadline_s = time.monotonic() + _LIMIT_S
+            found = at_once(lambda one: _report(one, deadline_s), engines, len(engines), engines)
+        finally:
+            end(engines)
+    reports = dict(zip(there, found, strict=True))
+    ports |= {host: one for host, one in reports.items() if isinstance(one, str)}
+    said = {host: one for host, one in reports.items() if not isinstance(one, str)}
+    heard = mute_hosts(list(there), {host: answered for host, (answered, _, _) in said.items()})
     return {
-        "control port": heard | ports | failed,
-        "clock": {host: kept[one.synchronized] for host, one in said.items()},
-        "time": {host: one.off for host, one in said.items()},
+        "control port": heard | ports,
+        "clock": {host: clock for host, (_, clock, _) in said.items()},
+        "time": {host: off for host, (_, _, off) in said.items()},
     }
 
 
-@dataclass(frozen=True)
-class _Report:
-    """What an engine says at the end."""
-
-    answered: frozenset[int]  # by their places: hosts that answered it
-    synchronized: bool
-    off: str  # its clock, against this machine's
-
-
-def _converse(
-    there: Mapping[str, subprocess.Popen[bytes]], addresses: Sequence[str]
-) -> dict[str, _Report | str]:
-    """Return by host what each engine has heard, or why it could not."""
-    text = "\n".join([secrets.token_hex(_TOKEN_BYTES), *addresses, "", ""]).encode()
-    engines = list(there.values())
-    try:
-        for popen in engines:
-            with suppress(BrokenPipeError):  # it has ended: its output says how
-                pipe_of(popen.stdin).write(text)
-        deadline_s = time.monotonic() + _LIMIT_S
-        reports = at_once(lambda popen: _report(popen, deadline_s), engines, len(engines), engines)
-    finally:
-        end(engines)
-    return dict(zip(there, reports, strict=True))
-
-
-def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> _Report | str:
-    """Return what a line of an engine says, or why there is none that can be understood."""
-    output, text = pipe_of(popen.stdout), b""
-    while b"\n" not in text and len(text) < _LINE_MOST:
-        if not is_readable(output, deadline_s):
-            return f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
-        chunk = os.read(output.fileno(), _CHUNK)
-        if not chunk:
-            break
-        text += chunk
+def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int], str, str] | str:
+    """Return who answered an engine, by place, its clock and time; or why that is not known."""
+    text, is_in_time = read_until(
+        popen, lambda text: b"\n" in text or len(text) > _LINE_MOST, deadline_s
+    )
     now_s = time.time()
+    if not is_in_time:
+        return f"its engine did not say within {_LIMIT_S:.0f} s whom it heard"
     if not text:
         words = last_words(popen)
         return words[-1].removeprefix(f"{ENGINE}: ") if words else "ended at once"
@@ -123,8 +101,9 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> _Report | str:
     try:
         one = json.loads(line)
         off_s = one["realtime_ns"] / 1e9 - now_s
+        clock = SYNCHRONIZED if one["synchronized"] else f"not {SYNCHRONIZED}"
         off = ONE_CLOCK if abs(off_s) < _CLOCK_S else f"{off_s:+.1f} s from here"
-        return _Report(frozenset(one["answered"]), one["synchronized"], off)
+        return [int(place) for place in one["answered"]], clock, off
     except (ValueError, LookupError, TypeError):
         shown = line[:_SHOWN].decode(errors="replace").strip()
         return f"its engine says what is not understood ({shown!r})"
@@ -190,7 +169,7 @@ class Survey:
 
     rows: list[HostComparison]
     silent: dict[str, str]  # why hosts could not be asked
-    doubts: list[str]  # about ranks, groups and cables, and what hosts lack though all are alike
+    doubts: list[str]  # what hosts lack though all are alike
 
     @property
     def is_alike(self) -> bool:
@@ -233,7 +212,6 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         if answer.status in (FAILED, None)
     }
     values: dict[str, dict[str, str]] = {"engine": {}}
-    seen: dict[str, Mapping[str, cabling.Neighbour]] = {}
     for process in processes:
         host = process.name
         if host in silent:
@@ -249,17 +227,16 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             found = [texts.get(path) for path in fact.paths]
             is_there = any(text is not None for text in found)
             values.setdefault(fact.name, {})[host] = fact.read(*found) if is_there else NOT_THERE
-        seen[host] = cabling.lldp_neighbours(texts.get(_LLDP, ""))
+        seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
         for port in process.ports:
-            cable = cabling.compared_cable(port, seen[host])
+            cable = cabling.compared_cable(port, seen)
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
     # Hosts without the engine are in its row already.
     able = [one for one in processes if values["engine"].get(one.name) == __version__]
     values |= control_network(site, able) if able else {}
     rows = [_row(name, found) for name, found in values.items() if found]
-    doubts = [*cabling.cabling_doubts(site, seen), *unfit(processes, values)]
-    return Survey(rows, silent, doubts)
+    return Survey(rows, silent, [*unfit(processes, values)])
 
 
 # What hosts need for a test, though all of them may lack it alike: by a row's name, or its last

@@ -16,7 +16,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import ConfigurationError
@@ -91,27 +91,20 @@ def _text(path: Path) -> str:
 # --- rdma -----------------------------------------------------------------------------------------
 
 
+SYS, DEV = Path("/sys"), Path("/dev")  # other folders in tests
 # Queues and buffers of a port at the default depth and message size, with some room.
 MEMLOCK_BYTES = 64 << 20
 
 _DCB_TIMEOUT_S = 5
-_ACTIVE = "4: ACTIVE"
-_IWARP = "4: RNIC"
-_ROCE_2 = "RoCE v2"
-_LINK_LOCAL = "fe80:"
+_ACTIVE, _IWARP, _ROCE_2 = "4: ACTIVE", "4: RNIC", "RoCE v2"
 _NO_GID = re.compile(r"[0:]*")
 
 
-@dataclass(frozen=True)
-class Opened:
-    """What libibverbs says of a device: path MTUs by port number, or why it can't open it."""
+def open_devices() -> dict[str, dict[int, int] | str] | None:
+    """Return by device the path MTUs of its ports, or why libibverbs can't open it.
 
-    mtus: dict[int, int] = field(default_factory=dict)
-    refusal: str | None = None
-
-
-def open_devices() -> dict[str, Opened] | None:
-    """Open every device that has a provider library; None without libibverbs."""
+    Devices without a provider library are missing; None: there is no libibverbs.
+    """
     try:
         verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
     except OSError:
@@ -119,45 +112,37 @@ def open_devices() -> dict[str, Opened] | None:
     verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
     verbs.ibv_get_device_name.restype = ctypes.c_char_p
     verbs.ibv_open_device.restype = ctypes.c_void_p
+    found: dict[str, dict[int, int] | str] = {}
     devices = verbs.ibv_get_device_list(None)
-    if not devices:
-        return {}
-    found: dict[str, Opened] = {}
-    for device in devices:
+    for device in devices or ():
         if device is None:
+            verbs.ibv_free_device_list(devices)
             break
         pointer = ctypes.c_void_p(device)
-        found[verbs.ibv_get_device_name(pointer).decode()] = _open(verbs, pointer)
-    verbs.ibv_free_device_list(devices)
+        name = verbs.ibv_get_device_name(pointer).decode()
+        context = ctypes.c_void_p(verbs.ibv_open_device(pointer))
+        if not context:
+            found[name] = os.strerror(ctypes.get_errno())
+            continue
+        mtus = found[name] = dict[int, int]()
+        # struct ibv_port_attr: state, max_mtu, active_mtu come first, then more than is asked here.
+        port = (ctypes.c_int * 64)()
+        while verbs.ibv_query_port(context, ctypes.c_uint8(len(mtus) + 1), port) == 0:
+            mtus[len(mtus) + 1] = 128 << port[2]  # enum ibv_mtu: 1 is 256
+        verbs.ibv_close_device(context)
     return found
-
-
-def _open(verbs: ctypes.CDLL, device: ctypes.c_void_p) -> Opened:
-    context = verbs.ibv_open_device(device)
-    if not context:
-        return Opened(refusal=os.strerror(ctypes.get_errno()))
-    # struct ibv_port_attr: state, max_mtu, active_mtu come first, then more than is asked here.
-    attributes = (ctypes.c_int * 64)()
-    mtus = {}
-    number = 1
-    while verbs.ibv_query_port(ctypes.c_void_p(context), ctypes.c_uint8(number), attributes) == 0:
-        mtus[number] = 128 << attributes[2]  # enum ibv_mtu: 1 is 256
-        number += 1
-    verbs.ibv_close_device(ctypes.c_void_p(context))
-    return Opened(mtus)
 
 
 def lossless_priorities(iface: str) -> list[int] | None:
     """Return the priorities with PFC as `dcb` says; None where it can't."""
-    command = ["dcb", "pfc", "show", "dev", iface]
-    try:
+    words = ["dcb", "pfc", "show", "dev", iface]
+    with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_DCB_TIMEOUT_S, check=True
+            words, capture_output=True, text=True, timeout=_DCB_TIMEOUT_S, check=True
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    shown = re.search(r"prio-pfc((?: \d:\w+)+)", done.stdout)
-    return [int(number) for number in re.findall(r"(\d):on", shown[1])] if shown else None
+        shown = re.search(r"prio-pfc((?: \d:\w+)+)", done.stdout)
+        return [int(number) for number in re.findall(r"(\d):on", shown[1])] if shown else None
+    return None
 
 
 def memlock_bytes() -> int | None:
@@ -166,66 +151,46 @@ def memlock_bytes() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-@dataclass(frozen=True)
-class Host:
-    """Where all that is read; tests have one of their own."""
-
-    sys: Path = Path("/sys")
-    dev: Path = Path("/dev")
-    opened: Callable[[], dict[str, Opened] | None] = open_devices
-    pfc: Callable[[str], list[int] | None] = lossless_priorities
-    memlock: Callable[[], int | None] = memlock_bytes
-    locks_freely: Callable[[], bool] = lambda: os.geteuid() == 0
-
-
-def examine_rdma(host: Host | None = None) -> Iterator[HostCheck]:
+def examine_rdma() -> Iterator[HostCheck]:
     """Yield the check list, gone through for this host: once for it, then by device and port."""
-    host = host or Host()
-    devices = sorted((host.sys / "class" / "infiniband").glob("*"))
+    devices = sorted((SYS / "class/infiniband").glob("*"))
     if not devices:
         yield _check("device", NOTE, "none")
         return
-    yield _check("device", OK, ", ".join(map(_described, devices)))
-    nodes = sorted((host.dev / "infiniband").glob("uverbs*"))
+    drivers = ((one.name, one / "device/driver") for one in devices)
+    kinds = (f"{n} ({d.resolve().name if d.exists() else 'software'})" for n, d in drivers)
+    yield _check("device", OK, ", ".join(kinds))
+    nodes = sorted((DEV / "infiniband").glob("uverbs*"))
     closed = [node.name for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
-    if not nodes:
-        yield _check("access", LACK, f"there is no {host.dev}/infiniband/uverbs*")
-    elif closed:
-        yield _check("access", LACK, f"not permitted to this user: {', '.join(closed)}")
-    else:
-        yield _check("access", OK, ", ".join(node.name for node in nodes))
-    opened = host.opened()
+    names = ", ".join(closed or (node.name for node in nodes))
+    lack = (
+        f"not permitted to this user: {names}" if nodes else f"there is no {DEV}/infiniband/uverbs*"
+    )
+    yield _check("access", LACK, lack) if closed or not nodes else _check("access", OK, names)
+    opened = open_devices()
     if opened is None:
         yield _check("provider", LACK, "no libibverbs.so.1")
-    for device in devices if opened is not None else ():
-        found = (opened or {}).get(device.name, Opened(refusal=""))
-        if found.refusal is None:
-            yield _check("provider", OK, "opens the device", of=device.name)
-        else:
-            why = f"can't be opened: {found.refusal}"
-            unknown = "libibverbs does not know this device"
-            yield _check("provider", LACK, why if found.refusal else unknown, of=device.name)
-    limit = host.memlock()
-    if limit is None or host.locks_freely():
+    for name in [device.name for device in devices if opened is not None]:
+        found = (opened or {}).get(name)
+        why = "opens the device" if found is not None else "libibverbs does not know this device"
+        why = f"can't be opened: {found}" if isinstance(found, str) else why
+        yield _check("provider", OK if isinstance(found, dict) else LACK, why, of=name)
+    limit = memlock_bytes()
+    if limit is None or os.geteuid() == 0:
         yield _check("memlock", OK, "unlimited" if limit is None else "unlimited for root")
     else:
         detail = f"{limit >> 10} KiB (`ulimit -l`)"
         yield _check("memlock", OK if limit >= MEMLOCK_BYTES else LACK, detail)
     for device in devices:
-        mtus = (opened or {}).get(device.name, Opened()).mtus
+        known = (opened or {}).get(device.name, {})
+        mtus = known if isinstance(known, dict) else {}
         ports = _numbered(device / "ports")
         some_active = any(_text(port / "state") == _ACTIVE for port in ports)
         for port in ports:
-            for key, how, detail in _of_port(host, port, mtus.get(int(port.name)), some_active):
+            for key, how, detail in _of_port(port, mtus.get(int(port.name)), some_active):
                 yield _check(key, how, detail, of=f"{device.name}/{port.name}")
         if _text(device / "node_type") == _IWARP:
             yield _check("iwarp", LACK, "verbs is not implemented over iWARP", of=device.name)
-
-
-def _described(device: Path) -> str:
-    driver = device / "device" / "driver"
-    kind = driver.resolve().name if driver.exists() else "software"
-    return f"{device.name} ({kind})"
 
 
 def _numbered(folder: Path) -> list[Path]:
@@ -233,21 +198,20 @@ def _numbered(folder: Path) -> list[Path]:
     return sorted(folder.glob("*"), key=lambda entry: int(entry.name))
 
 
-def _of_port(
-    host: Host, port: Path, mtu: int | None, some_active: bool
-) -> Iterator[tuple[str, str, str]]:
+def _of_port(port: Path, mtu: int | None, some_active: bool) -> Iterator[tuple[str, str, str]]:
     """Yield what is looked at, its state and detail, for one port of a device."""
     active, layer = _text(port / "state") == _ACTIVE, _text(port / "link_layer")
     words = (_text(port / "state").partition(": ")[2], layer, _text(port / "rate"))
     yield "port", OK if active else NOTE if some_active else LACK, ", ".join(filter(None, words))
     if not active or _text(port.parent.parent / "node_type") == _IWARP:
         return
-    ethernet = layer == "Ethernet"
-    entries = _numbered(port / "gid_attrs" / "ndevs") if ethernet else ()
-    iface = next(filter(None, map(_text, entries)), "")  # of the first GID that has one
-    if ethernet:
+    iface = ""
+    if layer == "Ethernet":
+        entries = _numbered(port / "gid_attrs/ndevs")
+        iface = next(filter(None, map(_text, entries)), "")  # of the first GID that has one
         yield "gid", *_gids(port)
-    limit = _text(host.sys / "class" / "net" / iface / "mtu") if iface else ""
+    net = SYS / "class/net" / iface
+    limit = _text(net / "mtu") if iface else ""
     if mtu is None:
         yield "mtu", NOTE, "can't be read without opening the device"
     else:
@@ -256,44 +220,38 @@ def _of_port(
         if mtu < possible:
             detail += f", which could carry {possible}: the port was made before the MTU was set"
         yield "mtu", OK if mtu == PATH_MTUS[-1] else NOTE, detail
-    if iface:
-        lossless = host.pfc(iface)
-        if lossless is None:
-            yield "pfc", NOTE, f"{iface} does not say (`dcb pfc show dev {iface}`)"
-        elif not lossless:
-            yield "pfc", NOTE, f"no priority of {iface} is lossless"
-        else:
-            yield "pfc", OK, f"priorities {', '.join(map(str, lossless))} of {iface}"
-        yield "ecn", *_ecn(host.sys / "class" / "net" / iface / "ecn", port, iface)
+    if not iface:
+        return
+    lossless = lossless_priorities(iface)
+    if lossless:
+        yield "pfc", OK, f"priorities {', '.join(map(str, lossless))} of {iface}"
+    else:
+        unknown = f"{iface} does not say (`dcb pfc show dev {iface}`)"
+        yield "pfc", NOTE, unknown if lossless is None else f"no priority of {iface} is lossless"
+    both = [
+        path.name
+        for path in sorted((net / "ecn/roce_np/enable").glob("*"))
+        if _text(path) == _text(net / "ecn/roce_rp/enable" / path.name) == "1"
+    ]
+    counts = (port / "hw_counters/np_ecn_marked_roce_packets").exists()
+    silent = f"{iface} does not say{'; the device counts marked packets' * counts}"
+    none = f"off on {iface}" if (net / "ecn").is_dir() else silent
+    yield "ecn", OK if both else NOTE, f"priorities {', '.join(both)} of {iface}" if both else none
 
 
 def _gids(port: Path) -> tuple[str, str]:
     found = []
     for entry in _numbered(port / "gids"):
-        gid, kind = _text(entry), _text(port / "gid_attrs" / "types" / entry.name)
+        gid, kind = _text(entry), _text(port / "gid_attrs/types" / entry.name)
         if gid and not _NO_GID.fullmatch(gid):
             found.append((entry.name, gid, kind))
     detail = "; ".join(f"{index}: {gid} {kind}" for index, gid, kind in found) or "none"
     second = [gid for _, gid, kind in found if kind == _ROCE_2]
     if not second:
         return LACK, f"none of RoCE version 2 ({detail})"
-    if all(gid.startswith(_LINK_LOCAL) for gid in second):
+    if all(gid.startswith("fe80:") for gid in second):
         return NOTE, f"only link-local ones, which no router passes ({detail})"
     return OK, detail
-
-
-def _ecn(folder: Path, port: Path, iface: str) -> tuple[str, str]:
-    if not folder.is_dir():
-        counts = (port / "hw_counters" / "np_ecn_marked_roce_packets").exists()
-        return NOTE, f"{iface} does not say{'; the device counts marked packets' * counts}"
-    both = [
-        path.name
-        for path in sorted((folder / "roce_np" / "enable").glob("*"))
-        if _text(path) == _text(folder / "roce_rp" / "enable" / path.name) == "1"
-    ]
-    if not both:
-        return NOTE, f"off on {iface}"
-    return OK, f"priorities {', '.join(both)} of {iface}"
 
 
 # --- engine --------------------------------------------------------------------------------------

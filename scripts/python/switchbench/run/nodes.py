@@ -54,9 +54,9 @@ class Node:
         self.signalled = False  # by us: how it ended then says nothing of why
         self.last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lock = threading.Lock()
-        self._queue: deque[bytes] = deque()
-        self._current = b""
+        self._queue: deque[bytes] = deque()  # documents
         self._beat = b""
+        self._rest = b""  # of what is being written
         self._parts = {self.output: b"", self.log: b""}
 
     @property
@@ -117,16 +117,18 @@ class Node:
     @property
     def waiting(self) -> bool:
         """Whether something is left to be written."""
-        return not self.input.closed and bool(self._current or self._queue or self._beat)
+        return not self.input.closed and bool(self._rest or self._queue or self._beat)
 
     def _write(self) -> None:
-        while self.waiting:
-            if not self._current and self._beat:
-                self._current, self._beat = self._beat, b""
-            elif not self._current:
-                self._current = self._queue.popleft()
+        while not self.input.closed:
+            if not self._rest:
+                self._rest, self._beat = self._beat, b""
+            if not self._rest:
+                if not self._queue:
+                    return
+                self._rest = self._queue.popleft()
             try:
-                self._current = self._current[os.write(self.input.fileno(), self._current) :]
+                self._rest = self._rest[os.write(self.input.fileno(), self._rest) :]
             except BlockingIOError:
                 return
             except BrokenPipeError:  # it has ended: its output says how

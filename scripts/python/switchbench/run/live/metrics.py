@@ -11,7 +11,6 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -42,56 +41,44 @@ _PORT_MOST = 65535
 _ANY = "0.0.0.0"
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where metrics are offered. Port 0: a free one."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """`:PORT`, `HOST:PORT` or `[IPv6]:PORT`."""
-        host, colon, port = text.rpartition(":")
-        if not colon or not port.isascii() or not port.isdigit() or int(port) > _PORT_MOST:
-            raise ConfigurationError(
-                f"--metrics {text}: not an address with a port (0 to {_PORT_MOST}): {_EXAMPLES}"
-            )
-        bracketed = host.startswith("[") and host.endswith("]")
-        if not bracketed and (":" in host or "[" in host or "]" in host):
-            raise ConfigurationError(
-                f"--metrics {text}: an IPv6 address goes in brackets: {_EXAMPLES}"
-            )
-        return cls(host[1:-1] if bracketed else host or _ANY, int(port))
-
-    def __str__(self) -> str:
-        """Return it as in a URL."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of `:PORT`, `HOST:PORT` or `[IPv6]:PORT`; port 0 is a free one."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > _PORT_MOST:
+        raise ConfigurationError(
+            f"--metrics {text}: not an address with a port (0 to {_PORT_MOST}): {_EXAMPLES}"
+        )
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not bracketed and (":" in host or "[" in host or "]" in host):
+        raise ConfigurationError(f"--metrics {text}: an IPv6 address goes in brackets: {_EXAMPLES}")
+    return host[1:-1] if bracketed else host or _ANY, int(port)
 
 
 class Metrics:
-    """The server; while entered it answers."""
+    """The server; while entered it answers. Its words are its URL."""
 
-    def __init__(self, address: Address, shown: Shown) -> None:
+    def __init__(self, host: str, port: int, shown: Shown) -> None:
         """Take the port, or refuse: nothing else has begun yet."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(StateCollector(shown))
+        place = f"[{host}]" if ":" in host else host
         try:
-            self._server, self._thread = start_http_server(
-                address.port, address.host, registry=registry
-            )
+            self._server, self._thread = start_http_server(port, host, registry=registry)
         except OSError as error:
             raise ConfigurationError(
-                f"--metrics {address}: {error.strerror or error}; name another port, or 0 for a "
-                "free one"
+                f"--metrics {place}:{port}: {error.strerror or error}; name another port, or 0 for "
+                "a free one"
             ) from error
         except UnicodeError:
-            raise ConfigurationError(f"--metrics {address}: that is no name of a host") from None
-        self.address = Address(address.host, self._server.server_port)
+            raise ConfigurationError(
+                f"--metrics {place}:{port}: that is no name of a host"
+            ) from None
+        self.port = self._server.server_port
+        self._url = f"http://{place}:{self.port}/metrics"
 
     def __str__(self) -> str:
         """Return the URL."""
-        return f"http://{self.address}/metrics"
+        return self._url
 
     def __enter__(self) -> Self:
         """Return it."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The screen on a terminal: drawn some times a second on the terminal's second page.
+"""The views of a run while it runs: a screen on a terminal, plain lines elsewhere.
 
-And gone at the end, so that what was there before is there again and the final table follows it.
+The screen is drawn on the terminal's second page, so that what was there before is there again at
+the end and the final table follows it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ import tty
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from statistics import median
 from typing import Any, Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.segment import Segment
-from rich.style import Style
+from rich.text import Text
 
 from ...analysis.summary import Summary
 from ...base import format
@@ -31,86 +30,50 @@ from ...base.model import Run, Trial
 from ...records.record_forms import Record
 from .state import PhaseLoss, PortState, RunState, rate
 
-_REFRESH_S = 0.5  # nodes tell of their progress as often
+_REFRESH_S = 0.5  # nodes report progress as often
 _CHUNK = 64
 
 
 class Terminal:
-    """Draws a state until it is closed."""
+    """Draws the state on the terminal's second page until it is closed.
+
+    Keys come without Enter and are not shown; Ctrl-C is a signal as ever. Where standard input is
+    no terminal of ours (a pipe, a job in the background) there are none.
+    """
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Take the terminal over."""
-        self._screen = Screen(state)
-        self._drawn_s = 0.0
-        self._size = console.size
-        self._console = console
-        self._keys = Keys()
-        self._live = Live(
-            self._screen,
-            console=console,
-            screen=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._keys.__enter__()
-        self._live.start()
-
-    def stage(self) -> None:
-        """Drawn at once: until the first trial the stage is all there is to say."""
-        self._drawn_s = time.monotonic()
-        self._size = self._console.size
-        self._live.refresh()
-
-    def ended(self, phase: PhaseLoss) -> None:
-        """In the next drawing."""
-
-    def turn(self) -> None:
-        """Draw again: when it is time, at a key, and when the terminal has another size."""
-        asked = [self._screen.press(key) for key in self._keys.pressed()]
-        late = time.monotonic() - self._drawn_s >= _REFRESH_S
-        if any(asked) or late or self._console.size != self._size:
-            self.stage()
-
-    def close(self) -> None:
-        """Give the terminal back."""
-        try:
-            self._live.stop()
-        finally:
-            self._keys.__exit__()
-
-
-class Keys:
-    """While entered, keys come without Enter and are not shown. Ctrl-C is a signal as ever.
-
-    Where standard input is no terminal of ours (a pipe, a job in the background) there are none.
-    """
-
-    def __init__(self) -> None:
-        """Change nothing yet."""
-        self._fd = -1
-        self._before: list[Any] = []
-
-    def __enter__(self) -> Keys:
-        """Have keys come one by one, unseen."""
-        try:
+        self._screen, self._console, self._drawn_s = Screen(state), console, 0.0
+        self._fd, self._before = -1, list[Any]()
+        with suppress(OSError, ValueError, termios.error):  # closed, or not what it seems
             fd = sys.stdin.fileno()
             if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp():
                 self._before = termios.tcgetattr(fd)
                 tty.setcbreak(fd, termios.TCSADRAIN)
                 self._fd = fd
-        except (OSError, ValueError, termios.error):
-            self._fd = -1  # closed, or not what it seems
-        return self
+        self._live = Live(
+            self._screen, console=console, screen=True, auto_refresh=False,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._live.start()
+        self._size = console.size
 
-    def __exit__(self, *_: object) -> None:
-        """Leave the terminal as it was."""
-        if self._fd >= 0:
-            with suppress(termios.error):  # the terminal has gone
-                termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
-            self._fd = -1
+    def stage(self) -> None:
+        """Draw at once: until the first trial the stage is all there is to say."""
+        self._drawn_s, self._size = time.monotonic(), self._console.size
+        self._live.refresh()
 
-    def pressed(self) -> str:
+    def ended(self, phase: PhaseLoss) -> None:
+        """Leave it to the next drawing."""
+
+    def turn(self) -> None:
+        """Draw again: when it is time, at a key, and when the terminal has another size."""
+        asked = [self._screen.press(key) for key in self._pressed()]
+        late = time.monotonic() - self._drawn_s >= _REFRESH_S
+        if any(asked) or late or self._console.size != self._size:
+            self.stage()
+
+    def _pressed(self) -> str:
         """Return the keys since the last time; never wait."""
         text = b""
         if self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
@@ -120,9 +83,14 @@ class Keys:
                 self._fd = -1  # hung up
         return text.decode("ascii", "ignore")
 
-
-# --- plain ----------------------------------------------------------------------------------------
-# How far a run is, in lines that stay: for files, pipes, and whoever wants no screen.
+    def close(self) -> None:
+        """Give the terminal back."""
+        try:
+            self._live.stop()
+        finally:
+            if self._fd >= 0:
+                with suppress(termios.error):  # the terminal has gone
+                    termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
 
 _PLAIN_S = 1.0  # at most one line of progress in so long
@@ -130,25 +98,23 @@ _MOST_FOUND = 10  # findings of a kind that are told one by one
 
 
 class Plain:
-    """One line for each phase, at most one a second, and one for each finding that is new.
+    """Prints a line for each phase, at most one a second, and one for each new finding.
 
-    Until there are many of its kind.
+    Of findings of one kind the first ones.
     """
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Lines go to `console`."""
-        self._state = state
-        self._console = console
-        self._last_s = 0.0
+        self._state, self._console, self._last_s = state, console, 0.0
         self._told: set[tuple[str | None, ...]] = set()
         self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
-        """Print a line."""
+        """Print the stage."""
         self._say(self._state.stage)
 
     def ended(self, phase: PhaseLoss) -> None:
-        """Print a line when a phase has ended, unless there was one just now."""
+        """Print that a phase has ended, unless there was a line just now."""
         if time.monotonic() - self._last_s < _PLAIN_S:
             return
         self._last_s = time.monotonic()
@@ -160,7 +126,7 @@ class Plain:
         self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
     def turn(self) -> None:
-        """Says what was found meanwhile."""
+        """Print what was found meanwhile."""
         for finding in self._state.findings:
             kind = finding["kind"]
             whose = (kind, *(finding[key] for key in ("element", "src", "dst", "port")))
@@ -181,14 +147,10 @@ class Plain:
 
 
 # --- screen ---------------------------------------------------------------------------------------
-# The screen: what runs, every port's rates and loss, the worst first, and what was found.
+# What runs, every port's rates and loss, the worst first, and what was found.
 
 
-_PLAIN = Style.null()
-_BOLD = Style(bold=True)
-_DIM = Style(dim=True)
-_BAD = Style(color="red", bold=True)
-_GOOD = Style(color="green")
+_BAD, _GOOD = "red bold", "green"
 _BAR_CELLS = 12
 _NAME_MOST = 28
 _STRIP_LINES = 3  # of all ports, one character each
@@ -196,8 +158,7 @@ _STRIP_TITLE = "all, by rank  "
 _FOUND_LINES = 8
 _SUSPECT = "!"  # behind a port's name
 _SEVERAL = -1  # the phase of several ports' sums
-
-Spans = list[tuple[str, Style]]
+_ASCII = str.maketrans("■·█░", "#.#.")
 
 
 def _rate(bps: float | None, unit: format.Unit) -> str:
@@ -218,17 +179,16 @@ def _phase(port: PortState, _unit: format.Unit) -> str:
     return f"{port.phase} {port.step}" if port.step else "idle"
 
 
-# Of the ports' table: title, width, text, and whether it is on the left. In the order in which they
-# are left out when there is no room, the last one first.
-_COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], bool], ...] = (
-    ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), False),
-    ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), False),
-    ("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent), False),
-    ("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None), False),
-    ("phase", 13, _phase, True),
-    ("of line", _BAR_CELLS, _bar, True),
+# Of the ports' table: title, width, text, and its side. In the order in which they are left out
+# when there is no room, the last one first.
+_COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
+    ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), ">"),
+    ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),
+    ("loss %", 8, lambda port, _: format.percent(port.phase_lost_percent), ">"),
+    ("lost so far", 11, lambda port, _: format.count(port.lost if port.sent else None), ">"),
+    ("phase", 13, _phase, "<"),
+    ("of line", _BAR_CELLS, _bar, "<"),
 )
-_ASCII = str.maketrans("■·█░", "#.#.")
 
 
 class Screen:
@@ -237,9 +197,7 @@ class Screen:
     def __init__(self, state: RunState) -> None:
         """Draw nothing yet."""
         self._state = state
-        self.page = 0
-        self.by_rank = False
-        self._pages = 1
+        self.page, self._pages, self.by_rank = 0, 1, False
 
     def press(self, key: str) -> bool:
         """Take a key; return whether it means anything."""
@@ -258,39 +216,28 @@ class Screen:
         self.page = max(0, min(self._pages - 1, self.page + by))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the screen's lines, cut at the terminal's edge."""
+        """Yield the lines, cut at the terminal's edge, and no more than there is room for."""
         width, height = options.max_width, options.height or console.height
-        lines = self.lines(width, height, ascii_only=options.ascii_only)
-        for number, spans in enumerate(lines):
-            left = width
-            for text, style in spans:
-                text = set_cell_size(text, left) if cell_len(text) > left else text
-                left -= cell_len(text)
-                if text:
-                    yield Segment(text, style)
-            if number + 1 < len(lines):
-                yield Segment.line()
+        lines = self._lines(width, height, options.ascii_only)[:height]
+        for number, line in enumerate(lines, start=1):
+            if options.ascii_only:
+                line.plain = line.plain.translate(_ASCII)
+            line.truncate(width)
+            line.end = "\n" if number < len(lines) else ""
+            yield line
 
-    def lines(self, width: int, height: int, ascii_only: bool = False) -> list[Spans]:
-        """Return what the screen shows, top to bottom; no more than `height` lines."""
+    def _lines(self, width: int, height: int, ascii_only: bool) -> list[Text]:
         head = self._head(width)
         found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
         room = height - len(head) - len(found) - 2  # the table's heading, and the foot
         if self._state.trial is None or room < 1:
-            lines = head + found
-        else:
-            table = self._table(room, width, ascii_only)
-            lines = [*head, *table, *found, self._foot()]
-        if ascii_only:
-            lines = [[(text.translate(_ASCII), style) for text, style in line] for line in lines]
-        return lines[:height]
+            return head + found
+        return [*head, *self._table(room, width, ascii_only), *found, self._foot()]
 
-    # --- the parts -----------------------------------------------------------------------------
-
-    def _head(self, width: int) -> list[Spans]:
+    def _head(self, width: int) -> list[Text]:
         state = self._state
         if state.trial is None:
-            return [[(state.stage, _BOLD)]]
+            return [Text(state.stage, "bold")]
         lost, sent = state.lost
         share = f" ({100.0 * lost / sent:.3g} %)" if sent and lost else ""
         loss = f"; lost {lost:,} of {sent:,} frames{share}" if sent else ""
@@ -303,18 +250,17 @@ class Screen:
         full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
         rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
         return [
-            [(state.words + step, _BOLD)],
-            [("█" * full + "░" * (cells - full), _GOOD), (done, _PLAIN)],
-            [(rates, _PLAIN), (loss, _BAD if lost else _PLAIN)],
-            [],
+            Text(state.words + step, "bold"),
+            Text.assemble(("█" * full + "░" * (cells - full), _GOOD), done),
+            Text.assemble(rates, (loss, _BAD if lost else "")),
+            Text(),
         ]
 
-    def _table(self, room: int, width: int, ascii_only: bool) -> list[Spans]:
+    def _table(self, room: int, width: int, ascii_only: bool) -> list[Text]:
         """Return the ports that fit; of all others one line of sums and a strip of all."""
         every = list(self._state.ports.values())
         ports = every if self.by_rank else worst_first(every)
-        rows = len(ports)
-        strip: list[Spans] = []
+        rows, strip = len(ports), list[Text]()
         if len(ports) > room:
             strip = _strip(every, width, min(_STRIP_LINES, room // 6), ascii_only)
             rows = max(1, room - len(strip) - 1)
@@ -333,25 +279,23 @@ class Screen:
             left -= cells + 2
             columns += left >= 0
 
-        def line(name: str, texts: Iterable[str], style: Style) -> Spans:
+        def line(name: str, texts: Iterable[str], style: str) -> Text:
             text = set_cell_size(name, name_cells)
-            for (_, cells, _, on_left), cell in zip(_COLUMNS[:columns], texts, strict=False):
-                pad = " " * max(0, cells - cell_len(cell))
-                cell = set_cell_size(cell, min(cells, cell_len(cell)))
-                text += f"  {cell}{pad}" if on_left else f"  {pad}{cell}"
-            return [(text, style)]
+            for (_, cells, _, side), cell in zip(_COLUMNS[:columns], texts, strict=False):
+                text += f"  {cell:{side}{cells}.{cells}}"
+            return Text(text, style)
 
-        def row(port: PortState, style: Style) -> Spans:
+        def row(port: PortState, style: str) -> Text:
             texts = (text(port, unit) for _, _, text, _ in _COLUMNS)
             return line(names.get(port.name, port.name), texts, style)
 
-        table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), _BOLD)]
+        table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), "bold")]
         for port in shown:
             # Those that suffer from a fault elsewhere are as all others.
-            table.append(row(port, _BAD if port.suspect else _PLAIN if port.step else _DIM))
-        return table + ([row(_sums(rest), _DIM)] if rest else []) + strip
+            table.append(row(port, _BAD if port.suspect else "" if port.step else "dim"))
+        return table + ([row(_sums(rest), "dim")] if rest else []) + strip
 
-    def _found(self, most: int) -> list[Spans]:
+    def _found(self, most: int) -> list[Text]:
         """Return them in order: what explains others first, then what happened last."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
@@ -359,19 +303,18 @@ class Screen:
             return []
         told = sentences[: most - 2] + events[::-1]
         title = f"{format.of(len(sentences), 'finding')}, {format.of(len(events), 'event')}"
-        shown: list[Spans] = [[(text, _PLAIN)] for text in told[: most - 2]]
-        return [[], [(title, _BOLD)], *shown]
+        return [Text(), Text(title, "bold"), *map(Text, told[: most - 2])]
 
-    def _foot(self) -> Spans:
+    def _foot(self) -> Text:
         order = "in the order of ranks" if self.by_rank else "the worst first"
         keys = "n next, p previous, " if self._pages > 1 else ""
         pages = f"page {self.page + 1} of {self._pages}, {order}" if self._pages > 1 else order
         suspects = any(port.suspect for port in self._state.ports.values())
         mark = f"; {_SUSPECT} a fault is suspected there" if suspects else ""
-        return [(f"{pages}; {keys}o other order, Ctrl-C end{mark}", _DIM)]
+        return Text(f"{pages}; {keys}o other order, Ctrl-C end{mark}", "dim")
 
 
-def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) -> list[Spans]:
+def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) -> list[Text]:
     """Return all ports in the order of ranks, a character each (or the worst of several)."""
     across = width - len(_STRIP_TITLE)
     if across <= 0 or most <= 0:
@@ -384,22 +327,18 @@ def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) 
     text = format.spark(shares, 1.0, ascii_only)
     blank = " " * len(_STRIP_TITLE)
     return [
-        [((blank if at else _STRIP_TITLE) + text[at : at + across], _DIM)]
+        Text((blank if at else _STRIP_TITLE) + text[at : at + across], "dim")
         for at in range(0, len(text), across)
     ]
 
 
 def _sums(ports: Sequence[PortState]) -> PortState:
     """Return all ports that are not shown, as if they were one."""
-
-    def total(name: str) -> float | None:
-        values = [value for port in ports if (value := getattr(port, name)) is not None]
-        return sum(values) if values else None
-
     found = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
     for name in ("offered_bps", "delivered_bps", "delivered_line_bps", "line_bps", "sent", "lost",
                  "phase_sent", "phase_lost"):  # fmt: skip
-        setattr(found, name, total(name))
+        values = [value for port in ports if (value := getattr(port, name)) is not None]
+        setattr(found, name, sum(values) if values else None)
     return found
 
 
@@ -414,58 +353,49 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
     """
     ports = list(ports)
 
-    def share(port: PortState, bps: float) -> float:
+    def shares(port: PortState) -> tuple[float | None, ...]:
         """Of its line, so that ports of several rates compare."""
-        return bps / port.line_bps if port.line_bps else bps
+        line_bps = port.line_bps or 1
+        rates = (port.offered_bps, port.delivered_bps)
+        return tuple(None if bps is None else bps / line_bps for bps in rates)
 
-    rates: tuple[Callable[[PortState], float | None], ...] = (
-        lambda port: port.offered_bps,
-        lambda port: port.delivered_bps,
-    )
-    usual = [
-        median([share(port, bps) for port in ports if (bps := of(port)) is not None] or [0.0])
-        for of in rates
-    ]
+    every = list(zip(*map(shares, ports), strict=True))
+    usual = [median([one for one in way if one is not None] or [0.0]) for way in every]
 
     def badness(port: PortState) -> tuple[bool, bool, float, int]:
-        behind = [
-            1.0 - share(port, bps) / most
-            for of, most in zip(rates, usual, strict=True)
-            if (bps := of(port)) is not None and most > 0
-        ]
+        own = shares(port)
+        ways = zip(own, usual, strict=True)
+        behind = [1.0 - one / most for one, most in ways if one is not None and most > 0]
         lost = (port.phase_lost_percent or 0.0) / 100.0
         # Multiples, so that ports that differ by nothing to speak of keep their places.
         coarse = max(
             int(lost / _FINEST_LOSS) * _FINEST_LOSS, int(max(behind, default=0) / _FINEST) * _FINEST
         )
-        idle = port.offered_bps is None and port.delivered_bps is None
-        return not port.suspect, idle, -coarse, port.place
+        return not port.suspect, own == (None, None), -coarse, port.place
 
     return sorted(ports, key=badness)
 
 
 # --- watch ----------------------------------------------------------------------------------------
-# What the command shows of a run that it conducts: the controller's watcher.
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Options of the command that say what is shown."""
-
-    quiet: bool = False
-    live: bool = True
-    metrics: str | None = None  # where: somebody asks for the state though nothing is shown
 
 
 class Watch:
-    """Keeps the state and hands it to what shows it. Shows nothing before it is entered."""
+    """Keeps the state of a run and hands it to what shows it: the controller's subscriber.
 
-    def __init__(self, run: Run, run_id: str, wish: Wish, console: Console) -> None:
-        """Take the console that the screen or the lines are for."""
+    Shows nothing before it is entered.
+    """
+
+    def __init__(
+        self, run: Run, run_id: str, console: Console, *, quiet: bool = False, live: bool = True,
+        metrics: bool = False,
+    ) -> None:  # fmt: skip
+        """Take the console; with `metrics` the state is kept though nothing is shown."""
         self.run_id = run_id
         self.state = RunState(run, Summary(run, brief=True))
-        self._wish = wish
         self._console = console
+        drawable = live and console.is_terminal and not console.is_dumb_terminal
+        self._kind = None if quiet else Terminal if drawable else Plain
+        self._is_asked = metrics or not quiet
         self._view: Terminal | Plain | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
@@ -483,10 +413,8 @@ class Watch:
         self.state.grow(trial)
 
     def record(self, record: Record) -> None:
-        """Take what a node has said."""
-        if self._wish.quiet and self._wish.metrics is None:
-            return
-        ended = self.state.take(record)
+        """Take a record that the summary has."""
+        ended = self.state.take(record) if self._is_asked else None
         if ended is not None:
             self._show(lambda view: view.ended(ended))
 
@@ -497,10 +425,8 @@ class Watch:
 
     def __enter__(self) -> Self:
         """Begin to show."""
-        if not self._wish.quiet:
-            drawable = self._console.is_terminal and not self._console.is_dumb_terminal
-            view = Terminal if self._wish.live and drawable else Plain
-            self._view = view(self.state, self._console)
+        if self._kind is not None:
+            self._view = self._kind(self.state, self._console)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -521,15 +447,10 @@ class Watch:
                     view.close()  # a screen that stays would hide what comes after it
 
 
-def watch(run: Run, run_id: str, wish: Wish) -> Watch:
-    """Return the view of a run that fits standard error: a screen, or plain lines."""
-    return Watch(run, run_id, wish, Console(stderr=True))
-
-
 def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[object]:
     """Take the port at once, or refuse; while entered, metrics are there. None: nowhere."""
     if address is None:
         return nullcontext()
-    from .metrics import Address, Metrics  # a tenth of a second that most runs don't need
+    from .metrics import Metrics, parse_address  # a tenth of a second that most runs don't need
 
-    return Metrics(Address.parse(address), shown)
+    return Metrics(*parse_address(address), shown)
