@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from switchbench.cli.main import main
-from switchbench.topology import arithmetic as arithmetics
+from switchbench.topology import arithmetic as figures
 from switchbench.topology.arithmetic import arithmetic, bisection
 from switchbench.topology.fabric import Fabric, FabricError, Link, Routes
 
@@ -121,7 +121,7 @@ def test_the_bisection_of_larger_networks(monkeypatch: pytest.MonkeyPatch) -> No
         found = bisection(fat_tree(4, core_bps))
         assert found.exact
         assert found.min_bps == 8 * core_bps
-    monkeypatch.setattr(arithmetics, "_NODES", 0)  # a search that is cut off
+    monkeypatch.setattr(figures, "_NODES", 0)  # a search that is cut off
     found = bisection(leaves(16, 8, GIG, spines=8))
     assert not found.exact
     assert 0 < found.min_bps <= 64 * GIG <= found.max_bps
