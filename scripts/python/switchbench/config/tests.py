@@ -37,29 +37,24 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
         return SuiteParameters()
     suite = SUITES[model.suite]
     found = suite.lab if profile == SHORT_PROFILE else suite.parameters
-    names, limits = suite.uses, {each.name: each.metadata for each in fields(SuiteParameters)}
+    limits = {each.name: each.metadata for each in fields(SuiteParameters)}
     for name, value in (model.suite_parameters or {}).items():
         path = ("suite_parameters", name)
-        if name not in names:
-            raise document.problem(path, unknown_key(name, names, said=True))
+        if name not in suite.uses:
+            raise document.problem(path, unknown_key(name, suite.uses, said=True))
         least, most, whole = (limits[name][key] for key in ("min", "max", "whole"))
-        if value <= 0 < least:
-            raise document.problem(path, f"found {shown(value)}, but a number above 0 is needed")
         if not least <= value <= most or (whole and value != int(value)):
             number = "a whole number" if whole else "a number"
-            raise document.problem(
-                path, f"found {shown(value)}, but {number} from {least:g} to {most:g} is needed"
-            )
+            span = "above 0" if value <= 0 < least else f"from {least:g} to {most:g}"
+            raise document.problem(path, f"found {shown(value)}, but {number} {span} is needed")
         found = replace(found, **{name: value})
-    for name, longer in (("initial_s", "trial_s"), ("incast_s", "trial_s")):
+    for name, longer in (
+        ("initial_s", "trial_s"), ("incast_s", "trial_s"), ("trial_s", "duration_sum_s"),
+    ):  # fmt: skip
         value, most = getattr(found, name), getattr(found, longer)
-        if name in names and value > most:
+        if {name, longer} <= set(suite.uses) and value > most:
             text = f"{name}, {value:g}, is longer than {longer}, {most:g}"
             raise document.problem(("suite_parameters",), text)
-    sum_s, trial_s = found.duration_sum_s, found.trial_s
-    if "duration_sum_s" in names and sum_s < trial_s:
-        text = f"duration_sum_s, {sum_s:g}, is shorter than trial_s, {trial_s:g}"
-        raise document.problem(("suite_parameters",), text)
     return found
 
 
@@ -87,44 +82,39 @@ def subtest_names(document: Document, model: Configuration) -> list[str]:
     return [each.name for each in suite.subtests if each.name in model.subtests]
 
 
-CHOSEN_BY_SUITES = frozenset({"repeat", "window"})
+CHOSEN_BY_SUITES = ("repeat", "window")
 
 
 def refuse_without_suite(document: Document, model: Configuration) -> None:
     """ConfigurationError for a suite's keys where there is none, or none that has them."""
     suite = SUITES[model.suite] if model.suite is not None else None
     named = suite is not None and not suite.is_free
-    tests = [(("tests", number), test) for number, test in enumerate(model.tests or [])]
-    places: list[KeyPath] = [(), *(path for path, _ in tests)]
-    no = "has no effect"
+    tests = [(("tests", number, "subtest"), test) for number, test in enumerate(model.tests or [])]
+    idle: list[tuple[tuple[str, ...], str]] = []  # keys, and why they have no effect
     if suite is None:
-        for key in ("subtests", "suite_parameters"):
-            if getattr(model, key) is not None:
-                raise document.problem((key,), f"{no} without `suite`")
+        idle.append((("subtests", "suite_parameters"), " without `suite`"))
     else:
-        if not named and model.subtests is not None:
-            raise document.problem(("subtests",), f"{no} with suite {suite.name}")
+        if not named:
+            idle.append((("subtests",), f" with suite {suite.name}"))
         if model.remeasure:
-            text = f"{no} with suite {suite.name}, which repeats what the tester limited"
-            raise document.problem(("remeasure",), text)
+            text = f" with suite {suite.name}, which repeats what the tester limited"
+            idle.append((("remeasure",), text))
         instead = "trial_s, repeats" if "repeats" in suite.uses else "trial_s"
-        for path in [(*place, key) for place in places for key in sorted(CHOSEN_BY_SUITES)]:
+        text = f": suite {suite.name} chooses how long and how often; give it {instead}"
+        idle.append((CHOSEN_BY_SUITES, f"{text} in suite_parameters"))
+    if named:
+        idle.append((("pattern",), f": suite {model.suite} chooses what is sent"))
+    else:
+        idle.append((("subtest", "variant"), " without a document's `suite`"))
+    for keys, why in idle:
+        for path in [(*place, key) for place in [(), *(p[:2] for p, _ in tests)] for key in keys]:
             if path in document.marks:
-                text = f"{no}: suite {suite.name} chooses how long and how often; give it {instead}"
-                raise document.problem(path, f"{text} in suite_parameters")
-    for place, test in tests:
-        for key in ("subtest", "variant"):
-            if getattr(test, key) is not None and not named:
-                raise document.problem((*place, key), f"{no} without a document's `suite`")
+                raise document.problem(path, f"has no effect{why}")
+    for path, test in tests if suite is not None else ():
         if named and test.subtest is None:
-            text = f"is missing: which of suite {model.suite}?"
-            raise document.problem((*place, "subtest"), text)
-        if suite is not None and test.subtest is not None:
-            _refuse_unknown(document, (*place, "subtest"), suite, test.subtest)
-    for path in [(*place, "pattern") for place in places if named]:
-        if path in document.marks:
-            text = f"{no}: suite {model.suite} chooses what is sent"
-            raise document.problem(path, text)
+            raise document.problem(path, f"is missing: which of suite {model.suite}?")
+        if test.subtest is not None:
+            _refuse_unknown(document, path, suite, test.subtest)
 
 
 def _refuse_unknown(document: Document, path: KeyPath, suite: Suite, name: str) -> None:
