@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configurations for tests: the design's five examples, and short ways to read and compile."""
+"""Configurations for tests: an example, a hall of hosts, and short ways to read and compile."""
 
 from __future__ import annotations
 
@@ -45,49 +45,6 @@ tests:
 - {pattern: aapc, order: shift}
 - {pattern: ring, count: 10}
 """
-
-TRANSPORTS_EXAMPLE = """\
-# 3. the same hosts: TCP, DPDK, verbs
-switchbench: 1
-site: sites/hall2.yaml
-profile: standard
-tests:
-- {pattern: aapc, order: pairwise, networks: [rail0, rail1], transports: [tcp, dpdk]}
-- {pattern: aapc, concurrent_networks: [rail0, rail1], transports: [dpdk]}
-- {pattern: aapc, networks: [ib], transports: [verbs], message_sizes: [64KiB], \
-verbs: {service: rc, operation: write}}
-"""
-
-SWEEP_EXAMPLE = """\
-switchbench: 1
-site: sites/hall2.yaml
-network: rail0
-tests:
-# 4. a sweep
-- {pattern: pairs, partners: across, groups: [rack1, rack2], sweep: {count: [7, 8, 9, 12]}, \
-frame_sizes: [64, 1518], loads: [50%, 99.98%]}
-"""
-
-CLAUSE_EXAMPLE = """\
-switchbench: 1
-site: {lab: one-switch}
-tests: [{pattern: aapc, transport: dpdk, load: 99.98%}]
-# 5. a contract's clause
-expect:
-- id: "4.2"
-  clause: "No frame lost at full load on all ports"
-  where: {pattern: aapc, transport: dpdk, load: 99.98%}
-  measure: lost_frames         # a name in doc/reference/measures.md
-  over: flow                   # flow | port | phase | plan | run
-  require: "== 0"
-"""
-
-EXAMPLES = {
-    "lab": LAB_EXAMPLE,
-    "transports": TRANSPORTS_EXAMPLE,
-    "sweep": SWEEP_EXAMPLE,
-    "clause": CLAUSE_EXAMPLE,
-}
 
 
 def engine_is_built() -> bool:

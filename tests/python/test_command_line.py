@@ -14,7 +14,6 @@ from switchbench.base.model import Run
 from switchbench.base.source import read_file
 from switchbench.cli.common import load_run
 from switchbench.cli.main import build_parser, main
-from switchbench.plan.documents import trial_document
 
 pytestmark = needs_engine
 
@@ -26,24 +25,32 @@ def loaded(*words: str) -> Run:
     return load_run(build_parser(["plan"]).parse_args(["plan", *words]))
 
 
-def test_a_lab_and_a_pattern_are_enough() -> None:
-    run = loaded("--lab", "one-switch", "--pattern", "aapc", "--transport", "tcp,dpdk")
-    assert [(trial.pattern["name"], trial.transport) for trial in run.trials[:2]] == [
-        ("aapc", "tcp"),
-        ("aapc", "dpdk"),
-    ]
-    assert run.site.launch == "lab"
-    assert len(run.site.ports) == 8
-
-
-def test_two_hosts_and_their_interface_are_enough() -> None:
-    words = "--hosts a,b --iface enp3s0 --pattern pairs --transport tcp --load 95% --duration 10s"
-    run = loaded(*words.split())
-    assert run.site.launch == "ssh"
-    assert [port.name for port in run.site.ports] == ["a:e0", "b:e0"]
-    assert {port.engine["iface"] for port in run.site.ports} == {"enp3s0"}
-    assert {trial_document(trial)["window_ns"] for trial in run.trials} == {10_000_000_000}
-    assert {trial.load.percent for trial in run.trials} == {95.0}
+@pytest.mark.parametrize(
+    ("words", "launch", "ports", "pattern", "window_s", "percent"),
+    [
+        ("--lab one-switch --pattern aapc --transport tcp,dpdk", "lab", 8, "aapc", 2.0, 95.0),
+        (
+            "--hosts a,b --iface e3 --pattern pairs --transport tcp --load 90% --duration 10s",
+            "ssh", 2, "pairs", 10.0, 90.0,
+        ),
+        # Options win over a file.
+        ("FILE --lab one-switch --pattern pairs --duration 1s", "lab", 8, "pairs", 1.0, 20.0),
+    ],
+)  # fmt: skip
+def test_some_words_are_a_run(
+    words: str, launch: str, ports: int, pattern: str, window_s: float, percent: float,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    path = tmp_path / "conf.yaml"
+    path.write_text(FILE + "window: 3s\nload: 20%\n")
+    run = loaded(*words.replace("FILE", str(path)).split())
+    assert (run.site.launch, len(run.site.ports)) == (launch, ports)
+    found = {(one.pattern["name"], one.window_s, one.load.percent) for one in run.trials}
+    assert found == {(pattern, window_s, percent)}
+    if launch == "ssh":
+        assert {port.engine["iface"] for port in run.site.ports} == {"e3"}
+    elif "tcp,dpdk" in words:
+        assert [trial.transport for trial in run.trials[:2]] == ["tcp", "dpdk"]
 
 
 ONE_LINE = ("--iface", "eth0", "--pattern", "pairs", "--transport", "tcp", "--load", "1Gbit")
@@ -81,15 +88,6 @@ def test_what_is_said(
 def test_hosts_that_are_no_file(given: str) -> None:
     hosts = [process.name for process in loaded("--hosts", given, *ONE_LINE).site.processes]
     assert len(hosts) == (4 if "/" in given else 90)
-
-
-def test_options_win_over_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "conf.yaml"
-    path.write_text(FILE + "window: 3s\nload: 20%\n")
-    run = loaded(str(path), "--lab", "one-switch", "--pattern", "pairs", "--duration", "1s")
-    assert {trial_document(trial)["window_ns"] for trial in run.trials} == {1_000_000_000}
-    assert {trial.load.percent for trial in run.trials} == {20.0}
-    assert len(run.site.ports) == 8
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import configs
-from switchbench.base.source import load, parse_text
+from switchbench.base.source import load
 from switchbench.config.json_schema import SCHEMAS
 
 CONF = configs.PROJECT / "conf"
@@ -51,11 +51,6 @@ def test_examples_name_their_schema(path: Path) -> None:
     (line,) = (one for one in path.read_text().splitlines() if "yaml-language-server" in one)
     _, _, schema = line.partition("# yaml-language-server: $schema=")
     assert (path.parent / schema).resolve() == CONF / f"{FILES[path]}.schema.json"
-
-
-@pytest.mark.parametrize("name", configs.EXAMPLES)
-def test_the_designs_examples_validate(name: str) -> None:
-    assert mistakes("configuration", parse_text(configs.EXAMPLES[name], name).data) == []
 
 
 def configuration(**keys: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs import LAB, compile_text, needs_engine
-from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Load, PartSetting, Run
 from switchbench.config import read_values
 from switchbench.plan.compile import compile_run
@@ -53,12 +52,6 @@ def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "flows.csv").write_bytes(b"0,1\n\xff\xfe\n")
-    with pytest.raises(ConfigurationError, match=r"flows: .*flows.csv:2: is not UTF-8"):
-        run_of(tmp_path, "{pattern: flows, flows: flows.csv}")
-
-
 @pytest.mark.parametrize(
     ("test", "percents"),
     [
@@ -93,16 +86,11 @@ def test_a_part_offers_its_own_load(tmp_path: Path) -> None:
     assert "node8:e0 (700 %)" in note
 
 
-def test_one_sender_of_an_incast_has_its_part(tmp_path: Path) -> None:
-    pattern = pattern_of(tmp_path, "{pattern: incast, load: 100.98%, load_of: receivers}")
-    parts = port_parts(pattern, 8, 1)
-    assert parts == pytest.approx([1 / 7] * 7 + [0])
-    assert 100.98 * parts[0] == pytest.approx((99.98 + 1) / 7)
-
-
-def test_a_port_that_does_not_send_in_the_first_phase_has_its_part(tmp_path: Path) -> None:
-    pattern = pattern_of(tmp_path, "{pattern: incast, load_of: receivers, rotate: true}")
-    assert port_parts(pattern, 8, 1) == pytest.approx([1 / 7] * 8)
+@pytest.mark.parametrize(("rotate", "last"), [("", 0), (", rotate: true", 1 / 7)])
+def test_a_sender_of_an_incast_has_its_part(tmp_path: Path, rotate: str, last: float) -> None:
+    """One that does not send in the first phase, too."""
+    test = f"{{pattern: incast, load: 100.98%, load_of: receivers{rotate}}}"
+    assert port_parts(pattern_of(tmp_path, test), 8, 1) == pytest.approx([1 / 7] * 7 + [last])
 
 
 @given(
