@@ -397,7 +397,7 @@ def test_each_node_may_open_its_pipes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_documents_and_beats_never_mix() -> None:
     """A node that reads slowly, documents that no pipe holds and many beats: each arrives whole."""
-    reader = "import sys\nsys.stdout.write(sys.stdin.read())\n"
+    reader = "import sys\nsys.stdout.write(sys.stdin.read().replace(', ', ',\\n'))\n"
     long = {"names": [f"name{number}" for number in range(60_000)]}
     popen = piped([sys.executable, "-c", reader])
     node = Node(make_site().processes[0], popen)

@@ -156,6 +156,8 @@ class Repeats:
     confidence: float = 0.95
 
 
+LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3), bytes
+
 SCHEDULE: Literal["schedule"] = (
     "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
 )
@@ -301,6 +303,12 @@ class Trial:
         """Return the trial as its part in a network has it."""
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
+
+    def frames_per_s(self, line_bps: float) -> float:
+        """Return the frames/s that a port of so many bit/s is asked for; 0 where nobody can say."""
+        load = self.load
+        bits = 8 * (sum(self.sizes) / len(self.sizes) + LAYER1_OVERHEAD)
+        return load.fps or (load.bps or line_bps * (load.percent or 0.0) / 100) / bits
 
     def with_options(self, **options: object) -> Trial:
         """Return the trial with other options of its transport."""

@@ -314,48 +314,30 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
     return whole | {"tests": [_test(test, unused) for test in reading.tests]}
 
 
-# Options on which defaults of others depend.
-_DECIDERS = {"traffic", "dpdk.header", "dpdk.vlan", "verbs.service", "verbs.operation", "verbs.mtu"}
-
-
 def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
-    """Return one test: its first point's settings, with the axes and what is swept put back.
+    """Return one test without `unused` keys.
 
-    Without `unused` keys.
+    Without a sweep it is its only point, which has every default; the defaults of a sweep's points
+    follow from what is swept.
     """
     every = tests.combinations(test)
     swept = {key for values in every for key in values.swept}
-    first = every[0]
-    left = swept | {*rules.NETWORK, *rules.TRANSPORT, "pattern"} | set(transports.NAMES)
-    if _DECIDERS & swept:  # the profile's sizes follow the header, a datagram's service and MTU
-        for forms in (rules.FRAMES, rules.MESSAGES):
-            left |= set(forms) if rules.form_of(test, forms) is None else set()
-    if "window" in swept and test.interval is None:
-        left.add("interval")  # its default follows the window
-    left |= set(unused)
+    whole, idle = (test, tests.always_idle(test)) if swept else (every[0], {})
+    written = whole.written()
+    for key in (*swept, *idle):
+        head, dot, tail = key.partition(".")
+        below = written.get(head) if dot else written
+        if isinstance(below, dict):
+            below.pop(tail or head, None)
+    left = {*unused, *rules.NETWORK, *rules.TRANSPORT, *transports.NAMES, "pattern", "sweep"}
     if test.subtest is not None:  # which says what is sent
         left.add("flows")
     result: dict[str, object] = {} if test.subtest else {"pattern": test.pattern}
     result["transport"] = test.transport
-    if test.concurrent_networks is not None:
-        result["concurrent_networks"] = test.concurrent_networks
-    else:
-        result["network"] = test.network
-    written = {key: value for key, value in first.written().items() if key not in left}
-    options = (test if _DECIDERS & swept else first).written()[test.transport]
-    for head, _, tail in (key.partition(".") for key in swept):
-        if head in written:
-            written[head].pop(tail, None)
-        if head == test.transport:
-            options.pop(tail, None)
-    result |= written | {test.transport: options}
-    # Settings that only later points of a sweep have (groups, where partners are swept).
-    later = {key: value for values in every for key, value in values.written().items()}
-    result |= {
-        key: later[key]
-        for key in PATTERNS[test.pattern].parameters
-        if key in later and key not in result and key not in (test.sweep or {})
-    }
+    for key in ("concurrent_networks", "network", test.transport):
+        if key in written:
+            result[key] = written[key]
+    result |= {key: value for key, value in written.items() if key not in left}
     if swept:
         result["sweep"] = {
             key: [rules.written_key(key, value) for value in values]

@@ -110,10 +110,10 @@ def refuse_without_suite(document: Document, model: Configuration) -> None:
         for path in [(*place, key) for place in [(), *(p[:2] for p, _ in tests)] for key in keys]:
             if path in document.marks:
                 raise document.problem(path, f"has no effect{why}")
-    for path, test in tests if suite is not None else ():
+    for path, test in tests:
         if named and test.subtest is None:
             raise document.problem(path, f"is missing: which of suite {model.suite}?")
-        if test.subtest is not None:
+        if suite is not None and test.subtest is not None:
             _refuse_unknown(document, path, suite, test.subtest)
 
 
@@ -173,7 +173,7 @@ def resolve(
                 f"at most {TRIALS_MOST} are allowed",
             )
         with mistakes.collected():
-            idle = [_always_idle(test) for test in made]
+            idle = [always_idle(test) for test in made]
             _refuse_idle(entry.own, idle, entry.path, document)
             tests += made
             all_idle += idle
@@ -467,7 +467,7 @@ def _sweep_points(test: ResolvedSettings) -> Iterator[dict[str, object]]:
     return (dict(zip(sweep, chosen, strict=True)) for chosen in product(*sweep.values()))
 
 
-def _always_idle(test: ResolvedSettings) -> dict[str, str]:
+def always_idle(test: ResolvedSettings) -> dict[str, str]:
     """Return keys that change nothing at any point of a test, and why."""
     found = [without_effect(rules.assigned(test, swept)) for swept in _sweep_points(test)]
     return {key: why for key, why in found[0].items() if all(key in idle for idle in found)}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -11,8 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from ..base import transports
 from ..base.errors import ConfigurationError
@@ -130,7 +129,6 @@ def keep_off(polled: Collection[int]) -> None:
 # each phase themselves; here all trials are checked before the first.
 
 Record = Mapping[str, Any]  # a node's `hello` or `port-open`
-_LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 
 
 CORE_FPS = {"af_packet": 1e6, "af_xdp": 25e6}
@@ -150,19 +148,16 @@ def check_lab_rates(run: Run) -> None:
     """Check it before any node is started, where all ports are known: in a lab of this machine."""
     if not run.site.launcher.in_lab:
         return
-    hellos: list[Record] = []
+    hellos = [{"node": one.name, "workers": queues(one)} for one in run.site.processes]
     opened: list[Record] = []
     for process in run.site.processes:
-        queues = [int(port.engine.get("queues", 1)) for port in process.ports]
-        hellos.append({"node": process.name, "workers": sum(queues)})
-        for port, count in zip(process.ports, queues, strict=True):
-            driver = str(port.engine.get("driver", "af_packet"))
-            if "vdev" in port.engine:
-                driver = "memif"  # to a modelled switch: it has no bound
+        for port in process.ports:  # what leads to a modelled switch has no bound
+            driver = "memif" if "vdev" in port.engine else port.engine.get("driver", "af_packet")
+            facts = {"driver": driver, "core_fps": CORE_FPS.get(driver)}
+            facts |= {"queues": port.engine.get("queues"), "line_rate_bps": port.line_rate_bps}
+            named = {"node": process.name, "port": port.name}
             opened += [
-                {"node": process.name, "port": port.name, "transport": each.name, "driver": driver}
-                | {"queues": count, "core_fps": CORE_FPS.get(driver)}
-                | {"line_rate_bps": port.line_rate_bps}
+                named | {"transport": each.name} | facts
                 for each in transports.TRANSPORTS
                 if each.raw
             ]
@@ -175,45 +170,31 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
     ports = {(record["port"], record["transport"]): record for record in opened}
     for trial in run.planned:
         busy: dict[str, float] = {}
-        for part in trial.parts:
-            own = trial.of(part.network)
-            for port in part.ranks:
-                record = ports.get((port.name, own.transport))
-                if record is not None:
-                    _check(own, record, workers, busy)
-
-
-def _check(trial: Trial, port: Record, workers: Mapping[str, int], busy: dict[str, float]) -> None:
-    core_fps, node = port.get("core_fps"), port["node"]
-    fps = frames_per_s(trial.load, trial.sizes, port.get("line_rate_bps") or 0)
-    if not core_fps or trial.size_unit != "frame":
-        return
-    lent = workers.get(node, 1)
-    cores = min(int(port.get("queues") or 1), lent)
-    if fps > cores * core_fps:
-        raise RateError(
-            f"{port['port']}: {fps:.6g} frames/s (trial {trial.id}) are more than {cores} core(s) "
-            f"can send with {port['driver']}: {cores * core_fps:.6g} at the very best; ask for "
-            "less, or give it more queues and cores",
-            trial,
-        )
-    busy[node] = busy.get(node, 0.0) + fps / core_fps
-    if busy[node] > lent:
-        raise RateError(
-            f"{node}: the frames of its ports (trial {trial.id}) need {busy[node]:.1f} cores at "
-            f"the very best, and {lent} worker(s) send them: ask for less, give it more cores, or "
-            "pack fewer ports into a process",
-            trial,
-        )
-
-
-def frames_per_s(load: Load, sizes: tuple[int, ...], line_rate_bps: int) -> float:
-    """Return what a port is asked for; 0 where nobody can say."""
-    if load.fps is not None:
-        return load.fps
-    bits = 8 * (sum(sizes) / len(sizes) + _LAYER1_OVERHEAD)
-    bps = load.bps if load.bps is not None else line_rate_bps * (load.percent or 0.0) / 100
-    return bps / bits
+        for own, name in (
+            (trial.of(p.network), port.name) for p in trial.parts for port in p.ranks
+        ):
+            port = ports.get((name, own.transport), {})
+            core_fps = port.get("core_fps")
+            if not core_fps or own.size_unit != "frame":
+                continue
+            fps = own.frames_per_s(port.get("line_rate_bps") or 0)
+            node, lent = port["node"], workers.get(port["node"], 1)
+            cores = min(int(port.get("queues") or 1), lent)
+            if fps > cores * core_fps:
+                raise RateError(
+                    f"{name}: {fps:.6g} frames/s (trial {own.id}) are more than {cores} core(s) "
+                    f"can send with {port['driver']}: {cores * core_fps:.6g} at the very best; "
+                    "ask for less, or give it more queues and cores",
+                    own,
+                )
+            busy[node] = busy.get(node, 0.0) + fps / core_fps
+            if busy[node] > lent:
+                raise RateError(
+                    f"{node}: the frames of its ports (trial {own.id}) need {busy[node]:.1f} cores "
+                    f"at the very best, and {lent} worker(s) send them: ask for less, give it more "
+                    "cores, or pack fewer ports into a process",
+                    own,
+                )
 
 
 # --- documents ------------------------------------------------------------------------------------
@@ -227,24 +208,8 @@ PRIVATE_MODE = 0o600
 
 
 def to_yaml(name: str, value: Any) -> str:
-    """Return one document as a node reads it, with its end mark."""
-    text: str = yaml.dump(
-        {name: value},
-        Dumper=_Dumper,
-        explicit_start=True,
-        explicit_end=True,
-        default_flow_style=None,
-        sort_keys=False,
-        width=4096,
-    )
-    return text
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every value out: a reader of job files needs no anchors."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    """Return one document as a node reads it, with its end mark: JSON, which is YAML."""
+    return f"---\n{json.dumps({name: value}, ensure_ascii=False)}\n...\n"
 
 
 def job_document(

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from ..base import transports
 from ..base.model import Burst, Port, Scatter, Site, Trial
-from .engine import LAYER1_OVERHEAD
 
 # What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
 # lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
@@ -84,11 +83,15 @@ def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
     if trial.burst is not None:
         return _bursts_s(trial, trial.burst)
     bits = 8 * (trial.transfer_bytes or 0) * max(1.0, flows / len(_ports(trial)))
-    return bits / _load_bps(trial)
+    return bits / _line_bps(trial) * 100 / (trial.load.percent or 100.0)
 
 
 def _ports(trial: Trial) -> list[Port]:
     return [port for part in trial.parts for port in part.ranks]
+
+
+def _line_bps(trial: Trial) -> float:
+    return min(port.line_rate_bps or UNKNOWN_LINE_BPS for port in _ports(trial))
 
 
 def round_trip_s(ports: Iterable[Port], size: int) -> float:
@@ -105,16 +108,8 @@ def _repetition_s(trial: Trial) -> float:
     return trial.steps.steps * _TURN_S + round_trip_s(_ports(trial), each_bytes) / 2
 
 
-def _load_bps(trial: Trial) -> float:
-    """Return what the slowest port sends in a second."""
-    rates_bps = (port.line_rate_bps or UNKNOWN_LINE_BPS for port in _ports(trial))
-    return min(rates_bps) * (trial.load.percent or 100.0) / 100
-
-
 def _bursts_s(trial: Trial, burst: Burst) -> float:
-    load = trial.load
-    bits = 8 * (sum(trial.sizes) / len(trial.sizes) + LAYER1_OVERHEAD)
-    frame_s = 1 / load.fps if load.fps else bits / (load.bps or _load_bps(trial))
+    frame_s = 1 / trial.frames_per_s(_line_bps(trial))
     return burst.count * burst.frames * frame_s + (burst.count - 1) * burst.gap_ns / 1e9
 
 
@@ -130,5 +125,5 @@ def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> floa
         )
     # What a port has in flight at once shares its line.
     in_flight = 2 - 1 / len(ports) if random else _CROWD * flows / len(ports)
-    shared = 2 * 8 * in_flight * mean / (min(p.line_rate_bps for p in ports) or UNKNOWN_LINE_BPS)
+    shared = 2 * 8 * in_flight * mean / _line_bps(trial)
     return (_ALONE_S if scatter.compute else 0.0) + scatter.count * max(each, shared)

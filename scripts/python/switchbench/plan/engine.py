@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from ..base import transports
 from ..base.errors import ConfigurationError, RunError
-from ..base.model import Load, Part, Pattern, ScheduleShape, Trial
+from ..base.model import LAYER1_OVERHEAD, Load, Part, Pattern, ScheduleShape, Trial
 from ..base.programs import find_engine
 
 _TIMEOUT_S = 60
@@ -136,7 +136,6 @@ def _refusal(output: bytes, log: str, status: int) -> Exception:
 # What of its port's load each flow has, and what that offers to its receiver.
 
 
-LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3)
 MOST_FLOWS = 200_000  # of a plan; beyond, nobody reads what each phase offers
 _SLACK = 1.0005  # clocks' differences are no oversubscription (RFC 8239 allows 0.02 %)
 
