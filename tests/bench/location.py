@@ -22,8 +22,17 @@ from common import verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from location_sim import Planted, Score, make_phases, network, random_case, score, simulate
-from switchbench.analysis.location.facts import Observations, Paths, PhaseFacts, table_route
+from location_sim import (
+    Planted,
+    Score,
+    make_phases,
+    network,
+    random_case,
+    score,
+    simulate,
+    table_route,
+)
+from switchbench.analysis.location.facts import Observations, Paths, PhaseFacts
 from switchbench.analysis.location.inference import locate
 from switchbench.records.rows import PhaseKey
 

@@ -22,8 +22,8 @@ from switchbench.analysis.location.facts import (
     Observations,
     Paths,
     PhaseFacts,
+    RouteFunction,
     Suspect,
-    table_route,
 )
 from switchbench.records.rows import PhaseKey
 
@@ -31,6 +31,29 @@ LINE = 1e9
 NEEDED = 12.0  # log-likelihood ratio that shows a fault
 MOST_OF_ROW = 4.0  # of it, that one row gives: no single flow shows an element at fault
 LOST = {"loss", "capacity", "size", "dead", "intermittent", "burst"}
+
+
+def table_route(
+    ports: int, src: np.ndarray, dst: np.ndarray, indptr: np.ndarray, members: np.ndarray
+) -> RouteFunction:
+    """Return a route by a table, whose pair i has members[indptr[i]:indptr[i + 1]]."""
+    keys = src * ports + dst
+    order = np.argsort(keys)
+    known = keys[order]
+    lengths = np.diff(indptr)
+
+    def route(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wanted = src * ports + dst
+        if not len(known):
+            return np.zeros(len(wanted) + 1, np.int64), np.zeros(0, np.int64)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        row = order[place]
+        length = np.where(known[place] == wanted, lengths[row], 0)
+        out = np.concatenate([[0], np.cumsum(length)])
+        index = np.repeat(indptr[row] - out[:-1], length) + np.arange(out[-1])
+        return out, members[index]
+
+    return route
 
 
 @dataclass

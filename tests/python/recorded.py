@@ -15,9 +15,10 @@ from switchbench.analysis.remake import gather
 from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Run
-from switchbench.records.collector import Collector, is_event, phase_rows
+from switchbench.records.collector import Collector, is_event
 from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.record_forms import Record
+from switchbench.records.rows import PhaseRows
 from switchbench.records.schema import arrow_schema
 from switchbench.records.store import (
     TableFile,
@@ -61,7 +62,7 @@ class Feed:
         """Some more records."""
         for record in records:
             for phase in self._collector.take(record):
-                self.summary.take_phase(phase_rows(phase))
+                self.summary.take_phase(PhaseRows.of(phase))
             if is_event(record):
                 self.summary.take(record)
             if record["type"] == "trial":
@@ -70,7 +71,7 @@ class Feed:
     def all(self) -> Summary:
         """The summary, with the phases that have not ended."""
         for phase in self._collector.rest():
-            self.summary.take_phase(phase_rows(phase))
+            self.summary.take_phase(PhaseRows.of(phase))
         return self.summary
 
 

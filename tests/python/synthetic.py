@@ -10,7 +10,7 @@ from typing import Any
 from switchbench import __version__
 from switchbench.base.model import Load, Part, Port, Process, Run, Site, Trial
 from switchbench.records.collector import Collector
-from switchbench.records.rows import Pair, PhaseFlows, PhaseRecords, Rows, Times
+from switchbench.records.rows import Pair, PhaseFlows, PhaseRows, Rows
 from switchbench.records.summary_form import summary_schema
 
 LINE_BPS = 100_000_000
@@ -93,8 +93,8 @@ def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows
     for record in records:
         collector.take({"trial": 0, "phase": 0, "network": "lab"} | record)
     rows = [row for phase in collector.rest() for row in phase["flows"]]
-    times: dict[Pair, Times] = {pair: {} for pair in pairs}
-    return PhaseRecords(Rows.of("flows", rows), times=times).flows()
+    rows += [{"src": src, "dst": dst} for src, dst in pairs]
+    return PhaseRows(tables={"flows": Rows.of("flows", rows)}).flows()
 
 
 def rows_of(table: str, *rows: dict[str, Any]) -> Rows:

@@ -50,5 +50,5 @@ def test_the_key_comes_to_the_job(
 def test_a_flow_from_a_node_to_itself_is_not_moved_and_has_no_bound() -> None:
     clocks = ClockTable({"node1:e0": "node1"})
     times: dict[str, Histogram] = {ONE_WAY: Histogram(count=1, sum_ns=50, bound_ns=40)}
-    clocks.correct((0, 0, 0), [("node1:e0", "node1:e0", times)])
+    clocks.correct((0, 0, 0), {("node1:e0", "node1:e0"): times})
     assert (times[ONE_WAY].mean_ns, times[ONE_WAY].bound_ns) == (50, 0)

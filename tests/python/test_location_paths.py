@@ -156,8 +156,7 @@ def test_what_a_host_dropped_comes_off_and_is_kept_by_port() -> None:
     table = observed(ports={"node3": {"dropped_receive": 60}}).locator.observed
     found = table.observations()
     assert found.lost.tolist() == [40, 0]
-    ((_, loss),) = table.host_losses
-    assert (loss.port, loss.cause, loss.frames) == ("node3:e0", "receiver_host", 60)
+    assert table.host_frames == {("node3:e0", "receiver_host"): 60}
     assert found.limited.tolist() == [True, False]
 
 
@@ -165,11 +164,12 @@ def test_misdelivered_frames_of_a_flow_are_rows_and_others_are_counted_at_their_
     place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
     stray = {"type": "misdelivered-flow", "node": "node4", **place, "port": "node4:e0"}
     ends = {"src": "node1:e0", "dst": "node3:e0", "frames": 70}
-    table = observed({**stray, **ends}, ports={"node4": {"misdelivered": 80}}).locator.observed
-    rows = table.observations().misdelivered
+    locator = observed({**stray, **ends}, ports={"node4": {"misdelivered": 80}}).locator
+    rows = locator.observed.observations().misdelivered
     assert [x.tolist() for x in (rows.src, rows.dst, rows.at_port)] == [[0], [2], [3]]
     assert rows.frames.tolist() == [70]
-    assert [(one.port, one.frames) for one in table.unread] == [("node4:e0", 10)]
+    found = [(one["port"], one["count"]) for one in locator.findings()]
+    assert ("node4:e0", 10) in found
 
 
 def test_lost_probes_are_a_phase_of_all_pairs_of_the_trial() -> None:

@@ -134,23 +134,6 @@ def test_a_crossing_among_sizes_where_paths_are_alike() -> None:
     assert chance["crossover_size"] is None
 
 
-def test_a_trial_that_is_forgotten_leaves_no_times() -> None:
-    """Its other repeat stays."""
-    trials = {
-        (0, repeat): make_trial(make_site(), repeat=repeat, sizes=(64,), traffic="pingpong")
-        for repeat in (0, 1)
-    }
-    table = series.SweepTable(trials)
-    for repeat, lost in ((0, 5), (1, 7)):
-        add(table, histogram(0, [2000] * 100, repeat=repeat, lost=lost))
-    entries = [{"trial": 0, "repeat": repeat, "network": "lab"} for repeat in (0, 1)]
-    assert [table.lost(entry) for entry in entries] == [5, 7]
-    table.forget((0, 0))
-    assert [table.lost(entry) for entry in entries] == [None, 7]
-    (point,) = next(table.curves())["points"]
-    assert (point["round_trips"], point["lost"]) == (100, 7)
-
-
 def test_trials_that_are_no_sweep_have_no_curve() -> None:
     """A scatter's histogram says what was lost, and the sweep behind it has its curve."""
     sweeping = make_trial(make_site(), 1, sizes=(64,), traffic="pingpong", size_unit="message")

@@ -25,7 +25,7 @@ from switchbench.base.model import Load, Run
 from switchbench.plan.chosen import estimates_s, searches_of
 from switchbench.plan.documents import trial_document
 from switchbench.records.directory import SUMMARY, read_plan
-from switchbench.records.rows import NOTHING, PhaseKey, PhaseRecords
+from switchbench.records.rows import NOTHING, PhaseKey, PhaseRows
 from switchbench.render.report.build import make
 from switchbench.search.loads import TrialLoss
 from switchbench.search.suites import SUITES
@@ -56,7 +56,7 @@ def result(**changes: Any) -> PhaseResult:
     values = {"offered_frames": 1000, "lost_frames": 3, "state": "complete", "tester_limited": []}
     values |= {"misdelivered_frames": 0, "latency": None, "window_s": 1.0, "size_unit": "frame"}
     values |= changes
-    flows, rows = PhaseRecords().flows(), NOTHING
+    flows, rows = PhaseRows().flows(), NOTHING
     shares = PortShares({}, {}, {})
     key = PhaseKey(0, 0, "lab", 0)
     return PhaseResult(key, values, flows, shares, {}, flows, rows, {}, lambda _: None)
@@ -65,11 +65,11 @@ def result(**changes: Any) -> PhaseResult:
 STREAMS: dict[str, Any] = {"offered_frames": None, "lost_frames": None, "size_unit": "message"}
 
 
-def late(frames: int, learning: float = 0, to: str = "b") -> PhaseResult:
+def late(frames: int, learning: float = 0, to: str = "b", src: str = "a") -> PhaseResult:
     """A phase whose sender was late by so many frames, those of each of its flows."""
-    sent = [frame_side("source", "a", end, 99, 99, measures={"late_frames": frames}) for end in to]
+    sent = [frame_side("source", src, end, 99, 99, measures={"late_frames": frames}) for end in to]
     measures = {"learning_late": learning}
-    came = [frame_side("destination", "a", end, 99, 99, measures=measures) for end in to]
+    came = [frame_side("destination", src, end, 99, 99, measures=measures) for end in to]
     return replace(result(), flows=flows_of(*sent, *came))
 
 
@@ -119,7 +119,7 @@ NOTHING_SAID = {"offered": 0, "lost": 0, "tester_limited": True}
         ),
         ([result(), result(**STREAMS, throughput={"total": None}, state="partial")], NOTHING_SAID),
         # How late the senders were: of the port, whatever its flows.
-        ([late(3), late(5)], {"late_frames": 5, "late_total": 8, "learned_late": False}),
+        ([late(3), late(5, src="c")], {"late_frames": 5, "late_total": 8, "learned_late": False}),
         ([result()], {"late_frames": 0, "late_total": 0, "last_gap_s": None}),
         ([late(4, to="bc")], {"late_frames": 4, "late_total": 4}),
         ([late(0, 0.9)], {"learned_late": False}),

@@ -22,7 +22,7 @@ from switchbench.analysis.suite import (
     search_entries,
     suite_entries,
     suite_summary,
-    suite_verdicts,
+    suite_verdict,
 )
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run, SwitchCountersCommand, Trial
@@ -381,7 +381,7 @@ def test_measured(name: str, planned: Planned) -> None:
     for subtest, count in case.get("count", {}).items():
         assert len(rows(course, subtest)) == count
     for clause, wanted in case.get("verdicts", ()):
-        assert_is(suite_verdicts([clause], course)[0], wanted)
+        assert_is(suite_verdict(clause, course), wanted)
     searches = [each.search for each in course.measurements]
     for search, trials in zip(searches, case.get("again", ()), strict=False):
         assert search is not None

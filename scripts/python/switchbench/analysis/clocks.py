@@ -14,14 +14,13 @@ from datetime import UTC, datetime
 
 from ..base.model import ONE_WAY
 from ..records.record_forms import Record
-from ..records.rows import Histogram, Rows
+from ..records.rows import NS_PER_US, Pair, Rows, Times
 from ..records.summary_form import Entry, filled
 from .measures import observed
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
 
 ASKED = "asked for"
-_US = 1000.0
 
 
 @dataclass(frozen=True)
@@ -71,18 +70,15 @@ class ClockTable:
             if bound_ns is None or worst_us is None:
                 self._bounds[node] = None
             else:
-                self._bounds[node] = max(worst_us, bound_ns / _US)
+                self._bounds[node] = max(worst_us, bound_ns / NS_PER_US)
             if bound_ns is not None and offset_ns is not None and shift_ns is not None:
                 clock = NodeClock(int(offset_ns), int(offset_ns - shift_ns), int(bound_ns))
                 self._phases.setdefault(moment, {})[node] = clock
 
-    def correct(
-        self, moment: Moment, flows: Iterable[tuple[str, str, dict[str, Histogram]]]
-    ) -> None:
-        """Replace the one-way delays of each flow (source, destination, times)."""
-        clocks = self._phases.get(moment, {})
-        for src, dst, times in flows:
-            shift = self._shift(clocks, (src, dst)) if ONE_WAY in times else None
+    def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
+        """Replace the one-way delays of each flow."""
+        for pair, times in flows.items():
+            shift = self._shift(moment, pair) if ONE_WAY in times else None
             if shift is not None:
                 times[ONE_WAY] = times[ONE_WAY].moved_by(*shift)
 
@@ -90,18 +86,17 @@ class ClockTable:
         """Forget a phase."""
         self._phases.pop(moment, None)
 
-    def shift_ns(self, moment: Moment, ends: tuple[str, str]) -> int:
-        """Return by how much the one-way delays of a flow (source, destination) are to be moved."""
-        shift = self._shift(self._phases.get(moment, {}), ends)
+    def shift_ns(self, moment: Moment, ends: Pair) -> int:
+        """Return by how much the one-way delays of a flow are to be moved."""
+        shift = self._shift(moment, ends)
         return 0 if shift is None else shift[0]
 
-    def _shift(
-        self, clocks: Mapping[str, NodeClock], ends: tuple[str, str]
-    ) -> tuple[int, int] | None:
+    def _shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
         """By how much, and within which bound that is known; None: the clocks are not known."""
         src, dst = (self._nodes.get(end, "") for end in ends)
         if src == dst:
             return 0, 0
+        clocks = self._phases.get(moment, {})
         source, destination = clocks.get(src), clocks.get(dst)
         if source is None or destination is None:
             return None

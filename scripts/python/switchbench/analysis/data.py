@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ from ..records.directory import (
     read_plan,
     refuse_endless,
 )
-from ..records.rows import MIDDLES, NS_PER_US, Floats, Numbers, PhaseFlows, Rows
+from ..records.rows import MIDDLES, NOTHING, NS_PER_US, Floats, Numbers, PhaseFlows, Rows
 from ..records.schema import EXPORT, MOMENT, columns_of
 from ..records.store import TableFile, Tables, has_tables, refuse_old_form
 from ..records.summary_form import (
@@ -153,9 +153,6 @@ class PlanTimes:
         return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
 
 
-_Parts = list[tuple[int, Rows]]  # by phase
-
-
 class Columns:
     """Reads the tables of a results directory; asked for a plan afterwards."""
 
@@ -170,7 +167,7 @@ class Columns:
         self.cut = False  # a stream ends in half a batch
         self._unsettled = unsettled or {}
         self._places = {name: place for place, name in enumerate(ports)}
-        self._parts: dict[tuple[str, PlanKey], _Parts] = {}  # by table
+        self._tables: dict[str, pa.Table] = {}
         self._flows: dict[PlanKey, FlowColumns | None] = {}  # those that were asked for
         self._clocks: ClockTable | None = None  # None: nothing is to be put right
 
@@ -181,13 +178,9 @@ class Columns:
                 if name == "phases":
                     self._clocks = _clock_table(directory)
                     continue
-                tables = Tables(directory, (name,), _WANTED)
-                for phase in tables.phases():
-                    number, repeat, own = phase.moment
-                    for network, rows in phase.rows(name).by_network():
-                        key = name, PlanKey(number, repeat, network)
-                        self._parts.setdefault(key, []).append((own, rows))
-                self.cut |= bool(tables.cut)
+                file = TableFile(directory, name, _WANTED[name])
+                self._tables[name] = file.whole()
+                self.cut |= bool(file.cut)
             except ConfigurationError as error:
                 self.damage.append(str(error).removeprefix(f"{directory}/"))
 
@@ -197,7 +190,7 @@ class Columns:
         None: no destination told of one.
         """
         if plan not in self._flows:
-            phase, src, dst, rows = self._joined("flows", plan)
+            phase, src, dst, rows = self._of_plan("flows", plan)
             flows = PhaseFlows(rows, {}, np.zeros(len(rows), dtype=bool))
             lost = m.lost_frames(flows)
             lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
@@ -210,7 +203,7 @@ class Columns:
 
     def spans(self, plan: PlanKey) -> Spans | None:
         """Return the plan's interval results; None: there are none."""
-        phase, src, dst, rows = self._joined("intervals", plan)
+        phase, src, dst, rows = self._of_plan("intervals", plan)
         mine = (src >= 0) & (dst >= 0)
         figures = (rows.floats(name) for name in ("from_ms", "to_ms", "payload_bytes"))
         every: list[Any] = [phase, src, dst, *figures]
@@ -219,26 +212,29 @@ class Columns:
     def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
         """Return the plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
         values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
-        for phase, rows in self._parts.get(("histograms", plan), ()):
-            moment = (plan.trial, plan.repeat, phase)
-            for row in rows.select(rows.objects("kind") == kind).records():
-                found = MIDDLES[row["bucket"]]
-                if self._clocks is not None and kind == ONE_WAY:
-                    found = found + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
-                values.append(found)
-                counts.append(row["bucket_count"])
+        rows = self._of_plan("histograms", plan)[-1]
+        for row in rows.select(rows.objects("kind") == kind).records():
+            found = MIDDLES[row["bucket"]]
+            if self._clocks is not None and kind == ONE_WAY:
+                moment = (plan.trial, plan.repeat, row["phase"])
+                found = found + self._clocks.shift_ns(moment, (row["src"], row["dst"]))
+            values.append(found)
+            counts.append(row["bucket_count"])
         return PlanTimes.summed(values, counts) if any(map(np.any, counts)) else None
 
-    def _joined(self, table: str, plan: PlanKey) -> tuple[Ints, Ints, Ints, Rows]:
+    def _of_plan(self, table: str, plan: PlanKey) -> tuple[Ints, Ints, Ints, Rows]:
         """Return phase and places of ports of all rows of a plan; -1 for one not in the list."""
-        parts = self._parts.get((table, plan), [])
-        rows = Rows.joined([rows for _, rows in parts], table)
-        phase = np.repeat([own for own, _ in parts], [len(rows) for _, rows in parts])
+        rows = NOTHING
+        if table in self._tables:
+            place = zip(plan._fields, plan, strict=True)
+            mine = [pc.equal(self._tables[table][name], value) for name, value in place]
+            rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)), table)
+            rows = rows.select(np.argsort(rows.floats("phase"), kind="stable"))
         src, dst = (
             np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
             for end in ("src", "dst")
         )
-        return phase.astype(np.int32), src, dst, rows
+        return rows.floats("phase").astype(np.int32), src, dst, rows
 
 
 def _clock_table(directory: Path) -> ClockTable | None:
@@ -392,8 +388,7 @@ _PHASE = ("trial", "repeat", "network", "phase")
 _EXPORT_FLOW = (*_PHASE, "src", "dst")
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """One column of the table."""
 
     name: str
@@ -456,13 +451,11 @@ def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
         table = table.join(_times(times, kind), list(_EXPORT_FLOW), join_type="left outer")
     table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
     table = _computed(table, str(at(summary, "run.id")))
-    metadata = {v.name: {"meaning": v.meaning, "unit": v.unit} for v in VARIABLES}
-    schema = pa.schema([pa.field(v.name, v.kind, metadata=metadata[v.name]) for v in VARIABLES])
-    return (
-        table.sort_by([(key, "ascending") for key in _EXPORT_FLOW])
-        .select(schema.names)
-        .cast(schema)
-    )
+    fields = [
+        pa.field(v.name, v.kind, metadata={"meaning": v.meaning, "unit": v.unit}) for v in VARIABLES
+    ]
+    table = table.sort_by([(key, "ascending") for key in _EXPORT_FLOW])
+    return table.select([v.name for v in VARIABLES]).cast(pa.schema(fields))
 
 
 def _times(times: pa.Table, kind: str) -> pa.Table:

@@ -21,21 +21,20 @@ from ..base import format, transports
 from ..base.measures import MEASURES
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.record_forms import Record
-from ..records.rows import Pair, PhaseKey
 from ..records.summary_form import (
     SEVERITIES,
     ClauseEntry,
     Entry,
     FindingEntry,
     LocationEntry,
+    PhaseEntry,
     filled,
 )
 from . import measures as m
-from .location.facts import Element, NextTest, Oversubscription, Paths, PhaseFacts, Suspect
+from .location.facts import Element, NextTest, Oversubscription, Paths, Suspect
 from .location.inference import locate
-from .location.observed import ObservationTable, PortFrames
+from .location.observed import ObservationTable
 from .location.wired import paths_of
-from .tester import HostLoss
 
 MOST_FLOWS = 100  # named of one kind
 MOST_UNTESTED = 100
@@ -51,18 +50,30 @@ CAUSES = {
     "late_sender": "{count} for it may have found a full queue, as senders fell behind and sent at "
     "once what was due",
 }
+ODD_FLOWS = {  # what is counted, and what is said of it
+    "unfinished": ("byte", "{count} of its transfer had not come when nothing moved any more"),
+    "forged": ("frame", "{count} with numbers that their sender can't have reached: not counted"),
+}
 
 
 @dataclass(frozen=True)
-class _Flow:
-    """Something counted of one flow in one phase."""
+class _Odd:
+    """Something counted of a flow in one phase, or at a port."""
 
     kind: str
-    pair: Pair
+    ends: tuple[str, ...]
     count: int
-    transport: str
-    key: PhaseKey
-    label: str
+    entry: PhaseEntry
+
+    def finding(self, count: int, said: str) -> FindingEntry:
+        """Return a finding of it, and of others like it."""
+        entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
+        return _finding(
+            self.kind, "error", count,
+            f"{' -> '.join(self.ends)}: {said}, in {m.phase_label(entry)}",
+            **{name: entry[name] for name in ("transport", "trial", "phase")},
+            **dict(zip(ends, self.ends, strict=True)),
+        )  # fmt: skip
 
 
 class Locator:
@@ -73,7 +84,7 @@ class Locator:
         self._site = run.site
         lab = run.site.lab is not None
         self.observed = ObservationTable([port.name for port in run.site.ports], lab)
-        self._flows: list[_Flow] = []
+        self._odd: list[_Odd] = []
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
@@ -82,12 +93,15 @@ class Locator:
         What a suite's search makes lose on purpose (bursts, addresses beyond a table) is no fault.
         """
         self._made = None
-        self._flows += _odd_flows(result)
+        self._odd += _odd_flows(result)
         searched = trial.search is not None and (
             trial.traffic != "stream" or "addresses" in trial.options
         )
         if trial.traffic != SCHEDULE and not searched:
-            self.observed.add(result, trial)
+            self._odd += (
+                _Odd("misdelivered", (port,), frames, result.entry)
+                for port, frames in self.observed.add(result, trial).items()
+            )
 
     def forget_clean(self) -> None:
         """Drop what a run that goes on can do without."""
@@ -152,17 +166,21 @@ class Locator:
             "phases": len(observations.phases),
             "limited_phases": sum(bool(facts.tester_limited) for facts in observations.phases),
             "suspects": [_suspect(one) for one in found.suspects],
-            "hosts": _host_losses(self.observed.host_losses),
-            "expected": list(_expected(found.expected, observations.phases)),
+            "hosts": [
+                {"port": port, "cause": cause, "frames": count,
+                 "phases": self.observed.host_phases[port, cause]}
+                for (port, cause), count in self.observed.host_frames.most_common()
+            ],
+            "expected": list(_expected(found.expected)),
             "unexplained_frames": round(max(left, 0.0)),
             "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": _next_test(found.next_test),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
-        }
+        }  # fmt: skip
         said = [
             *map(_of_suspect, location["suspects"]),
-            *_of_flows(self._flows),
-            *_of_ports(self.observed.unread),
+            *_of_flows(self._odd),
+            *_of_ports(self._odd),
             *_of_unexplained(location),
             *map(_of_host, location["hosts"]),
             *map(_of_expected, location["expected"]),
@@ -208,30 +226,12 @@ def _suspect(one: Suspect) -> Entry:
     )
 
 
-def _host_losses(losses: Sequence[tuple[PhaseKey, HostLoss]]) -> list[Entry]:
-    """Return what each port's host or foreign traffic cost in all phases, the most first."""
-    frames, phases = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for _, loss in losses:
-        frames[loss.port, loss.cause] += loss.frames
-        phases[loss.port, loss.cause] += 1
-    return [
-        {
-            "port": port,
-            "cause": cause,
-            "frames": count,
-            "phases": phases[port, cause],
-        }
-        for (port, cause), count in frames.most_common()
-    ]
-
-
-def _expected(found: Sequence[Oversubscription], phases: Sequence[PhaseFacts]) -> Iterator[Entry]:
+def _expected(found: Sequence[Oversubscription]) -> Iterator[Entry]:
     """Yield each element that was asked for more than its line, over all phases."""
-    transports_of = {facts.key: facts.transport for facts in phases}
     together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
     for one in found:
         if one.frames:
-            together[one.element, transports_of[one.phase]].append(one)
+            together[one.element, one.transport].append(one)
     for (element, transport), some in together.items():
         yield {
             "element": filled("ElementEntry", element),
@@ -271,42 +271,30 @@ def _of_suspect(one: Entry) -> FindingEntry:
     )  # fmt: skip
 
 
-def _of_flows(flows: Sequence[_Flow]) -> Iterator[FindingEntry]:
+def _of_flows(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
     """Yield a finding for each flow, the greatest counts first; those beyond the limit are one."""
-    ranked = sorted(flows, key=lambda flow: -flow.count)
-    for kind, words in (
-        ("unfinished", "{count} of its transfer had not come when nothing moved any more"),
-        ("forged", "{count} with numbers that their sender can't have reached: not counted"),
-    ):
-        some = [flow for flow in ranked if flow.kind == kind]
-        noun = "byte" if kind == "unfinished" else "frame"
-        for flow in some[:MOST_FLOWS]:
-            src, dst = flow.pair
-            said = words.format(count=format.of(flow.count, noun))
-            yield _finding(
-                kind, "error", flow.count, f"{src} -> {dst}: {said}, in {flow.label}", src=src,
-                dst=dst, transport=flow.transport, trial=flow.key.trial, phase=flow.key.phase,
-            )  # fmt: skip
-        rest = sum(flow.count for flow in some[MOST_FLOWS:])
+    ranked = sorted(odd, key=lambda one: -one.count)
+    for kind, (noun, words) in ODD_FLOWS.items():
+        some = [one for one in ranked if one.kind == kind]
+        for one in some[:MOST_FLOWS]:
+            yield one.finding(one.count, words.format(count=format.of(one.count, noun)))
+        rest = sum(one.count for one in some[MOST_FLOWS:])
         if rest:
             said = words.format(count=format.of(rest, noun))
             yield _finding(kind, "error", rest, f"{len(some) - MOST_FLOWS} more flows: {said}")
 
 
-def _of_ports(unread: Sequence[PortFrames]) -> Iterator[FindingEntry]:
+def _of_ports(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
     """Yield a finding for each port where frames of unknown flows arrived that are another's."""
-    first: dict[str, PortFrames] = {}
+    first: dict[str, _Odd] = {}
     frames = Counter[str]()
-    for one in unread:
-        first.setdefault(one.port, one)
-        frames[one.port] += one.frames
+    for one in odd:
+        if one.kind == "misdelivered":
+            first.setdefault(one.ends[0], one)
+            frames[one.ends[0]] += one.count
     for port, count in frames.most_common():
-        said = f"{port}: {format.of(count, 'frame')} arrived that are another port's"
-        one = first[port]
-        yield _finding(
-            "misdelivered", "error", count, f"{said}, in {one.label}", port=port,
-            transport=one.transport, trial=one.key.trial, phase=one.key.phase,
-        )  # fmt: skip
+        words = f"{format.of(count, 'frame')} arrived that are another port's"
+        yield first[port].finding(count, words)
 
 
 def _of_unexplained(location: LocationEntry) -> Iterator[FindingEntry]:
@@ -341,7 +329,7 @@ def _of_expected(one: Entry) -> FindingEntry:
 # --- counts of flows that need no location -------------------------------------------------------
 
 
-def _odd_flows(result: m.PhaseResult) -> Iterator[_Flow]:
+def _odd_flows(result: m.PhaseResult) -> Iterator[_Odd]:
     """Yield flows with impossible sequence numbers; of a transfer those that were cut off."""
     flows, entry = result.flows, result.entry
     if transports.of(entry["transport"]).frames:
@@ -352,5 +340,4 @@ def _odd_flows(result: m.PhaseResult) -> Iterator[_Flow]:
     else:
         return
     for flow in np.flatnonzero(counts > 0).tolist():
-        pair, count = flows.pairs[flow], int(counts[flow])
-        yield _Flow(kind, pair, count, entry["transport"], result.key, result.label)
+        yield _Odd(kind, flows.pairs[flow], int(counts[flow]), entry)

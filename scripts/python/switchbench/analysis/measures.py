@@ -9,6 +9,7 @@ unknown.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from ..base.measures import LATENCY_MEASURES, Reduce
 from ..records.record_forms import Record
 from ..records.rows import Bools as Bools
 from ..records.rows import Floats as Floats
-from ..records.rows import NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times, figure
+from ..records.rows import Histogram, NameIndex, Packets, PhaseFlows, PhaseKey, Rows, Times, figure
 from ..records.rows import or_zero as or_zero
 from ..records.summary_form import PhaseEntry
 
@@ -179,8 +180,12 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
     Exact where frames are counted, else by packets or full TCP segments.
     """
     payload = flows[f"{end}_window_payload_bytes"]
-    if flows.packets is not None:
-        shaped = _packet_bits(flows.packets, payload, flows[f"{end}_window_messages"])
+    if (packets := flows.packets) is not None:
+        messages = or_zero(flows[f"{end}_window_messages"])
+        each = payload / np.maximum(messages, 1.0)  # of which the last packet may be short
+        count = np.ceil(each / packets.path_mtu_bytes) * np.maximum(messages, 1.0)
+        headers = count * packets.packet_bytes + messages * packets.message_bytes
+        shaped = 8.0 * (payload + headers)
     else:
         segment, overhead = tcp_segment(flows, "sent")
         with np.errstate(over="ignore"):
@@ -188,16 +193,6 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
     frames = flows[f"{end}_window_frames"]
     bits = 8.0 * (flows[f"{end}_window_frame_bytes"] + FRAME_OVERHEAD_L1 * frames)
     found: Floats = np.where(np.isnan(bits), shaped, bits)
-    return found
-
-
-def _packet_bits(packets: Packets, payload: Floats, counted: Floats) -> Floats:
-    """Payload with the headers of its packets; the last packet of a message may be short."""
-    messages = or_zero(counted)
-    each = payload / np.maximum(messages, 1.0)
-    count = np.ceil(each / packets.path_mtu_bytes) * np.maximum(messages, 1.0)
-    headers = count * packets.packet_bytes + messages * packets.message_bytes
-    found: Floats = 8.0 * (payload + headers)
     return found
 
 
@@ -328,17 +323,13 @@ def _latency(kind: str, name: str) -> Callable[[PhaseFlows], Floats]:
     return _of_times(lambda times: figure(kind, name, times.get(kind)))
 
 
-def _lost_probes(times: Times) -> float | None:
-    return times["round_trip"].lost if "round_trip" in times else None
-
-
 DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
     "throughput": lambda flows: np.where(flows.window_off, np.nan, payload_bps(flows) / MEGA),
     "every_throughput": lambda flows: payload_bps(flows) / MEGA,
     "lost_frames": lost_frames,
     "lost_messages": lost_messages,
     "loss_percent": loss_percent,
-    "lost_probes": _of_times(_lost_probes),
+    "lost_probes": _of_times(lambda times: times.get("round_trip", Histogram()).lost),
     **{name: _judged(name) for name in ("duplicated", "reordered", "late", "corrupted")},
     "duplicated_messages": lambda flows: flows["duplicated"],
     "reordered_messages": lambda flows: flows["reordered"],
@@ -412,6 +403,15 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     )
 
 
+# Frames at a port that is not their flow's destination: by src, dst (None: unknown) and that port.
+MisdeliveredFrames = Counter[tuple[str | None, str | None, str]]
+
+
+def phase_label(entry: PhaseEntry) -> str:
+    """Return a phase's entry of the summary in a few words, for people."""
+    return f"trial {entry['trial']} {entry['pattern']} phase {entry['phase']}"
+
+
 @dataclass(frozen=True)
 class PhaseResult:
     """One phase in one network, as those see it who judge it."""
@@ -423,7 +423,7 @@ class PhaseResult:
     lines: Mapping[str, int]  # line rates by port
     every: PhaseFlows  # the idle ones, too
     ports: Rows  # `port` records
-    misdelivered: Mapping[tuple[str | None, str | None, str], int]  # PhaseRecords.misdelivered
+    misdelivered: MisdeliveredFrames
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
     burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
     intervals: Any = None  # intervals.Intervals
@@ -437,7 +437,7 @@ class PhaseResult:
     @property
     def label(self) -> str:
         """What people are shown."""
-        return f"trial {self.key.trial} {self.entry['pattern']} phase {self.key.phase}"
+        return phase_label(self.entry)
 
 
 def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:

@@ -8,9 +8,10 @@ doc/reference/measures.md. A key with no observation is there, and is None.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..records.rows import (
     Pair,
     PhaseFlows,
     PhaseKey,
-    PhaseRecords,
+    PhaseRows,
     Rows,
     phase_latency,
 )
@@ -98,13 +99,20 @@ class PhaseResults:
 
     @np.errstate(all="ignore")  # what is beyond a float is not observed
     def result(
-        self, trial: Trial, part: Part, key: PhaseKey, records: PhaseRecords, nodes: Rows
+        self,
+        trial: Trial,
+        part: Part,
+        key: PhaseKey,
+        rows: PhaseRows,
+        misdelivered: m.MisdeliveredFrames,
     ) -> m.PhaseResult:
         """Return a phase's result, with its entry; `trial` as its part in the network has it."""
-        lines, every = self._line_rates(trial, part, key), records.flows()
-        moment = (key.trial, key.repeat, key.phase)
-        self.clocks.correct(moment, ((*pair, times) for pair, times in every.times.items()))
-        how = _state(every, nodes, self._order.keys())
+        lines, every = self._line_rates(trial, part, key), rows.flows()
+        nodes, ports = rows.rows("phases"), rows.rows("ports")
+        self.clocks.correct(rows.moment, every.times)
+        states, said = set(nodes.texts("state")), set(nodes.texts("node"))
+        whole = "complete" if every.whole.all() and self._order.keys() <= said else "partial"
+        how = next((state for state in _STATES if state in states), whole)
         window_ns = m.greatest(nodes.floats("window_ns"))
         length_s = trial.window_s if window_ns is None else window_ns / 1e9
         window_s = length_s if trial.traffic == "stream" else None
@@ -121,8 +129,8 @@ class PhaseResults:
         only_busy = trial.traffic == SCHEDULE and how == "complete" and busy.any()
         flows = every.select(busy) if only_busy and not busy.all() else every
         off = {pair for pair, is_off in zip(flows.pairs, flows.window_off, strict=True) if is_off}
-        intervals = Intervals.of(records.spans, off, trial.traffic == "stream")
-        ports, shares = records.ports, m.port_shares(flows, lines)
+        intervals = Intervals.of(rows.rows("intervals"), off, trial.traffic == "stream")
+        shares = m.port_shares(flows, lines)
         starts = nodes.floats("start_run_ns")
         starts = starts[~np.isnan(starts)]  # agreed, in run time
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
@@ -149,7 +157,7 @@ class PhaseResults:
             tester_limited=limits,
         )
         result = m.PhaseResult(
-            key, entry, flows, shares, lines, every, ports, records.misdelivered,
+            key, entry, flows, shares, lines, every, ports, misdelivered,
             burst_bps=burst_line_bps(trial, key.network, flows, lines), intervals=intervals,
         )  # fmt: skip
         alone = trial.traffic == "stream" and not trial.own
@@ -180,13 +188,11 @@ class PhaseResults:
         """Return layer-1 rates: what the node resolved, else what the site says."""
         place = (key.trial, key.repeat, key.network)
         if place not in self._lines:
-            said = (self._opened.get((port.name, trial.transport), {}) for port in part.ranks)
-            rates = (
-                opened.get("line_rate_bps") or port.line_rate_bps
-                for opened, port in zip(said, part.ranks, strict=True)
-            )
-            names = (port.name for port in part.ranks)
-            self._lines = {place: dict(zip(names, rates, strict=True))}
+            lines = {}
+            for port in part.ranks:
+                opened = self._opened.get((port.name, trial.transport), {})
+                lines[port.name] = opened.get("line_rate_bps") or port.line_rate_bps
+            self._lines = {place: lines}
         return self._lines[place]
 
 
@@ -322,16 +328,6 @@ def _queue_pairs(flows: PhaseFlows) -> Entry:
     )
 
 
-def _state(flows: PhaseFlows, nodes: Rows, wanted: Collection[str]) -> str:
-    """Return how a phase ended: of several ways the cause; partial where a record is missing."""
-    said = set(nodes.texts("state"))
-    for state in _STATES:
-        if state in said:
-            return state
-    whole = bool(flows.whole.all()) and set(wanted).issubset(nodes.texts("node"))
-    return "complete" if whole else "partial"
-
-
 def _disorder(flows: PhaseFlows, transport: str) -> Entry:
     """Return the `reordering` of a phase's entry; nulls where frames are not seen."""
     frames, extent = flows["received_frames"], flows["extent_max"]
@@ -345,13 +341,8 @@ def _disorder(flows: PhaseFlows, transport: str) -> Entry:
     worst: Entry | None = None
     if (shares > 0).any():
         place = int(np.nanargmax(shares))
-        src, dst = flows.pairs[place]
-        worst = {
-            "src": src,
-            "dst": dst,
-            "reordered_percent": float(shares[place]),
-            "extent_max": int(extent[place]),
-        }
+        worst = dict(zip(("src", "dst"), flows.pairs[place], strict=True))
+        worst |= {"reordered_percent": float(shares[place]), "extent_max": int(extent[place])}
     return {
         "reordered_percent": 100.0 * reordered / delivered,
         "three_reordered_percent": 100.0 * three / delivered,
@@ -486,6 +477,10 @@ def surplus(result: m.PhaseResult) -> list[str]:
 
 # --- plans ---------------------------------------------------------------------------------------
 
+_OVER_PHASES: dict[str, Callable[[m.Values], float | None]] = {
+    "min": m.least, "mean": m.mean, "max": m.greatest, "percent_of_line": m.mean,
+    "min_percent_of_line": m.least, "total": m.total,
+}  # fmt: skip
 _SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes",
          "lost_frames", "host_dropped_frames")  # fmt: skip
 
@@ -499,38 +494,26 @@ def plan_entry(
     not limit.
     """
     fair = [entry for entry in entries if not entry["tester_limited"]]
-    rates = [entry["throughput"] for entry in fair]
-    windows = [entry["window_s"] for entry in fair]
-    worst = min(
-        (entry for entry in fair if entry["throughput"]["min"] is not None),
-        key=lambda entry: entry["throughput"]["min"] or 0.0,
-        default=None,
-    )
+    known = [entry for entry in fair if entry["throughput"]["min"] is not None]
+    worst = min(known, key=lambda entry: entry["throughput"]["min"], default=None)
     elapsed_ns = m.greatest(record.get("elapsed_ns") for record in ended.values())
-    throughput = filled(
-        "Throughput",
-        layer="payload",
-        unit="Mbit/s",
-        min=m.least(rate["min"] for rate in rates),
-        mean=m.mean(rate["mean"] for rate in rates),
-        max=m.greatest(rate["max"] for rate in rates),
-        total=_weighted([rate["total"] for rate in rates], windows),
-        percent_of_line=m.mean(rate["percent_of_line"] for rate in rates),
-        min_percent_of_line=m.least(rate["min_percent_of_line"] for rate in rates),
-    )
+    rates = {name: [entry["throughput"][name] for entry in fair] for name in _OVER_PHASES}
+    throughput = {name: by(rates[name]) for name, by in _OVER_PHASES.items()}
+    windows = [entry["window_s"] or 0.0 for entry in fair]
+    if throughput["total"] is not None:  # each phase counts by its window
+        weighted = sum(map(mul, rates["total"], windows))
+        throughput["total"] = weighted / sum(windows) if any(windows) else None
     return filled(
         "PlanEntry",
         {name: m.total_int(entry[name] for entry in entries) for name in _SUMS},
         {name: m.total(entry[name] for entry in entries) for name in ("cpu_s", "cpu_process_s")},
-        {"worst_phase": None, "slowest": None}
-        if worst is None
-        else {"worst_phase": worst["phase"], "slowest": worst["slowest"]},
+        {"worst_phase": worst and worst["phase"], "slowest": worst and worst["slowest"]},
         entries[0],
         phases=trial.phases,
         phases_measured=len(entries),
         elapsed_s=None if elapsed_ns is None else elapsed_ns / 1e9,
         window_s=m.total(entry["window_s"] for entry in entries),
-        throughput=throughput,
+        throughput=filled("Throughput", throughput, layer="payload", unit="Mbit/s"),
     )
 
 
@@ -544,16 +527,6 @@ def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None
         return None
     mean: float | None = plan["throughput"]["mean"]
     return mean
-
-
-def _weighted(values: Sequence[float | None], windows: Sequence[float | None]) -> float | None:
-    """Return the mean over time: each phase counts by its window."""
-    weights = [window or 0.0 for window in windows]
-    parts = m.total(
-        None if value is None else value * weight
-        for value, weight in zip(values, weights, strict=True)
-    )
-    return None if parts is None or not sum(weights) else parts / sum(weights)
 
 
 def trial_words(trial: Trial) -> str:

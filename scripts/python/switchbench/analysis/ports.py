@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,11 +20,11 @@ from .measures import (
     lines_of,
     lost_frames,
     median,
+    observed,
 )
 from .tester import SOME_RANK
 
 ALIKE = 0.97  # loads that differ by less are one
-
 
 Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
 
@@ -39,11 +38,28 @@ class _Direction:
         self.percents: list[Numbered] = []  # of flows that no host limited
         self.relative: list[Numbered] = []  # to the phase's median port
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield what the summary says of each port as this end."""
+        size = len(self.phases)
+        columns = (*_medians(self.percents, size), _medians(self.relative, size)[0])
+        known = zip(*map(observed, columns), strict=True)
+        for (median_percent, least_percent, relative), phases, lost in zip(
+            known, self.phases.tolist(), self.lost, strict=True
+        ):
+            yield filled(
+                "Direction",
+                phases=phases,
+                median_percent_of_line=median_percent,
+                min_percent_of_line=least_percent,
+                relative_to_median=relative,
+                lost_frames=as_int(lost) if phases else None,
+            )
+
 
 def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
     """By port the median and the minimum of what is known; NaN where nothing is."""
-    numbers = np.concatenate([part[0] for part in parts] or [np.zeros(0, dtype=np.int64)])
-    values = np.concatenate([part[1] for part in parts] or [np.zeros(0)])
+    numbers = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
+    values = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
     known = ~np.isnan(values)
     order = np.argsort(values[known])
     small = numbers[known][order].astype(np.min_scalar_type(ports))  # sorted by digits
@@ -55,12 +71,12 @@ def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
     return middle + none, ordered[first] + none
 
 
-@dataclass
 class _Lines:
     """All ports with one transport."""
 
-    ends: dict[str, _Direction]
-    slowest: dict[str, list[Entry]] = field(default_factory=dict)  # phases by port
+    def __init__(self, ports: int) -> None:
+        self.ends = {"source": _Direction(ports), "destination": _Direction(ports)}
+        self.slowest: dict[str, list[Entry]] = {}  # phases by port
 
 
 class PortTable:
@@ -74,7 +90,7 @@ class PortTable:
         self._number = {name: number for number, name in enumerate(self._ports)}
         self._lines: dict[str, _Lines] = {}  # by transport
         self._opened: dict[tuple[str, str], Record] = {}
-        self._variants: dict[tuple[str, str], list[str]] = {}
+        self._variants: dict[tuple[str, str], dict[str, None]] = {}
         self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
@@ -85,20 +101,15 @@ class PortTable:
         """
         alike = result.entry["traffic"] != SCHEDULE
         limited = self._limited(result)
-        size = len(self._ports)
-        lines = self._lines.get(transport)
-        if lines is None:
-            ends = {"source": _Direction(size), "destination": _Direction(size)}
-            lines = self._lines[transport] = _Lines(ends)
+        lines = self._lines.setdefault(transport, _Lines(len(self._ports)))
         lost = lost_frames(result.flows)
         for end, name, shares in (
             ("source", "src", result.shares.source),
             ("destination", "dst", result.shares.destination),
         ):
-            direction = lines.ends[end]
+            direction, ports = lines.ends[end], result.flows.ends(name)
             numbers = np.array([self._number[port] for port in shares], dtype=np.int64)
             direction.phases[numbers] += 1
-            ports = result.flows.ends(name)
             places = np.array([self._number[port] for port in ports.names], dtype=np.int64)
             direction.lost[places] += np.bincount(ports.place, lost, len(ports.names))
             free = np.array([port not in limited for port in shares], dtype=bool)
@@ -136,60 +147,37 @@ class PortTable:
     def use(self, rows: Rows, transport: str) -> None:
         """Take `port` records: how frames of each port were sent and received."""
         for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
-            seen = self._variants.setdefault((port, transport), [])
-            if variant and variant not in seen:
-                seen.append(variant)
+            if variant:
+                self._variants.setdefault((port, transport), {})[variant] = None
 
     def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
-        """Return one entry for each port and transport, in the site's order.
+        """Return one entry for each port and transport that had flows, in the site's order.
 
         `suspects`: by port, what it is suspected of.
         """
-        return [
-            {**entry, "suspect": suspects.get(entry["port"])}
-            for transport in sorted(self._lines)
-            for entry in self._entries(transport)
-        ]
-
-    def _entries(self, transport: str) -> Iterator[Entry]:
-        """Yield one for each port that had flows."""
-        lines, size = self._lines[transport], len(self._ports)
-        percents, relatives = {}, {}
-        for end, direction in lines.ends.items():
-            percents[end] = _medians(direction.percents, size)
-            relatives[end], _ = _medians(direction.relative, size)
-        for number, (name, port) in enumerate(self._ports.items()):
-            ends = {
-                f"as_{end}": filled(
-                    "Direction",
-                    phases=int(direction.phases[number]),
-                    median_percent_of_line=_known(percents[end][0][number]),
-                    min_percent_of_line=_known(percents[end][1][number]),
-                    relative_to_median=_known(relatives[end][number]),
-                    lost_frames=as_int(direction.lost[number])
-                    if direction.phases[number]
-                    else None,
-                )
-                for end, direction in lines.ends.items()
-            }
-            if not any(end["phases"] for end in ends.values()):
-                continue
-            opened = self._opened.get((name, transport), {})
-            yield filled(
-                "PortEntry",
-                ends,
-                opened,
-                port=name,
-                transport=transport,
-                network=port.network,
-                switch=port.switch,
-                switch_port=port.switch_port,
-                rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
-                link_downs=self._downs[name],
-                variants=self._variants.get((name, transport), []),
-                suspect=None,
-                slowest_phases=lines.slowest.get(name, []),
-            )
+        found = []
+        for transport, lines in sorted(self._lines.items()):
+            ends = (direction.entries() for direction in lines.ends.values())
+            for (name, port), source, destination in zip(self._ports.items(), *ends, strict=True):
+                opened = self._opened.get((name, transport), {})
+                if source["phases"] or destination["phases"]:
+                    found.append(filled(
+                        "PortEntry",
+                        opened,
+                        as_source=source,
+                        as_destination=destination,
+                        port=name,
+                        transport=transport,
+                        network=port.network,
+                        switch=port.switch,
+                        switch_port=port.switch_port,
+                        rdma=filled("RdmaPort", opened) if transports.of(transport).rdma else None,
+                        link_downs=self._downs[name],
+                        variants=list(self._variants.get((name, transport), ())),
+                        suspect=suspects.get(name),
+                        slowest_phases=lines.slowest.get(name, []),
+                    ))  # fmt: skip
+        return found
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
@@ -202,13 +190,8 @@ def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
     # What TCP intends is what the network lets it.
     said = transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
-    if not said or np.isnan(shares).any():
-        return np.ones(1)
-    if shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0):
+    alike = shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0)
+    if not said or alike or np.isnan(shares).any():
         return np.ones(1)
     by_name = dict(zip(places.names, shares.tolist(), strict=True))
     return np.array([by_name[port] for port in ports])
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -95,7 +95,7 @@ def gather(run: Run, directory: Path) -> Summary:
     """Return all of a results directory's tables, ready to be finished."""
     summary = Summary(run)
     feed(summary, directory)
-    summary.take_scatter(scatter_times(directory, run.trials))
+    summary.scatter = scatter_times(directory, run.trials)
     if run.superseded:
         summary.superseded = superseded(run, directory)
     summary.switch = compare_counters(run.switch_counters, directory)

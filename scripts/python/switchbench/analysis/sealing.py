@@ -68,9 +68,6 @@ class SealedFile(TypedDict):
     sha256: str
 
 
-_OURS = (MANIFEST, SIGNATURE)
-
-
 def files_of(directory: Path) -> list[str]:
     """Return the names of all files that a manifest of the directory has.
 
@@ -86,21 +83,14 @@ def files_of(directory: Path) -> list[str]:
                 f"{directory}: the name of the file {name!a} is not UTF-8, so that it can't be "
                 "sealed: rename it"
             )
-        if path.is_file() and name not in _OURS:
+        if path.is_file() and name not in (MANIFEST, SIGNATURE):
             names.append(name)
     return names
 
 
 def _is_utf8(name: str) -> bool:
-    """Return whether it can be written into a manifest.
-
-    Other bytes are lone surrogates in Python.
-    """
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Return whether a name can be written: other bytes are lone surrogates in Python."""
+    return not re.search("[\ud800-\udfff]", name)
 
 
 def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
@@ -384,44 +374,42 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
     """Return the document of a run and its verdict."""
     run = summary["run"]
     whole = summary["status"] == "complete"
-    totals = {
-        "tests": str(len(summary["expectations"]) + 1),
-        "failures": str(verdict["failed"]),
-        "errors": str(verdict["inconclusive"] + (not whole)),
-        "skipped": "0",
-        "time": _seconds(run["elapsed_s"]),
-    }
+
+    def add(parent: ElementTree.Element, tag: str, **attributes: object) -> ElementTree.Element:
+        text = {key: _NO_CHARACTER.sub("\ufffd", str(one)) for key, one in attributes.items()}
+        return ElementTree.SubElement(parent, tag, text)
+
+    def add_text(parent: ElementTree.Element, tag: str, lines: Sequence[str], **more: str) -> None:
+        add(parent, tag, **more).text = _NO_CHARACTER.sub("\ufffd", "\n".join(lines))
+
+    def case(name: str, outcome: str | None, kind: str, lines: Sequence[str], s: float = 0) -> None:
+        element = add(suite, "testcase", name=name, classname=_SUITE, time=f"{s:.3f}")
+        if outcome:
+            add_text(element, outcome, lines, message=lines[0], type=kind)
+
     root = ElementTree.Element("testsuites")  # Ant's form allows it no attributes
-    suite = ElementTree.SubElement(
-        root,
-        "testsuite",
-        {
-            "name": _xml_text(run["id"]),
-            "package": _SUITE,
-            "id": "0",
-            "timestamp": run["started"].removesuffix("Z"),
-            "hostname": _xml_text(run["machine"]["host"]),
-            **totals,
-        },
-    )
-    properties = ElementTree.SubElement(suite, "properties")
+    elapsed_s = run["elapsed_s"] or 0
+    suite = add(
+        root, "testsuite", name=run["id"], package=_SUITE, id=0,
+        timestamp=run["started"].removesuffix("Z"), hostname=run["machine"]["host"],
+        tests=len(summary["expectations"]) + 1, failures=verdict["failed"],
+        errors=verdict["inconclusive"] + (not whole), skipped=0, time=f"{elapsed_s:.3f}",
+    )  # fmt: skip
+    properties = add(suite, "properties")
     for name, value in _properties(summary, verdict):
-        ElementTree.SubElement(properties, "property", {"name": name, "value": _xml_text(value)})
+        add(properties, "property", name=name, value=value)
     # A case of its own: all that was asked for was measured.
-    case = _case(suite, "the run came to its end", run["elapsed_s"])
-    if not whole:
-        gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
-        _add_outcome(case, "error", summary["status"], gaps)
+    gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
+    ended = None if whole else "error"
+    case("the run came to its end", ended, summary["status"], gaps, elapsed_s)
     for number, clause in enumerate(summary["expectations"]):
-        name = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
-        case = _case(suite, name or f"expect.{number} {clause['measure']}", 0)
-        if element := _ELEMENTS.get(clause["verdict"]):
-            _add_outcome(case, element, clause["verdict"], list(_lines(clause)))
-    words = "\n".join(
-        [f"{verdict['verdict']}: {verdict['sentence']}.", *verdict["warnings"], verdict["scope"]]
-    )
-    ElementTree.SubElement(suite, "system-out").text = _xml_text(words)
-    ElementTree.SubElement(suite, "system-err").text = _xml_text("\n".join(summary["errors"]))
+        words = " ".join(str(clause[key]) for key in ("id", "clause") if clause[key])
+        outcome = _ELEMENTS.get(clause["verdict"])
+        name = words or f"expect.{number} {clause['measure']}"
+        case(name, outcome, clause["verdict"], list(_lines(clause)))
+    said = f"{verdict['verdict']}: {verdict['sentence']}."
+    add_text(suite, "system-out", [said, *verdict["warnings"], verdict["scope"]])
+    add_text(suite, "system-err", summary["errors"])
     ElementTree.indent(root)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
@@ -448,25 +436,6 @@ def _lines(clause: ClauseEntry) -> Iterator[str]:
         yield f"stated in {clause['source']}"
     for failure in clause["failures"]:
         yield f"{failure['value']:.10g} {clause['unit']}: {failure['of']}"
-
-
-def _case(suite: ElementTree.Element, name: str, elapsed_s: float | None) -> ElementTree.Element:
-    attributes = {"name": _xml_text(name), "classname": _SUITE, "time": _seconds(elapsed_s)}
-    return ElementTree.SubElement(suite, "testcase", attributes)
-
-
-def _add_outcome(case: ElementTree.Element, name: str, kind: str, lines: list[str]) -> None:
-    attributes = {"message": _xml_text(lines[0]), "type": kind}
-    ElementTree.SubElement(case, name, attributes).text = _xml_text("\n".join(lines))
-
-
-def _seconds(value: float | None) -> str:
-    return f"{value or 0:.3f}"
-
-
-def _xml_text(text: object) -> str:
-    """Without the characters that XML can't hold."""
-    return _NO_CHARACTER.sub("\ufffd", str(text))
 
 
 def write_record(directory: Path, summary: SummaryDocument, key: Path | None = None) -> None:
@@ -511,8 +480,15 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))
         again = _made_again(directory) if asked.again else None
         changed = hashing.result()
-    yield from _files(directory, sealed, changed)
-    yield from _signatures(directory, asked.allowed)
+    yield from (VerifyCheck("file", False, words) for words in changed)
+    if not changed:
+        size = sum(entry["bytes"] for entry in sealed.values())
+        words = f"{format.of(len(sealed), 'file')}, {size:,} bytes, as sealed"
+        yield VerifyCheck("files", True, words)
+    for name in files_of(directory):
+        if name not in sealed:
+            yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
+    yield _signed(directory, asked.allowed)
     if changed:
         yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
@@ -528,11 +504,22 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     if NOT_ENDED in summary["errors"]:
         yield VerifyCheck("run", False, f"{SUMMARY} is half written: {NOT_ENDED}")
         return
-    yield from _clauses(directory, summary)
+    verdict = summary.get("verdict")
+    sha256 = verdict and verdict["clauses_sha256"]
+    if why := changed_clauses(sha256, directory):
+        yield VerifyCheck("clauses", False, why)
+    elif sha256:
+        count = format.of(len(summary["expectations"]), "clause")
+        yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
     if again is not None:
         yield from _verdict(directory, summary, again)
-    yield from _junit(directory, summary)
-    yield from _agreed(summary, asked.clauses)
+    if (directory / JUNIT).exists():
+        yield _junit(directory, summary)
+    if asked.clauses is not None:
+        same = "are those agreed on"
+        other = f"are not those agreed on ({asked.clauses}): {sha256 or 'none'}"
+        holds = sha256 == asked.clauses.lower()
+        yield VerifyCheck("clauses", holds, same if holds else other)
 
 
 def _made_again(directory: Path) -> Future[Any]:
@@ -548,44 +535,15 @@ def _made_again(directory: Path) -> Future[Any]:
     return made
 
 
-def _files(
-    directory: Path, files: dict[str, SealedFile], differences: list[str]
-) -> Iterator[VerifyCheck]:
-    if differences:
-        yield from (VerifyCheck("file", False, words) for words in differences)
-    else:
-        size = sum(entry["bytes"] for entry in files.values())
-        yield VerifyCheck(
-            "files", True, f"{format.of(len(files), 'file')}, {size:,} bytes, as sealed"
-        )
-    for name in files_of(directory):
-        if name not in files:
-            yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
-
-
-def _signatures(directory: Path, allowed: Path | None) -> Iterator[VerifyCheck]:
+def _signed(directory: Path, allowed: Path | None) -> VerifyCheck:
     if not is_signed(directory):
-        yield VerifyCheck(
-            "signature", None if allowed is None else False, f"{directory} is not signed"
-        )
-        return
+        none = None if allowed is None else False
+        return VerifyCheck("signature", none, f"{directory} is not signed")
     try:
         signed = check(directory, allowed)
     except ConfigurationError as error:
-        yield VerifyCheck("signature", False, str(error))
-    else:
-        yield VerifyCheck("signature", True if signed.trusted else None, signed.words)
-
-
-def _clauses(directory: Path, summary: SummaryDocument) -> Iterator[VerifyCheck]:
-    """Yield the clauses as they were fixed, and those that the summary judged."""
-    sha256 = (verdict := summary.get("verdict")) and verdict["clauses_sha256"]
-    changed = changed_clauses(sha256, directory)
-    if changed:
-        yield VerifyCheck("clauses", False, changed)
-    elif sha256:
-        count = format.of(len(summary["expectations"]), "clause")
-        yield VerifyCheck("clauses", True, f"{count}, SHA-256 {sha256}, fixed before traffic")
+        return VerifyCheck("signature", False, str(error))
+    return VerifyCheck("signature", True if signed.trusted else None, signed.words)
 
 
 def _verdict(
@@ -609,25 +567,28 @@ def _verdict(
         return
     whole = version == __version__
     again = made_again.result()
-    # Another version may know more, but not judge otherwise.
+    # Another version may know more, but not judge otherwise; of the verdict its scope may differ.
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
-    different = [key for key in compared if _figures(again, key) != _figures(summary, key)]
+    scope = {"scope": None}
+    different = [
+        key
+        for key in compared
+        for one, other in [(again.get(key), summary.get(key))]
+        if one != other
+        and not (key == "verdict" and one and other and one | scope == other | scope)
+    ]
+    verdict = summary.get("verdict")
+    outcome = f"a {summary['status']} run without clauses"
+    if verdict:
+        outcome = f"{verdict['verdict']}: {verdict['sentence']}"
     if different:
         words = f"{SUMMARY} is not what the tables amount to: {', '.join(different)}"
         yield VerifyCheck("verdict", False, words)
     elif whole:
-        yield VerifyCheck("verdict", True, f"as the tables have it: {_outcome(summary)}")
+        yield VerifyCheck("verdict", True, f"as the tables have it: {outcome}")
     else:
-        words = f"by status and verdict only, for {version} made it: {_outcome(summary)}"
+        words = f"by status and verdict only, for {version} made it: {outcome}"
         yield VerifyCheck("verdict", None, words)
-
-
-def _figures(summary: SummaryDocument, key: str) -> Any:
-    """Return an entry of a summary; of the verdict without the sentence on its scope."""
-    value = summary.get(key)
-    if key == "verdict" and isinstance(value, dict):
-        return {name: one for name, one in value.items() if name != "scope"}
-    return value
 
 
 def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
@@ -644,59 +605,31 @@ def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
         yield VerifyCheck("plan", False, f"{PLAN} was not made of {CONFIGURATION} beside it")
         return
     try:
-        wanted = {_offer(point) for test in read(Request(path)).tests for point in points(test)}
+        tests = read(Request(path)).tests
+        wanted = {_offer_of(point, point.window or 0) for test in tests for point in points(test)}
     except SwitchbenchError as error:
         yield VerifyCheck("plan", None, f"{CONFIGURATION} can't be read here: {error}")
         wanted = None
     for trial in (*run.trials, *run.again):
-        if wanted is not None and trial.search is None and _offer_of(trial) not in wanted:
+        offer = _offer_of(trial, round(trial.window_s * NS))
+        if wanted is not None and trial.search is None and offer not in wanted:
             words = f"trial {trial.id} has a load, window or size that is not in {CONFIGURATION}"
             yield VerifyCheck("plan", False, f"{PLAN}: {words}")
             return
 
 
-# Transport, sizes, load, window.
-_Offer = tuple[str, tuple[int, ...], Load, int]
+def _offer_of(trial: Trial | ResolvedSettings, window_ns: int) -> tuple[object, ...]:
+    """Return transport, sizes, load and window; of WAITING it may be longer than was asked for."""
+    window_ns = 0 if trial.traffic in WAITING else window_ns
+    return trial.transport, trial.sizes, trial.load or Load(percent=100.0), window_ns
 
 
-def _offer(point: ResolvedSettings) -> _Offer:
-    waits = point.traffic in WAITING  # its window may be longer than was asked for
-    window_ns = 0 if waits else point.window or 0
-    return point.transport, point.sizes, point.load or Load(percent=100.0), window_ns
-
-
-def _offer_of(trial: Trial) -> _Offer:
-    window_ns = 0 if trial.traffic in WAITING else round(trial.window_s * NS)
-    return trial.transport, trial.sizes, trial.load, window_ns
-
-
-def _junit(directory: Path, summary: SummaryDocument) -> Iterator[VerifyCheck]:
+def _junit(directory: Path, summary: SummaryDocument) -> VerifyCheck:
     """Check that `verdict.xml` says what the summary says, sealed or not."""
-    path = directory / JUNIT
-    if not path.exists():
-        return
     verdict = summary.get("verdict")
     wanted = None if verdict is None else junit(summary, verdict)
-    if path.read_bytes() == wanted:
-        yield VerifyCheck("junit", True, f"{JUNIT} has the verdict of {SUMMARY}")
-    elif summary["run"]["versions"].get("switchbench") == __version__:
-        yield VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
-    else:
-        yield VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")
-
-
-def _outcome(summary: SummaryDocument) -> str:
-    verdict = summary.get("verdict")
-    if not verdict:
-        return f"a {summary['status']} run without clauses"
-    return f"{verdict['verdict']}: {verdict['sentence']}"
-
-
-def _agreed(summary: SummaryDocument, wanted: str | None) -> Iterator[VerifyCheck]:
-    if wanted is None:
-        return
-    verdict = summary.get("verdict")
-    found = verdict["clauses_sha256"] if verdict else "none"
-    holds = found == wanted.lower()
-    words = "are those agreed on" if holds else f"are not those agreed on ({wanted}): {found}"
-    yield VerifyCheck("clauses", holds, words)
+    if (directory / JUNIT).read_bytes() == wanted:
+        return VerifyCheck("junit", True, f"{JUNIT} has the verdict of {SUMMARY}")
+    if summary["run"]["versions"].get("switchbench") == __version__:
+        return VerifyCheck("junit", False, f"{JUNIT} is not the verdict of {SUMMARY}")
+    return VerifyCheck("junit", None, f"{JUNIT} is of another version: not compared")

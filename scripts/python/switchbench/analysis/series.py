@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..base.model import PERCENTILES, PINGPONG, Part, Repeats, Trial
+from ..base.model import PERCENTILES, PINGPONG, Repeats, Trial
 from ..base.transports import BASELINES
 from ..records.record_forms import Record
 from ..records.rows import Floats, Histogram, NameIndex, Pair, PhaseFlows, PhaseKey, Times, merged
@@ -36,11 +36,6 @@ from .statistics import interval
 Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
 ALIKE = 0.05  # paths whose times differ by less are alike
-
-
-def is_sweep(trial: Trial) -> bool:
-    """Return whether a trial gives a point of a curve: one size, in ping-pong."""
-    return trial.traffic == "pingpong" and "scatter" not in trial.parameters
 
 
 class SweepTable:
@@ -58,10 +53,6 @@ class SweepTable:
                 flows = self._flows.setdefault(key[:3], {})
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
-    def forget(self, trial: tuple[int, int]) -> None:
-        """Drop the times of a trial (id, repeat)."""
-        self._flows = {key: flows for key, flows in self._flows.items() if key[:2] != trial}
-
     def lost(self, entry: Entry) -> int | None:
         """Messages of one trial's entry that did not come back; None: that is not known."""
         key = (entry["trial"], entry["repeat"], entry["network"])
@@ -69,60 +60,54 @@ class SweepTable:
 
     def curves(self) -> Iterator[Entry]:
         """Yield one of each setting, its points by size."""
-        found: dict[str, tuple[Entry, dict[int, list[Flows]]]] = {}
+        found: dict[str, tuple[Entry, dict[int, Flows]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
-            if not is_sweep(trial):
+            # A point of a curve is of one size; a scatter's are of many.
+            if trial.traffic != "pingpong" or "scatter" in trial.parameters:
                 continue
-            part = next(part for part in trial.parts if part.network == network)
-            said = about(trial, part)
+            said = about(trial, network)
             _, sizes = found.setdefault(json.dumps(said, sort_keys=True), (said, {}))
-            sizes.setdefault(trial.sizes[0], []).append(flows)
+            together = sizes.setdefault(trial.sizes[0], {})
+            for pair, times in flows.items():
+                together.setdefault(pair, Histogram()).merge(times)
         for said, sizes in found.values():
-            points = [_point(size, repeats) for size, repeats in sorted(sizes.items())]
+            points = [_point(size, flows) for size, flows in sorted(sizes.items())]
             yield {**said, "points": points, **peak(points)}
 
 
-def about(trial: Trial, part: Part) -> Entry:
+def about(trial: Trial, network: str) -> Entry:
     """Return what tells a curve from others."""
     return {
         "transport": trial.transport,
-        "network": part.network,
-        "ranks": len(part.ranks),
+        "network": network,
+        "ranks": next(len(part.ranks) for part in trial.parts if part.network == network),
         "pattern": trial.pattern["name"],
         "parameters": dict(trial.parameters),
     }
 
 
-def _point(size: int, repeats: Sequence[Flows]) -> Entry:
+def _point(size: int, flows: Flows) -> Entry:
     """Return one size: all flows and repeats together, and the slowest flow."""
-    flows: Flows = {}
-    for repeat in repeats:
-        for pair, times in repeat.items():
-            flows.setdefault(pair, Histogram()).merge(times)
     whole = merged(flows.values())
-    known = {pair: times.mean_ns for pair, times in flows.items() if times.mean_ns is not None}
-    slowest = max(known, key=lambda pair: known[pair] or 0.0, default=None)
+    known = [(times.mean_ns, pair) for pair, times in flows.items() if times.mean_ns is not None]
+    mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
+    figures = {"min": whole.min_ns, "mean": whole.mean_ns, "p50": whole.quantile_ns(0.5),
+               "p99": whole.quantile_ns(0.99), "max": whole.max_ns}  # fmt: skip
     return {
         "size": size,
         "round_trips": whole.count,
         "lost": whole.lost,
         "flows": len(flows),
-        "latency_us": {
-            "min": half_us(whole.min_ns),
-            "mean": half_us(whole.mean_ns),
-            "p50": half_us(whole.quantile_ns(0.5)),
-            "p99": half_us(whole.quantile_ns(0.99)),
-            "max": half_us(whole.max_ns),
-        },
+        "latency_us": {name: half_us(ns) for name, ns in figures.items()},
         "bandwidth_mbps": _bandwidth(size, whole.mean_ns),
         "slowest": None
-        if slowest is None
+        if mean_ns is None
         else {
             "src": slowest[0],
             "dst": slowest[1],
-            "mean_us": half_us(known[slowest]),
-            "bandwidth_mbps": _bandwidth(size, known[slowest]),
+            "mean_us": half_us(mean_ns),
+            "bandwidth_mbps": _bandwidth(size, mean_ns),
         },
     }
 
@@ -233,6 +218,7 @@ def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | Non
 
 # --- single times, and computation beside messages ------------------------------------------------
 
+_PARTS = ("compute_only", "concurrent")  # what a node computes, alone and beside messages
 _CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
 
 
@@ -255,7 +241,7 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
                 size, time_us = rows["size"].to_numpy(), rows["time_ns"].to_numpy() / 2000.0
                 p50, p99, most = np.quantile(time_us, (0.5, 0.99, 1.0)).tolist()
                 found.append(filled(
-                    "ScatterTimes", about(trial, part), place, messages=len(size),
+                    "ScatterTimes", about(trial, part.network), place, messages=len(size),
                     min_size=int(size.min()), max_size=int(size.max()), p50_us=p50, p99_us=p99,
                     max_us=most,
                 ))  # fmt: skip
@@ -269,46 +255,42 @@ def computing(
 
     An entry for each trial that computed; `records`: its `compute` records, by trial and repeat.
     """
-    keys = [(trial, (trial.id, trial.repeat)) for trial in trials]
-    return [_slowdown(trial, records[key]) for trial, key in keys if key in records]
-
-
-def _slowdown(trial: Trial, records: Sequence[Record]) -> Entry:
-    """Rates are while computing: operations by the time that pieces took."""
-    alone, beside = (_rate(records, part) for part in ("compute_only", "concurrent"))
-    nodes = {
-        record["node"]: slower(_rate([record], "compute_only"), _rate([record], "concurrent"))
-        for record in records
-    }
-    known = {node: share for node, share in nodes.items() if share is not None}
-    worst = max(known, key=lambda node: known[node], default=None)
-    spread = interval(list(known.values()), _CONFIDENCE)
-    pieces = {
-        part: {
-            name: max(record[part][f"piece_{name}_ns"] for record in records) / 1000
-            for name in ("p50", "p99", "max")
-        }
-        for part in ("compute_only", "concurrent")
-    }
-    return filled(
-        "Computing",
-        trial,
-        trial=trial.id,
-        parameters=dict(trial.parameters),
-        nodes=len(nodes),
-        share=records[0]["share"],
-        compute_only_mflops=alone,
-        concurrent_mflops=beside,
-        slowdown_percent=slower(alone, beside),
-        slowdown_ci_half_width_percent=None if spread is None else spread.half_width,
-        slowest_node=worst,
-        max_slowdown_percent=None if worst is None else known[worst],
-        piece_us=pieces,
-    )
+    found = []
+    for trial in trials:
+        told = records.get((trial.id, trial.repeat), ())
+        if not told:
+            continue
+        alone, beside = (_rate(told, part) for part in _PARTS)
+        shares = {one["node"]: slower(*(_rate([one], part) for part in _PARTS)) for one in told}
+        known = {node: share for node, share in shares.items() if share is not None}
+        worst = max(known, key=lambda node: known[node], default=None)
+        spread = interval(list(known.values()), _CONFIDENCE)
+        found.append(filled(
+            "Computing",
+            trial,
+            trial=trial.id,
+            parameters=dict(trial.parameters),
+            nodes=len(shares),
+            share=told[0]["share"],
+            compute_only_mflops=alone,
+            concurrent_mflops=beside,
+            slowdown_percent=slower(alone, beside),
+            slowdown_ci_half_width_percent=spread and spread.half_width,
+            slowest_node=worst,
+            max_slowdown_percent=None if worst is None else known[worst],
+            piece_us={
+                part: {
+                    name: max(one[part][f"piece_{name}_ns"] for one in told) / 1000
+                    for name in ("p50", "p99", "max")
+                }
+                for part in _PARTS
+            },
+        ))  # fmt: skip
+    return found
 
 
 def _rate(records: Sequence[Record], part: str) -> float | None:
-    """Mflop/s of one thread, the mean over all."""
+    """Mflop/s of one thread, the mean over all: operations by the time that pieces took."""
     busy_ns = sum(record[part]["busy_ns"] for record in records)
     operations = sum(record[part]["operations"] for record in records)
     return operations / busy_ns * 1000 if busy_ns else None
@@ -348,7 +330,7 @@ class MeasuredExecutions:
     """One trial in one network: its ranks by phase, and how fast data reached the ports."""
 
     trial: Trial
-    part: Part
+    network: str
     phases: dict[int, dict[str, RankTimes]] = field(default_factory=dict)  # by phase and rank
     rates_mbps: dict[int, float | None] = field(default_factory=dict)
     idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
@@ -361,8 +343,7 @@ class MeasuredExecutions:
         ranks = self.phases.get(phase, {})
         idle = [name for name in ranks if name not in busy and ranks[name].times.count]
         if len(idle) < len(ranks):
-            for name in idle:
-                del ranks[name]
+            self.phases[phase] = {name: one for name, one in ranks.items() if name not in idle}
             self.idle[phase] = len(idle)
 
     @property
@@ -371,10 +352,20 @@ class MeasuredExecutions:
         return [times for ranks in self.phases.values() for times in ranks.values()]
 
     @property
+    def about(self) -> Entry:
+        """What tells it from others."""
+        return about(self.trial, self.network)
+
+    @property
+    def iterations(self) -> int:
+        """Those of the benchmark that the trial stands for; 0: it stands for none."""
+        return self.trial.steps.iterations or 0 if self.trial.steps else 0
+
+    @property
     def whole(self) -> bool:
         """Return whether all ranks that take part timed something in all phases."""
         return len(self.phases) == self.trial.phases and all(
-            len(ranks) + self.idle.get(phase, 0) == len(self.part.ranks)
+            len(ranks) + self.idle.get(phase, 0) == self.about["ranks"]
             and all(times.times.count for times in ranks.values())
             for phase, ranks in self.phases.items()
         )
@@ -422,10 +413,6 @@ class ExecutionTable:
         idle = zip(flows.pairs, flows.idle.tolist(), strict=True)
         one.leave_out_idle(phase, {end for pair, is_idle in idle if not is_idle for end in pair})
 
-    def forget(self, trial: tuple[int, int]) -> None:
-        """Drop the times of a trial (id, repeat)."""
-        self._measured = {key: one for key, one in self._measured.items() if key[:2] != trial}
-
     def average_us(self, trial: Trial, network: str) -> float | None:
         """Return what one repeat adds to the mean over repeats."""
         return self._of(trial, network).over_ranks(m.mean)
@@ -435,26 +422,23 @@ class ExecutionTable:
         functions: dict[str, list[MeasuredExecutions]] = {}
         kernels: dict[tuple[int, str], list[MeasuredExecutions]] = {}
         for one in self._measured.values():
-            if _iterations(one):
-                kernels.setdefault((one.trial.point, one.part.network), []).append(one)
+            if one.iterations:
+                kernels.setdefault((one.trial.point, one.network), []).append(one)
             else:
-                what = json.dumps(about(one.trial, one.part), sort_keys=True)
-                functions.setdefault(what, []).append(one)
+                functions.setdefault(json.dumps(one.about, sort_keys=True), []).append(one)
         entries = [_kernel(repeats) for repeats in kernels.values()]
-        return {
-            "functions": [
-                about(some[0].trial, some[0].part)
-                | {"points": [_function_point(*point) for point in _by_size(some)]}
-                for some in functions.values()
-            ],
-            "kernels": entries,
-            "rankings": list(_rankings(entries)),
-        }
+        said = []
+        for some in functions.values():
+            sizes: dict[int, list[MeasuredExecutions]] = {}
+            for one in some:
+                sizes.setdefault(one.trial.sizes[0], []).append(one)
+            points = [_function_point(*point) for point in sorted(sizes.items())]
+            said.append({**some[0].about, "points": points})
+        return {"functions": said, "kernels": entries, "rankings": list(_rankings(entries))}
 
     def _of(self, trial: Trial, network: str) -> MeasuredExecutions:
-        part = next(part for part in trial.parts if part.network == network)
         key = (trial.id, trial.repeat, network)
-        return self._measured.setdefault(key, MeasuredExecutions(trial, part))
+        return self._measured.setdefault(key, MeasuredExecutions(trial, network))
 
 
 def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
@@ -467,64 +451,47 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
     return None if mean is None else mean / m.MEGA
 
 
-def _by_size(
-    some: Iterable[MeasuredExecutions],
-) -> list[tuple[int, list[MeasuredExecutions]]]:
-    sizes: dict[int, list[MeasuredExecutions]] = {}
-    for one in some:
-        sizes.setdefault(one.trial.sizes[0], []).append(one)
-    return sorted(sizes.items())
-
-
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
     """Return one size: all phases and repeats together."""
     first = repeats[0].trial
     pattern = first.pattern["name"]
+    # How many times of IMB's one is made of: its time of a ping-pong is of one way.
+    parts = 2 if pattern == "pingpong" else 1
     ranks = [times for one in repeats for times in one.ranks]
     batches = merged(times.times for times in ranks)
     averages = [one.over_ranks(m.mean) for one in repeats]
-    by_repeat = [_imb(size, one) for one in repeats]
+    by_repeat = []
+    for one, average in zip(repeats, averages, strict=True):
+        of_rank: dict[str, list[float]] = {}
+        for phase in one.phases.values() if one.whole else ():
+            for name, times in phase.items():
+                of_rank.setdefault(name, []).append(times.mean_us or 0.0)
+        means = [sum(values) / len(values) for values in of_rank.values()]
+        figures = (m.least(means), average, m.greatest(means))
+        by_repeat.append(_imb(pattern, size, [us and us / parts for us in figures]))
     names = ("t_min_us", "t_avg_us", "t_max_us")
-    imb = _imb_entry(pattern, size, [m.mean(one[name] for one in by_repeat) for name in names])
-    batch = {name: getattr(batches, f"{name}_ns") for name in ("min", "max")}
+    batch: dict[str, float | None] = {"min": batches.min_ns, "max": batches.max_ns}
     batch |= {name: batches.quantile_ns(PERCENTILES[name]) for name in ("p50", "p99")}
     return {
         "size": size,
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((times.repetitions for times in ranks), default=0),
         "batch": first.schedule.batch if first.schedule else 1,
-        "imb": imb,
+        "imb": _imb(pattern, size, [m.mean(one[name] for one in by_repeat) for name in names]),
         "by_repeat": by_repeat,
         "repetition_us": filled(
             "RepetitionTimes",
             {name: None if ns is None else ns / 1e3 for name, ns in batch.items()},
             mean=m.mean(averages),
         ),
-        "ci_us": _sure(averages, first.repeats, 1.0 / _parts_of(pattern)),
+        "ci_us": _sure(averages, first.repeats, 1.0 / parts),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
         "verified": m.total_int(times.verified for times in ranks),
     }
 
 
-def _parts_of(pattern: str) -> int:
-    """Return how many times of IMB's one is made of: its time of a ping-pong is of one way."""
-    return 2 if pattern == "pingpong" else 1
-
-
-def _imb(size: int, one: MeasuredExecutions) -> Entry:
-    """Return IMB's figures of one repeat; null where it was not measured whole."""
-    pattern = one.trial.pattern["name"]
-    by_rank: dict[str, list[float]] = {}
-    for ranks in one.phases.values() if one.whole else ():
-        for name, times in ranks.items():
-            by_rank.setdefault(name, []).append(times.mean_us or 0.0)
-    means = [sum(values) / len(values) for values in by_rank.values()]
-    figures = (m.least(means), one.over_ranks(m.mean), m.greatest(means))
-    return _imb_entry(pattern, size, [us and us / _parts_of(pattern) for us in figures])
-
-
-def _imb_entry(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
-    """Return the least, mean and greatest time over ranks, and the rate by the last."""
+def _imb(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
+    """Return IMB's figures: minimum, mean and maximum time over ranks, and the rate by the last."""
     shortest, average, longest = times_us
     factor = IMB_FACTORS.get(pattern)
     rate = factor * size / (longest / 1e6) / IMB_MEGA if factor and longest else None
@@ -545,52 +512,43 @@ def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry
     return None if found is None else {"low": found.low * scale, "high": found.high * scale}
 
 
-def _iterations(one: MeasuredExecutions) -> int | None:
-    """Return those of the benchmark that a trial stands for; None: it stands for none."""
-    return one.trial.steps.iterations if one.trial.steps else None
-
-
 def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
     first = repeats[0]
-    iterations = _iterations(first) or 0
     times = [one.over_ranks(m.greatest) for one in repeats]
     mean = m.mean(times)
-    whole = [None if time is None else iterations * time / US for time in (mean, *times)]
+    whole = [None if us is None else first.iterations * us / US for us in (mean, *times)]
     return {
-        **about(first.trial, first.part),
+        **first.about,
         "trials": [one.trial.id for one in repeats],
         "repetitions": max((t.repetitions for one in repeats for t in one.ranks), default=0),
-        "iterations": iterations,
+        "iterations": first.iterations,
         "iteration_us": mean,
         "total_s": whole[0],
         "by_repeat_s": whole[1:],
-        "ci_s": _sure(times, first.trial.repeats, iterations / US),
+        "ci_s": _sure(times, first.trial.repeats, first.iterations / US),
         "port_mbps": m.mean(rate for one in repeats for rate in one.rates_mbps.values()),
     }
 
 
 def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield each problem that several paths (a transport in a network) ran: the fastest first."""
-    problems: dict[str, list[tuple[float, Entry]]] = {}
+    problems: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry["total_s"] is not None:
-            problems.setdefault(matrix_of(entry), []).append((entry["total_s"], entry))
+            problems.setdefault(matrix_of(entry), []).append(entry)
     for some in problems.values():
-        if len({path_of(entry) for _, entry in some}) > 1:
-            ordered = sorted(some, key=itemgetter(0))
-            least, fastest = ordered[0]
-            yield filled(
-                "Ranking",
-                fastest,
-                paths=[
-                    Entry(
-                        path=path_of(entry),
-                        total_s=total_s,
-                        ratio_to_fastest=total_s / least if least else None,
-                    )
-                    for total_s, entry in ordered
-                ],
-            )
+        if len(set(map(path_of, some))) > 1:
+            ordered = sorted(some, key=itemgetter("total_s"))
+            least = ordered[0]["total_s"]
+            paths = [
+                {
+                    "path": path_of(entry),
+                    "total_s": entry["total_s"],
+                    "ratio_to_fastest": entry["total_s"] / least if least else None,
+                }
+                for entry in ordered
+            ]
+            yield filled("Ranking", ordered[0], paths=paths)
 
 
 # --- transports side by side ----------------------------------------------------------------------
@@ -607,9 +565,15 @@ class TransportSeries:
     plans: list[PlanEntry] = field(default_factory=list)
 
     @property
-    def by_repeat(self) -> dict[int, PlanEntry]:
-        """Its plans by number of repetition."""
-        return {plan["repeat"]: plan for plan in self.plans}
+    def load(self) -> str:
+        """The load as asked, to tell it from others."""
+        return json.dumps(self.plans[0]["load"], sort_keys=True)
+
+    @property
+    def asked(self) -> float:
+        """The load as a number to order by: percent of line where it is known."""
+        share = self.plans[0]["intended_load"]
+        return float(next(iter(self.plans[0]["load"].values())) if share is None else share)
 
     @property
     def message_bytes(self) -> int | None:
@@ -626,7 +590,7 @@ class TransportSeries:
     @property
     def rates(self) -> dict[int, float | None]:
         """Mean payload rate of a flow by repetition, Mbit/s."""
-        return {number: plan["throughput"]["mean"] for number, plan in self.by_repeat.items()}
+        return {plan["repeat"]: plan["throughput"]["mean"] for plan in self.plans}
 
     @property
     def rate(self) -> float | None:
@@ -678,49 +642,29 @@ def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
-        equal = [one for one in messages if one.message_bytes == size]
-        row = equal + _frames_for(size, frames)
-        if len({one.transport for one in row}) > 1:
-            yield from _by_load(row)
+        row = [one for one in messages if one.message_bytes == size]
+        for own in _by_transport(frames).values():
+            # Frames with this payload, else the largest: they cost the least by byte.
+            known = {one.message_bytes for one in own if one.message_bytes}
+            chosen = size if size in known else max(known, default=None)
+            row += [one for one in own if chosen is not None and one.message_bytes == chosen]
+        transports = _by_transport(row)
+        if len(transports) < 2:
+            continue
+        for load in dict.fromkeys(one.load for one in transports[_baseline_name(row)]):
+            beside = []
+            for own in transports.values():  # one without that load has its greatest
+                most = max(one.asked for one in own)
+                same = [one for one in own if one.load == load]
+                beside += same or [one for one in own if one.asked == most]
+            yield sorted(beside, key=lambda one: BASELINES.index(one.transport))
 
 
-def _frames_for(size: int, frames: list[TransportSeries]) -> list[TransportSeries]:
-    """Of each transport frames with this payload, else its largest: they cost the least by byte."""
-    found = []
-    for name in dict.fromkeys(one.transport for one in frames):
-        own = [one for one in frames if one.transport == name]
-        known = {one.message_bytes for one in own if one.message_bytes}
-        chosen = size if size in known else max(known, default=None)
-        found += [one for one in own if chosen is not None and one.message_bytes == chosen]
+def _by_transport(some: Iterable[TransportSeries]) -> dict[str, list[TransportSeries]]:
+    found: dict[str, list[TransportSeries]] = {}
+    for one in some:
+        found.setdefault(one.transport, []).append(one)
     return found
-
-
-def _by_load(row: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """Yield one row for each load of the baseline.
-
-    A transport without that load has its greatest.
-    """
-    base = _baseline_name(row)
-    loads = list(dict.fromkeys(_load(one) for one in row if one.transport == base))
-    for load in loads:
-        chosen = []
-        for name in dict.fromkeys(one.transport for one in row):
-            own = [one for one in row if one.transport == name]
-            same = [one for one in own if _load(one) == load]
-            most = max(_asked(one) for one in own)
-            chosen += same or [one for one in own if _asked(one) == most]
-        yield sorted(chosen, key=lambda one: BASELINES.index(one.transport))
-
-
-def _load(one: TransportSeries) -> str:
-    return json.dumps(one.plans[0]["load"], sort_keys=True)
-
-
-def _asked(one: TransportSeries) -> float:
-    """Return the load as a number to order by: percent of line where it is known."""
-    plan = one.plans[0]
-    share = plan["intended_load"]
-    return float(next(iter(plan["load"].values())) if share is None else share)
 
 
 def _baseline_name(row: Iterable[TransportSeries]) -> str:
@@ -755,8 +699,8 @@ def alternated(row: Iterable[TransportSeries]) -> bool | None:
     """
     turns: dict[int, list[int]] = {}
     for one in row:
-        for repeat, plan in one.by_repeat.items():
-            turns.setdefault(repeat, []).append(plan["trial"])
+        for plan in one.plans:
+            turns.setdefault(plan["repeat"], []).append(plan["trial"])
     if len(turns) < 2:
         return None
     in_order = [turns[repeat] for repeat in sorted(turns)]
@@ -764,27 +708,20 @@ def alternated(row: Iterable[TransportSeries]) -> bool | None:
 
 
 def _transport(one: TransportSeries, base: TransportSeries, size: int | None) -> Entry:
-    first = one.plans[0]
     cpu, base_cpu = one.cpu_per_gb("cpu_s"), base.cpu_per_gb("cpu_s")
     ratios = [_ratio(rate, base.rates.get(number)) for number, rate in one.rates.items()]
     rates = one.rates.values()
     polling = {plan["polling"] for plan in one.plans}
+    throughput = {"mean": one.rate, "min": m.least(rates), "max": m.greatest(rates)}
     return filled(
         "ComparedEntry",
-        first,
+        one.plans[0],
         options=one.options,
         message_bytes=one.message_bytes,
         equal_size=one.message_bytes == size,
         repeats=len(one.plans),
         trials=[plan["trial"] for plan in one.plans],
-        throughput=filled(
-            "ComparedThroughput",
-            layer="payload",
-            unit="Mbit/s",
-            mean=one.rate,
-            min=m.least(rates),
-            max=m.greatest(rates),
-        ),
+        throughput=filled("ComparedThroughput", throughput, layer="payload", unit="Mbit/s"),
         percent_of_line=m.mean(plan["throughput"]["percent_of_line"] for plan in one.plans),
         cpu_s_per_gb=cpu,
         cpu_process_s_per_gb=one.cpu_per_gb("cpu_process_s"),

@@ -27,6 +27,7 @@ from ..plan.chosen import (
     subtest_of,
     suite_words,
 )
+from ..records.rows import Floats, NameIndex, PhaseFlows, Rows
 from ..records.summary_form import ClauseEntry, Entry, filled
 from ..search.loads import End, GoalResult, ProposedTrial, Search, TrialLoss
 from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
@@ -139,16 +140,15 @@ def _held_at_min(result: Any) -> Any:
     """Return a search's result as if the min of its range, which failed, had held."""
     if result.outcome.end is not End.LOSS_AT_MIN:
         return result
-    held: dict[str, object]
     if isinstance(result, GoalResult):
-        held = {"relevant_lower_bound": result.relevant_upper_bound}
-    elif isinstance(result, CountResult):
-        held = {"longest": (1,), "holds": 1}
-    elif isinstance(result, RateResult):
-        held = {"highest": result.lowest_failing}
-    else:  # fixed trials look for no value
-        return result
-    return replace(result, outcome=End.REACHED.at(), **held)
+        return replace(
+            result, outcome=End.REACHED.at(), relevant_lower_bound=result.relevant_upper_bound
+        )
+    if isinstance(result, CountResult):
+        return replace(result, outcome=End.REACHED.at(), longest=(1,), holds=1)
+    if isinstance(result, RateResult):
+        return replace(result, outcome=End.REACHED.at(), highest=result.lowest_failing)
+    return result  # fixed trials look for no value
 
 
 class SuiteCourse:
@@ -270,24 +270,25 @@ def suite_entries(course: SuiteCourse) -> list[Entry]:
                 variant=measured.planned.parameters.get(VARIANT),
                 rows=measured.rows(),
                 unit="" if measured.method is None else measured.method.unit,
-                trials=[_trial_entry(measured, *one) for one in measured.every],
+                trials=[
+                    filled(
+                        "TrialEntry",
+                        proposed,
+                        facts,
+                        learning_rate={
+                            "rate": proposed.value,
+                            "addresses": proposed.value / (proposed.duration_s or 1.0),
+                        }.get(measured.subtest.quantity),
+                        forwarded=facts.offered - facts.lost,
+                    )
+                    for proposed, facts in measured.every
+                ],
                 iterations=list(getattr(measured.result, "longest", ())),
                 complete=whole,
                 outcome=sentence,
             )
         )
     return found
-
-
-def _trial_entry(measured: Measurement, proposed: ProposedTrial, facts: TrialFacts) -> Entry:
-    rate = {"rate": proposed.value, "addresses": proposed.value / (proposed.duration_s or 1.0)}
-    return filled(
-        "TrialEntry",
-        proposed,
-        facts,
-        learning_rate=rate.get(measured.subtest.quantity),
-        forwarded=facts.offered - facts.lost,
-    )
 
 
 def _facts_of(measured: Measurement) -> Entry:
@@ -302,12 +303,9 @@ def _facts_of(measured: Measurement) -> Entry:
     )
 
 
-def suite_verdicts(expectations: Iterable[Spec], course: SuiteCourse) -> list[ClauseEntry]:
-    """Return the summary's `expectations`, in the order of the clauses."""
-    return [_verdict(parse_clause(spec), course) for spec in expectations]
-
-
-def _verdict(clause: Clause, course: SuiteCourse) -> ClauseEntry:
+def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
+    """Return the entry of a clause of a suite in the summary's `expectations`."""
+    clause = parse_clause(spec)
     key = clause.measure.key.partition(".")[2]
     about = [
         one
@@ -376,34 +374,69 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     every = [result for result in told if result.entry["size_unit"] == "frame"]
     streams = [result.entry for result in told if result.entry["size_unit"] != "frame"]
     entries = [result.entry for result in every]
-    sent_fps = m.total([m.total(m.frames_per_second(result.flows, "sent")) for result in every])
-    came_fps = m.total([m.total(m.frames_per_second(result.flows, "received")) for result in every])
     offered = m.total_int(entry["offered_frames"] for entry in entries)
-    lost = [entry["lost_frames"] for entry in entries if entry["lost_frames"] is not None]
+    lost = [entry["lost_frames"] for entry in entries]
     whole = all(result.entry["state"] == "complete" for result in told)
-    if not every or not whole or len(lost) < len(entries) or not offered:
+    if not every or not whole or None in lost or not offered:
         return TrialFacts()
-    late_frames = _late_frames(every)
+    rows = Rows.joined([result.flows.rows for result in every], "flows")
+    flows = PhaseFlows(rows, {}, np.zeros(len(rows), dtype=bool))
+    sent_fps, came_fps = (m.frames_per_second(flows, end) for end in ("sent", "received"))
+    sources, destinations = flows.ends("src"), flows.ends("dst")
+    counts = [flows[name] for name in ("sent_frames", "intended")]
+    sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)
+    parts = [(sent[port] or 0.0) / count for port, count in asked.items() if count]
+    late = np.zeros(len(sources.names), dtype=np.int64)  # each flow of a port has those of all
+    np.maximum.at(late, sources.place, m.or_zero(flows["late_frames"]).astype(np.int64))
+    offered_fps, delivered_fps = m.total(sent_fps), m.total(came_fps)
+    # Not known where frames behind the last arrival are lost, reordered ones may have filled a gap,
+    # or no load fell.
+    unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
+    silent_ns = flows["sent_last_run_ns"] - flows["received_last_run_ns"]
+    latency = (entries[0]["latency"] if len(entries) == 1 else None) or {}
     return TrialFacts(
         offered=offered,
         lost=min(offered, sum(max(0, count) for count in lost)),
         flooded=sum(entry["misdelivered_frames"] or 0 for entry in entries),
-        offered_part=_offered_part(every),
+        offered_part=min([1.0, *parts]),
         tester_limited=any(result.entry["tester_limited"] for result in told),
-        offered_fps=sent_fps,
+        offered_fps=offered_fps,
         # What came beyond was sent before the window opened, and held until then.
-        delivered_fps=None if came_fps is None else m.least((came_fps, sent_fps)),
+        delivered_fps=delivered_fps and m.least((delivered_fps, offered_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
-        latency_us=_latency(entries, "one_way"),
-        rtt_us=_latency(entries, "round_trip"),
-        ports=_ports(every),
-        late_frames=max(late_frames, default=0),
-        late_total=sum(late_frames),
-        learned_late=_learned_late(every),
-        last_gap_s=_last_gap_s(every),
-        silent_s=_silent_s(every),
+        latency_us=latency.get("one_way") or {},
+        rtt_us=latency.get("round_trip") or {},
+        ports=_port_facts(flows, destinations, sent_fps, came_fps),
+        late_frames=int(late.max(initial=0)),
+        late_total=int(late.sum()),
+        learned_late=any(  # addresses were announced at a lower rate than asked for
+            np.nansum(result.flows["learning_late"])
+            > LATE_SHARE * np.nansum(result.flows["sent_frames"])
+            for result in every
+        ),
+        last_gap_s=float(flows["gap_ns"].max()) / 1e9
+        if len(unclear) and (unclear == 0).all()
+        else None,
+        silent_s=None if np.isnan(silent_ns).any() else float(silent_ns.max(initial=0.0)) / 1e9,
         duration_s=max(entry["window_s"] or 0.0 for entry in entries),
     )
+
+
+def _port_facts(
+    flows: PhaseFlows, ends: NameIndex[str], sent_fps: Floats, came_fps: Floats
+) -> dict[str, PortFacts]:
+    """Return the facts of each port that frames were for."""
+    columns = (m.or_zero(flows["sent_frames"]), m.or_zero(m.lost_frames(flows)), sent_fps, came_fps)
+    sent, lost, offered, came = (m.sum_by_port(ends, column) for column in columns)
+    return {
+        port: PortFacts(
+            int(sent[port] or 0),
+            int(lost[port] or 0),
+            None if rate is None else m.least((rate, offered[port])),
+            offered[port],
+        )
+        for port, rate in came.items()
+    }
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
@@ -417,92 +450,3 @@ def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
         tester_limited=facts.tester_limited,
         offered_part=facts.offered_part,
     )
-
-
-def _ports(results: Iterable[PhaseResult]) -> dict[str, PortFacts]:
-    """Return the facts of each port that frames were for.
-
-    A suite's trial has one phase in each network.
-    """
-    found = {}
-    for result in results:
-        flows = result.flows
-        places = flows.ends("dst")
-        sent = m.sum_by_port(places, m.or_zero(flows["sent_frames"]))
-        lost = m.sum_by_port(places, m.or_zero(m.lost_frames(flows)))
-        rates = m.sum_by_port(places, m.frames_per_second(flows, "received"))
-        offered = m.sum_by_port(places, m.frames_per_second(flows, "sent"))
-        for port, rate in rates.items():
-            came = None if rate is None else m.least((rate, offered.get(port)))
-            found[port] = PortFacts(
-                int(sent[port] or 0), int(lost[port] or 0), came, offered.get(port)
-            )
-    return found
-
-
-def _offered_part(results: Iterable[PhaseResult]) -> float:
-    parts = []
-    for result in results:
-        flows, places = result.flows, result.flows.ends("src")
-        sent = m.sum_by_port(places, m.or_zero(flows["sent_frames"]))
-        asked = m.sum_by_port(places, m.or_zero(flows["intended"]))
-        parts += [(sent[port] or 0.0) / count for port, count in asked.items() if count]
-    return min([1.0, *parts])
-
-
-def _late_frames(results: Iterable[PhaseResult]) -> list[int]:
-    """Of each sending port; each of its flows has those of all."""
-    found: dict[tuple[int, str], float] = {}
-    for network, result in enumerate(results):
-        places = result.flows.ends("src")
-        late = m.or_zero(result.flows["late_frames"])
-        for number, frames in zip(places.place.tolist(), late.tolist(), strict=True):
-            port = network, places.names[number]
-            found[port] = max(found.get(port, 0.0), frames)
-    return [int(frames) for frames in found.values()]
-
-
-def _learned_late(results: Iterable[PhaseResult]) -> bool:
-    """Return whether addresses were announced at a lower rate than asked for.
-
-    More than one of a hundred was late.
-    """
-    for result in results:
-        announced = np.nansum(result.flows["sent_frames"])
-        late = np.nansum(result.flows["learning_late"])
-        if late > LATE_SHARE * announced:
-            return True
-    return False
-
-
-def _last_gap_s(results: Iterable[PhaseResult]) -> float | None:
-    """Return the latest of all flows.
-
-    None where frames behind the last arrival are lost, or reordered ones may have filled a gap, or
-    no load fell.
-    """
-    gaps_ns = []
-    for result in results:
-        flows = result.flows
-        unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
-        if not len(unclear) or not (unclear == 0).all():
-            return None
-        gaps_ns.append(float(flows["gap_ns"].max()))
-    return max(gaps_ns) / 1e9
-
-
-def _silent_s(results: Iterable[PhaseResult]) -> float | None:
-    """For how long at the end of its traffic nothing came of a flow, the longest."""
-    every = [result.flows for result in results]
-    times = [flows["sent_last_run_ns"] - flows["received_last_run_ns"] for flows in every]
-    longest = max((float(each.max(initial=0.0)) for each in times), default=0.0)
-    return None if any(np.isnan(each).any() for each in times) else longest / 1e9
-
-
-def _latency(entries: Iterable[Mapping[str, object]], kind: str) -> Mapping[str, float | None]:
-    """Return times of a suite's only phase."""
-    [latency, *more] = [entry["latency"] for entry in entries]
-    if more or not isinstance(latency, Mapping):
-        return {}
-    found: Mapping[str, float | None] = latency.get(kind) or {}
-    return found

@@ -6,8 +6,8 @@ Its form is records/summary_form.toml, its formulas are in doc/reference/measure
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final
@@ -18,7 +18,7 @@ from ..base.format import of
 from ..base.model import SCHEDULE, Run, Trial
 from ..records.collector import Expected, Moment
 from ..records.record_forms import DamagedRecord, Record
-from ..records.rows import PhaseKey, PhaseRows, by_network
+from ..records.rows import PhaseKey, PhaseRows
 from ..records.summary_form import (
     SCHEMA,
     Entry,
@@ -31,7 +31,7 @@ from ..search.suites.declaration import TrialFacts
 from . import series
 from .judge import Judge, exit_status, left_out, nothing_judged, overall
 from .located import Locator
-from .measures import PhaseResult, or_zero
+from .measures import MisdeliveredFrames, PhaseResult, or_zero
 from .phases import (
     PhaseResults,
     contradiction,
@@ -42,36 +42,11 @@ from .phases import (
     trial_words,
 )
 from .ports import PortTable
-from .series import compare
 from .statistics import RepeatTable
-from .suite import SuiteCourse, replayed, search_entries, suite_summary, suite_verdicts, trial_facts
+from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
 from .tester import above_line, explains_all, windows_above_line
 
-
-class SuiteTable:
-    """Takes phases as they are summarised; keeps of each trial what its suite is told."""
-
-    def __init__(self) -> None:
-        self._results: dict[int, list[PhaseResult]] = {}  # of trials that have not ended
-        self._facts: dict[int, TrialFacts] = {}
-
-    def add(self, result: PhaseResult) -> None:
-        """Take one more phase of its trial."""
-        self._results.setdefault(result.key.trial, []).append(result)
-
-    def close(self, trial: Trial) -> None:
-        """Close a trial, which has no more phases."""
-        results = self._results.pop(trial.id, [])
-        if trial.search is not None:
-            self._facts[trial.id] = trial_facts(results)
-
-    def of(self, trial: Trial) -> TrialFacts:
-        """Return what is known of a trial that has ended."""
-        return self._facts.get(trial.id, TrialFacts())
-
-    def course(self, run: Run) -> SuiteCourse | None:
-        """Return a suite as far as its trials bring it; None where the run has none."""
-        return None if run.suite is None else replayed(run, self._facts)
+TrialKey = tuple[int, int]  # its number and repeat
 
 
 @dataclass
@@ -81,6 +56,7 @@ class OpenTrial:
     ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
     entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
     alarms: list[tuple[int, int, list[str]]] = field(default_factory=list)  # by part, phase
+    results: list[PhaseResult] = field(default_factory=list)  # of a search's trial
 
 
 REFUSED_RUN: Final = 2  # the exit status
@@ -112,6 +88,7 @@ class Summary:
         with trials that end.
         """
         self._brief = brief
+        self.scatter: list[Entry] = []  # what single times amount to
         self.switch: Entry | None = None  # its counters, compared
         self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
@@ -120,27 +97,32 @@ class Summary:
         judged = [trial for trial in run.trials if not trial.locating]
         self._judge = Judge(() if brief or run.suite else run.expectations, judged)
         self._repeats = RepeatTable(run.trials)
-        self._sweep = series.SweepTable(self._trials)
-        self._computed: dict[tuple[int, int], list[Record]] = {}  # by trial and repeat
-        self._executions = series.ExecutionTable(self._trials)
-        self._scatter: list[Entry] = []
-        self._ports = PortTable(run.site)
         self._results = PhaseResults(run)
         self.locator = Locator(run)
-        self._other_traffic = OtherTraffic()
-        self._open: dict[tuple[int, int], OpenTrial] = {}
-        self._closed: set[tuple[int, int]] = set()
+        self._open: dict[TrialKey, OpenTrial] = {}
+        self._closed: set[TrialKey] = set()
         self._unexplained: set[tuple[int, int]] = set()  # trial and phase: limited, and more
         self._nodes = {process.name for process in run.site.processes}
-        self._entries: list[PhaseEntry] = []
         self.ended_phase: EndedPhase = (-1, -1, -1), []  # the last one
-        self.suite = SuiteTable()
+        self.facts: dict[int, TrialFacts] = {}  # of a search's trials that have ended
+        self._flows_seen: Counter[TrialKey] = Counter()
+        self._misdelivered: defaultdict[tuple[Moment, str], MisdeliveredFrames] = defaultdict(
+            Counter
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with all that only `finish` says."""
+        self._sweep = series.SweepTable(self._trials)
+        self._computed: dict[TrialKey, list[Record]] = {}
+        self._executions = series.ExecutionTable(self._trials)
+        self._ports = PortTable(self._run.site)
+        self._other_traffic: dict[str, list[tuple[str, int, int]]] = {}
+        self._entries: list[PhaseEntry] = []
         self._plans: list[PlanEntry] = []
-        self._flows_seen: dict[tuple[int, int], int] = {}
         self._alarms: list[str] = []
         self._events: Counter[str] = Counter()
         self._notes: list[str] = []
-        self._beside: dict[Moment, list[Record]] = {}  # events that belong to a phase
 
     def take(self, event: Record) -> None:
         """Take one event; DamagedRecord where it can't be the run's."""
@@ -157,8 +139,9 @@ class Summary:
                 self._results.open_port(event)
                 self._ports.open(event)
             case "misdelivered-flow":
-                moment = (event["trial"], repeat, event["phase"])
-                self._beside.setdefault(moment, []).append(event)
+                place = (event["trial"], repeat, event["phase"]), event["network"]
+                flow = event.get("src"), event.get("dst"), event["port"]
+                self._misdelivered[place][flow] += event["frames"]
             case "compute":
                 self._computed.setdefault((event["trial"], repeat), []).append(event)
             case "trial":
@@ -187,21 +170,21 @@ class Summary:
             for network, ports in phase.rows("ports").by_network():
                 self._ports.use(ports, trial.of(network).transport)
             return
-        networks = by_network(phase, self._beside.pop(phase.moment, ()))
-        nodes = phase.rows("phases")
-        self._results.clocks.take(phase.moment, nodes)
+        networks = phase.by_network()
+        self._results.clocks.take(phase.moment, phase.rows("phases"))
         results: list[PhaseResult] = []
         self.ended_phase = phase.moment, results
         for place, part in enumerate(trial.parts):
-            records = networks.get(part.network)
-            if records is None:
+            rows = networks.get(part.network)
+            if rows is None:
                 continue
-            key = PhaseKey(number, repeat, part.network, own)
-            self._ports.use(records.ports, trial.of(part.network).transport)
-            self._sweep.add(key, records.times)
-            self._executions.add(key, records.executions)
-            if records.has_flows:
-                result = self._results.result(trial.of(part.network), part, key, records, nodes)
+            key, trial_here = PhaseKey(number, repeat, part.network, own), trial.of(part.network)
+            strays = self._misdelivered.pop((phase.moment, part.network), Counter())
+            self._ports.use(rows.rows("ports"), trial_here.transport)
+            self._sweep.add(key, rows.times)
+            self._executions.add(key, rows.executions)
+            if len(rows.rows("flows")) or rows.times:
+                result = self._results.result(trial_here, part, key, rows, strays)
                 results.append(result)
                 self._take_result(trial, place, result, open_trial)
         self._results.clocks.forget(phase.moment)
@@ -236,10 +219,6 @@ class Summary:
         """Return what went wrong in the trials that have ended so far."""
         return self.locator.findings()
 
-    def take_scatter(self, entries: list[Entry]) -> None:
-        """Take what single times amount to; they do not come as records."""
-        self._scatter = entries
-
     def finish(self, about: Entry, faults: Iterable[str], refused: bool = False) -> SummaryDocument:
         """Return the summary.
 
@@ -258,9 +237,9 @@ class Summary:
         status: str = "partial" if reasons or missing else "complete"
         if not self._entries:
             status = "failed"
-        course = self.suite.course(self._run)
+        course = None if self._run.suite is None else replayed(self._run, self.facts)
         if course is not None:
-            expectations += suite_verdicts(self._run.expectations, course)
+            expectations += [suite_verdict(spec, course) for spec in self._run.expectations]
         unjudged = nothing_judged(self._entries, expectations, course)
         steps, curves = self._executions.summary(), list(self._sweep.curves())
         result: SummaryDocument = {
@@ -275,11 +254,11 @@ class Summary:
             "plans": self._plans,
             "statistics": self._repeats.summary(),
             "switch_counters": self.switch,
-            "comparisons": compare(self._trials, self._plans, self._run.not_alternated),
+            "comparisons": series.compare(self._trials, self._plans, self._run.not_alternated),
             "messages": {
                 "curves": curves,
                 "crossovers": list(series.crossovers(curves)),
-                "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self._scatter],
+                "scatter": [{**one, "lost": self._sweep.lost(one)} for one in self.scatter],
                 "concurrent_computation": series.computing(self._run.trials, self._computed),
             },
             "steps": steps,
@@ -292,7 +271,7 @@ class Summary:
             "warnings": [
                 *self._alarms,
                 *(f"{said} ({n:,} times)" if n > 1 else said for said, n in self._events.items()),
-                *self._other_traffic.sentences(),
+                *other_traffic_sentences(self._other_traffic),
                 *above_line(steps, self._run.site),
             ],
             "not_measured": [
@@ -334,7 +313,7 @@ class Summary:
         full = said not in self._events and len(self._events) >= _EVENTS_MOST
         self._events[f"{record.get('node')}: further events" if full else said] += 1
 
-    def _trial(self, key: tuple[int, int]) -> OpenTrial:
+    def _trial(self, key: TrialKey) -> OpenTrial:
         if key in self._closed:
             raise DamagedRecord(f"it comes after all nodes have ended trial {key[0]}")
         return self._open.setdefault(key, OpenTrial())
@@ -356,24 +335,22 @@ class Summary:
             if not trial.locating:
                 self._judge.add(result)
             if trial.search is not None:
-                self.suite.add(result)
-            alarms = [
-                *contradiction(result),
-                *windows_above_line(result, self._run.site),
-                *surplus(result),
-            ]
+                open_trial.results.append(result)
+            above = windows_above_line(result, self._run.site)
+            alarms = [*contradiction(result), *above, *surplus(result)]
         if result.entry["tester_limited"] and not explains_all(result):
             self._unexplained.add((trial.id, key.phase))
-        self._other_traffic.add(result)
+        for port, frames, displaced in other_traffic(result):
+            phases = self._other_traffic.setdefault(port, [])
+            phases.append((result.label, frames, displaced))
         if trial.traffic == SCHEDULE:
             self._executions.add_flows(trial, key.network, key.phase, result.flows)
         open_trial.alarms.append((place, key.phase, alarms))
         open_trial.entries.setdefault(key.network, []).append(result.entry)
         self._entries.append(result.entry)
-        ours = (key.trial, key.repeat)
-        self._flows_seen[ours] = self._flows_seen.get(ours, 0) + len(result.every)
+        self._flows_seen[key.trial, key.repeat] += len(result.every)
 
-    def _close_trial(self, key: tuple[int, int]) -> None:
+    def _close_trial(self, key: TrialKey) -> None:
         open_trial = self._open.pop(key)
         self._closed.add(key)
         trial = self._trials[key]
@@ -387,24 +364,15 @@ class Summary:
                 if trial.traffic == SCHEDULE and value is not None:
                     value = self._executions.average_us(trial, part.network)
                 self._repeats.add(trial, part.network, value)
-        self.suite.close(trial)
+        if trial.search is not None:
+            self.facts[trial.id] = trial_facts(open_trial.results)
         for _, _, alarms in sorted(open_trial.alarms):
             self._alarms += alarms
         if self._brief:
-            self._release(key)
+            self._begin()
+            self.locator.forget_clean()
 
-    def _release(self, key: tuple[int, int]) -> None:
-        """Drop what only `finish` would say of a trial."""
-        for said in (self._entries, self._plans, self._alarms, self._notes, self._events):
-            said.clear()
-        for table in (self._sweep, self._executions):
-            table.forget(key)
-        self._computed.pop(key, None)
-        self._ports = PortTable(self._run.site)
-        self._other_traffic = OtherTraffic()
-        self.locator.forget_clean()
-
-    def _not_needed(self) -> set[tuple[int, int]]:
+    def _not_needed(self) -> set[TrialKey]:
         """Repeats that were not run because those before them were enough."""
         return {
             key
@@ -417,7 +385,7 @@ class Summary:
         sentences = []
         not_needed = self._not_needed()
         for key, trial in self._trials.items():
-            seen = self._flows_seen.get(key, 0)
+            seen = self._flows_seen[key]
             if seen < trial.flows and key not in not_needed:
                 share = "nothing" if seen == 0 else f"only {seen} of {trial.flows} flows"
                 sentences.append(f"{trial_words(trial)}: {share} measured")
@@ -433,39 +401,32 @@ NOTABLE_FRAMES = 100
 NOTABLE_SHARE = 0.001  # of the port's own
 
 
-class OtherTraffic:
-    """Gathers, phase by phase, what other senders sent to our ports."""
+def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
+    """Yield ports where frames of other senders were notable, or may have cost frames.
 
-    def __init__(self) -> None:
-        """None yet."""
-        # By port: of the phases in which it was notable, or may have cost frames.
-        self._phases: dict[str, list[str]] = {}
-        self._frames: Counter[str] = Counter()
-        self._displaced: Counter[str] = Counter()
+    Port, these frames, and those that they took the place of.
+    """
+    came = or_zero(result.ports.floats("unexpected"))
+    own = or_zero(result.ports.floats("received_frames"))
+    notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
+    names = result.ports.texts("port")
+    for name, frames, is_notable in zip(names, came.tolist(), notable.tolist(), strict=True):
+        if is_notable or name in result.displaced:
+            yield name, int(frames), result.displaced.get(name, 0)
 
-    def add(self, result: PhaseResult) -> None:
-        """Take one measured phase."""
-        came = or_zero(result.ports.floats("unexpected"))
-        own = or_zero(result.ports.floats("received_frames"))
-        notable = came >= np.maximum(NOTABLE_FRAMES, NOTABLE_SHARE * own)
-        names = result.ports.texts("port")
-        for name, frames, is_notable in zip(names, came.tolist(), notable.tolist(), strict=True):
-            if is_notable or name in result.displaced:
-                self._phases.setdefault(name, []).append(result.label)
-                self._frames[name] += int(frames)
-                self._displaced[name] += result.displaced.get(name, 0)
 
-    def sentences(self) -> Iterator[str]:
-        """Yield a sentence for each port."""
-        for name, (first, *others) in self._phases.items():
-            frames, displaced = self._frames[name], self._displaced[name]
-            came = "arrived that is" if frames == 1 else "arrived that are"
-            more = f" and {of(len(others), 'more phase')}" if others else ""
-            cost = (
-                f"; {of(displaced, 'frame')} for it may be lost because of that, and not count as "
-                "the network's"
-            )
-            yield (
-                f"{name}: {of(frames, 'frame')} {came} none of this run's, in {first}{more}"
-                f"{cost if displaced else ''}"
-            )
+def other_traffic_sentences(phases: Mapping[str, list[tuple[str, int, int]]]) -> Iterator[str]:
+    """Yield a sentence for each port with other traffic; of phases: label, frames, displaced."""
+    for name, every in phases.items():
+        frames = sum(phase[1] for phase in every)
+        displaced = sum(phase[2] for phase in every)
+        came = "arrived that is" if frames == 1 else "arrived that are"
+        more = f" and {of(len(every) - 1, 'more phase')}" if len(every) > 1 else ""
+        cost = (
+            f"; {of(displaced, 'frame')} for it may be lost because of that, and not count as the "
+            "network's"
+        )
+        yield (
+            f"{name}: {of(frames, 'frame')} {came} none of this run's, in {every[0][0]}{more}"
+            f"{cost if displaced else ''}"
+        )

@@ -13,10 +13,8 @@ silence, and a message that waits for another is often sent after silence.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +39,8 @@ def loss_location(result: m.PhaseResult) -> Entry:
     """Return the `loss_location` of a phase's entry in the summary."""
     ports, lost = result.ports, result.entry["lost_frames"]
     hosts = _hosts(result)
-    sender = m.total_int(hosts.sender)
-    receiver = m.total_int(hosts.receiver)
+    sender = m.total_int(hosts.sender_host)
+    receiver = m.total_int(hosts.receiver_host)
     # What left by each port less what reached it: over all ports, what the network kept. A kernel's
     # interface counts what it drops as received, a driver of dpdk does not.
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
@@ -64,6 +62,8 @@ def loss_location(result: m.PhaseResult) -> Entry:
         agree = _agree(result, network + displaced, counted, others)
     if network is not None and lost is not None:
         network = max(network, 0)  # hosts drop probes, too, which no flow misses
+    badness: Floats = np.sum([m.or_zero(count) for count in hosts[1:]], axis=0)
+    worst = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return {
         "lost_frames": lost,
         "sender_host": sender,
@@ -74,7 +74,13 @@ def loss_location(result: m.PhaseResult) -> Entry:
         "counted_in_network": counted,
         "other_frames": others,
         "consistent": agree,
-        "ports": _worst(hosts),
+        "ports": [
+            {
+                "port": hosts.ports[port],
+                **{name: m.as_int(getattr(hosts, name)[port]) for name in _Hosts._fields[1:]},
+            }
+            for port in worst[:PORTS_SHOWN].tolist()
+        ],
     }
 
 
@@ -85,14 +91,12 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
     were read first. Guests and probes leave doubt. Where as many came to a port as foreign
     as it lacks, and not a few, they are most likely the same.
     """
-    flows = result.every
-    unexpected = m.or_zero(result.ports.floats("unexpected"))
-    besides = m.or_zero(result.ports.floats("misdelivered")).sum() + sum(
-        m.or_zero(flows[name]).sum() for name in ("duplicated", "late")
-    )
+    flows, ports = result.every, result.ports
+    unexpected = m.or_zero(ports.floats("unexpected"))
+    besides = m.or_zero(ports.floats("misdelivered")).sum()
+    besides += sum(m.or_zero(flows[name]).sum() for name in ("duplicated", "late"))
     besides += m.or_zero(flows["sent_frames"])[flows.has_role("copy")].sum()
-    many = unexpected >= AS_MANY
-    if many.any() and (many & (unexpected == _lacking(result))).any():
+    if ((unexpected >= AS_MANY) & (unexpected == _lacking(result))).any():
         return False
     return bool(-others <= missing - counted - besides <= unexpected.sum() + others)
 
@@ -157,27 +161,20 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True)
-class HostLoss:
-    """Lost frames of a port's flows that hosts or foreign traffic explain."""
-
-    port: str
-    cause: str  # sender_host, receiver_host, other_traffic of `loss_location`, or late_sender
-    frames: int
-
-
-def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
+def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], int]]:
     """Return the lost frames of each flow less what hosts or foreign traffic explain, and that.
 
+    By port and cause: sender_host, receiver_host, other_traffic of `loss_location`, or late_sender.
     A port's drops are shared among its flows by what they lost: no counter says whose they were.
     """
-    left, found = m.lost_frames(result.flows), []
+    left = m.lost_frames(result.flows)
+    found: dict[tuple[str, str], int] = {}
     if not (left > 0).any():
-        return left, []
+        return left, found
     hosts = _hosts(result)
     sender, receiver = (
         dict(zip(hosts.ports, m.or_zero(counts).tolist(), strict=True))
-        for counts in (hosts.sender, hosts.receiver)
+        for counts in (hosts.sender_host, hosts.receiver_host)
     )
     for cause, end, drops in (
         ("sender_host", "src", sender),
@@ -190,10 +187,8 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, list[HostLoss]]:
         dropped = np.array([drops.get(name, 0.0) for name in ports.names], dtype=np.float64)
         taken = np.minimum(dropped, lost)
         left = np.rint(left * (1 - taken / np.maximum(lost, 1.0))[ports.place])
-        found += [
-            HostLoss(ports.names[port], cause, int(taken[port]))
-            for port in np.flatnonzero(taken >= 1).tolist()
-        ]
+        for port in np.flatnonzero(taken >= 1).tolist():
+            found[ports.names[port], cause] = int(taken[port])
     return left, found
 
 
@@ -205,17 +200,15 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
     hosts = _hosts(result)
-    sender = dict(zip(hosts.ports, hosts.sender.tolist(), strict=True))
-    receiver = dict(zip(hosts.ports, hosts.receiver.tolist(), strict=True))
-    others = Counter[str](result.displaced)
-    others.update(clumped_frames(result))
-    explained = np.array(
-        [
-            sender.get(src, np.nan) + receiver.get(dst, np.nan) + others[dst]
-            for src, dst in result.flows.pairs
-        ]
-    )
-    found: Floats = np.maximum(m.lost_frames(result.flows) - explained, 0.0)
+    sender = dict(zip(hosts.ports, hosts.sender_host.tolist(), strict=True))
+    receiver = dict(zip(hosts.ports, hosts.receiver_host.tolist(), strict=True))
+    clumped, nan = clumped_frames(result), np.nan
+    explained = [
+        sender.get(src, nan) + receiver.get(dst, nan)
+        + result.displaced.get(dst, 0) + clumped.get(dst, 0)
+        for src, dst in result.flows.pairs
+    ]  # fmt: skip
+    found: Floats = np.maximum(m.lost_frames(result.flows) - np.array(explained), 0.0)
     return found
 
 
@@ -250,39 +243,30 @@ def in_network(entry: Mapping[str, Any]) -> int | None:
     return network if network > entry["ranks"] else 0
 
 
-@dataclass(frozen=True)
-class _Hosts:
+class _Hosts(NamedTuple):
     """By port: what its counters say of its host and its end of the wire."""
 
     ports: list[str]
-    sender: Floats
-    receiver: Floats
+    sender_host: Floats
+    receiver_host: Floats
     wire_errors: Floats
 
 
 def _hosts(result: m.PhaseResult) -> _Hosts:
+    """Return the frames that our workers sent and that never left, and that never reached them.
+
+    Two counters see what never left: what is missing in the one, and the drops of the other; the
+    latter of a forwarder are no flow's loss.
+    """
     flows, ports = result.every, result.ports
     forwarders = set(flows.ends("src").select(flows.has_role("forward")).names)
     names = ports.texts("port")
-    return _Hosts(
-        names,
-        _sender_host(ports, np.array([name in forwarders for name in names], dtype=bool)),
-        _receiver_host(ports),
-        ports.floats("errors"),
-    )
-
-
-def _sender_host(ports: Rows, forwards: Bools) -> Floats:
-    """Frames that our worker sent and that never left.
-
-    Two counters see the same frames: what is missing in the one, and the drops of the other; the
-    latter of a forwarder are no flow's loss.
-    """
+    forwards = np.array([name in forwarders for name in names], dtype=bool)
     sent = ports.floats("sent_frames") + m.or_zero(ports.floats("probes_sent"))
     missing = np.maximum(sent - ports.floats("hardware_sent"), 0.0)
     dropped = np.maximum(m.or_zero(missing), ports.floats("dropped_send"))
-    found: Floats = np.where(forwards, missing, dropped)
-    return found
+    sender = np.where(forwards, missing, dropped)
+    return _Hosts(names, sender, _receiver_host(ports), ports.floats("errors"))
 
 
 def _receiver_host(ports: Rows) -> Floats:
@@ -293,22 +277,6 @@ def _receiver_host(ports: Rows) -> Floats:
     missing = np.maximum(ports.floats("hardware_received") - taken, 0.0)
     found: Floats = ports.floats("dropped_receive") + m.or_zero(missing)
     return found
-
-
-def _worst(hosts: _Hosts) -> list[Entry]:
-    """Return the ports at which something went missing, the worst first."""
-    counts = (hosts.sender, hosts.receiver, hosts.wire_errors)
-    badness: Floats = np.sum([m.or_zero(count) for count in counts], axis=0)
-    order = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
-    return [
-        {
-            "port": hosts.ports[port],
-            "sender_host": m.as_int(hosts.sender[port]),
-            "receiver_host": m.as_int(hosts.receiver[port]),
-            "wire_errors": m.as_int(hosts.wire_errors[port]),
-        }
-        for port in order[:PORTS_SHOWN].tolist()
-    ]
 
 
 # --- limits of the tester -------------------------------------------------------------------------
@@ -397,21 +365,20 @@ def host_limits(
         dict(zip(names, m.or_zero(ports.floats(key)).tolist(), strict=True))
         for key in ("pause", "send_refused")
     )
-    shortfalls = _shortfalls(flows, short_share)
-    lost_percents = _lost_percents(flows, lines) if shortfalls else {}
-    short = {
-        name: found.percent
-        for name, found in shortfalls.items()
-        if found.bits > pauses.get(name, 0) * PAUSE_BITS
-        and not (
-            refused.get(name, 0) >= found.frames
-            and lost_percents.get(name, 0.0) >= BOTH_WAYS * found.percent
+    short = {}
+    for name, found in _shortfalls(flows, short_share).items():
+        both_ways = refused.get(name, 0) >= found.frames and (
+            _lost_percent(flows, lines, name) >= BOTH_WAYS * found.percent
         )
-    }
-    late, off = (
-        _late(ports, nodes, COMPUTES_ALONE_MS if computes else 0.0),
-        _windows(flows, window_s),
-    )
+        if found.bits > pauses.get(name, 0) * PAUSE_BITS and not both_ways:
+            short[name] = found.percent
+    late = _late(ports, nodes, COMPUTES_ALONE_MS if computes else 0.0)
+    off: dict[str, float] = {}
+    for place, end in enumerate(("sent", "received")):
+        shares = _off(flows, end, window_s)
+        for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
+            port = flows.pairs[flow][place]
+            off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
     counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
     drops = {name: int(count) for name, count in counts if count}
     said = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
@@ -450,8 +417,7 @@ def starved(
     return [_limit(port, cpu_idle_percent=100.0 * idle) for port in sorted(set(short))]
 
 
-@dataclass(frozen=True)
-class _Shortfall:
+class _Shortfall(NamedTuple):
     """What one port did not send of what was intended."""
 
     percent: float
@@ -468,36 +434,28 @@ def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
     ports = flows.ends("src").select(judged)
     octets = m.or_zero(flows["sent_frame_bytes"])
-    asked, left, size = (m.sum_by_port(ports, each[judged]) for each in (intended, sent, octets))
-    found = {}
-    for port, frames in left.items():
-        if frames is None:
-            continue
-        wanted = asked[port] or 1.0
-        share = 1.0 - frames / wanted
-        if share > allowed_share:
-            mean_bytes = max(m.LEAST_FRAME, (size[port] or 0.0) / max(frames, 1.0))
-            bits = 8 * (wanted - frames) * (mean_bytes + m.FRAME_OVERHEAD_L1)
-            found[port] = _Shortfall(100.0 * share, wanted - frames, bits)
-    return found
-
-
-def _lost_percents(flows: PhaseFlows, lines: Mapping[str, int]) -> dict[str, float]:
-    """Of the frames for each port, where no more than its line was offered."""
-    ends = flows.ends("dst")
-    sent, lost, offered_bps = (
-        m.sum_by_port(ends, m.or_zero(each))
-        for each in (
-            flows["sent_frames"],
-            m.lost_frames(flows),
-            m.offered_line_bps(flows),
-        )
+    asked, left, size = (
+        np.bincount(ports.place, each[judged], len(ports.names))
+        for each in (intended, sent, octets)
     )
+    mean_bytes = np.maximum(m.LEAST_FRAME, size / np.maximum(left, 1.0))
+    shares, frames = 1.0 - left / asked, asked - left
+    bits = 8 * frames * (mean_bytes + m.FRAME_OVERHEAD_L1)
+    every = np.stack([100.0 * shares, frames, bits], axis=1).tolist()
     return {
-        port: 100.0 * (lost[port] or 0.0) / frames
-        for port, frames in sent.items()
-        if frames and (offered_bps[port] or 0.0) <= MORE * lines.get(port, 0)
+        ports.names[port]: _Shortfall(*every[port])
+        for port in np.flatnonzero(shares > allowed_share).tolist()
     }
+
+
+def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> float:
+    """Return how many frames for a port were lost where no more than its line was offered."""
+    mine = np.array([dst == port for _, dst in flows.pairs], dtype=bool)
+    sent, lost, offered_bps = (
+        float(m.or_zero(each)[mine].sum())
+        for each in (flows["sent_frames"], m.lost_frames(flows), m.offered_line_bps(flows))
+    )
+    return 100.0 * lost / sent if sent and offered_bps <= MORE * lines.get(port, 0) else 0.0
 
 
 def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
@@ -516,17 +474,6 @@ def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
     return {
         name: start_delay_ms for name, start_delay_ms in late.items() if start_delay_ms > LATE_MS
     }
-
-
-def _windows(flows: PhaseFlows, window_s: float | None) -> dict[str, float]:
-    """By port, in percent."""
-    off: dict[str, float] = {}
-    for name, end in (("src", "sent"), ("dst", "received")):
-        shares, ports = _off(flows, end, window_s), flows.ends(name)
-        for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
-            port = ports.names[ports.place[flow]]
-            off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
-    return off
 
 
 def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
@@ -554,8 +501,7 @@ _BURST = (
 # --- windows -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Excess:
+class _Excess(NamedTuple):
     """A port above its line in one window."""
 
     port: str
@@ -661,35 +607,20 @@ _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 def above_line(steps: Entry, site: Site) -> Iterator[str]:
     """Yield a sentence for each figure of `steps` above the fastest line of its network."""
-    rates = {name: [port.line_rate_bps for port in site.networks[name]] for name in site.networks}
-    lines = {name: max(some) for name, some in rates.items() if all(some)}
-    for what, network, bps in _bandwidths(steps):
-        line_bps = lines.get(network)
-        if line_bps and bps > line_bps * (1 + LINE_ALARM_SHARE):
-            yield (
-                f"{what}: {bps / 8e9:.4g} GB/s is above the line rate of network {network}, "
-                f"{line_bps / 8e9:.4g} GB/s: {_why(site)}"
-            )
-
-
-def _why(site: Site) -> str:
+    why = _NO_LINE
     if site.lab:
-        return (
+        why = (
             "a shaped port lets `burst` pass at once after silence; a smaller `site.burst` holds "
             "messages to the line (doc/how-to/hpcc-imb.md)"
         )
-    return _NO_LINE
-
-
-def _bandwidths(steps: Entry) -> Iterator[tuple[str, str, float]]:
-    """Yield what it is, its network, and bit/s that left a port."""
     for function in steps["functions"]:
-        ways = _IMB_WAYS.get(function["pattern"])
-        for point in function["points"] if ways else ():
-            rate = point["imb"]["mbytes_s"]
-            if ways and rate:
+        name, ways = function["network"], _IMB_WAYS.get(function["pattern"], 0)
+        rates = [port.line_rate_bps for port in site.networks.get(name, ())]
+        for point in function["points"] if ways and rates and all(rates) else ():
+            bps = (point["imb"]["mbytes_s"] or 0.0) / ways * 8e6
+            if bps > max(rates) * (1 + LINE_ALARM_SHARE):
                 yield (
-                    f"{function['pattern']} of {point['size']} bytes over {function['transport']}",
-                    function["network"],
-                    rate / ways * 8e6,
+                    f"{function['pattern']} of {point['size']} bytes over {function['transport']}: "
+                    f"{bps / 8e9:.4g} GB/s is above the line rate of network {name}, "
+                    f"{max(rates) / 8e9:.4g} GB/s: {why}"
                 )

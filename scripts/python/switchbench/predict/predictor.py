@@ -20,7 +20,6 @@ from ..base.model import Part, Run, Trial
 from ..base.programs import find_engine
 from ..plan.engine import plan_phases
 from ..records.directory import SUMMARY, load_summary
-from ..records.rows import by_network
 from ..records.store import Tables
 from ..records.summary_form import checked
 from ..topology import topology as topologies
@@ -300,7 +299,7 @@ def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Se
         trial = trials.get((number, repeat))
         if trial is None:
             continue
-        for network, records in by_network(phase).items():
+        for network, records in phase.by_network().items():
             flows, at = records.flows(), (trial.point, network, place)
             seen.pairs[at].update(flows.pairs)
             if transports.of(trial.transport).rdma:

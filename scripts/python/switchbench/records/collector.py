@@ -12,8 +12,8 @@ from typing import Any
 
 from ..base.model import Run, Trial
 from .record_forms import DamagedRecord, Record
-from .rows import EXECUTION, Histogram, PhaseRows, Rows
-from .schema import BY_PHASE, MOMENT, Row, columns_of, flow_side
+from .rows import EXECUTION, Histogram, PhaseRows
+from .schema import MOMENT, Row, columns_of, flow_side
 
 PROBE = -1  # the phase of the connectivity check
 
@@ -43,22 +43,23 @@ class _Phase:
 
     def take(self, record: Record) -> None:
         """Take one record; DamagedRecord where its end of a flow is known."""
-        kind = record["type"]
-        if kind == "flow":
-            self._take_flow(record)
-        elif kind == "reorder":
-            row = self._flows.get((record["network"], record["src"], record["dst"]), {})
-            row |= {key: record[key] for key in _REORDER if row}
-        elif kind == "port":
-            self._ports[record["network"], record["port"]] = _columns("ports", record)
-        elif kind == "phase":
-            self.nodes[record["node"]] = _columns("phases", record)
-        elif kind == "clock":
-            self._clocks[record["node"]] = {name: record.get(key) for key, name in _CLOCK.items()}
-        elif kind == "interval":
-            self._take_spans(record)
-        else:
-            self._take_times(record)
+        match record["type"]:
+            case "flow":
+                self._take_flow(record)
+            case "reorder":
+                row = self._flows.get((record["network"], record["src"], record["dst"]), {})
+                row |= {key: record[key] for key in _REORDER if row}
+            case "port":
+                self._ports[record["network"], record["port"]] = _columns("ports", record)
+            case "phase":
+                self.nodes[record["node"]] = _columns("phases", record)
+            case "clock":
+                clock = {name: record.get(key) for key, name in _CLOCK.items()}
+                self._clocks[record["node"]] = clock
+            case "interval":
+                self._take_spans(record)
+            case _:
+                self._take_times(record)
 
     def _take_flow(self, record: Record) -> None:
         src, dst, side = record["src"], record["dst"], record["side"]
@@ -181,15 +182,6 @@ def is_event(record: Record) -> bool:
     return record["type"] not in _PER_PHASE and record["type"] not in _LIVE
 
 
-def phase_rows(tables: PhaseData) -> PhaseRows:
-    """Return the rows of a phase that has ended, as they are read."""
-    first = next(iter(tables.values()))[0]
-    moment = (first["trial"], first["repeat"], first["phase"])
-    return PhaseRows(
-        moment, {name: Rows.of(name, tables[name]) for name in BY_PHASE if name in tables}
-    )
-
-
 # --- whose records can be in a run's results -----------------------------------------------------
 
 # Which end of a flow a record is of, and so which node has to have written it.
@@ -283,12 +275,10 @@ def _of_network(ranks: dict[str, set[str]], network: Any, number: object) -> set
 def _own_ports(record: Record) -> list[str]:
     """Return the ports that the record's node has to have."""
     kind = record["type"]
-    if kind == "progress":
-        return [name for name, *_ in record.get("ports") or ()]
+    key = _OWN_PORT.get(kind, "")
     if kind == "flow":
         key = "src" if record["side"] == "source" else "dst"
     elif kind == "histogram":
         key = "dst" if record["kind"] in _OF_DESTINATION else "src"
-    else:
-        key = _OWN_PORT.get(kind, "")
-    return [] if record.get(key) is None else [record[key]]
+    names = [record[key]] if record.get(key) is not None else []
+    return [name for name, *_ in record.get("ports") or ()] if kind == "progress" else names

@@ -11,8 +11,7 @@ that is smaller than what the clocks may differ by, is None, and the reason stan
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
 from .record_forms import Record
-from .schema import ResultColumn, Row, columns_of
+from .schema import BY_PHASE, ResultColumn, Row, columns_of
 from .summary_form import Entry, filled
 
 # --- times ----------------------------------------------------------------------------------------
@@ -136,15 +135,10 @@ class Histogram:
         """Add another's times; nothing is lost by it."""
         for ns, number in other.times.items():
             self.times[ns] = self.times.get(ns, 0) + number
-        for name in ("count", "sum_ns", "overflow", "zeros"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.min_ns = _known(min, self.min_ns, other.min_ns)
-        self.max_ns = _known(max, self.max_ns, other.max_ns)
-        self.bound_ns = _known(max, self.bound_ns, other.bound_ns)
-        self.no_clock = self.no_clock or other.no_clock
-        self.cut_ns = _known(max, self.cut_ns, other.cut_ns)
-        if other.lost is not None:
-            self.lost = (self.lost or 0) + other.lost
+        self.no_clock |= other.no_clock
+        for name, together in _TOGETHER.items():
+            known = [n for n in (getattr(self, name), getattr(other, name)) if n is not None]
+            setattr(self, name, together(known) if known else None)
 
     def quantile_ns(self, share: float) -> float | None:
         """Return the time that at least `share` of all do not exceed; None: too few to say."""
@@ -169,11 +163,12 @@ class Histogram:
         return sum(self.times.values()) == self.count
 
 
-def _known(choose: Any, left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
-        return right if left is None else left
-    found: int = choose(left, right)
-    return found
+# What the numbers of two histograms amount to, where they are known.
+_TOGETHER: dict[str, Callable[[list[int]], int]] = {
+    **dict.fromkeys(("count", "sum_ns", "overflow", "zeros", "lost"), sum),
+    **dict.fromkeys(("max_ns", "bound_ns", "cut_ns"), max),
+    "min_ns": min,
+}
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
@@ -263,23 +258,16 @@ def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
 ) -> Entry:
     """Return a phase's, by kind: of all its flows together, and the flow with the greatest p99."""
-
-    def of(kind: str) -> Entry | None:
+    entry = {}
+    for kind in LATENCY_KINDS:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}
-        if not found:
-            return None
-        return {**figures(kind, merged(found.values())), "worst": _worst(kind, found)}
-
-    return filled("Latency", {kind: of(kind) for kind in LATENCY_KINDS})
-
-
-def _worst(kind: str, found: Mapping[tuple[str, str], Histogram]) -> Entry | None:
-    values = ((figure(kind, "p99", times), ends) for ends, times in found.items())
-    known = [(value, ends) for value, ends in values if value is not None]
-    if not known:
-        return None
-    value, (src, dst) = max(known)
-    return {"src": src, "dst": dst, "p99": value}
+        values = ((figure(kind, "p99", times), *ends) for ends, times in found.items())
+        worst = max((one for one in values if one[0] is not None), default=None)
+        if found:
+            entry[kind] = figures(kind, merged(found.values())) | {
+                "worst": worst and filled("WorstFlow", p99=worst[0], src=worst[1], dst=worst[2])
+            }
+    return filled("Latency", entry)
 
 
 Floats = NDArray[np.float64]
@@ -445,18 +433,6 @@ def _listed(column: NDArray[Any]) -> list[Any]:
 # --- one phase -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PhaseRows:
-    """All that nodes told of one phase: rows by table."""
-
-    moment: tuple[int, int, int]  # trial, repeat, phase
-    tables: Mapping[str, Rows]
-
-    def rows(self, table: str) -> Rows:
-        """Return the rows of one table; none where it has none."""
-        return self.tables.get(table, NOTHING)
-
-
 _Name = TypeVar("_Name", bound=Hashable)
 
 
@@ -568,49 +544,53 @@ class PhaseFlows:
 
 
 @dataclass(frozen=True)
-class PhaseRecords:
-    """All that was told of one phase in one network."""
+class PhaseRows:
+    """All that nodes told of one phase, in all networks or in one: rows by table."""
 
-    flow_rows: Rows = NOTHING
-    ports: Rows = NOTHING
-    spans: Rows = NOTHING
-    times: dict[Pair, Times] = field(default_factory=dict)
-    executions: Sequence[Row] = ()  # rows of `histograms`, each of a rank
-    misdelivered: Counter[tuple[str | None, str | None, str]] = field(default_factory=Counter)
-    """Frames of a flow at a port that is not its destination: by src, dst (None: whose is not
-    known) and that port."""
+    moment: tuple[int, int, int] = (0, 0, 0)  # trial, repeat, phase
+    tables: Mapping[str, Rows] = field(default_factory=dict)
 
-    @property
-    def has_flows(self) -> bool:
-        """Return whether anything was told of a flow of the phase."""
-        return bool(len(self.flow_rows) or self.times)
+    @classmethod
+    def of(cls, tables: Mapping[str, Sequence[Row]]) -> PhaseRows:
+        """Return a phase of mappings by table, as the collector gives one that has ended."""
+        first = next(iter(tables.values()))[0]
+        moment = (first["trial"], first["repeat"], first["phase"])
+        return cls(
+            moment, {name: Rows.of(name, tables[name]) for name in BY_PHASE if name in tables}
+        )
+
+    def rows(self, table: str) -> Rows:
+        """Return the rows of one table; none where it has none."""
+        return self.tables.get(table, NOTHING)
+
+    def by_network(self) -> dict[str, PhaseRows]:
+        """Return the rows of each network; nodes are in all of them."""
+        parts: dict[str, dict[str, Rows]] = {}
+        for table in ("flows", "ports", "intervals", "histograms"):
+            for network, rows in self.rows(table).by_network():
+                parts.setdefault(network, {})[table] = rows
+        nodes = {"phases": self.rows("phases")}
+        return {network: PhaseRows(self.moment, nodes | own) for network, own in parts.items()}
+
+    @cached_property
+    def executions(self) -> list[Row]:
+        """Rows of `histograms` of ranks' repetitions."""
+        return [row for row in self.rows("histograms").records() if row["kind"] == EXECUTION]
+
+    @cached_property
+    def times(self) -> dict[Pair, Times]:
+        """The times of flows, by kind."""
+        found: dict[Pair, Times] = {}
+        for row in self.rows("histograms").records():
+            if row["kind"] != EXECUTION:
+                found.setdefault((row["src"], row["dst"]), {})[row["kind"]] = Histogram.of_row(row)
+        return found
 
     def flows(self) -> PhaseFlows:
         """Return all flows, those too of which there are times alone."""
-        rows, known = self.flow_rows, set(self.flow_rows.pairs())
+        rows = self.rows("flows")
+        known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]
         if timed:
             rows = Rows.joined([rows, Rows.of("flows", timed)], "flows")
         return PhaseFlows(rows, self.times, np.zeros(len(rows), dtype=bool))
-
-
-def by_network(phase: PhaseRows, beside: Iterable[Record] = ()) -> dict[str, PhaseRecords]:
-    """Return a phase's rows by network; `beside`: its events."""
-    parts: dict[str, Row] = {}
-    for table, name in (("flows", "flow_rows"), ("ports", "ports"), ("intervals", "spans")):
-        for network, rows in phase.rows(table).by_network():
-            parts.setdefault(network, {})[name] = rows
-    for network, rows in phase.rows("histograms").by_network():
-        here = parts.setdefault(network, {})
-        for row in rows.records():
-            if row["kind"] == EXECUTION:
-                here.setdefault("executions", []).append(row)
-            else:
-                times = here.setdefault("times", {}).setdefault((row["src"], row["dst"]), {})
-                times[row["kind"]] = Histogram.of_row(row)
-    for record in beside:
-        if record["type"] == "misdelivered-flow":
-            here = parts.setdefault(record["network"], {})
-            misdelivered = here.setdefault("misdelivered", Counter())
-            misdelivered[record.get("src"), record.get("dst"), record["port"]] += record["frames"]
-    return {network: PhaseRecords(**found) for network, found in parts.items()}

@@ -201,26 +201,12 @@ def _samples(record: Record) -> Any:
     if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
         raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
     found = np.frombuffer(data, dtype=_SAMPLE)
-    columns: Row = {
-        "trial": record["trial"],
-        "repeat": record.get("repeat") or 0,
-        "network": record["network"],
-        "phase": record["phase"],
-        "src": record["rank"],
-        "dst": (found["place"] >> _TIME_BITS).astype(np.int64),
-        "size": found["size"].astype(np.int64),
-        "begun_us": found["begun_us"].astype(np.int64),
-        "time_ns": (found["place"] & _TIME_MASK).astype(np.int64),
-    }
-    schema = arrow_schema("samples")
-    arrays = [
-        pa.array(value, field.type)
-        if isinstance(value, np.ndarray)
-        else pa.array([value] * len(found), field.type)
-        for field in schema
-        for value in [columns[field.name]]
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
+    columns: Row = {name: [row.get(name)] * len(found) for name in columns_of("samples")}
+    times = {"dst": found["place"] >> _TIME_BITS, "time_ns": found["place"] & _TIME_MASK}
+    times |= {name: found[name] for name in ("size", "begun_us")}
+    columns |= {name: values.astype(np.int64) for name, values in times.items()}
+    return pa.RecordBatch.from_pydict(columns, schema=arrow_schema("samples"))
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -263,21 +249,17 @@ class TableFile:
     @property
     def groups(self) -> int:
         """Return the number of pieces that are read at a time."""
-        return self._parquet_groups + len(self._batches)
-
-    @property
-    def _parquet_groups(self) -> int:
-        return 0 if self._parquet is None else int(self._parquet.num_row_groups)
+        return len(self._batches) + (self._parquet.num_row_groups if self._parquet else 0)
 
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
         """Return one piece as an Arrow table, its values checked."""
         names = self._names if names is None else list(names)
-        if number < self._parquet_groups:
+        place = number - (self._parquet.num_row_groups if self._parquet else 0)
+        if place < 0:
             with _reading(self.path):
                 found = self._parquet.read_row_group(number, columns=names, use_threads=True)
         else:
-            batch = self._batches[number - self._parquet_groups]
-            found = pa.Table.from_batches([batch]).select(names)
+            found = pa.Table.from_batches([self._batches[place]]).select(names)
         _refuse_values(self.path, found, self.table)
         return found
 
@@ -340,10 +322,11 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
         column, values = known[name], data[name]
         if values.null_count and column.null == "never":
             raise ConfigurationError(f"{path}: the column {name} is null in some row")
-        if values.null_count == len(values):
-            continue
-        why = _strange(column, values)
-        if why:
+        if column.kind == "counts":
+            values = pc.list_flatten(values)
+            if values.null_count:
+                raise ConfigurationError(f"{path}: the column {name} has a null in a list")
+        if values.null_count < len(values) and (why := _strange(column, values)):
             raise ConfigurationError(f"{path}: the column {name} has {why}")
     if {"bucket", "bucket_count"} <= set(data.schema.names) and len(data):
         lengths = (pc.list_value_length(data[name]) for name in ("bucket", "bucket_count"))
@@ -353,6 +336,7 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
 
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
+    """Return what some of the values are that they can't be; None: nothing."""
     if column.kind == "text":
         try:
             values.validate(full=True)
@@ -362,21 +346,11 @@ def _strange(column: ResultColumn, values: Any) -> str | None:
         return f"a text of {longest:,} bytes" if longest > LONGEST_TEXT else None
     if column.kind == "flag":
         return None
-    if column.kind == "counts":
-        values = pc.list_flatten(values)
-        if not len(values):
-            return None
-        if values.null_count:
-            return "a null in a list"
-    found = pc.min_max(values).as_py()
-    low, high = found["min"], found["max"]
+    low, high = pc.min_max(values).as_py().values()
     if column.kind in ("count", "counts"):
         return f"the negative count {low}" if low < 0 else None
-    if column.kind == "number" and not (
-        low >= -GREATEST and high <= GREATEST and pc.all(pc.is_finite(values)).as_py()
-    ):
-        return "a figure that is out of range"
-    return None
+    fits = low >= -GREATEST and high <= GREATEST and pc.all(pc.is_finite(values)).as_py()
+    return "a figure that is out of range" if column.kind == "number" and not fits else None
 
 
 class Tables:
@@ -511,15 +485,14 @@ def finish(directory: Path, run: Run) -> Run:
 
 def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
     """Return by trial and phase that were measured again what took their place."""
-    ends: dict[int, set[str]] = {trial.id: set() for trial in run.again}
+    ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
         if record["type"] == "trial" and record.get("state") == "complete":
-            ends.get(record["trial"], set()).add(record["node"])
-    whole = len(run.site.processes)
+            ends[record["trial"]].add(record["node"])
     return {
         (trial.again, phase): (trial.id, phase)
         for trial in run.again
-        if trial.again is not None and len(ends[trial.id]) == whole
+        if trial.again is not None and len(ends[trial.id]) == len(run.site.processes)
         for phase in trial.chosen or ()
     }
 
@@ -529,11 +502,7 @@ def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
 
     A mask of an Arrow table. RunError where that can't be written: nothing is changed then.
     """
-
-    def split(table: str, data: Any) -> tuple[Any, Any]:
-        return data.filter(pa.array(wanted(table, data))), data.slice(0, 0)
-
-    _rewrite(directory, split)
+    _rewrite(directory, lambda table, data: (data.filter(pa.array(wanted(table, data))), None))
 
 
 def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:
@@ -542,41 +511,41 @@ def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) 
     `split` says of rows which are kept, and which are superseded. A stream that could not be read
     to its end is kept beside the tables.
     """
-    made: list[_ParquetWriter] = []
+    made: dict[tuple[Path, str], _ParquetWriter] = {}
     done: list[Path] = []
     cut: set[Path] = set()
+
+    def add(folder: Path, table: str, parts: int, rows: Any) -> None:
+        if (folder, table) not in made:
+            folder.mkdir(exist_ok=True)
+            made[folder, table] = _ParquetWriter(folder, table, parts)
+        made[folder, table].add(rows)
+
     try:
         for table in TABLES:
             streams, path = stream_files(directory, table), parquet_file(directory, table)
-            if streams or (path.exists() and not only_streams):
-                file = TableFile(directory, table)
-                number = max((number for number, _ in streams), default=0) or _parts_of(path)
-                kept = _ParquetWriter(directory, table, number)
-                made.append(kept)
-                aside: _ParquetWriter | None = None
-                for group in range(file.groups):
-                    data = file.group(group)
-                    if split is not None:
-                        data, old = split(table, data)
-                        if old.num_rows and aside is None:
-                            (directory / SUPERSEDED).mkdir(exist_ok=True)
-                            aside = _ParquetWriter(directory / SUPERSEDED, table, 0)
-                            made.append(aside)
-                        if aside is not None:
-                            aside.add(old)
-                    kept.add(data)
-                done += [path for _, path in streams]
-                cut |= set(file.cut)
-        for writer in made:
+            if not streams and (only_streams or not path.exists()):
+                continue
+            file = TableFile(directory, table)
+            parts = max((number for number, _ in streams), default=0) or _parts_of(path)
+            add(directory, table, parts, arrow_schema(table).empty_table())
+            for data in map(file.group, range(file.groups)):
+                kept, old = (data, None) if split is None else split(table, data)
+                add(directory, table, parts, kept)
+                if old is not None and old.num_rows:
+                    add(directory / SUPERSEDED, table, 0, old)
+            done += [stream for _, stream in streams]
+            cut |= set(file.cut)
+        for writer in made.values():
             writer.finish()
-        for writer in made:
+        for writer in made.values():
             writer.place()
         _onto_disk(directory)
     except OSError as error:
         why = error.strerror or error
         raise RunError(f"{directory}: {why}: the tables stay as they were") from error
     finally:
-        for writer in made:
+        for writer in made.values():
             writer.drop()
     for path in done:
         if path in cut:
@@ -717,17 +686,14 @@ def _is_sound(check: Callable[[], None]) -> bool:
 def _kept(table: str, data: Any, run: Run, begun: Begun) -> Bools:
     """Return which rows are of the run, and of what is whole of it."""
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
-    events = table == "events"
-    types = data["type"].to_pylist() if events else [None] * data.num_rows
+    types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
     places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)
-    kept = []
-    for kind, trial, repeat, phase in places:
+
+    def is_kept(kind: str | None, trial: int | None, repeat: int | None, phase: int | None) -> bool:
         if trial is None:
-            kept.append(kind not in _OF_THE_END)
-        elif (trial, repeat or 0) in here:
-            kept.append(True)
-        else:
-            left = begun.left.get((trial, repeat or 0))
-            own = PROBE if phase is None else phase
-            kept.append(left is not None and kind != "trial" and own != PROBE and own not in left)
-    return np.array(kept, dtype=bool)
+            return kind not in _OF_THE_END
+        left = begun.left.get((trial, repeat or 0))
+        whole = left is not None and phase not in (None, PROBE, *left) and kind != "trial"
+        return (trial, repeat or 0) in here or whole
+
+    return np.array([is_kept(*place) for place in places], dtype=bool)

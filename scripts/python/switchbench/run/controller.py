@@ -36,7 +36,7 @@ from ..base.model import Run, Site, SwitchCountersCommand, Trial
 from ..base.programs import PORT_BINDING
 from ..plan.chosen import locating_trial, subtest_of, trials_again
 from ..plan.documents import KEY_BYTES, PROTOCOL, check_rates, peers_document, trial_document
-from ..records.collector import Collector, Expected, is_event, phase_rows
+from ..records.collector import Collector, Expected, is_event
 from ..records.directory import (
     AFTER,
     BEFORE,
@@ -47,7 +47,9 @@ from ..records.directory import (
     write_plan,
 )
 from ..records.record_forms import DamagedRecord, Record, parse
+from ..records.rows import PhaseRows
 from ..records.store import Begun, TableWriter
+from ..search.suites.declaration import TrialFacts
 from .launch.far import Launcher, end, is_readable, pipe_of
 from .nodes import Interrupt, LostError, Node, RemoteNodes
 
@@ -295,9 +297,8 @@ class Controller:
     def _search(self) -> None:
         """Send one trial at a time: what it lost decides which one follows."""
         self._watcher.stage("measuring")
-        ended = {trial.id: self.summary.suite.of(trial) for trial in self._run.trials}
-        course = replayed(self._run, ended)
-        if course.trial is not None and course.trial.id != len(ended):
+        course = replayed(self._run, self.summary.facts)
+        if course.trial is not None and course.trial.id != len(self._run.trials):
             raise RunError(
                 "the run's trials do not follow from their results: it can't be continued"
             )
@@ -310,7 +311,7 @@ class Controller:
                 self._send(trial)
                 self._await_trials()
             self._reset = None
-            course.answer(self.summary.suite.of(trial))
+            course.answer(self.summary.facts.get(trial.id, TrialFacts()))
 
     def _add(self, trial: Trial, run: Run) -> None:
         """Add a trial: the plan is there with it before any record of it."""
@@ -387,7 +388,7 @@ class Controller:
         """Write what a record adds to the tables, and give the summary what has ended with it."""
         for phase in self._collector.take(record):
             self._keep(self._tables.add_phase, phase)
-            self.summary.take_phase(phase_rows(phase))
+            self.summary.take_phase(PhaseRows.of(phase))
         if record["type"] == "samples":
             self._keep(self._tables.add_samples, record)
         elif record["type"] == "progress":

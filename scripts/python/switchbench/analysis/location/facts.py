@@ -87,34 +87,6 @@ class Paths:
         return np.concatenate([[0], np.cumsum(lengths)]), members
 
 
-def table_route(ports: int, src: Ints, dst: Ints, indptr: Ints, members: Ints) -> RouteFunction:
-    """Return a route that looks pairs up in a table of compressed rows.
-
-    Parameters
-    ----------
-    ports : number of ports
-    src, dst : the table's pairs, in any order, each once
-    indptr, members : members[indptr[i]:indptr[i + 1]] are the elements of the table's pair i
-    """
-    keys = src * ports + dst
-    order = np.argsort(keys)
-    known = keys[order]
-    lengths = np.diff(indptr)
-
-    def route(src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        wanted = src * ports + dst
-        if not len(known):
-            return np.zeros(len(wanted) + 1, np.int64), np.zeros(0, np.int64)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        row = order[place]
-        length = np.where(known[place] == wanted, lengths[row], 0)
-        out = np.concatenate([[0], np.cumsum(length)])
-        index = np.repeat(indptr[row] - out[:-1], length) + np.arange(out[-1])
-        return out, members[index]
-
-    return route
-
-
 @dataclass(frozen=True)
 class PhaseFacts:
     """One phase of one trial in one network.
@@ -340,7 +312,7 @@ class Oversubscription:
     """Loss that no network can avoid: an element was asked for more than its line."""
 
     element: Element
-    phase: PhaseKey
+    transport: str
     offered_bps: float
     frames: int
 

@@ -374,7 +374,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
         element = _named([x for x in members if x.line_bps == fault.value])
         made += [
             Oversubscription(
-                replace(element, line_bps=fault.value), found.phases[p].key, float(load[p]),
+                replace(element, line_bps=fault.value), found.phases[p].transport, float(load[p]),
                 int(frames[p]),
             )
             for p in np.flatnonzero(load).tolist()

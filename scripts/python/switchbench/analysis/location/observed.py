@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Observations of a run for the location of faults, gathered phase by phase as columns.
 
-What the hosts or foreign traffic explain of a loss is taken off and kept by port (`HostLoss`). A
-flow and phase takes about 100 bytes.
+What the hosts or foreign traffic explain of a loss is taken off and counted by port. A flow and
+phase takes about 100 bytes.
 """
 
 from __future__ import annotations
@@ -23,28 +23,17 @@ from ...base.model import WAITING, Trial
 from ...records.record_forms import Record
 from ...records.rows import Pair, PhaseKey
 from .. import measures as m
-from ..tester import SOME_RANK, HostLoss, without_hosts
+from ..tester import SOME_RANK, without_hosts
 from .facts import Floats, IntervalRows, Ints, Misdelivered, Observations, PhaseFacts
 
 PROBE = -1  # phase of a trial's connectivity check
 KEPT_CLEAN = 8  # phases without loss that a run that goes on keeps
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
-_SPARSE = ("duplicated", "reordered", "corrupted", "retransmitted")
+_JUDGED = ("duplicated", "reordered", "corrupted")
+_SPARSE = (*_JUDGED, "retransmitted")
 Columns = dict[str, NDArray[Any]]  # without those of which no flow has any
 _DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
-_COLUMNS = (*_DENSE, *_SPARSE)
-
-
-@dataclass(frozen=True)
-class PortFrames:
-    """Frames counted at a port in one phase."""
-
-    key: PhaseKey
-    label: str
-    transport: str
-    port: str
-    frames: int
 
 
 @dataclass
@@ -54,7 +43,13 @@ class _Phase:
     facts: PhaseFacts
     columns: Columns
     misdelivered: list[tuple[int, int, int, int]] = field(default_factory=list)
-    intervals: tuple[Ints, Floats, Floats, Floats] | None = None  # row within the phase, ...
+    spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))  # IntervalRows of these rows
+
+    @property
+    def is_bad(self) -> bool:
+        """Return whether something went wrong, as the counts tell."""
+        wrong = self.columns.keys() & {"duplicated", "corrupted"}
+        return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or wrong)
 
 
 class ObservationTable:
@@ -65,111 +60,40 @@ class ObservationTable:
         self._names, self._lab = list(ports), lab
         self._number = {name: number for number, name in enumerate(ports)}
         self._phases: list[_Phase] = []
-        self._unreachable: dict[tuple[int, int], list[Record]] = defaultdict(list)
+        self._unreachable: defaultdict[tuple[int, int], list[Record]] = defaultdict(list)
         self._trials: dict[tuple[int, int], Trial] = {}
         # By pattern and parts, then by network and phase: pairs, numbered.
-        self._pairs: dict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
+        self._pairs: defaultdict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
         self.lines: dict[str, int] = {}  # layer-1 rates of ports as nodes resolved them
-        self.host_losses: list[tuple[PhaseKey, HostLoss]] = []
-        self.unread: list[PortFrames] = []  # misdelivered frames whose flow is not known
+        # By port and cause: lost frames that hosts explain, and the phases in which they do.
+        self.host_frames: Counter[tuple[str, str]] = Counter()
+        self.host_phases: Counter[tuple[str, str]] = Counter()
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return sum(len(phase.columns["src"]) for phase in self._phases)
-
-    def add(self, result: m.PhaseResult, trial: Trial) -> None:
-        """Take one measured phase."""
+    def add(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
+        """Take one measured phase; return by port misdelivered frames whose flow is unknown."""
         flows = result.flows
         self.lines |= result.lines
-        transport = transports.of(result.entry["transport"])
-        src, dst = (self._numbers(flows.ends(end)) for end in ("src", "dst"))
-        columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
+        frames = transports.of(result.entry["transport"]).frames
+        ends = [flows.ends(end) for end in ("src", "dst")]
+        numbers = [np.array([*map(self._number.get, end.names)], np.int64) for end in ends]
+        src, dst = (of[end.place] for of, end in zip(numbers, ends, strict=True))
         if trial.again is None:
             place = result.key.network, result.key.phase
             self._pairs[_flows_key(trial)][place] = src * len(self._names) + dst
-        none = dict.fromkeys(("sent", "delivered", "lost"), np.full(len(flows), np.nan))
-        columns |= self._counts(result) if transport.frames else none
-        columns |= self._rates(result, trial)
+        columns: Columns = {"src": src.astype(np.int32), "dst": dst.astype(np.int32)}
+        columns |= dict.fromkeys(("sent", "delivered", "lost"), np.full(len(flows), nan))
+        columns |= self._counts(result) if frames else {}
+        columns |= _rates(result, trial)
         limited = {limit["port"] for limit in result.entry["tester_limited"]}
-        every = bool(limited) and (SOME_RANK in limited or (self._lab and not transport.frames))
+        every = bool(limited) and (SOME_RANK in limited or (self._lab and not frames))
         hosts = [self._number[name] for name in limited if name in self._number]
-        ends = [np.isin(end, hosts) for end in (src, dst)]
-        columns["limited"] = ends[0] | ends[1] | every | flows.window_off
-        retransmitted = flows["retransmitted_segments"]
-        if not np.isnan(retransmitted).all():
+        columns["limited"] = np.isin(src, hosts) | np.isin(dst, hosts) | every | flows.window_off
+        if not np.isnan(retransmitted := flows["retransmitted_segments"]).all():
             columns["retransmitted"] = retransmitted
-        phase = _Phase(self._facts(result, trial, transport.frames, limited), columns)
-        if transport.frames:
-            self._take_misdelivered(result, phase)
-        self._take_intervals(result, phase)
-        self._phases.append(phase)
-
-    def unreachable(self, record: Record, trial: Trial) -> None:
-        """Take a pair of which a connectivity check's probes did not all arrive."""
-        self._trials[trial.id, trial.repeat] = trial
-        self._unreachable[trial.id, trial.repeat].append(record)
-
-    def forget_clean(self) -> None:
-        """Of the phases in which nothing was lost keep the last few: for a run that goes on."""
-        bad = [phase for phase in self._phases if _is_bad(phase)]
-        if len(self._phases) - len(bad) > 2 * KEPT_CLEAN:
-            clean = [phase for phase in self._phases if not _is_bad(phase)][-KEPT_CLEAN:]
-            self._phases = [*clean, *bad]
-
-    def observations(self) -> Observations:
-        """Return all rows."""
-        phases = [*self._phases, *self._checks()]
-        sizes = [len(phase.columns["src"]) for phase in phases]
-        begins = np.cumsum([0, *sizes])
-        columns = {name: _column(name, phases, sizes) for name in _COLUMNS}
-        for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
-            # Held once: a run has millions of rows.
-            phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
-        misdelivered = [
-            (number, *row) for number, phase in enumerate(phases) for row in phase.misdelivered
-        ]
-        found = np.array(misdelivered, np.int64).reshape(-1, 5).T
-        timed = [
-            (phase, phase.intervals, begin)
-            for phase, begin in zip(phases, begins, strict=False)
-            if phase.intervals is not None
-        ]
-        rows = [spans[0] + begin for _, spans, begin in timed]
-        intervals = IntervalRows()
-        if timed:
-            times = [np.concatenate([spans[i] for _, spans, _ in timed]) for i in (1, 2, 3)]
-            intervals = IntervalRows(np.concatenate(rows), *times)
-            ends = np.cumsum([0, *map(len, rows)])
-            for (phase, spans, _), begin, end in zip(timed, ends[:-1], ends[1:], strict=True):
-                from_s, to_s, share = (column[begin:end] for column in times)
-                phase.intervals = spans[0], from_s, to_s, share
-        return Observations(
-            phases=[phase.facts for phase in phases],
-            phase=np.repeat(np.arange(len(phases)), sizes),
-            **columns,
-            misdelivered=Misdelivered(
-                phase=found[0],
-                src=found[1],
-                dst=found[2],
-                at_port=found[3],
-                frames=found[4].astype(np.float64),
-            ),
-            intervals=intervals,
-        )
-
-    def _numbers(self, ports: Any) -> Ints:
-        numbers = np.array([self._number[port] for port in ports.names], np.int64)
-        found: Ints = numbers[ports.place] if len(numbers) else numbers
-        return found
-
-    def _facts(
-        self, result: m.PhaseResult, trial: Trial, frames: bool, limited: set[str]
-    ) -> PhaseFacts:
         load = result.entry["intended_load"]
-        words = f" at {load:g} %" if load is not None else ""
-        return PhaseFacts(
+        facts = PhaseFacts(
             result.key,
-            f"{result.label}{words}",
+            result.label + ("" if load is None else f" at {load:g} %"),
             result.entry["transport"],
             frames,
             fmean(result.frame_bytes) if frames and result.entry["frame_bytes"] else nan,
@@ -178,78 +102,89 @@ class ObservationTable:
             trial.traffic == "burst",
             frozenset(limited),
         )
+        phase = _Phase(facts, columns, spans=self._spans(result, columns))
+        self._phases.append(phase)
+        return self._unread(result, phase) if frames else {}
+
+    def unreachable(self, record: Record, trial: Trial) -> None:
+        """Take a pair of which a connectivity check's probes did not all arrive."""
+        self._trials[trial.id, trial.repeat] = trial
+        self._unreachable[trial.id, trial.repeat].append(record)
+
+    def forget_clean(self) -> None:
+        """Of the phases in which nothing was lost keep the last few: for a run that goes on."""
+        clean = [phase for phase in self._phases if not phase.is_bad]
+        if len(clean) > 2 * KEPT_CLEAN:
+            bad = [phase for phase in self._phases if phase.is_bad]
+            self._phases = [*clean[-KEPT_CLEAN:], *bad]
+
+    def observations(self) -> Observations:
+        """Return all rows."""
+        phases = [*self._phases, *self._checks()]
+        sizes = [len(phase.columns["src"]) for phase in phases]
+        begins = np.cumsum([0, *sizes]).tolist()
+        columns = {name: _column(name, phases, sizes) for name in (*_DENSE, *_SPARSE)}
+        for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
+            # Held once: a run has millions of rows.
+            phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
+        strays = [(number, *row) for number, one in enumerate(phases) for row in one.misdelivered]
+        number, src, dst, at_port, frames = np.array(strays, np.int64).reshape(-1, 5).T
+        spans = [np.zeros((4, 0))]
+        spans += [
+            phase.spans + np.array([[begin], [0], [0], [0]])
+            for phase, begin in zip(phases, begins, strict=False)
+        ]
+        row, *times = np.concatenate(spans, axis=1)
+        return Observations(
+            phases=[phase.facts for phase in phases],
+            phase=np.repeat(np.arange(len(phases)), sizes),
+            **columns,
+            misdelivered=Misdelivered(number, src, dst, at_port, frames.astype(float)),
+            intervals=IntervalRows(row.astype(np.int64), *times),
+        )
 
     def _counts(self, result: m.PhaseResult) -> Columns:
         """Return frames of each flow; NaN where its two ends contradict each other."""
         flows = result.flows
-        lost, losses = without_hosts(result)
-        self.host_losses += [(result.key, loss) for loss in losses]
-        sent, delivered = flows["sent_frames"].copy(), flows["received_frames"].copy()
+        lost, hosts = without_hosts(result)
+        self.host_frames.update(hosts)
+        self.host_phases.update(hosts.keys())
         wrong = np.isnan(lost) | (m.surplus_frames(flows) > 0) | ~flows.whole
-        for column in (sent, delivered, lost):
-            column[wrong] = np.nan
-        found: Columns = {"sent": sent, "delivered": delivered, "lost": lost}
-        for name in ("duplicated", "reordered", "corrupted"):
-            said = m.or_zero(flows[name])
-            if said.any():
-                found[name] = said
-        return found
+        counts = {"sent": flows["sent_frames"], "delivered": flows["received_frames"], "lost": lost}
+        found = {name: np.where(wrong, nan, column) for name, column in counts.items()}
+        judged = {name: m.or_zero(flows[name]) for name in _JUDGED}
+        return found | {name: column for name, column in judged.items() if column.any()}
 
-    def _rates(self, result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
-        """Return layer-1 rates in the window; NaN where flows wait for each other or for an end."""
-        flows = result.flows
-        if trial.traffic in WAITING or trial.traffic == "transfer":
-            return dict.fromkeys(_RATES, np.full(len(flows), np.nan))
-        offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
-        intended = m.intended_line_bps(flows)
-        if not transports.of(result.entry["transport"]).frames:
-            intended = _asked_bps(result, trial)
-        if result.burst_bps is not None:  # while a burst lasts
-            intended = offered = result.burst_bps
-        off = flows.window_off | flows.has_role("copy")
-        return {
-            name: np.where(off, np.nan, rates)
-            for name, rates in zip(_RATES, (intended, offered, delivered), strict=True)
-        }
-
-    def _take_misdelivered(self, result: m.PhaseResult, phase: _Phase) -> None:
-        left = Counter[str]()
+    def _unread(self, result: m.PhaseResult, phase: _Phase) -> dict[str, int]:
+        """Take misdelivered frames; return those of unknown flows by port."""
         came = zip(result.ports.texts("port"), result.ports.floats("misdelivered"), strict=True)
-        left.update({port: int(frames) for port, frames in came if frames > 0})
-        for (src, dst, at), frames in result.misdelivered.items():
-            if src in self._number and dst in self._number and at in self._number:
-                row = (self._number[src], self._number[dst], self._number[at], frames)
-                phase.misdelivered.append(row)
-                left[at] -= frames
-        facts = phase.facts
-        self.unread += [
-            PortFrames(facts.key, facts.label, facts.transport, port, frames)
-            for port, frames in left.items()
-            if frames > 0
-        ]
+        left = {port: int(frames) for port, frames in came if frames > 0}
+        for ends, frames in result.misdelivered.items():
+            if all(end in self._number for end in ends):
+                src, dst, at = (self._number[end or ""] for end in ends)
+                phase.misdelivered.append((src, dst, at, frames))
+                left[ends[2]] = left.get(ends[2], 0) - frames
+        return {port: frames for port, frames in left.items() if frames > 0}
 
-    def _take_intervals(self, result: m.PhaseResult, phase: _Phase) -> None:
-        """Keep the intervals of flows that lost frames or fell far below their mean."""
+    def _spans(self, result: m.PhaseResult, columns: Columns) -> Floats:
+        """Return the intervals of flows that lost frames or fell far below their mean."""
         spans = result.intervals
         if spans is None or not len(spans.flow):
-            return
+            return np.zeros((4, 0))
         row_of = {pair: row for row, pair in enumerate(result.flows.pairs)}
         rows = np.array([row_of.get(pair, -1) for pair in spans.pairs], np.int64)
         count = np.maximum(np.bincount(spans.flow, minlength=len(rows)), 1)
         mean = np.bincount(spans.flow, spans.mbps, len(rows)) / count
         low = np.full(len(rows), np.inf)
         np.minimum.at(low, spans.flow, spans.mbps)
-        lost = phase.columns["lost"][rows] > 0
-        kept = (rows >= 0) & (lost | (low < FALLS * mean))
+        kept = (rows >= 0) & ((columns["lost"][rows] > 0) | (low < FALLS * mean))
         which = np.flatnonzero(kept[spans.flow])
-        if not len(which):
-            return
         flow = spans.flow[which]
         with np.errstate(all="ignore"):
-            share = phase.columns["delivered_bps"] / phase.columns["intended_bps"]
+            share = columns["delivered_bps"] / columns["intended_bps"]
             each = spans.mbps[which] / mean[flow] * share[rows[flow]]
         from_s, to_s = (spans.spans.floats(name)[which] / 1e3 for name in ("from_ms", "to_ms"))
-        phase.intervals = (rows[flow].astype(np.int32), from_s, to_s, each)
+        return np.array([rows[flow], from_s, to_s, each])
 
     def _checks(self) -> Iterator[_Phase]:
         """Yield the connectivity checks in which probes were lost: all pairs of the trial."""
@@ -259,38 +194,25 @@ class ObservationTable:
                 (r["src"], r["dst"]): (r.get("sent") or 0, r.get("received") or 0) for r in records
             }
             probes = max(sent for sent, _ in counts.values())
+            framed = transports.of(trial.transport).frames and trial.size_unit == "frame"
             for part in trial.parts:
                 names = [port.name for port in part.ranks]
                 lost = {p: c for p, c in counts.items() if p[0] in names and p[1] in names}
                 if not lost:
                     continue
                 pairs = sorted(lost.keys() | self._pairs_of(trial, names))
-                sent, came = np.array(
-                    [lost.get(pair, (probes, probes)) for pair in pairs], np.float64
-                ).T
-                framed = transports.of(trial.transport).frames
-                sizes = trial.sizes if framed and trial.size_unit == "frame" else ()
+                sent, came = np.array([lost.get(pair, (probes, probes)) for pair in pairs], float).T
+                src, dst = np.array([[self._number[end] for end in pair] for pair in pairs]).T
+                columns = {"src": src, "dst": dst, "sent": sent, "delivered": came}
+                columns |= {"lost": np.maximum(sent - came, 0.0), "limited": sent < 0}
                 facts = PhaseFacts(
                     PhaseKey(*key, part.network, PROBE),
                     f"trial {trial.id}'s connectivity check",
                     trial.transport,
                     True,
-                    fmean(sizes) if sizes else nan,
+                    fmean(trial.sizes) if framed and trial.sizes else nan,
                 )
-                src, dst = np.array([[self._number[end] for end in pair] for pair in pairs]).T
-                none = np.full(len(pairs), np.nan)
-                yield _Phase(
-                    facts,
-                    {
-                        **dict.fromkeys(_RATES, none),
-                        "src": src,
-                        "dst": dst,
-                        "sent": sent,
-                        "delivered": came,
-                        "lost": np.maximum(sent - came, 0.0),
-                        "limited": np.zeros(len(pairs), bool),
-                    },
-                )
+                yield _Phase(facts, columns | dict.fromkeys(_RATES, np.full(len(pairs), nan)))
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
         """Return the pairs of a trial as far as other trials of its pattern tell.
@@ -300,18 +222,12 @@ class ObservationTable:
         known = self._pairs.get(_flows_key(trial), {})
         if not known and trial.flows == len(names) * (len(names) - 1):
             return set(permutations(names, 2))
-        numbers = [self._number[name] for name in names]
         every = np.concatenate([*known.values(), np.zeros(0, np.int64)])
-        src, dst = np.divmod(np.unique(every), len(self._names))
-        here = np.isin(src, numbers) & np.isin(dst, numbers)
-        ends = zip(src[here].tolist(), dst[here].tolist(), strict=True)
-        return {(self._names[s], self._names[d]) for s, d in ends}
-
-
-def _is_bad(phase: _Phase) -> bool:
-    """Return whether something went wrong in a phase, as its counts tell."""
-    wrong = phase.columns.keys() & {"duplicated", "corrupted"}
-    return bool(np.nansum(phase.columns["lost"]) > 0 or phase.misdelivered or wrong)
+        ends = zip(
+            *(end.tolist() for end in np.divmod(np.unique(every), len(self._names))), strict=True
+        )
+        pairs = ((self._names[src], self._names[dst]) for src, dst in ends)
+        return {pair for pair in pairs if set(pair) <= set(names)}
 
 
 def _flows_key(trial: Trial) -> str:
@@ -319,34 +235,42 @@ def _flows_key(trial: Trial) -> str:
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
 
 
-def _asked_bps(result: m.PhaseResult, trial: Trial) -> Floats:
-    """Return what was asked of each flow of a closed load: its share of its port's load."""
+def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
+    """Return layer-1 rates in the window; NaN where flows wait for each other or for an end."""
     flows = result.flows
-    ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
-    lines = m.lines_of(ports, result.lines)
-    load = trial.load
-    if load.percent is not None:
-        asked = lines * load.percent / 100
-    elif load.bps is not None:
-        asked = np.full(len(lines), float(load.bps))
-    else:
-        return np.full(len(flows), np.nan)
-    share = np.bincount(ports.place, minlength=len(lines))
-    found: Floats = (asked / np.maximum(share, 1))[ports.place]
-    return found
+    if trial.traffic in WAITING or trial.traffic == "transfer":
+        return dict.fromkeys(_RATES, np.full(len(flows), nan))
+    offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
+    intended = m.intended_line_bps(flows)
+    if not transports.of(result.entry["transport"]).frames:
+        # Of a closed load each flow's share of its port's load was asked for.
+        ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
+        percent, bps = trial.load.percent, trial.load.bps
+        lines = m.lines_of(ports, result.lines)
+        asked = (
+            np.full(len(lines), nan if bps is None else bps)
+            if percent is None
+            else lines * percent / 100
+        )
+        intended = (asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1))[
+            ports.place
+        ]
+    if result.burst_bps is not None:  # while a burst lasts
+        intended = offered = result.burst_bps
+    off = flows.window_off | flows.has_role("copy")
+    return {
+        name: np.where(off, nan, rates)
+        for name, rates in zip(_RATES, (intended, offered, delivered), strict=True)
+    }
 
 
 def _column(name: str, phases: Sequence[_Phase], sizes: Sequence[int]) -> Any:
     """Return one column of all phases; empty where no phase observed it."""
-    found = [phase.columns.get(name) for phase in phases]
-    if name in _SPARSE and all(column is None for column in found):
-        return np.zeros(0)
-    empty = np.nan if name == "retransmitted" else 0.0
-    parts = [
-        np.full(size, empty) if column is None else column
-        for column, size in zip(found, sizes, strict=True)
-    ]
-    whole = np.concatenate(parts) if parts else np.zeros(0)
-    if name in ("src", "dst"):
-        return whole.astype(np.int64)
-    return whole.astype(np.bool_) if name == "limited" else whole.astype(np.float64)
+    kind = {"src": np.int64, "dst": np.int64, "limited": np.bool_}.get(name, np.float64)
+    parts = [phase.columns.get(name) for phase in phases]
+    if all(part is None for part in parts):
+        return np.zeros(0, kind)
+    empty = nan if name == "retransmitted" else 0.0
+    filled = [np.full(size, empty) if part is None else part
+              for part, size in zip(parts, sizes, strict=True)]  # fmt: skip
+    return np.concatenate(filled).astype(kind)

@@ -37,10 +37,12 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
     """
     parts = _Parts(site, lines or {})
     fabrics = list(_fabrics(site, parts))
+    wired = {port.name: port.switch for port in site.ports if port.switch}
+    groups = wired or group_of_port(site.groups)
     return Paths(
         parts.elements,
         [port.name for port in site.ports],
-        _Route(parts, fabrics, {} if _all_routed(site, fabrics) else _groups(site)),
+        _Route(parts, fabrics, {} if _all_routed(site, fabrics) else groups),
         site.wiring.source if site.wiring else "none",
         tuple(parts.problems[:MOST_PROBLEMS]),
         [port.network for port in site.ports],
@@ -193,12 +195,6 @@ def _all_routed(site: Site, fabrics: Sequence[_Routed]) -> bool:
     )
 
 
-def _groups(site: Site) -> dict[str, str]:
-    """Return the switch or the site's group of each port that is on or in one."""
-    wired = {port.name: port.switch for port in site.ports if port.switch}
-    return wired or group_of_port(site.groups)
-
-
 # --- topologies ----------------------------------------------------------------------------------
 
 
@@ -207,7 +203,12 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
     wiring = site.wiring or Wiring("")
     number = {port.name: place for place, port in enumerate(site.ports)}
     for network, ports in site.networks.items():
-        cables = _own_cables(wiring, ports)
+        # Ends that are hosts stand as the network's ports.
+        port_of = {port.host: port.name for port in ports} if wiring.routed else {}
+        cables = [
+            CableBundle(port_of.get(c.a, c.a), port_of.get(c.b, c.b), c.rate_bps, c.links)
+            for c in wiring.cables
+        ]
         islands = list(_connected(ports, cables, wiring.routed))
         if site.wiring is not None and len(islands) > 1:
             one, other = (members[0] for members, _ in islands[:2])
@@ -230,37 +231,22 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
             yield _Routed(ranks, routes, _resources(routes, merged, parts))
 
 
-def _own_cables(wiring: Wiring, ports: Sequence[Port]) -> list[CableBundle]:
-    """Return the cables, ends that are hosts as the network's ports."""
-    port_of = {port.host: port.name for port in ports} if wiring.routed else {}
-    return [
-        CableBundle(port_of.get(c.a, c.a), port_of.get(c.b, c.b), c.rate_bps, c.links)
-        for c in wiring.cables
-    ]
-
-
 def _connected(
     ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool
 ) -> Iterator[tuple[list[Port], list[CableBundle]]]:
     """Yield ports and cables of each part of the network that is connected."""
-    root: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while root.setdefault(name, name) != name:
-            name = root[name]
-        return name
-
-    for cable in cables:
-        root[find(cable.a)] = find(cable.b)
+    parts: list[set[str]] = []
+    access = ((port.name, port.switch) for port in ports if port.switch)
+    for ends in (*((cable.a, cable.b) for cable in cables), *access):
+        near = [part for part in parts if not part.isdisjoint(ends)]
+        parts = [*(part for part in parts if part not in near), set(ends).union(*near)]
+    part_of = {name: number for number, part in enumerate(parts) for name in part}
+    members: defaultdict[int, list[Port]] = defaultdict(list)
     for port in ports:
-        if port.switch:
-            root[find(port.name)] = find(port.switch)
-    members: defaultdict[str, list[Port]] = defaultdict(list)
-    for port in ports:
-        if port.switch or (routed and port.name in root):
-            members[find(port.name)].append(port)
-    for top, some in members.items():
-        yield some, [cable for cable in cables if find(cable.a) == top]
+        if port.switch or (routed and port.name in part_of):
+            members[part_of[port.name]].append(port)
+    for number, some in members.items():
+        yield some, [cable for cable in cables if cable.a in parts[number]]
 
 
 def _fabric(
