@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Switchbench measures whether a network still holds when every port is busy at once."""
+"""Switchbench measures whether a network sustains full load on every port at once."""
 
 from __future__ import annotations
 
