@@ -34,6 +34,8 @@ class _Form(GenerateJsonSchema):
         made = super().default_schema(schema)
         if made.get("default", 0) is None:
             del made["default"]
+        elif write := schema["schema"].get("serialization", {}).get("function"):
+            made["default"] = write(schema["default"])  # as a user writes it
         return made
 
 

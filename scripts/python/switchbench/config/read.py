@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base import quantities, transports
 from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
-from ..base.model import ClockChoice, Site
+from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
 from ..base.words import invalid, listed, meant, shown, unknown_key
 from ..search.suites import SUITES
@@ -28,7 +28,6 @@ from .schema import (
     LabSite,
     ResolvedSettings,
     Settings,
-    SwitchCountersKeys,
     validate,
 )
 
@@ -287,24 +286,13 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
 # The configuration as understood: every default written out, itself a configuration.
 
 
-SWITCH_TIMEOUT_NS = 10_000_000_000  # of `switch_counters`
-
-
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """Return the whole configuration as a plain mapping."""
     model = reading.model
-
-    def command(asked: SwitchCountersKeys | None) -> SwitchCountersKeys | None:
-        timeout_ns = (asked and asked.timeout) or SWITCH_TIMEOUT_NS
-        return asked and asked.model_copy(update={"timeout": timeout_ns})
-
-    changes: dict[str, object] = {
-        **dict.fromkeys((*Settings.model_fields, "site", "tests", "subtests", "suite_parameters")),
-        "seed": reading.seed,
-        "clock": model.clock or ClockChoice(),
-        "switch_counters": command(model.switch_counters),
-        "device_reset": command(model.device_reset),
-    }
+    changes: dict[str, object] = dict.fromkeys(
+        (*Settings.model_fields, "site", "tests", "subtests")
+    )
+    changes |= {"seed": reading.seed, "suite_parameters": None}
     if model.suite is not None:
         used = SUITES[model.suite].uses
         changes["suite_parameters"] = {k: getattr(reading.suite_parameters, k) for k in used}

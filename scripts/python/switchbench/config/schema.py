@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError
 
 from ..base.errors import MISTAKES_MOST, ConfigurationError
-from ..base.model import LAUNCHERS
+from ..base.model import LAUNCHERS, ClockChoice
 from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
 from ..base.transports import NAMES
@@ -274,7 +274,7 @@ class SwitchCountersKeys(Strict):
     """The switch's own counters, before the first trial and after the last."""
 
     command: list[value.Name]
-    timeout: value.Timeout | None = None
+    timeout: value.Timeout = 10_000_000_000
 
 
 class Configuration(Settings):
@@ -295,7 +295,7 @@ class Configuration(Settings):
     on_missing: Literal["stop", "exclude"] = "stop"
     worker: Literal["auto", "sleep", "poll"] = "auto"
     log: Literal["error", "warning", "info", "debug"] = "info"
-    clock: value.Clock | None = None
+    clock: value.Clock = ClockChoice()
 
 
 class LabControl(Strict):

@@ -18,7 +18,6 @@ from ..base.model import (
     SCHEDULE,
     WAITING,
     Burst,
-    ClockChoice,
     Load,
     Part,
     Pattern,
@@ -36,7 +35,6 @@ from ..config.clauses import excluding, matches, reservations
 from ..config.fields import Strict
 from ..config.names import FlowError, Members
 from ..config.patterns import PATTERNS
-from ..config.read import SWITCH_TIMEOUT_NS
 from ..config.schema import BurstOptions, ResolvedSettings
 from ..config.tests import PointPlace, points
 from ..search.suites import SUITES
@@ -300,7 +298,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
         on_missing=model.on_missing,
         worker=model.worker,
         log=model.log,
-        clock=model.clock or ClockChoice(),
+        clock=model.clock,
         start_s=duration.start_s(reading.site),
         switch_counters=_command(reading, "switch_counters"),
         device_reset=_command(reading, "device_reset"),
@@ -338,8 +336,7 @@ def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand |
         return None
     if not asked.command:
         raise reading.document.problem((key, "command"), "is an empty list")
-    timeout_ns = SWITCH_TIMEOUT_NS if asked.timeout is None else asked.timeout
-    return SwitchCountersCommand(tuple(asked.command), timeout_ns / NS)
+    return SwitchCountersCommand(tuple(asked.command), asked.timeout / NS)
 
 
 def refuse_too_long(run: Run) -> None:
