@@ -220,28 +220,6 @@ def test_nodes_that_are_not_there(text: str, sentence: str, tmp_path: Path) -> N
     assert str(error.value).startswith(sentence)
 
 
-def test_groups_of_the_machine_are_read_where_the_site_names_them(tmp_path: Path) -> None:
-    (tmp_path / "groups.conf").write_text(f"[Main]\ndefault: local\nautodir: {tmp_path}/groups.d\n")
-    (tmp_path / "groups.d").mkdir()
-    (tmp_path / "groups.d/all.yaml").write_text("local: {compute: 'node[2-3]'}\n")
-    found = site(tmp_path, hosts="@compute,node1", groups_conf="groups.conf")
-    assert [process.name for process in found.processes] == ["node1", "node2", "node3"]
-    assert found.effective["hosts"] == ["node1", "node2", "node3"]
-
-
-@pytest.mark.parametrize("names", ["@compute", "@*", "@local:compute"])
-def test_a_groups_file_runs_nothing(names: str, tmp_path: Path) -> None:
-    """`switchbench plan` ran the shell commands of a file that a configuration names."""
-    ran = tmp_path / "ran"
-    command = f"touch {ran}; echo node1"
-    (tmp_path / "groups.conf").write_text(
-        f"[Main]\ndefault: local\n[local]\nmap: {command}\nall: {command}\nlist: {command}\n"
-    )
-    with pytest.raises(ConfigurationError, match='group source "local" runs shell commands'):
-        site(tmp_path, hosts=[names], groups_conf="groups.conf")
-    assert not ran.exists()
-
-
 # --- who is left out -----------------------------------------------------------------------------
 
 

@@ -87,7 +87,9 @@ def written_order(names: str) -> list[str]:
     """
     refuse_user(names)
     if "@" in names:
-        raise ValueError(f"{shown(names)}: node groups (@) are not read here")
+        raise ValueError(
+            f"{shown(names)} names a node group: write the hosts that `nodeset -e` prints"
+        )
     refuse_many(names)
     try:
         found = [

@@ -10,23 +10,18 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
-from ClusterShell.NodeUtils import GroupResolverConfig, GroupResolverError, UpcallGroupSource
-
 from ..base import transports
 from ..base.model import Port, Process, Site, launcher_of
-from ..base.node_names import TooManyError, padded, refuse_many, refuse_strange
+from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import listed, meant, shown
 from ..topology import topology
 from ..topology.fabric import wired
 from ..topology.form import TopologyError
-from .fields import csv_rows, first_double, refuse_user, written_order
+from .fields import csv_rows, first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks, milliseconds
 from .schema import HostSite, PortKeys, SiteControl, Slurm, Ssh
-
-TIMEOUT_NS = 10_000_000_000
 
 # What the nodes' streams depend on, and how their ends are told apart: a site can't change it.
 OURS = (
@@ -57,57 +52,6 @@ _NOT_SLURMS = {
     ),
 }
 _SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
-
-
-class _Groups(GroupResolverConfig):  # type: ignore[misc]
-    """ClusterShell's groups; ValueError where a group is too large to be meant.
-
-    Or where shell commands would be run to find its hosts.
-    """
-
-    def _source(self, namespace: str | None) -> Any:
-        source = super()._source(namespace)
-        if isinstance(source, UpcallGroupSource):
-            raise GroupResolverError(
-                f"the group source {shown(source.name)} runs shell commands, which a configuration "
-                "may not: use groups of a YAML file (`autodir`), or write the hosts that "
-                "`nodeset -e` prints"
-            )
-        return source
-
-    def _list_nodes(self, *question: Any) -> list[str]:
-        return _few(super()._list_nodes(*question))
-
-    def _list_groups(self, *question: Any) -> list[str]:
-        return _few(super()._list_groups(*question))
-
-
-def _few(texts: list[str]) -> list[str]:
-    refuse_many(",".join(texts))
-    return texts
-
-
-def group_members(model: HostSite, names: str, place: SitePlace) -> list[str]:
-    """Return the hosts of a text with groups of ClusterShell's own files; ValueError says why not.
-
-    What this machine calls a group is looked up only where the site names the file.
-    """
-    if model.groups_conf is None:
-        raise ValueError(
-            f"{shown(names)} names a group: `groups_conf: FILE` says where groups are, such as "
-            "/etc/clustershell/groups.conf"
-        )
-    path = place.file(("groups_conf",), model.groups_conf)
-    refuse_many(names)
-    try:
-        found = [str(name) for name in NodeSet(padded(names), resolver=_Groups(filenames=[path]))]
-    except TooManyError as error:
-        raise ValueError(f"{shown(names)} is too large in {path.name}: {error}") from None
-    except (GroupResolverError, NodeSetException) as error:
-        raise ValueError(f"{shown(names)} is no node set: {error}") from None
-    if not found:
-        raise ValueError(f"{shown(names)} names no node")
-    return found
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
@@ -158,11 +102,11 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
             raise place.problem(where, f"found {shown(value)}, but hosts for ssh -J are needed")
     if keys.user is not None and not _USER.fullmatch(keys.user):
         raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
-    update: dict[str, object] = {"timeout": keys.timeout or TIMEOUT_NS}
-    if keys.config is not None:
-        update["config"] = str(place.file(("ssh", "config"), keys.config))
-        _refuse_executing(Path(str(update["config"])), place)
-    return keys.model_copy(update=update)
+    if keys.config is None:
+        return keys
+    path = place.file(("ssh", "config"), keys.config)
+    _refuse_executing(path, place)
+    return keys.model_copy(update={"config": str(path)})
 
 
 def _refuse_executing(path: Path, place: SitePlace) -> None:
@@ -217,10 +161,8 @@ def leave_out(site: Site, hosts: Collection[str]) -> Site:
 # A site of real hosts: ports and processes from a site file.
 
 
-UDP_PORT = 7600
 HEARTBEAT_TIMEOUT_NS = 500_000_000
 HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
-BARRIER_TIMEOUT_NS = 5_000_000_000
 
 # Frames of our own need addresses that no kernel answers for: RFC 2544 and RFC 5180.
 _GUEST_IPV4 = IPv4Address("198.19.0.0")
@@ -256,12 +198,8 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         for i, ((host, name), port) in enumerate(keys.items(), start=1)
     )
     shared = any(port.shared for port in keys.values())
-    control = (model.control or SiteControl()).with_defaults(
-        address="{host}",
-        udp_port=UDP_PORT,
-        heartbeat_timeout=HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS,
-        barrier_timeout=BARRIER_TIMEOUT_NS,
-    )
+    patience_ns = HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS
+    control = (model.control or SiteControl()).with_defaults(heartbeat_timeout=patience_ns)
     lookup = Names(ports)
     site = Site(
         launch=model.launch,
@@ -283,13 +221,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
 
 def _hosts(model: HostSite, place: SitePlace) -> list[str]:
     with place.at("hosts"):
-        for text in model.hosts:
-            refuse_user(text)
-        hosts = [
-            host
-            for text in model.hosts
-            for host in (group_members(model, text, place) if "@" in text else written_order(text))
-        ]
+        hosts = [host for text in model.hosts for host in written_order(text)]
         refuse_strange(hosts)
         twice = first_double(hosts)
         if twice is not None:
@@ -399,7 +331,7 @@ def _processes(
             raise place.problem(
                 ("control", "addresses", host), f"there is no such host{meant(host, hosts)}"
             )
-    rule = control.address or "{host}"
+    rule = control.address
     if "{host}" not in rule and len(hosts) > len(own):
         raise place.problem(
             ("control", "address"), f"{shown(rule)} is the same for all hosts: it needs {{host}}"
@@ -415,7 +347,7 @@ def _processes(
         address = own.get(host, rule).replace("{host}", host)
         if address.count(":") != 1 and "]:" not in address:  # it brings no port of its own
             bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
-            address = f"{bare}:{control.udp_port or 0}"
+            address = f"{bare}:{control.udp_port}"
         processes.append(Process(host, tuple(members), {"address": address}, cores[host]))
     return tuple(processes)
 
@@ -458,5 +390,5 @@ def _effective(
     changes: dict[str, object] = {"hosts": hosts, "control": control, "wiring": named}
     if model.fabric is not None:
         changes["fabric"] = str(place.file(("fabric",), model.fabric))
-    changes |= dict.fromkeys(("groups_conf", "without")) | reached(model, place)
+    changes |= {"without": None} | reached(model, place)
     return model.model_copy(update=changes).written()

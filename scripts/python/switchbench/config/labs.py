@@ -29,7 +29,6 @@ TOPOLOGY_KEYS = tuple(key for key in LabSite.model_fields if key in File.model_f
 HEARTBEAT_TIMEOUT_NS = 2_000_000_000
 HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
 HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
-BARRIER_TIMEOUT_NS = 5_000_000_000
 
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
@@ -59,11 +58,8 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         )
     waiting = max(0, len(topology.nodes) - (os.cpu_count() or 1))
     patience_ns = HEARTBEAT_TIMEOUT_NS + waiting * HEARTBEAT_TIMEOUT_PER_NODE_NS
-    control = (model.control or LabControl()).with_defaults(
-        udp_port=0,
-        heartbeat_timeout=min(patience_ns, HEARTBEAT_TIMEOUT_MOST_NS),
-        barrier_timeout=BARRIER_TIMEOUT_NS,
-    )
+    patience_ns = min(patience_ns, HEARTBEAT_TIMEOUT_MOST_NS)
+    control = (model.control or LabControl()).with_defaults(heartbeat_timeout=patience_ns)
     if modelled is not None and (model.queues or 1) > 1:
         raise place.problem(("queues",), "a modelled switch's ports have one queue each")
     ports = tuple(_port(lab_node(topology.name, node), topology, model) for node in topology.nodes)
@@ -81,7 +77,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
     ]
     return Site(
         launch="lab",
-        processes=_processes(topology, ports, model.pack, control.udp_port or 0),
+        processes=_processes(topology, ports, model.pack, control.udp_port),
         networks=make_networks(model, ports, lookup, place, seed),
         groups=make_groups(model, lookup, place) or _modules(topology, ports),
         lab=lab,

@@ -322,10 +322,9 @@ def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
         left.add("flows")
     result: dict[str, object] = {} if test.subtest else {"pattern": test.pattern}
     result["transport"] = test.transport
-    for key in ("concurrent_networks", "network", test.transport):
-        if key in written:
-            result[key] = written[key]
-    result |= {key: value for key, value in written.items() if key not in left}
+    networks = {key: written[key] for key in ("concurrent_networks", "network") if key in written}
+    result |= networks | {key: value for key, value in written.items() if key not in left}
+    result[test.transport] = written[test.transport]
     if swept:
         result["sweep"] = {
             key: [rules.written_key(key, value) for value in values]

@@ -301,16 +301,17 @@ class Configuration(Settings):
 class LabControl(Strict):
     """How the lab's nodes are watched."""
 
-    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] | None = None
+    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 0
     heartbeat_timeout: value.Timeout | None = None
-    barrier_timeout: value.Timeout | None = None
+    barrier_timeout: value.Timeout = 5_000_000_000
 
 
 class SiteControl(LabControl):
     """How the nodes of a site are reached; `address` is a rule with {host} in it."""
 
-    address: value.Name | None = None
+    address: value.Name = "{host}"
     addresses: dict[str, value.Name] | None = None  # of hosts that the rule does not fit
+    udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 7600
 
 
 class RankOrder(Strict):
@@ -338,7 +339,7 @@ class Ssh(Strict):
     engine: value.Name = ENGINE
     privilege: Literal["none", "setcap", "sudo"] = "none"
     fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's own default
-    timeout: value.Timeout | None = None
+    timeout: value.Timeout = 10_000_000_000
 
 
 class Slurm(Strict):
@@ -412,7 +413,6 @@ class HostSite(RankOrder):
 
     launch: Annotated[str, choice(each.name for each in LAUNCHERS)]
     hosts: value.Hosts
-    groups_conf: value.Name | None = None  # ClusterShell's, for groups in `hosts`
     without: value.Hosts | None = None  # hosts that are left out
     ssh: Ssh | None = None
     slurm: Slurm | None = None
