@@ -221,8 +221,7 @@ struct frame_lane {
     struct forwarder forwarder;
     struct prober prober;
     uint16_t tags[2]; /**< of probes, and of answers to them and to messages, as on the wire */
-    double displaces; /**< share of a probe or answer that the load yields to it */
-    double displaced; /**< cost that the load has still to yield, below 1 */
+    bool displaces;   /**< the load yields to each probe and answer */
     void *partners;   /**< by place, of conf.partner_bytes each */
     struct frame_size sizes[TRANSPORT_SIZES_MAX]; /**< different ones */
     uint32_t size_count;

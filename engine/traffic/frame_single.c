@@ -23,19 +23,14 @@ int frame_single_make(struct frame_lane *lane, const struct prober *first)
     return rc;
 }
 
-/* Sends a probe or an answer, whose cost the load's pace does without as far as it displaces it. */
+/* Sends a probe or an answer, whose cost the load's pace does without where the line is full. */
 static bool send(struct frame_lane *lane, const struct frame_single *single)
 {
-    uint64_t displaced;
-
     if (!lane->conf.ops->send_single(lane, single))
         return false;
     lane->lane.request.count->probes_sent++;
-    lane->displaced += lane->displaces * frame_cost(lane->lane.request.phase, single->frame_bytes);
-    displaced = (uint64_t)lane->displaced;
-    lane->displaced -= (double)displaced;
-    if (lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
-        pace_spend(&lane->sender.pace, displaced);
+    if (lane->displaces && lane->state == FRAME_SENDS && lane->forwarder.queue == NULL)
+        pace_spend(&lane->sender.pace, frame_cost(lane->lane.request.phase, single->frame_bytes));
     return true;
 }
 

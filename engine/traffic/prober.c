@@ -44,7 +44,7 @@ double prober_rate(const struct lane_request *request, double line_bytes)
     return line_bps > 0 && rate < PROBER_FPS ? rate : PROBER_FPS;
 }
 
-double prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps)
+bool prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps)
 {
     const struct load *load = &request->phase->load;
     double bits = 8 * line_bytes, line_bps = (double)request->line_rate_bps;
@@ -52,11 +52,8 @@ double prober_displaces(const struct lane_request *request, double line_bytes, d
     double load_bps = load->unlimited      ? line_bps
                       : load->rate_bps > 0 ? load->rate_bps
                                            : load->rate_fps * bits;
-    double excess_bps = load_bps + probes_bps - line_bps;
 
-    if (line_bps == 0 || probes_bps == 0 || excess_bps <= 0)
-        return 0;
-    return excess_bps < probes_bps ? excess_bps / probes_bps : 1;
+    return line_bps > 0 && load_bps + probes_bps > line_bps;
 }
 
 /* The log of what is sent; the lanes of a port's other queues share it. */

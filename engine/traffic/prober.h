@@ -90,15 +90,15 @@ struct prober {
 double prober_rate(const struct lane_request *request, double line_bytes);
 
 /**
- * @brief Return the share of each probe and answer that the load yields to it: probes are on top of
- * the load as far as the line has room for both.
+ * @brief Return whether the load yields to each probe and answer: probes are on top of the load
+ * where the line has room for both.
  *
  * @param request Lane that is asked for, with its `port_sends`.
  * @param line_bytes Bytes of a probe at layer 1.
  * @param rate_fps Probes of each flow a second.
- * @return 0 to 1.
+ * @return True: it yields.
  */
-double prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps);
+bool prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps);
 
 /**
  * @brief Prepare the round trips of the lane's flows; the lane stays where it is.

@@ -461,7 +461,7 @@ static int prepare_queue(struct phase_lane *lane, uint32_t number, struct err *e
 
     queue->transport = lane->transport;
     queue->foreign = &lane->foreign;
-    if (lane->intervals.bytes != NULL &&
+    if (lane->marked != NULL &&
         (queue->interval_ring = interval_ring_make(lane->receive_count)) == NULL)
         rc = -ENOMEM;
     if (rc < 0)
@@ -497,9 +497,8 @@ static int prepare_lane(struct phase_lane *lane, struct err *err)
         return rc;
     lane->queues = calloc(lane->port->queues, sizeof *lane->queues);
     if (marks)
-        lane->intervals.bytes =
-            calloc((INTERVAL_BATCH + 1) * (size_t)lane->receive_count, sizeof(uint64_t));
-    if (lane->queues == NULL || (marks && lane->intervals.bytes == NULL))
+        lane->marked = calloc(lane->receive_count, sizeof *lane->marked);
+    if (lane->queues == NULL || (marks && lane->marked == NULL))
         return err_set(err, -ENOMEM, "out of memory");
     lane->queue_count = lane->port->queues;
     for (uint32_t i = 0; i < lane->queue_count && rc == 0; i++)
@@ -623,7 +622,7 @@ void lanes_release(struct phase_run *run)
             free(queue->flows);
             interval_ring_free(queue->interval_ring);
         }
-        free(lane->intervals.bytes);
+        free(lane->marked);
         free(lane->queues);
         executor_free(lane->executor);
         free(lane->flows);

@@ -76,16 +76,6 @@ struct trial {
 
 struct phase_run;
 
-#define INTERVAL_BATCH 8u /**< marks of one record */
-
-/** @brief Interval marks that were taken and wait for their record; the first one is where that
- * begins. */
-struct interval_marks {
-    uint64_t *bytes; /**< by mark, by flow; NULL: no interval results */
-    int64_t at_ns[INTERVAL_BATCH + 1];
-    uint32_t count;
-};
-
 /** @brief A port's progress at some time: `progress` records have the rates since then. */
 struct shown_progress {
     int64_t told_ns; /**< 0: nothing was told yet */
@@ -117,7 +107,8 @@ struct phase_lane {
     double part;         /**< of the trial's load that its sends have together */
     uint32_t fetched;    /**< of its flows' partners: addresses */
     struct port_count count;
-    struct interval_marks intervals;
+    uint64_t *marked;  /**< payload that came until the last mark, by flow; NULL: no intervals */
+    int64_t marked_ns; /**< when that was; 0: none was taken yet */
     atomic_ullong foreign; /**< frames for other ports, told by the workers while it runs */
     struct shown_progress shown;
     struct port_hardware before;
@@ -336,10 +327,10 @@ void report_late(const struct phase_run *run);
  */
 void report_progress(struct phase_run *run, int64_t *last_ns);
 /**
- * @brief Report what came of each flow from mark to mark, several marks in a record.
+ * @brief Report what came of each flow from mark to mark.
  *
  * @param run Phase.
- * @param all Also marks that could wait for others.
+ * @param all Also where many records wait to be written.
  */
 void report_intervals(struct phase_run *run, bool all);
 /**

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MARKS_SPAN_NS NS_PER_S /* interval marks that are closer wait so long for each other */
 /* 10^8 samples of a rank are allowed: a record of them all would take gigabytes here, in the queue
  * and in the controller. */
 #define SAMPLES_A_RECORD 4096u
@@ -497,17 +496,16 @@ void report_progress(struct phase_run *run, int64_t *last_ns)
 
 /* --- intervals: what came of a port's flows from mark to mark --- */
 
-static uint64_t *mark_row(const struct phase_lane *lane, uint32_t number)
+/* To the microsecond, since the window's opening. */
+static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
 {
-    return &lane->intervals.bytes[(size_t)number * lane->receive_count];
+    return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
 }
 
-/* Takes the mark that waits at all of the lane's queues, if one does, and sums it up. Marks that
- * other queues missed are dropped: counts are since the start, and the next mark has them, too. */
-static bool take_mark(struct phase_lane *lane)
+/* Whether a mark waits at all of the lane's queues, the same one. Marks that other queues missed
+ * are dropped: counts are since the start, and the next mark has them, too. */
+static bool mark_waits(const struct phase_lane *lane)
 {
-    struct interval_marks *marks = &lane->intervals;
-    uint64_t *bytes = mark_row(lane, marks->count);
     uint32_t latest = 0;
 
     for (uint32_t q = 0; q < lane->queue_count; q++) {
@@ -522,68 +520,44 @@ static bool take_mark(struct phase_lane *lane)
             q = UINT32_MAX; /* from the first queue again */
         }
     }
-    memset(bytes, 0, lane->receive_count * sizeof *bytes);
-    marks->at_ns[marks->count] = 0;
-    for (uint32_t q = 0; q < lane->queue_count; q++) {
-        struct interval_mark mark = interval_ring_first(lane->queues[q].interval_ring);
-
-        if (mark.at_ns > marks->at_ns[marks->count])
-            marks->at_ns[marks->count] = mark.at_ns;
-        for (uint32_t i = 0; i < lane->receive_count; i++)
-            bytes[i] += mark.bytes[i];
-        interval_ring_drop(lane->queues[q].interval_ring);
-    }
-    marks->count++;
     return true;
 }
 
-/* To the microsecond, since the window's opening. */
-static json_t *mark_ms(const struct phase_run *run, int64_t at_ns)
+/* Takes the mark that waits, and reports what came of each flow since the one before. */
+static void report_mark(const struct phase_run *run, struct phase_lane *lane)
 {
-    return json_real((double)((at_ns - run->template.open_ns) / NS_PER_US) / 1e3);
-}
+    int64_t before_ns = lane->marked_ns;
+    json_t *flows = json_array(); /* [["node2:e0", [125000]]] */
 
-/* Writes what was taken, and keeps the last mark: the next record begins there. */
-static void report_marks(const struct phase_run *run, struct phase_lane *lane)
-{
-    struct interval_marks *marks = &lane->intervals;
-    uint32_t last = marks->count - 1;
-    json_t *at_ms = json_array(), *flows = json_array();
-
-    for (uint32_t m = 1; m <= last; m++)
-        json_array_append_new(at_ms, mark_ms(run, marks->at_ns[m]));
     for (uint32_t i = 0; i < lane->receive_count; i++) {
-        json_t *counts = json_array(); /* ["node2:e0", [125000, 125000, 31250]] */
+        uint64_t bytes = 0;
 
-        for (uint32_t m = 1; m <= last; m++)
-            json_array_append_new(counts,
-                                  record_u64(mark_row(lane, m)[i] - mark_row(lane, m - 1)[i]));
-        json_array_append_new(flows,
-                              json_pack("[o, o]", rank_text(lane, receives(lane)[i].src), counts));
+        for (uint32_t q = 0; q < lane->queue_count; q++)
+            bytes += interval_ring_first(lane->queues[q].interval_ring).bytes[i];
+        json_array_append_new(flows, json_pack("[o, [o]]", rank_text(lane, receives(lane)[i].src),
+                                               record_u64(bytes - lane->marked[i])));
+        lane->marked[i] = bytes;
     }
-    REPORT(run, lane, "interval", {"side", json_string("destination")},
-           {"dst", rank_text(lane, lane->own->rank)}, {"from_ms", mark_ms(run, marks->at_ns[0])},
-           {"at_ms", at_ms}, {"flows", flows});
-    memmove(mark_row(lane, 0), mark_row(lane, last), lane->receive_count * sizeof(uint64_t));
-    marks->at_ns[0] = marks->at_ns[last];
-    marks->count = 1;
+    for (uint32_t q = 0; q < lane->queue_count; q++) {
+        int64_t at_ns = interval_ring_first(lane->queues[q].interval_ring).at_ns;
+
+        lane->marked_ns = at_ns > lane->marked_ns ? at_ns : lane->marked_ns;
+        interval_ring_drop(lane->queues[q].interval_ring);
+    }
+    if (before_ns == 0)
+        json_decref(flows); /* the first one is where intervals begin */
+    else
+        REPORT(run, lane, "interval", {"side", json_string("destination")},
+               {"dst", rank_text(lane, lane->own->rank)}, {"from_ms", mark_ms(run, before_ns)},
+               {"at_ms", json_pack("[o]", mark_ms(run, lane->marked_ns))}, {"flows", flows});
 }
 
 void report_intervals(struct phase_run *run, bool all)
 {
-    for (size_t i = 0; i < run->lane_count; i++) {
-        struct phase_lane *lane = &run->lanes[i];
-        struct interval_marks *marks = &lane->intervals;
-
-        if (marks->bytes == NULL)
-            continue;
-        while ((all || !records_crowded(run->trial->node->records)) && take_mark(lane))
-            if (marks->count > INTERVAL_BATCH ||
-                marks->at_ns[marks->count - 1] - marks->at_ns[0] >= MARKS_SPAN_NS)
-                report_marks(run, lane);
-        if (all && marks->count > 1)
-            report_marks(run, lane);
-    }
+    for (size_t i = 0; i < run->lane_count; i++)
+        while (run->lanes[i].marked != NULL &&
+               (all || !records_crowded(run->trial->node->records)) && mark_waits(&run->lanes[i]))
+            report_mark(run, &run->lanes[i]);
 }
 
 /* --- the end --- */

@@ -281,7 +281,7 @@ static void report_marks(void)
     struct worker_lane queues[2] = {{0}};
 
     lay("dpdk", TRANSPORT_FRAMES, TRAFFIC_STREAM);
-    port.intervals.bytes = calloc((INTERVAL_BATCH + 1) * 2, sizeof(uint64_t));
+    port.marked = calloc(2, sizeof *port.marked);
     port.queues = queues;
     port.queue_count = 2;
     for (unsigned q = 0; q < 2; q++) {
@@ -300,7 +300,7 @@ static void report_marks(void)
     report_intervals(&run, true);
     for (unsigned q = 0; q < 2; q++)
         interval_ring_free(queues[q].interval_ring);
-    free(port.intervals.bytes);
+    free(port.marked);
 }
 
 int main(void)
