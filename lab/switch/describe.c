@@ -26,6 +26,8 @@ static const struct option port_keys[] = {
     {KEY_LIST_OF(model_port_conf, "rates", senders.step, senders.step_count, step_element, 0,
                  MODEL_STEPS_MAX)},
     {KEY_U32(model_port_conf, "buffer", buffer_bytes)},
+    {KEY_U32(model_port_conf, "vlan", vlan)},
+    {KEY_STRING(model_port_conf, "cable", cable)},
     {KEY_STRING(model_port_conf, "vdev", vdev)},
     {KEY_STRING(model_port_conf, "iface", iface)},
     {.key = NULL},

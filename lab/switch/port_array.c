@@ -235,7 +235,8 @@ static uint32_t pool_size(const struct model_conf *conf)
     for (unsigned i = 0; i < conf->port_count; i++) {
         const struct model_port_conf *port = &conf->ports[i];
 
-        frames += POOL_PER_PORT;
+        if (port->vdev != NULL || port->iface != NULL)
+            frames += POOL_PER_PORT;
         if (!conf->shared)
             buffers += port->buffer_bytes > 0 ? port->buffer_bytes : conf->buffer_bytes;
         if (conf->capacity.step_count > 0 || conf->collapse.above > 0)

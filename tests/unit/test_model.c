@@ -983,3 +983,36 @@ TEST(the_seed_decides)
         assert_true(hashes[0] == hashes[1] && hashes[0] != hashes[2]);
     }
 }
+
+/* Ports in VLANs of two, joined by cables: both ways at full load through each, in order. */
+TEST(a_chain_loads_all_its_ports)
+{
+    static const char *const cables[] = {NULL, "p2", "p1", "p4", "p3", NULL};
+    struct model_truth truth;
+    int64_t start_ns;
+
+    plain(COUNT(cables), 100 * M);
+    for (unsigned i = 0; i < COUNT(cables); i++) {
+        bed.ports[i].vlan = i / 2 + 1;
+        bed.ports[i].cable = cables[i];
+    }
+    open_bed();
+    start_ns = bed.now_ns;
+    for (unsigned k = 0; k < 100; k++) {
+        receive(0, STATION(0), STATION(5), SIZE, 0x88b5);
+        receive(5, STATION(5), STATION(0), SIZE, 0x88b5);
+    }
+    receive(0, STATION(0), 0xffffffffffff, SIZE, 0x88b5);
+    drain();
+    assert_int_equal(bed.port[5].received, 101);
+    assert_int_equal(bed.port[0].received, 100);
+    /* Once in, once out by each of three VLANs; a cable takes no time. */
+    assert_int_equal(bed.port[0].first_ns - start_ns, (1 + 3) * FRAME_NS);
+    assert_int_equal(bed.port[0].last_ns - bed.port[0].first_ns, 99 * FRAME_NS);
+    truth = model_truth(bed.model);
+    for (unsigned i = 0; i < COUNT(cables); i++) {
+        assert_int_equal(truth.ports[i].received, 100 + (i % 2 == 0));
+        assert_int_equal(truth.ports[i].sent, 100 + (i % 2 == 1));
+    }
+    close_bed();
+}

@@ -116,6 +116,9 @@ TEST(test_mistakes_are_one_sentence)
         {"  ports: [{name: a}]\n", "has 2 to 64 entries"},
         {"  ports: [{name: a}, {name: a}]\n", "duplicate name"},
         {"  ports: [{name: b}, {name: a, rates: [{bps: 1}]}]\n", "a trunk's"},
+        {"  ports: [{name: a, vlan: 1}, {name: b}]\n", "VLAN 1 has 1 ports: it takes two"},
+        {"  ports: [{name: a, cable: b}, {name: b}]\n", "have to name each other"},
+        {"  pause: {send: true}\n  ports: [{name: a, cable: b}, {name: b, cable: a}]\n", "PAUSE"},
         {"", "ports"},
     };
 

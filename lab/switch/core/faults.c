@@ -193,8 +193,9 @@ static bool can(const struct model *model, unsigned number, const struct model_f
     case MODEL_FAULT_WRONG_PORT:
         return out != MODEL_FLOOD && to != (int)out && to != frame->in &&
                (model->flood_mask & ~bit(frame->in) & ~bit(out)) != 0;
-    case MODEL_FAULT_DUPLICATE:
     case MODEL_FAULT_FLOOD:
+        return out != MODEL_FLOOD && model->vlan_peer[frame->in] == MODEL_NO_PORT;
+    case MODEL_FAULT_DUPLICATE:
         return out != MODEL_FLOOD;
     case MODEL_FAULT_CORRUPT:
         return frame->length > ADDRESSES;

@@ -120,9 +120,11 @@ struct model {
     unsigned ports;
     uint64_t flood_mask; /* the ports that a flooded frame leaves by */
     uint64_t dead;
-    uint64_t shared_bytes; /* in all queues */
-    uint64_t inside;       /* frames */
-    bool reads_tags;       /* something depends on a frame's signature */
+    int vlan_peer[MODEL_PORTS_MAX];  /* the other port of its VLAN, or MODEL_NO_PORT */
+    int cable_peer[MODEL_PORTS_MAX]; /* the port at the other end of its cable, or MODEL_NO_PORT */
+    uint64_t shared_bytes;           /* in all queues */
+    uint64_t inside;                 /* frames */
+    bool reads_tags;                 /* something depends on a frame's signature */
 
     struct server fabric;
     bool has_fabric;

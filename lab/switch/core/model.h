@@ -97,7 +97,9 @@ struct model_port_conf {
     struct model_rates
         senders;              /**< of a trunk: its rate by the number of ports that send over it */
     uint64_t buffer_bytes;    /**< 0: the switch's */
-    const char *vdev, *iface; /**< the caller's: what is plugged in */
+    uint32_t vlan;            /**< two ports have one VLAN to themselves; 0: none */
+    const char *cable;        /**< the port at the other end of its cable; NULL: what follows */
+    const char *vdev, *iface; /**< the caller's: what is plugged in; neither: nothing */
 };
 
 /* The kinds, and their words in a description. Dead and slow are a port's, the others a frame's. */

@@ -266,7 +266,10 @@ static void finish(struct model *model, unsigned port)
     frame_unstore(model, frame);
     count_left(model, frame, 1);
     model->inside--;
-    model->host->leave(model->host->context, frame, model->now_ns);
+    if (model->cable_peer[port] != MODEL_NO_PORT)
+        model_receive(model, (unsigned)model->cable_peer[port], frame, model->now_ns);
+    else
+        model->host->leave(model->host->context, frame, model->now_ns);
 }
 
 void output_act(struct model *model, unsigned port)

@@ -61,11 +61,12 @@ static void route(struct model *model, struct model_frame *frame)
     bool measured;
     int found;
 
-    if (!is_group(source) && (model->dead & bit(frame->in)) == 0 &&
+    found = model->vlan_peer[frame->in]; /* a VLAN of two ports needs no address table */
+    if (found == MODEL_NO_PORT && !is_group(source) && (model->dead & bit(frame->in)) == 0 &&
         model->now_ns >= model->down_until_ns)
         table_learn(&model->table, source, frame->in, model->now_ns);
-    found = is_group(destination) ? MODEL_NO_PORT
-                                  : table_find(&model->table, destination, model->now_ns);
+    if (found == MODEL_NO_PORT && !is_group(destination))
+        found = table_find(&model->table, destination, model->now_ns);
     if (found != MODEL_NO_PORT)
         name.out = (unsigned)found;
     frame->meant = (uint8_t)name.out;
@@ -214,8 +215,46 @@ static bool ascend(const struct model_rates *rates)
     return true;
 }
 
+/* The other port of the same VLAN: the first, with how many there are. */
+static int vlan_peer(const struct model_conf *conf, unsigned port, unsigned *count)
+{
+    int found = MODEL_NO_PORT;
+
+    *count = 0;
+    for (unsigned i = conf->port_count; i-- > 0 && conf->ports[port].vlan > 0;) {
+        if (i == port || conf->ports[i].vlan != conf->ports[port].vlan)
+            continue;
+        found = (int)i;
+        ++*count;
+    }
+    return found;
+}
+
+static int check_chain(const struct model_conf *conf, unsigned port, struct err *err)
+{
+    const struct model_port_conf *of = &conf->ports[port];
+    int other = model_port(conf, of->cable);
+    unsigned others;
+
+    vlan_peer(conf, port, &others);
+    if (of->vlan > 0 && others != 1)
+        return err_set(err, -EINVAL, "ports: %s: VLAN %u has %u ports: it takes two", of->name,
+                       of->vlan, others + 1);
+    if (of->cable == NULL)
+        return 0;
+    if (other == MODEL_NO_PORT || other == (int)port || conf->ports[other].cable == NULL ||
+        strcmp(conf->ports[other].cable, of->name) != 0)
+        return err_set(err, -EINVAL, "ports: %s: `cable` and that of %s have to name each other",
+                       of->name, of->cable);
+    if (conf->pause.send)
+        return err_set(err, -EINVAL, "ports: %s: a cable between two ports takes no PAUSE",
+                       of->name);
+    return 0;
+}
+
 static int check_ports(const struct model_conf *conf, struct err *err)
 {
+    int rc;
     bool rated = false;
 
     for (unsigned i = 0; i < conf->port_count; i++) {
@@ -231,6 +270,9 @@ static int check_ports(const struct model_conf *conf, struct err *err)
         if (!ascend(&port->senders))
             return err_set(err, -EINVAL, "ports: %s: its rates have to ascend by ports",
                            port->name);
+        rc = check_chain(conf, i, err);
+        if (rc < 0)
+            return rc;
     }
     if (conf->collapse.above > 0 && !rated)
         return err_set(err, -EINVAL,
@@ -285,12 +327,15 @@ static void open_port(struct model *model, unsigned port, int64_t now_ns)
     const struct model_port_conf *conf = &model->conf->ports[port];
     struct output *output = &model->outputs[port];
     struct input *input = &model->inputs[port];
+    unsigned count;
 
+    model->vlan_peer[port] = vlan_peer(model->conf, port, &count);
+    model->cable_peer[port] = model_port(model->conf, conf->cable);
     output->bps = port_bps(model->conf, port);
     output->wire = (struct server){.byte_time = byte_time(output->bps), .free_ns = now_ns};
     output->most_bytes = conf->buffer_bytes > 0 ? conf->buffer_bytes : model->conf->buffer_bytes;
-    input->wire =
-        (struct server){.byte_time = conf->trunk ? 0 : output->wire.byte_time, .free_ns = now_ns};
+    input->wire = (struct server){
+        .byte_time = conf->trunk || conf->cable ? 0 : output->wire.byte_time, .free_ns = now_ns};
     input->paused_until_ns = output->paused_until_ns = now_ns;
     output->load_ns = output->recovers_ns = now_ns;
     input->active_ns = INT64_MIN / 2;
@@ -319,6 +364,9 @@ int model_open(struct model **out, const struct model_conf *conf, const struct m
     model->inputs_free = model->outputs_free = model->flood_mask;
     faults_open(model);
     model->flood_mask &= ~model->dead;
+    for (unsigned i = 0; i < model->ports; i++)
+        if (model->vlan_peer[i] != MODEL_NO_PORT)
+            model->flood_mask &= ~bit(i);
     fabric_open(model);
     if (table_open(&model->table, &conf->table) == 0)
         return 0;

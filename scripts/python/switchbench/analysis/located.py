@@ -19,7 +19,7 @@ import numpy as np
 
 from ..base import format, transports
 from ..base.measures import MEASURES
-from ..base.model import SCHEDULE, Run, Trial
+from ..base.model import SCHEDULE, Run, Site, Trial
 from ..records.record_forms import Record
 from ..records.summary_form import (
     SEVERITIES,
@@ -165,13 +165,13 @@ class Locator:
             "paths": paths.source,
             "phases": len(observations.phases),
             "limited_phases": sum(bool(facts.tester_limited) for facts in observations.phases),
-            "suspects": [_suspect(one) for one in found.suspects],
+            "suspects": [_suspect(one, self._site) for one in found.suspects],
             "hosts": [
                 {"port": port, "cause": cause, "frames": count,
                  "phases": self.observed.host_phases[port, cause]}
                 for (port, cause), count in self.observed.host_frames.most_common()
             ],
-            "expected": list(_expected(found.expected)),
+            "expected": list(_expected(found.expected, self._site)),
             "unexplained_frames": round(max(left, 0.0)),
             "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
             "next_test": _next_test(found.next_test),
@@ -192,15 +192,24 @@ class Locator:
 # --- the summary's `location` --------------------------------------------------------------------
 
 
-def _ports_at(element: Element) -> list[str]:
-    """Return the ports that an element is at; [] for what is between switches."""
+def _ports_at(element: Element, site: Site) -> list[str]:
+    """Return the ports that an element is at; [] for what is between switches.
+
+    A campaign has a port for each place that a host port was in, so that there may be several.
+    """
     if element.kind == "pair":
         return element.name.split(" -> ")
-    names = {"host": element.name, "port": element.peer, "cable": element.name.split(" - ")[0]}
-    return [names[element.kind]] if names.get(element.kind) else []
+    at = element.peer or element.name
+    names = {"host": element.name, "port": at, "cable": element.name.split(" - ")[0]}
+    name = names.get(element.kind)
+    return [
+        port.name
+        for port in site.ports
+        if name in (port.name, port.tester or None, f"{port.switch}:{port.switch_port}")
+    ]
 
 
-def _suspect(one: Suspect) -> Entry:
+def _suspect(one: Suspect, site: Site) -> Entry:
     unit, scale = UNITS.get(one.kind, ("%", 100.0))
     sizes = [
         None if one.kind in NO_SIZE or math.isnan(size) else size * scale
@@ -212,7 +221,7 @@ def _suspect(one: Suspect) -> Entry:
         one,
         element=filled("ElementEntry", one.element),
         alike=[filled("ElementEntry", other) for other in one.alike],
-        ports=_ports_at(one.element),
+        ports=_ports_at(one.element, site),
         **dict(zip(("value", "low", "high"), sizes, strict=True)),
         unit="" if sizes[0] is None else unit,
         phases=len(one.phases),
@@ -226,7 +235,7 @@ def _suspect(one: Suspect) -> Entry:
     )
 
 
-def _expected(found: Sequence[Oversubscription]) -> Iterator[Entry]:
+def _expected(found: Sequence[Oversubscription], site: Site) -> Iterator[Entry]:
     """Yield each element that was asked for more than its line, over all phases."""
     together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
     for one in found:
@@ -235,7 +244,7 @@ def _expected(found: Sequence[Oversubscription]) -> Iterator[Entry]:
     for (element, transport), some in together.items():
         yield {
             "element": filled("ElementEntry", element),
-            "ports": _ports_at(element),
+            "ports": _ports_at(element, site),
             "transport": transport,
             "offered_mbps": max(one.offered_bps for one in some) / m.MEGA,
             "line_mbps": element.line_bps / m.MEGA,
@@ -262,7 +271,7 @@ def _finding(kind: str, severity: str, count: int, sentence: str, **more: object
 
 def _of_suspect(one: Entry) -> FindingEntry:
     severity: str = "warning" if one["kind"] in WARNINGS else "error"
-    names = ("src", "dst") if len(one["ports"]) == 2 else ("port",)
+    names = ("src", "dst") if one["element"]["kind"] == "pair" else ("port",)
     ports = dict(zip(names, one["ports"], strict=False))
     return _finding(
         one["kind"], severity, one["frames"], one["sentence"], trial=one["trial"],

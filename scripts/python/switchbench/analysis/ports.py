@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ..base import transports
-from ..base.model import SCHEDULE, Site
+from ..base.model import SCHEDULE, Device, Site, Trial
 from ..records.record_forms import Record
 from ..records.rows import Floats, Numbers, Rows
 from ..records.summary_form import Entry, filled
@@ -83,8 +83,10 @@ class PortTable:
     """Gathers, phase by phase, what the summary's `ports` says."""
 
     def __init__(self, site: Site) -> None:
-        """Take the site's ports, whose order is the table's."""
-        ports = site.ports
+        """Take the site's ports; the table has their order, or that of a device's front."""
+        front = site.device.ports if site.device else ()
+        order = {name: place for place, name in enumerate(front)}
+        ports = sorted(site.ports, key=lambda port: order.get(port.switch_port or "", 0))
         self._one_host = site.lab is not None  # each port's load is all ports'
         self._ports = {port.name: port for port in ports}
         self._number = {name: number for number, name in enumerate(self._ports)}
@@ -176,8 +178,32 @@ class PortTable:
                         variants=list(self._variants.get((name, transport), ())),
                         suspect=suspects.get(name),
                         slowest_phases=lines.slowest.get(name, []),
+                        **({"rounds": list(port.rounds)} if port.rounds else {}),
                     ))  # fmt: skip
         return found
+
+
+def chain_entries(
+    device: Device, trials: Mapping[tuple[int, int], Trial], phases: Iterable[Entry]
+) -> Iterator[Entry]:
+    """Yield what each phase through a chain of the device's ports lost and took, by its passes."""
+    for phase in phases:
+        (part,) = trials[phase["trial"], phase["repeat"]].parts
+        places = sorted(device.ports.index(str(port.switch_port)) for port in part.ranks)
+        passes = (places[-1] - places[0] + 1) // 2
+        lost, offered = phase["lost_frames"], phase["offered_frames"]
+        kept = None if lost is None or not offered else 1 - min(lost, offered) / offered
+        trip = (phase["latency"]["round_trip"] or {}).get("p50")
+        yield filled(
+            "ChainEntry",
+            phase,
+            entry=device.ports[places[0]],
+            exit=device.ports[places[-1]],
+            passes=passes,
+            lost_ppm_per_pass=None if kept is None else 1e6 * (1 - kept ** (1 / passes)),
+            round_trip_us=trip,
+            us_per_pass=None if trip is None else trip / (2 * passes),
+        )
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:

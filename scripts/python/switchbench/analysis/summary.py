@@ -26,6 +26,7 @@ from ..records.summary_form import (
     PhaseEntry,
     PlanEntry,
     SummaryDocument,
+    filled,
 )
 from ..search.suites.declaration import TrialFacts
 from . import series
@@ -41,7 +42,7 @@ from .phases import (
     surplus,
     trial_words,
 )
-from .ports import PortTable
+from .ports import PortTable, chain_entries
 from .statistics import RepeatTable
 from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
 from .tester import above_line, explains_all, windows_above_line
@@ -278,6 +279,9 @@ class Summary:
                 *missing, *self._notes, *left_out(about), *([unjudged] if unjudged else [])
             ],
         }  # fmt: skip
+        device = self._run.site.device
+        if device is not None and device.chain:
+            result["chain"] = list(chain_entries(device, self._trials, result["trials"]))
         if self.superseded:
             result["superseded"] = self.superseded
         if course is not None:
@@ -297,6 +301,8 @@ class Summary:
         }
         if self._run.about:
             found["about"] = self._run.about
+        if self._run.site.device is not None:
+            found["device"] = filled("DeviceEntry", self._run.site.device)
         if self._run.remeasured:
             found["remeasured_phases"] = self._run.remeasured
         return found

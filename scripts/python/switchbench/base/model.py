@@ -65,6 +65,10 @@ class Port:
     switch: str | None = None  # where the wiring is known
     switch_port: str | None = None
     why_these: str = ""  # transports and no others, where that is not its kind's doing
+    tester: str = (
+        ""  # of a campaign's results: the host's port; `name` says where it was plugged in
+    )
+    rounds: tuple[int, ...] = ()  # ... and in which rounds it was there, from 1
 
     def frame_limit(self, transport: str) -> int:
         """Return the largest untagged frame with FCS that a transport sends; 0: unknown.
@@ -107,6 +111,16 @@ class Wiring:
 
 
 @dataclass(frozen=True)
+class Device:
+    """The device under test, as its front shows it."""
+
+    name: str  # as `Port.switch` has it
+    ports: tuple[str, ...]  # as `Port.switch_port` has them; of a chain in its order
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # that share a part of it
+    chain: bool = False  # two and two are a VLAN, and VLANs are joined by cables (snake)
+
+
+@dataclass(frozen=True)
 class Site:
     """What exists: from a lab's topology or a site file."""
 
@@ -124,6 +138,7 @@ class Site:
     smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
     queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
     wiring: Wiring | None = None  # None: no topology is known
+    device: Device | None = None  # None: it is not described
     effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
 
     @property

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base import transports
-from ..base.model import Port, Process, Site, launcher_of
+from ..base.model import Device, Port, Process, Site, launcher_of
 from ..base.node_names import refuse_strange
 from ..base.source import read_text
 from ..base.transports import Way
 from ..base.words import listed, meant, shown
 from ..topology import topology
+from ..topology.device import check_places, default_port, device_of
 from ..topology.fabric import wired
 from ..topology.form import TopologyError
 from .fields import csv_rows, first_double, written_order
@@ -197,6 +198,11 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         _port(host, name, i, port, wires)
         for i, ((host, name), port) in enumerate(keys.items(), start=1)
     )
+    device = None
+    if model.device is not None:
+        with place.at("device"):
+            device = device_of(model.device, "DUT")
+            ports = _plugged_in(device, ports)
     shared = any(port.shared for port in keys.values())
     patience_ns = HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS
     control = (model.control or SiteControl()).with_defaults(heartbeat_timeout=patience_ns)
@@ -209,6 +215,7 @@ def build(model: HostSite, place: SitePlace, seed: int) -> Site:
         heartbeat_timeout_ms=milliseconds(control.heartbeat_timeout),
         barrier_timeout_ms=milliseconds(control.barrier_timeout),
         effective=_effective(model, hosts, control, wires, place),
+        device=device,
     )
     if model.fabric is not None:  # the network between its switches
         path = place.file(("fabric",), model.fabric)
@@ -227,6 +234,23 @@ def _hosts(model: HostSite, place: SitePlace) -> list[str]:
         if twice is not None:
             raise ValueError(f"duplicate host {twice}")
     return hosts
+
+
+def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
+    """Return the ports with the device's ports that they are in; ValueError where none can be."""
+    if len({port.network for port in ports}) > 1:
+        raise ValueError("a device has one network, and the site's ports are in several")
+    strange = [port for port in ports if port.switch not in (None, device.name)]
+    if strange:
+        raise ValueError(
+            f"{strange[0].name} is wired to {strange[0].switch}, and the device is {device.name}"
+        )
+    found = tuple(
+        replace(port, switch=device.name, switch_port=port.switch_port or default_port(device, i))
+        for i, port in enumerate(ports)
+    )
+    check_places(device, {port.name: str(port.switch_port) for port in found})
+    return found
 
 
 Keys = dict[tuple[str, str], PortKeys]

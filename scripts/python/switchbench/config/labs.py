@@ -90,6 +90,7 @@ def build(model: LabSite, place: SitePlace, seed: int) -> Site:
         burst_bytes=max(bursts, default=None),
         queueing_s=max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0),
         wiring=wiring(topology),
+        device=topology.device,
         effective=model.model_copy(update=changes).written(),
     )
 

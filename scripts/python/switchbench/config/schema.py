@@ -20,6 +20,7 @@ from ..base.source import Document, KeyPath
 from ..base.transports import NAMES
 from ..base.words import invalid, shown, unknown_key
 from ..search.suites import SUITES
+from ..topology.form import DeviceKeys
 from . import fields as value
 from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
 from .patterns import ALGORITHMS, PATTERNS
@@ -378,6 +379,7 @@ class LabSite(RankOrder):
     links: Any = None  # of one of kind: routed
     overrides: Any = None
     model: Any = None  # of one of kind: model
+    device: Any = None
 
 
 _PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
@@ -425,6 +427,7 @@ class HostSite(RankOrder):
     bind: Bind | None = None
     wiring: value.Wiring | None = None
     fabric: value.Name | None = None  # a topology file: the network between the switches
+    device: DeviceKeys | None = None  # the one switch under test, with all its ports
 
 
 # --- validate -------------------------------------------------------------------------------------

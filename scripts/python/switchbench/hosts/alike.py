@@ -14,12 +14,12 @@ import shlex
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from .. import __version__
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, RunError
 from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE
 from ..base.words import some
@@ -316,6 +316,84 @@ def _texts(lines: Sequence[str]) -> dict[str, str]:
         else:
             current.append(line)
     return {path: "\n".join(text).strip() for path, text in texts.items()}
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HostLink:
+    """What a host says of one port's link."""
+
+    is_up: bool | None  # None: it says nothing
+    changes: int | None  # how often the carrier went or came since the host's start
+    seen: cabling.Neighbour | None  # by LLDP
+
+
+def read_links(site: Site) -> dict[str, HostLink]:
+    """Return the links of all ports that are interfaces; RunError where a host does not answer."""
+    way = OpenSsh.of(site)
+    files = "/sys/class/net/{}/carrier", "/sys/class/net/{}/carrier_changes"
+    questions = {}
+    for process in site.processes:
+        ifaces = [port.engine["iface"] for port in process.ports if "iface" in port.engine]
+        paths = [file.format(iface) for iface in ifaces for file in files]
+        words = ["sh", "-c", _ASK.format(lines=1), "sh", *paths]
+        questions[process.name] = way.command(process.name, f"exec {shlex.join(words)}")
+    links = {}
+    for host, answer in fan_out(questions, way.fanout, way.timeout_s + _SLACK_S).items():
+        if answer.status in (FAILED, None):
+            raise RunError(f"{host}: {failure(host, answer.errors) or 'it did not answer'}")
+        texts = _texts(answer.output)
+        seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
+        for port in (port for port in site.ports if port.host == host and "iface" in port.engine):
+            iface = str(port.engine["iface"])
+            carrier, changes = (texts.get(file.format(iface), "") for file in files)
+            links[port.name] = HostLink(
+                None if not changes else carrier == "1",
+                int(changes) if changes.isdigit() else None,
+                seen.get(iface),
+            )
+    return links
+
+
+def refuse_unmoved(
+    ports: Sequence[Port], moved: Collection[str], before: Mapping[str, int | None],
+    now: Mapping[str, HostLink],
+) -> None:  # fmt: skip
+    """Raise ConfigurationError with a sentence where cables are not where these ports say.
+
+    Parameters
+    ----------
+    ports
+        The site's ports, each with the device's port that it has to be in.
+    moved
+        Names of those whose cables had to be moved.
+    before
+        `HostLink.changes` before that; empty: nothing was read.
+    now
+        What hosts say of the links now. LLDP decides; where it is silent, the carrier of the moved
+        ports alone has to have changed.
+    """
+    for port in ports:
+        link = now.get(port.name)
+        if link is None or link.is_up is None:
+            continue  # no interface: the connectivity check of the run is all there is
+        where = f"{port.switch} {port.switch_port}"
+        words = ""
+        if not link.is_up:
+            words = f"{port.name} has no link: is it plugged into {where}?"
+        elif link.seen is not None:
+            cable = cabling.compared_cable(port, {str(port.engine["iface"]): link.seen})
+            words = "" if cable == cabling.AS_SAID else f"{port.name} is {cable}"
+        elif before.get(port.name) is not None:
+            changed = link.changes != before[port.name]
+            if changed and port.name not in moved:
+                words = f"{port.name} lost its link meanwhile, and was to stay in {where}"
+            elif port.name in moved and not changed:
+                words = f"{port.name} kept its link: it was not moved to {where}"
+        if words:
+            raise ConfigurationError(f"the cables are not as they have to be: {words}")
 
 
 # --- what is asked for ---------------------------------------------------------------------------

@@ -38,8 +38,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ..base.model import Device
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
+from ..topology.device import loop_cables
 from ..topology.form import (
     UNSHAPED,
     AttachedHost,
@@ -97,9 +99,13 @@ def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
     for number, module in enumerate(topology.modules):
         faults = [fault for fault in model.faults if _module_of(topology, fault) == module]
+        at = {node.name: node.port for node in topology.nodes} if topology.device else {}
         yield {
             **_written(model, "trunk_capacity", "faults"),
-            "faults": [_written(fault, "module") for fault in faults],
+            "faults": [
+                {key: at.get(str(value), value) for key, value in _written(fault, "module").items()}
+                for fault in faults
+            ],
             "name": f"{lab}-{module}",
             "mtu": topology.mtu,
             "poll": polls,
@@ -116,13 +122,16 @@ def _module_of(topology: Topology, fault: Fault) -> str:
 
     At the ports that it names, else where it says, else first.
     """
-    for name in fault.places:
+    for name in fault.places if topology.device is None else ():
         return topology.node(name).module
     return fault.module or topology.modules[0]
 
 
 def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, object]]:
     """Yield a module's ports: those of its nodes, then those of its trunks."""
+    if topology.device is not None:
+        yield from _front(lab, topology, topology.device)
+        return
     module = topology.modules[number]
     capacity = topology.model.trunk_capacity if topology.model else None
     for node in (node for node in topology.nodes if node.module == module):
@@ -138,6 +147,26 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
         if capacity is not None:
             port.pop("rate_bps", None)
             port["rates"] = [_written(step) for step in capacity]
+        yield port
+
+
+def _front(lab: str, topology: Topology, device: Device) -> Iterator[dict[str, object]]:
+    """Yield all ports of a device by their own names; what no node is plugged into has no end.
+
+    Ports of a chain are a VLAN two and two, and have loop cables between VLANs.
+    """
+    nodes = {node.port: node for node in topology.nodes}
+    cables = loop_cables(device, nodes)
+    for place, name in enumerate(device.ports):
+        node = nodes.get(name)
+        port = _port(node or topology.nodes[0], "")
+        port |= {"name": name} | ({"vlan": place // 2 + 1} if device.chain else {})
+        del port["vdev"]
+        if name in cables:
+            port["cable"] = cables[name]
+        if node is not None:
+            port["vdev"] = _memif(node.index, "server", _file(lab, 0, "sock"))
+            port["iface"] = lab_addresses.switch_port(node)
         yield port
 
 

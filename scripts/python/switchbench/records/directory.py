@@ -85,8 +85,12 @@ class RunDirectory:
 
     def write_configuration(self, effective: Mapping[str, object]) -> None:
         """Write the configuration as understood, every default filled in."""
-        text = yaml.dump(dict(effective), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-        replace_bytes(self.path / CONFIGURATION, text.encode())
+        self.write_document(CONFIGURATION, effective)
+
+    def write_document(self, name: str, document: Mapping[str, object]) -> None:
+        """Write a YAML file, every value in full."""
+        text = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        replace_bytes(self.path / name, text.encode())
 
     def begin_summary(self, summary: Mapping[str, object]) -> None:
         """Write the summary of a run that has not ended, with room behind it for why it ended."""

@@ -443,6 +443,7 @@ def refuse_old_form(directory: Path) -> None:
 # --- the end of a run ----------------------------------------------------------------------------
 
 _Place = tuple[int, int]  # a trial and one of its phases
+_Change = Callable[[str, Any], Any]  # a table's rows, made others
 _Split = Callable[[str, Any], tuple[Any, Any]]  # a table's rows that count, and the superseded
 
 
@@ -503,6 +504,37 @@ def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
     A mask of an Arrow table. RunError where that can't be written: nothing is changed then.
     """
     _rewrite(directory, lambda table, data: (data.filter(pa.array(wanted(table, data))), None))
+
+
+def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
+    """Write the tables of several results directories as those of one, all of them or none.
+
+    Parameters
+    ----------
+    directory
+        Takes the tables, in place of those that are there.
+    parts
+        Directories, each with what makes a table's rows those of the whole.
+    """
+    made: list[_ParquetWriter] = []
+    try:
+        for table in TABLES:
+            found = [(TableFile(place, table), change) for place, change in parts]
+            if any(file.groups for file, _ in found):
+                made.append(_ParquetWriter(directory, table, 0))
+            for file, change in found:
+                for group in range(file.groups):
+                    made[-1].add(change(table, file.group(group)))
+        for writer in made:
+            writer.finish()
+        for writer in made:
+            writer.place()
+        _onto_disk(directory)
+    except OSError as error:
+        raise RunError(f"{directory}: {error.strerror or error}") from error
+    finally:
+        for writer in made:
+            writer.drop()
 
 
 def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:

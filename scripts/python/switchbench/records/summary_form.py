@@ -46,7 +46,7 @@ NOTHING_LOCATED: LocationEntry = {
 # Parts that a summary may lack, as they are then.
 _LACKING: Mapping[str, object] = {
     "steps": {"functions": [], "kernels": [], "rankings": []}, "superseded": [], "searches": [],
-    "suite": {}, "verdict": None, "imported": [],
+    "suite": {}, "verdict": None, "imported": [], "chain": [],
 }  # fmt: skip
 # Parts of the summary whose keys are known without those before them.
 _UNPREFIXED = (

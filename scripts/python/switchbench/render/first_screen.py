@@ -79,7 +79,7 @@ def lines(summary: SummaryDocument) -> list[Line]:
         *_faults(summary),
         _ports(summary),
         _lost(summary),
-        _round_trips(fair),
+        _round_trips(fair, _passes(summary)),
         _tester(summary),
         _findings(summary),
     )
@@ -122,6 +122,18 @@ def bypasses(transport: str) -> bool:
     return not any(driver in KERNEL_DRIVERS for driver in drivers.split(", "))
 
 
+def port_count(summary: Mapping[str, Any]) -> int:
+    """Return the number of ports; of a campaign those of the device, however often in a round."""
+    every = summary["ports"]
+    return len({port["switch_port"] if port.get("rounds") else port["port"] for port in every})
+
+
+def _passes(summary: Mapping[str, Any]) -> int:
+    """Return how often the device forwards each frame of all phases; 1 where that differs."""
+    found = {row["passes"] for row in summary.get("chain") or ()}
+    return int(found.pop()) if len(found) == 1 else 1
+
+
 def frames_per_s(entry: Mapping[str, Any]) -> float | None:
     """Frames of all flows in the window: its payload, by what one frame carries."""
     total = entry["throughput"].get("total")
@@ -131,7 +143,7 @@ def frames_per_s(entry: Mapping[str, Any]) -> float | None:
 
 
 def _result(summary: SummaryDocument) -> Line:
-    trials, ports = len(summary["plans"]), len({port["port"] for port in summary["ports"]})
+    trials, ports = len(summary["plans"]), port_count(summary)
     ran = (
         f"{format.of(trials, 'trial')} on {format.of(ports, 'port')}, {summary['status']} in "
         f"{format.seconds(summary['run'].get('elapsed_s'))}"
@@ -231,6 +243,9 @@ def _lost(summary: SummaryDocument) -> Line | None:
     offered = sum(entry["offered_frames"] or 0 for _, entry in counted)
     hosts = sum(entry["host_dropped_frames"] or 0 for _, entry in counted)
     share = f", {ppm(lost, offered)}" if offered else ""
+    if (passes := _passes(summary)) > 1 and offered:
+        each = 1 - (1 - min(lost, offered) / offered) ** (1 / passes)
+        share += f" ({ppm(each, 1)} per pass of {passes})"
     more = [f"{expected:,} expected (oversubscribed)"] if expected else []
     said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
     # A suite loses frames on purpose.
@@ -238,10 +253,11 @@ def _lost(summary: SummaryDocument) -> Line | None:
     return Line("Lost", f"{lost:,}", said, _DOUBT if doubtful else None, " ")
 
 
-def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
+def _round_trips(fair: Sequence[PhaseEntry], passes: int) -> Line | None:
     """Return by transport the middle one of the phases' medians, and the longest p99.
 
-    Where too few were measured for one, the longest time, which p99 does not exceed.
+    Where too few were measured for one, the longest time, which p99 does not exceed. Through a
+    chain the device is passed so many times each way.
     """
     trips: dict[str, list[Entry]] = {}
     for entry in fair:
@@ -259,7 +275,9 @@ def _round_trips(fair: Sequence[PhaseEntry]) -> Line | None:
     if not said:
         return None
     fastest = f"{format.digits(min(middle))} µs"
-    return Line("RTT p50/p99", fastest, f"{'; '.join(said)} µs", between=None)
+    each = format.digits(min(middle) / (2 * passes))
+    chained = f" ({each} µs per pass)" if passes > 1 else ""
+    return Line("RTT p50/p99", fastest, f"{'; '.join(said)} µs{chained}", between=None)
 
 
 def _tester(summary: SummaryDocument) -> Line:

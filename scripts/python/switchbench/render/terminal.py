@@ -260,15 +260,19 @@ class SummaryPrinter:
     # --- ports, repeats, losses ----------------------------------------------------------------
 
     def _faults(self) -> None:
-        """Print suspects with their evidence, their ports, and what would decide."""
+        """Print suspects with their evidence, their ports, and what would decide.
+
+        Of a chain its phases, of a campaign all ports, even if there is no suspect.
+        """
         found = list(TABLES["suspects"].entries(self._summary))
-        if not found:
-            return
         test = self._summary["location"]["next_test"]
         notes = [f"next test (switchbench locate): {test['why']}"] if test else []
-        self._show("suspects", found, notes=notes)
-        bad = [port for port in self._summary["ports"] if port["suspect"]]
-        self._show("ports", bad, "Ports of suspects")
+        self._show("suspects", found, notes=notes if found else [])
+        chain, ports = self._summary.get("chain") or [], self._summary["ports"]
+        self._show("chain", chain)
+        rounds = [port for port in ports if port.get("rounds") and not chain]
+        bad = [port for port in ports if port["suspect"]]
+        self._show("ports", rounds or bad, "The device's ports" if rounds else "Ports of suspects")
 
     def _repeats(self) -> None:
         """Print how sure the means are of what was repeated."""

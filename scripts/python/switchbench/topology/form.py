@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from ..base.model import Device
 from ..base.quantities import (
     LINK_RATE_FORM,
     SIZE,
@@ -130,6 +131,15 @@ class Behaviour(TopologyKeys):
     faults: list[Fault] = []
 
 
+class DeviceKeys(TopologyKeys):
+    """The device under test: its ports, groups of them, and whether VLANs and cables chain them."""
+
+    name: str | None = None
+    ports: str | list[str]  # node sets
+    groups: Mapping[str, str | list[str]] = {}
+    chain: bool = False
+
+
 class LinkEntry(TopologyKeys):
     """One entry of a topology file's `links`: two node sets of one size, joined one by one."""
 
@@ -220,6 +230,8 @@ class Topology:
     kind: str = BRIDGES
     links: tuple[Bundle, ...] = ()
     """Between nodes, of a routed lab or a site; of a site, to further switches too."""
+    device: Device | None = None
+    """The lab's only module with all its ports, where they are more than the nodes."""
 
     @property
     def cables(self) -> tuple[Cable, ...]:
@@ -281,6 +293,7 @@ class File(TopologyKeys):
     links: tuple[LinkEntry, ...] = ()
     overrides: Mapping[str, Override] = {}
     model: Behaviour | None = None
+    device: DeviceKeys | None = None
 
 
 ETHERNET_HEADER_AND_TAG = 18

@@ -20,9 +20,11 @@ from pydantic_core import ErrorDetails
 
 from ..base import source
 from ..base.errors import ConfigurationError
+from ..base.model import Device
 from ..base.node_names import HOST, padded, refuse_many
 from ..base.programs import configurations
 from ..base.words import meant
+from .device import check_places, default_port, device_of
 from .form import (
     MODEL,
     ROUTED,
@@ -173,7 +175,8 @@ def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
 
 def _resolve(file: File, name: str) -> Topology:
     mistakes = module_mistakes(file)
-    nodes = _nodes(file, mistakes)
+    device = _device(file, mistakes)
+    nodes = _nodes(file, device, mistakes)
     trunks = tuple(_trunks(file, mistakes))
     ends = {node.name for node in nodes}
     if file.kind == SITE:
@@ -191,7 +194,13 @@ def _resolve(file: File, name: str) -> Topology:
         burst_bytes=file.burst,
         kind=file.kind,
         links=links,
+        device=device,
     )
+    if device is not None and not mistakes:
+        try:
+            check_places(device, {node.name: node.port for node in nodes})
+        except ValueError as error:
+            mistakes.append(f"device.{error}")
     if not mistakes and file.kind != SITE:
         mistakes += loop_mistakes(topology) or apart_mistakes(topology)
     mistakes += routed_mistakes(topology)
@@ -203,7 +212,24 @@ def _resolve(file: File, name: str) -> Topology:
     return topology
 
 
-def _nodes(file: File, mistakes: list[str]) -> list[AttachedHost]:
+def _device(file: File, mistakes: list[str]) -> Device | None:
+    """Return the device that a file describes."""
+    if file.device is None:
+        return None
+    modules = file.modules or []
+    if len(modules) != 1 or file.kind in (ROUTED, SITE):
+        mistakes.append("device: is the only module of a lab, and this one has other parts")
+        return None
+    if file.device.chain and file.kind != MODEL:
+        mistakes.append("device.chain: goes with `kind: model` only")
+    try:
+        return device_of(file.device, modules[0])
+    except ValueError as error:
+        mistakes.append(f"device.{error}")
+        return None
+
+
+def _nodes(file: File, device: Device | None, mistakes: list[str]) -> list[AttachedHost]:
     nodes: list[AttachedHost] = []
     seen: dict[str, str] = {}
     unknown = dict(file.overrides)
@@ -219,7 +245,7 @@ def _nodes(file: File, mistakes: list[str]) -> list[AttachedHost]:
             unknown.pop(name, None)
             own = file.overrides.get(name, Override())
             index = len(nodes) + 1
-            port = own.port or f"p{index}"
+            port = own.port or (default_port(device, index - 1) if device else f"p{index}")
             if file.kind == ROUTED and not module:
                 if any(item is not None for item in (own.rate, group.rate, own.queue, group.queue)):
                     mistakes.append(f"{where}: is on no module, so it has `links` with rates alone")
@@ -325,6 +351,7 @@ MAX_ROUTED = 128
 """Nodes of a routed lab: each has a route to each other one."""
 
 _MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
+_MODEL_FRONT = 64  # those with nothing plugged in included (MODEL_PORTS_MAX)
 
 
 def model_mistakes(file: File, topology: Topology) -> list[str]:
@@ -340,6 +367,11 @@ def model_mistakes(file: File, topology: Topology) -> list[str]:
                 f"modules: {module!r} has {ports} nodes and trunks; a modelled one has 2 to "
                 f"{_MODEL_PORTS}"
             )
+    if topology.device and len(topology.device.ports) > _MODEL_FRONT:
+        mistakes.append(
+            f"device.ports: are {len(topology.device.ports)}; a modelled one has {_MODEL_FRONT} at "
+            "most"
+        )
     for i, fault in enumerate(file.model.faults if file.model else []):
         mistakes += _fault_mistakes(fault, f"model.faults.{i}", topology)
     return mistakes
@@ -347,6 +379,8 @@ def model_mistakes(file: File, topology: Topology) -> list[str]:
 
 def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
     modules = {node.name: node.module for node in topology.nodes}
+    if topology.device is not None:
+        modules |= dict.fromkeys(topology.device.ports, topology.modules[0])
     unknown = [name for name in fault.places if name not in modules]
     if unknown:
         return [f"{where}: there is no node {unknown[0]!r}"]

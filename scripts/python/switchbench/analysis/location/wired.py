@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import nan
 
 import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ...base.model import CableBundle, Port, Site, Wiring
+from ...base.model import CableBundle, Device, Port, Site, Wiring
 from ...topology.fabric import Fabric, FabricError, Link, Routes
 from .facts import Element, Ints, Paths
 
@@ -36,6 +37,8 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
     `lines`: layer-1 rates of ports as nodes resolved them; others are the site's.
     """
     parts = _Parts(site, lines or {})
+    if site.device is not None and site.device.chain:
+        return _chained(site, site.device, parts)
     fabrics = list(_fabrics(site, parts))
     wired = {port.name: port.switch for port in site.ports if port.switch}
     groups = wired or group_of_port(site.groups)
@@ -47,6 +50,41 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
         tuple(parts.problems[:MOST_PROBLEMS]),
         [port.network for port in site.ports],
     )
+
+
+def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
+    """Return the paths of a chain: by each of its ports between the two that hosts are in."""
+    numbers = {name: number for number, name in enumerate(device.ports)}
+    places = [numbers.get(str(port.switch_port), -1) for port in site.ports]
+    names = [port.name for port in site.ports]
+    known: dict[tuple[int, int], int] = {}
+    for (i, a), (j, b) in permutations(enumerate(places), 2):
+        if min(a, b) < 0 or a % 2 == b % 2 or (a < b) != (a % 2 == 0):
+            continue  # not the two ends of a part of the chain
+        ends = parts.host(names[i], "send"), parts.host(names[j], "receive")
+        cables = parts.access(names[i], True)[0], parts.access(names[j], False)[-1]
+        hops = _hops(device, a, b, parts.line_bps(names[i]))
+        known[i, j] = parts.part(ends[0], cables[0], *hops, cables[1], ends[1])
+
+    def route(src: Ints, dst: Ints) -> tuple[Ints, Ints]:
+        pairs = zip(src.tolist(), dst.tolist(), strict=True)
+        return parts.joined([np.array([known.get(pair, 0) for pair in pairs], np.int64)])
+
+    networks = [port.network for port in site.ports]
+    return Paths(parts.elements, names, route, "the device's chain", (), networks)
+
+
+def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
+    """Yield ports and loop cables of a chain from one of its ports, by place, to another."""
+    step = 1 if a < b else -1
+    names = [f"{device.name}:{port}" for port in device.ports]
+    for at in range(a, b, 2 * step):
+        if at != a:
+            before, here = names[at - step], names[at]
+            cable = " - ".join([before, here][::step])
+            yield Element(cable, "cable", f"from {before} to {here}", "", line_bps)
+        yield Element(names[at], "port", "in", "", line_bps)
+        yield Element(names[at + step], "port", "out", "", line_bps)
 
 
 class _Parts:
@@ -77,7 +115,10 @@ class _Parts:
 
     def host(self, name: str, direction: str) -> Element:
         """Return a port's host as sender or receiver."""
-        return Element(name, "host", direction, self.ports[name].switch or "", self.line_bps(name))
+        port = self.ports[name]
+        return Element(
+            port.tester or name, "host", direction, port.switch or "", self.line_bps(name)
+        )
 
     def line_bps(self, name: str) -> float:
         """Return a port's line rate; NaN where it is unknown."""
@@ -89,9 +130,13 @@ class _Parts:
         if not port.switch:
             return ()
         where = f"{port.switch}:{port.switch_port}" if port.switch_port else f"{port.switch}:?"
-        way = f"from {name} to {port.switch}" if towards_switch else f"from {port.switch} to {name}"
-        cable = Element(f"{name} - {where}", "cable", way, "", line_bps)
-        switch_port = Element(where, "port", "in" if towards_switch else "out", name, line_bps)
+        end = port.tester or name
+        way = f"from {end} to {port.switch}" if towards_switch else f"from {port.switch} to {end}"
+        # A campaign moves a host port with its cable: both are the same wherever they are.
+        other = port.switch if port.tester else where
+        cable = Element(f"{end} - {other}", "cable", way, "", line_bps)
+        peer = "" if port.tester else name
+        switch_port = Element(where, "port", "in" if towards_switch else "out", peer, line_bps)
         return (cable, switch_port) if towards_switch else (switch_port, cable)
 
     def joined(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:

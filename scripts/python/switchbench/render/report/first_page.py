@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...base import format
 from ...records.summary_form import SummaryDocument
+from ..first_screen import port_count
 
 MOST_CLAUSES = 12  # and suspects, on one page; the tables below have all
 MOST_SUSPECTS = 3
@@ -85,7 +86,7 @@ def about_what(summary: SummaryDocument) -> str:
     named = [_device(switch) for switch in (run.get("about") or {}).get("switches", [])]
     if named:
         return "; ".join(named)
-    ports = format.of(len({port["port"] for port in summary["ports"]}), "port")
+    ports = format.of(port_count(summary), "port")
     return f"Lab {run['lab']}, {ports}" if run.get("lab") else f"A network of {ports}"
 
 
@@ -142,11 +143,45 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
     for port in summary["ports"]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
+    device = summary["run"].get("device")
+    for label in device["ports"] if device else ():  # what no host is in has its place, too
+        every.setdefault(device["name"], {}).setdefault(label, [])
+    chained = _chained(summary, device) if device and device["chain"] else {}
     best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
     return [
-        (switch, [_face(label, ports[label], best) for label in sorted(ports, key=format.natural)])
+        (
+            switch,
+            [
+                chained.get(label) or _face(label, ports[label], best)
+                for label in sorted(ports, key=format.natural)
+            ],
+        )
         for switch, ports in sorted(every.items(), key=lambda one: format.natural(one[0]))
     ]
+
+
+def _chained(summary: SummaryDocument, device: Mapping[str, Any]) -> dict[str, FacePort]:
+    """Return the ports of a chain: those of suspects, and those that frames went through."""
+    names: list[str] = device["ports"]
+    faulty: dict[str, str] = {}
+    for one in summary["location"]["suspects"]:
+        for element in one["alike"]:
+            for name in element["name"].split(" - "):
+                faulty.setdefault(name.removeprefix(f"{device['name']}:"), one["brief"])
+    loaded = {
+        name
+        for row in summary.get("chain") or []
+        for name in names[names.index(row["entry"]) : names.index(row["exit"]) + 1]
+    }
+    return {
+        name: FacePort(
+            name,
+            "",
+            "bad" if name in faulty else "good" if name in loaded else "",
+            f"{name}: {faulty.get(name, 'nothing suspected' if name in loaded else 'not loaded')}",
+        )
+        for name in names
+    }
 
 
 def _shares(entries: list[Mapping[str, Any]]) -> list[float]:
@@ -159,7 +194,8 @@ def _face(label: str, entries: list[Mapping[str, Any]], best: float) -> FacePort
     known = _shares(entries)
     least = min(known, default=0.0)
     mood = "bad" if suspect else "good" if known and least >= _ALIKE * best > 0 else ""
-    about = f"{entries[0]['port']}: {suspect or 'nothing suspected'}"
+    named = ", ".join(one["port"] for one in entries)
+    about = f"{named}: {suspect or 'nothing suspected'}" if entries else f"{label}: not loaded"
     return FacePort(label, f"{least:.0f} %" if known else "", mood, about)
 
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes one run of a campaign's rounds, so that they are judged, shown and verified as any run.
+
+A host port that was in several ports of the device is a port of the whole for each of them, named
+by both (`p11@node3:e0`). Its host and its cable stay one element each: so location tells a bad port
+of the device from a bad host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..base.model import Part, Port, Run, Site, Trial
+from ..base.programs import Later
+from ..records.directory import SUMMARY, load_summary, read_plan, replace_json, write_plan
+from ..records.schema import columns_of
+from ..records.store import join
+from ..records.summary_form import SummaryDocument
+from .remake import remade
+
+pa = Later("pyarrow")
+
+Names = Mapping[str, str]
+"""By a round's name of a port, that of the whole."""
+STRIDE = 1000
+"""Trials of round 3 are 3001, 3002 and so on."""
+_ONCE = ("hello", "ready")  # what nodes say of themselves in each round alike
+
+
+def summarize(
+    directory: Path, whole: Run, rounds: Mapping[int, Path], left: Sequence[str]
+) -> SummaryDocument:
+    """Write what the rounds until now amount to into a campaign's directory.
+
+    Parameters
+    ----------
+    directory
+        The campaign's directory; takes tables, plan and summary.
+    whole
+        The campaign's configuration as a run.
+    rounds
+        Results directories by number, from 1; at least one.
+    left
+        Sentences on what is not measured yet.
+    """
+    runs = {number: read_plan(path) for number, path in rounds.items()}
+    run, names = merged(whole, runs)
+    first = min(rounds)
+    changes = {
+        number: _change(number, names[number], keep_once=number == first) for number in rounds
+    }
+    join(directory, [(path, changes[number]) for number, path in rounds.items()])
+    write_plan(directory, run)
+    summaries = {number: load_summary(path) for number, path in rounds.items()}
+    about = {key: value for key, value in summaries[first]["run"].items() if key != "device"}
+    about["id"] = f"{about['id']}-campaign"
+    about["elapsed_s"] = sum(one["run"]["elapsed_s"] or 0.0 for one in summaries.values())
+    about["command"] = ["switchbench", "campaign", str(directory)]
+    faults = [
+        f"round {number}: {fault}" for number, one in summaries.items() for fault in one["errors"]
+    ]
+    known = {"run": about, "errors": [*faults, *left], "exit_status": 0}
+    summary = remade(run, directory, known)
+    replace_json(directory / SUMMARY, summary)
+    return summary
+
+
+def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
+    """Return the rounds as one run, and by round the new names of its ports."""
+    ports: dict[str, Port] = {}
+    names: dict[int, dict[str, str]] = {}
+    for number, run in runs.items():
+        names[number] = {port.name: f"{port.switch_port}@{port.name}" for port in run.site.ports}
+        for port in run.site.ports:
+            name = names[number][port.name]
+            before = ports[name].rounds if name in ports else ()
+            ports[name] = replace(port, name=name, tester=port.name, rounds=(*before, number))
+    trials = [
+        _trial(trial, number, {old: ports[name] for old, name in names[number].items()})
+        for number, run in runs.items()
+        for trial in run.trials
+    ]
+    first = next(iter(runs.values()))
+    return replace(
+        first,
+        site=_site(first.site, ports),
+        trials=tuple(trials),
+        effective=whole.effective,
+        switch_counters=None,
+        remeasured=sum(run.remeasured for run in runs.values()),
+        superseded=(),
+    ), dict(names)
+
+
+def _site(site: Site, ports: Mapping[str, Port]) -> Site:
+    assert site.device is not None
+    order = {name: place for place, name in enumerate(site.device.ports)}
+    every = sorted(ports.values(), key=lambda port: (order[str(port.switch_port)], port.tester))
+    (network,) = site.networks
+    return replace(
+        site,
+        processes=tuple(
+            replace(process, ports=tuple(port for port in every if port.tester in testers))
+            for process in site.processes
+            for testers in [{port.name for port in process.ports}]
+        ),
+        networks={network: tuple(every)},
+        groups={
+            name: tuple(port.name for port in every if port.switch_port in members)
+            for name, members in site.device.groups.items()
+        },
+    )
+
+
+def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
+    return replace(
+        trial,
+        id=number * STRIDE + trial.id,
+        point=number * STRIDE + trial.point,
+        parameters={**trial.parameters, "round": number},
+        parts=tuple(
+            Part(part.network, tuple(ports[rank.name] for rank in part.ranks))
+            for part in trial.parts
+        ),
+    )
+
+
+def _change(number: int, names: Names, keep_once: bool) -> Any:
+    """Return what makes rows of a round's table those of the whole."""
+
+    def change(table: str, data: Any) -> Any:
+        for key in ("src", "dst", "port"):
+            if key in data.schema.names and columns_of(table)[key].kind == "text":
+                data = _put(data, key, [names.get(one, one) for one in data[key].to_pylist()])
+        trials = [t if t is None else number * STRIDE + t for t in data["trial"].to_pylist()]
+        data = _put(data, "trial", trials)
+        if table != "events":
+            return data
+        details = [one and json.dumps(_named(json.loads(one), names))
+                   for one in data["details"].to_pylist()]  # fmt: skip
+        data = _put(data, "details", details)
+        kept = [keep_once or kind not in _ONCE for kind in data["type"].to_pylist()]
+        return data.filter(pa.array(kept, pa.bool_()))
+
+    return change
+
+
+def _put(data: Any, key: str, values: Sequence[Any]) -> Any:
+    place = data.schema.get_field_index(key)
+    field = data.schema.field(place)
+    return data.set_column(place, field, pa.array(values, field.type))
+
+
+def _named(value: Any, names: Names) -> Any:
+    """Return a JSON value with the new names of ports."""
+    if isinstance(value, dict):
+        return {key: _named(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_named(one, names) for one in value]
+    return names.get(value, value) if isinstance(value, str) else value

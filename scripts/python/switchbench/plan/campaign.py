@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plans a campaign: which host port is in which port of the device, round by round.
+
+Two ways lead to a device with more ports than hosts. By rotation cables move until each port was
+loaded, and until each pair of port groups was in one round. Of a chain (snake) all ports are loaded
+at once, and the exit moves until the faulty part is known. Values only: nothing is read or sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from ..base.errors import ConfigurationError
+from ..base.model import Device
+from ..topology.device import loop_cables
+
+Places = dict[str, str]
+"""By host port, the device's port that it is plugged into."""
+
+# --- rotation -------------------------------------------------------------------------------------
+
+
+def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
+    """Return the rounds of a rotation that begins with host ports where they are now.
+
+    The fewest rounds that load each port, group by group, then the rounds that mix groups. No
+    round moves more cables than it has to.
+    """
+    if len(at) >= len(device.ports):
+        raise ConfigurationError(
+            f"{len(at)} host ports load all {len(device.ports)} ports of {device.name} at once: no "
+            "cable has to be moved; use `switchbench run`"
+        )
+    found = [dict(at)]
+    grouped = [port for ports in device.groups.values() for port in ports]
+    left = [p for p in dict.fromkeys((*grouped, *device.ports)) if p not in at.values()]
+    for first in range(0, len(left), len(at)):
+        found.append(_moved(found[-1], left[first : first + len(at)]))
+    for names in _mixes(list(device.groups), len(at)):
+        now = Counter(_group(device, port) for port in found[-1].values())
+        members = {name: device.groups[name] for name in names}
+        sizes = _shares({name: len(ports) for name, ports in members.items()}, now, len(at))
+        wanted = [
+            port
+            for name, ports in members.items()
+            for port in sorted(ports, key=lambda port: port not in found[-1].values())[
+                : sizes[name]
+            ]
+        ]
+        found.append(_moved(found[-1], wanted))
+    return found
+
+
+def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
+    """Return the host ports in all wanted ports; as many as possible stay where they are."""
+    free = [port for port in wanted if port not in before.values()]
+    movable = [tester for tester, port in before.items() if port not in wanted]
+    return {**before, **dict(zip(movable, free, strict=False))}
+
+
+def _group(device: Device, port: str) -> str | None:
+    return next((name for name, ports in device.groups.items() if port in ports), None)
+
+
+def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
+    """Return sets of at most so many groups of which each pair is in one: greedily, few of them."""
+    left = {frozenset(pair) for pair in combinations(groups, 2)}
+    found: list[Sequence[str]] = []
+    while left and most >= 2:
+        chosen = sorted(min(left, key=lambda pair: sorted(map(groups.index, pair))))
+        while len(chosen) < min(most, len(groups)):
+            others = [name for name in groups if name not in chosen]
+            news = {o: sum(frozenset((o, c)) in left for c in chosen) for o in others}
+            chosen.append(max(others, key=lambda name: news[name]))
+        left -= {frozenset(pair) for pair in combinations(chosen, 2)}
+        found.append([name for name in groups if name in chosen])
+    return found
+
+
+def _shares(sizes: Mapping[str, int], now: Counter[str | None], total: int) -> dict[str, int]:
+    """Return how many host ports each group gets: alike, and where some are more, where they are.
+
+    A group that is smaller than its share is full.
+    """
+    shares = dict.fromkeys(sizes, 0)
+    for _ in range(min(total, sum(sizes.values()))):
+        open_groups = [name for name in sizes if shares[name] < sizes[name]]
+        least = min(shares[name] for name in open_groups)
+        alike = [name for name in open_groups if shares[name] == least]
+        shares[max(alike, key=lambda name: now[name] - shares[name])] += 1
+    return shares
+
+
+# --- chain ----------------------------------------------------------------------------------------
+
+SURE = 0.99  # probability at which a part is named
+MOST_ROUNDS = 40
+UNEXPLAINED = 1e-3  # of the fault's own loss: what parts without a fault may lose
+ENOUGH = 0.1  # probability on either side that makes moving the exit alone worth a round
+
+
+@dataclass(frozen=True)
+class ChainResult:
+    """What was seen of a part of the chain: its passes, from 0, both ends included."""
+
+    first: int
+    last: int
+    sent: float
+    lost: float
+
+
+def chain_parts(device: Device) -> list[tuple[str, ...]]:
+    """Return the parts of a chain that moving cables tells apart.
+
+    The two ports of a VLAN, and the cable to the next VLAN, by turns.
+    """
+    passes: list[tuple[str, ...]] = list(zip(device.ports[::2], device.ports[1::2], strict=True))
+    parts = passes[:1]
+    for before, here in pairwise(passes):
+        parts += [(f"{before[1]} - {here[0]}",), here]
+    return parts
+
+
+def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
+    """Return for each part of a chain how likely it is that the one fault is there.
+
+    Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at one rate, of
+    which nothing is known before (Poisson, Jeffreys' prior); all else at UNEXPLAINED of it.
+    """
+    seen = list(seen)
+    logs = []
+    for part in range(2 * passes - 1):
+        within = [one for one in seen if 2 * one.first <= part <= 2 * one.last]
+        sent, lost = (sum(getattr(one, key) for one in within) for key in ("sent", "lost"))
+        rate = (lost + 0.5) / (sent + 1)
+        log = math.lgamma(lost + 0.5) - (lost + 0.5) * math.log(sent + 1)
+        for one in seen:
+            if one not in within:
+                other = UNEXPLAINED * rate
+                log += one.lost * math.log(other) - one.sent * other
+        logs.append(log)
+    weights = [math.exp(log - max(logs)) for log in logs]
+    return [weight / sum(weights) for weight in weights]
+
+
+def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | None:
+    """Return first and last pass of the next round; None: nothing is left to find.
+
+    The whole chain is first. Then the part that halves what is likely: by the exit alone, and where
+    that tells no more, by the entry too.
+    """
+    if not seen:
+        return 0, passes - 1
+    if not any(one.lost for one in seen) or len(seen) >= MOST_ROUNDS:
+        return None
+    likely = probabilities(passes, seen)
+    if max(likely) >= SURE:
+        return None
+
+    def beside(span: tuple[int, int]) -> float:
+        return abs(sum(likely[2 * span[0] : 2 * span[1] + 1]) - 0.5)
+
+    exits = [(0, last) for last in range(passes)]
+    best = min(exits, key=beside)
+    if beside(best) > 0.5 - ENOUGH:
+        best = min(combinations_of(passes), key=beside)
+    return best
+
+
+def combinations_of(passes: int) -> list[tuple[int, int]]:
+    """Return all parts of a chain that can be loaded alone."""
+    return [(first, last) for first in range(passes) for last in range(first, passes)]
+
+
+def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:
+    """Return where the two host ports are for these passes, first and last."""
+    return {
+        testers[0]: device.ports[2 * span[0]],
+        testers[1]: device.ports[2 * span[1] + 1],
+    }
+
+
+# --- what people do -------------------------------------------------------------------------------
+
+
+def moves(device: Device, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return what to do with cables from one round to the next, in an order that works."""
+
+    def loops(places: Mapping[str, str]) -> set[str]:
+        cables = loop_cables(device, places.values()).items()
+        return {" - ".join(sorted(ends, key=device.ports.index)) for ends in cables}
+
+    return [
+        *(f"pull the loop cable {name}" for name in sorted(loops(before) - loops(after))),
+        *(
+            f"move {tester} from {before[tester]} to {port}"
+            for tester, port in after.items()
+            if port != before[tester]
+        ),
+        *(f"plug the loop cable {name} in again" for name in sorted(loops(after) - loops(before))),
+    ]
