@@ -13,7 +13,6 @@ from configs import LAB_EXAMPLE, PROJECT, needs_engine, read_text
 from switchbench.base import quantities
 from switchbench.base.transports import NAMES
 from switchbench.config import schema
-from switchbench.config.patterns import PATTERNS
 from switchbench.config.rules import NESTED, PROFILES
 from switchbench.plan.engine import PlanRefused, plan_size
 
@@ -67,17 +66,17 @@ def known(pattern: dict[str, object]) -> list[str]:
 
 @needs_engine
 def test_patterns_and_their_algorithms_are_the_engines() -> None:
-    assert known({"name": "nowhere"}) == list(PATTERNS)
-    for name, form in PATTERNS.items():
+    assert known({"name": "nowhere"}) == list(schema.PATTERNS)
+    for name, form in schema.PATTERNS.items():
         if len(form.algorithms) > 1:
             asked = known({"name": name, "algorithm": "nowhere", "bytes": 64})
             assert set(asked) == set(form.algorithms)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", schema.PATTERNS)
 def test_defaults_of_patterns(pattern: str) -> None:
     """The default column says what the table of defaults has."""
-    for key, value in PATTERNS[pattern].parameters.items():
+    for key, value in schema.PATTERNS[pattern].parameters.items():
         if value is None:
             continue
         rows = [line for line in DOC.splitlines() if line.startswith(f"| `{key}` |")]

@@ -19,8 +19,9 @@ from ..search.suites.declaration import SuiteParameters
 from . import hosts, labs, rules, tests
 from .clauses import parse_clause, refuse_incomplete
 from .names import SitePlace
-from .patterns import ALL_PARAMETERS, PATTERNS
 from .schema import (
+    ALL_PARAMETERS,
+    PATTERNS,
     Configuration,
     Expectation,
     HostSite,

@@ -16,8 +16,7 @@ from ..base.model import SCHEDULE, WAITING, Load, Repeats, Site
 from ..base.words import listed
 from . import schema
 from .fields import NOT_SWEPT, Strict
-from .patterns import ALL_PARAMETERS, PATTERNS
-from .schema import DpdkOptions, ResolvedSettings, Settings, VerbsOptions
+from .schema import ALL_PARAMETERS, PATTERNS, DpdkOptions, ResolvedSettings, Settings, VerbsOptions
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")

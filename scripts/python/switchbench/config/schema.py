@@ -7,8 +7,11 @@ nothing. Defaults that depend on the site, the transport or the profile are in `
 
 from __future__ import annotations
 
+import tomllib
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
@@ -23,7 +26,45 @@ from ..search.suites import SUITES
 from ..topology.form import DeviceKeys
 from . import fields as value
 from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
-from .patterns import ALGORITHMS, PATTERNS
+
+# --- patterns -------------------------------------------------------------------------------------
+# As patterns.toml declares them: names, parameters, defaults, algorithms.
+
+
+@dataclass(frozen=True)
+class PatternForm:
+    """What the configuration knows of a pattern."""
+
+    parameters: Mapping[str, object] = field(default_factory=dict)  # with their defaults
+    kind: str = ""  # function or kernel, which are schedules; "": matrices
+    algorithms: tuple[str, ...] = ()  # of a function, the default first
+    floats: bool = False  # messages hold whole ones
+    sizeless: bool = False  # its messages' sizes are not the user's to choose
+
+    @property
+    def of_class(self) -> bool:
+        """Whether its problem's class says the sizes of messages."""
+        return self.kind == "kernel" and self.sizeless
+
+
+def _forms() -> dict[str, PatternForm]:
+    found = {}
+    text = Path(__file__).with_name("patterns.toml").read_text("utf-8")
+    for name, said in tomllib.loads(text).items():
+        algorithms = tuple(said.pop("algorithms", ()))
+        parameters = {"algorithm": algorithms[0]} if algorithms else {}
+        own = said.pop("parameters", {})
+        parameters |= {key: None if value == "" else value for key, value in own.items()}
+        found[name] = PatternForm(parameters, algorithms=algorithms, **said)
+    return found
+
+
+PATTERNS = _forms()
+ALL_PARAMETERS = tuple(dict.fromkeys(key for form in PATTERNS.values() for key in form.parameters))
+ALGORITHMS = tuple(dict.fromkeys(word for form in PATTERNS.values() for word in form.algorithms))
+
+
+# --- keys -----------------------------------------------------------------------------------------
 
 
 class PacketOptions(Strict):
@@ -86,10 +127,6 @@ class VerbsOptions(Strict):
     timeout: Annotated[int, whole(1, 31, "the timeout's exponent")] | None = None
     completion: Literal["auto", "poll", "event"] = "auto"
     reuse: Annotated[int, whole(0, 1_000_000, "the number of queue pairs kept")] = 64
-
-
-# --- schema ---------------------------------------------------------------------------------------
-# The configuration's keys (doc/reference/configuration.md): one model a mapping.
 
 
 Pattern = Annotated[str, choice(PATTERNS)]

@@ -23,9 +23,15 @@ from ..search.suites import SUITES
 from ..search.suites.declaration import Suite, SuiteParameters, extra_share
 from . import rules
 from .fields import Flow, read_flows
-from .patterns import PATTERNS
 from .rules import without_effect
-from .schema import Configuration, ResolvedSettings, Settings, VerbsOptions, validate_value
+from .schema import (
+    PATTERNS,
+    Configuration,
+    ResolvedSettings,
+    Settings,
+    VerbsOptions,
+    validate_value,
+)
 
 SHORT_PROFILE = "quick"  # the profile with a lab's parameters
 _UNKNOWN_FRAME_MAX = 1518

@@ -20,7 +20,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ..base import quantities, transports
 from ..base.model import SCHEDULE, WAITING, Part, Run, Trial
 from ..config.clauses import clauses_sha256, selected
-from ..config.patterns import PATTERNS
+from ..config.schema import PATTERNS
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Routes, from_topology
 from ..topology.form import ROUTED
