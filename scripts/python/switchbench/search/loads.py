@@ -104,12 +104,12 @@ class End(Enum):
         "and time_limit is {time_limit_s:g} s. The bounds so far are kept."
     )
 
-    def at(self, value: float = 0.0, unit: str = "", **facts: float) -> Outcome:
+    def at(self, value: float = 0.0, unit: str = "", **facts: float) -> SearchOutcome:
         """Return the outcome of a search that ended so at a value of its range."""
-        return Outcome(self, self.value.format(value=value, unit=unit, **facts))
+        return SearchOutcome(self, self.value.format(value=value, unit=unit, **facts))
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """How a search ended, and a sentence for a person."""
 
     end: End
@@ -149,7 +149,7 @@ class SearchMethod(Protocol):
     def steps(self) -> Steps:
         """Yield trials and is sent their results; ends when nothing more has to be measured."""
 
-    def result(self, stopped: Outcome | None) -> Any:
+    def result(self, stopped: SearchOutcome | None) -> Any:
         """Return what is known by the results so far; `stopped`: what ended the search early."""
 
 
@@ -177,7 +177,7 @@ class Search:
     """Seconds that all trials so far took, with their overheads."""
     trials: int = field(default=0, init=False)
     """How many were answered."""
-    stopped: Outcome | None = field(default=None, init=False)
+    stopped: SearchOutcome | None = field(default=None, init=False)
     """What ended the search before its goals did."""
     _limited: int = field(default=0, init=False)  # trials in a row, at the present one
 
@@ -230,7 +230,7 @@ class Search:
                 )
             )
 
-    def _stop(self, outcome: Outcome) -> None:
+    def _stop(self, outcome: SearchOutcome) -> None:
         self.stopped = outcome
         self.trial = None
         self._steps.close()
@@ -355,7 +355,7 @@ class GoalResult:
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
     conditional_throughput: float | None
-    outcome: Outcome
+    outcome: SearchOutcome
 
     @property
     def is_regular(self) -> bool:
@@ -583,7 +583,7 @@ class LoadSearch:
             seconds, load = min(wanted)
             yield from self._measure(load, seconds)
 
-    def result(self, stopped: Outcome | None) -> tuple[GoalResult, ...]:
+    def result(self, stopped: SearchOutcome | None) -> tuple[GoalResult, ...]:
         """Return one result per goal, by the trials so far."""
         return tuple(
             self._goal_result(*progress.levels[-1], stopped) for progress in self._progress
@@ -635,7 +635,9 @@ class LoadSearch:
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
-    def _goal_result(self, goal: SearchGoal, steps: int, stopped: Outcome | None) -> GoalResult:
+    def _goal_result(
+        self, goal: SearchGoal, steps: int, stopped: SearchOutcome | None
+    ) -> GoalResult:
         bounds = relevant_bounds(goal, self._trials)
         lower = None if bounds.lower is None else self._grid.load(bounds.lower)
         upper = None if bounds.upper is None else self._grid.load(bounds.upper)
@@ -658,7 +660,7 @@ class LoadSearch:
 class TrialsResult:
     """How a subtest without a search ended."""
 
-    outcome: Outcome
+    outcome: SearchOutcome
 
 
 @dataclass
@@ -672,7 +674,7 @@ class FixedTrials:
     duration_s: float
     unit: str
     enough: int | None = None
-    _end: Outcome | None = field(default=None, init=False)
+    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Yield one trial per value."""
@@ -685,6 +687,6 @@ class FixedTrials:
         failed = self.enough is not None and held < self.enough
         self._end = End.LOSS_AT_MIN.at(value, self.unit) if failed else End.DONE.at()
 
-    def result(self, stopped: Outcome | None) -> TrialsResult:
+    def result(self, stopped: SearchOutcome | None) -> TrialsResult:
         """Return whether all were measured."""
         return TrialsResult(stopped or self._end or End.IN_PROGRESS.at())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from ..loads import End, Outcome
+from ..loads import End, SearchOutcome
 from .declaration import (
     MORE_OFFERED,
     PREAMBLE_BYTES,
@@ -30,7 +30,7 @@ class CountResult:
     """
 
     longest: tuple[int, ...]
-    outcome: Outcome
+    outcome: SearchOutcome
     holds: int = 0
 
 
@@ -40,7 +40,7 @@ class RateResult:
 
     highest: float | None
     lowest_failing: float | None
-    outcome: Outcome
+    outcome: SearchOutcome
 
 
 FALLS_TO = 0.5  # of the overload

@@ -14,10 +14,10 @@ from ..loads import (
     FixedTrials,
     LoadRange,
     LoadSearch,
-    Outcome,
     ProposedTrial,
     SearchGoal,
     SearchMethod,
+    SearchOutcome,
     Steps,
     TrialLoss,
 )
@@ -70,7 +70,7 @@ class CountSearch:
     confirms: bool = False
     _longest: list[int] = field(default_factory=list, init=False)
     _held: int = field(default=0, init=False)
-    _end: Outcome | None = field(default=None, init=False)
+    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Return one search after the other."""
@@ -123,7 +123,7 @@ class CountSearch:
     def _trial(self, number: int, faster: float = 1.0) -> ProposedTrial:
         return ProposedTrial(number, number * self.seconds_each / faster)
 
-    def result(self, stopped: Outcome | None) -> CountResult:
+    def result(self, stopped: SearchOutcome | None) -> CountResult:
         """Return what is known by the trials so far."""
         outcome = self._end or stopped or End.IN_PROGRESS.at()
         return CountResult(tuple(self._longest), outcome, self._held)
@@ -145,7 +145,7 @@ class RateSearch:
     unit: str
     _holds: float | None = field(default=None, init=False)
     _fails: float | None = field(default=None, init=False)
-    _end: Outcome | None = field(default=None, init=False)
+    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """High rates first: they take the least time."""
@@ -171,7 +171,7 @@ class RateSearch:
         else:
             self._end = End.REACHED.at()
 
-    def result(self, stopped: Outcome | None) -> RateResult:
+    def result(self, stopped: SearchOutcome | None) -> RateResult:
         """Return what is known by the trials so far."""
         return RateResult(self._holds, self._fails, self._end or stopped or End.IN_PROGRESS.at())
 
