@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which cores the workers get, and whether they poll: by rule, on machines made up here.
+ * Which cores the workers get, and whether they poll: by rule, on machines made up here. Priorities
+ * of this process, and of the holder of a lock.
  */
 #include "cpu_placement.h"
+#include "lock.h"
 #include "unit.h"
 
 #include <sched.h>
@@ -133,4 +135,50 @@ TEST(what_was_claimed_is_given_back)
     reserve_cores(CORES_AS_OTHERS);
     assert_int_equal(sched_getscheduler(0), policy);
     assert_int_equal(getpriority(PRIO_PROCESS, 0), 5);
+}
+
+/* Below 0 for a real-time priority, field 18 of proc(5)'s stat. */
+static int present_priority(void)
+{
+    FILE *stat = fopen("/proc/thread-self/stat", "re");
+    int priority = 0;
+
+    assert_non_null(stat);
+    assert_int_equal(fscanf(stat,
+                            "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                            "%*d %d",
+                            &priority),
+                     1);
+    fclose(stat);
+    return priority;
+}
+
+static void *wait_for_lock(void *lock)
+{
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+    return NULL;
+}
+
+/* The kernel says so while a real-time thread waits for the lock of an ordinary one. */
+TEST(a_lock_s_holder_runs_at_the_priority_of_who_waits)
+{
+    const struct sched_param param = {.sched_priority = 10};
+    pthread_attr_t attributes;
+    pthread_mutex_t lock;
+    pthread_t waiter;
+
+    lock_init(&lock);
+    pthread_mutex_lock(&lock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
+    pthread_attr_setschedparam(&attributes, &param);
+    if (present_priority() < 0 || pthread_create(&waiter, &attributes, wait_for_lock, &lock) != 0)
+        skip(); /* this process may not be real-time, or is */
+    while (present_priority() != -1 - param.sched_priority) /* the test's time-out ends it */
+        sched_yield();
+    pthread_mutex_unlock(&lock);
+    pthread_join(waiter, NULL);
+    assert_true(present_priority() >= 0);
 }

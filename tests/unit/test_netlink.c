@@ -87,10 +87,7 @@ static int end(void **state)
     return 0;
 }
 
-#define SAID(kind, bytes, ...)                                                                     \
-    {                                                                                              \
-        .type = (kind), .body = (bytes), __VA_ARGS__                                               \
-    }
+#define SAID(kind, bytes, ...) ((struct said){.type = (kind), .body = (bytes), __VA_ARGS__})
 #define A_LINK SAID(RTM_NEWLINK, LINK)
 #define DONE SAID(NLMSG_DONE, 4)
 TEST(each_answer_is_judged)

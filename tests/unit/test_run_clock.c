@@ -75,14 +75,9 @@ struct path {
     int64_t useful_ns; /* the mean bound at the end, at most */
 };
 
-#define STEADY                                                                                     \
-    {                                                                                              \
-        20000, 3000, 0, 0                                                                          \
-    }
-#define QUEUED                                                                                     \
-    {                                                                                              \
-        20000, 5000, 0.5, 30000                                                                    \
-    }
+#define STEADY ((struct way){20000, 3000, 0, 0})
+#define QUEUED ((struct way){20000, 5000, 0.5, 30000})
+
 static const struct path paths[] = {
     {"symmetric", STEADY, STEADY, 0, 100, 0, 0, 60 * US},
     {"jittered", {20000, 50000, 0, 0}, {20000, 50000, 0, 0}, 0.1, 100, 0, 0, 120 * US},
@@ -199,10 +194,8 @@ TEST(covers_the_truth)
 
 /* An exchange that begins at a time of ours and takes as long each way; their clock is ahead. */
 #define EXCHANGE(at_ns, ahead_ns, way_ns)                                                          \
-    {                                                                                              \
-        (at_ns), (at_ns) + (ahead_ns) + (way_ns), (at_ns) + (ahead_ns) + (way_ns),                 \
-            (at_ns) + 2 * (way_ns)                                                                 \
-    }
+    ((struct offset_stamps){(at_ns), (at_ns) + (ahead_ns) + (way_ns),                              \
+                            (at_ns) + (ahead_ns) + (way_ns), (at_ns) + 2 * (way_ns)})
 #define EARLY EXCHANGE(S, 4 * S, 10 * US)
 #define LATE EXCHANGE(11 * S, 4 * S, 100 * US)
 

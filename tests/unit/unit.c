@@ -15,12 +15,6 @@ void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction befor
     tests[count++] = (struct CMUnitTest){name, test, before, after, NULL};
 }
 
-void assert_says(const char *sentence, const char *part)
-{
-    if (strstr(sentence, part) == NULL || strchr(sentence, '\n') != NULL)
-        fail_msg("'%s' does not say '%s' in one line", sentence, part);
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 1)

@@ -42,6 +42,10 @@ void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction befor
 extern const char *unit_argument;
 
 /* A sentence for people: one line that holds this part. */
-void assert_says(const char *sentence, const char *part);
+static inline void assert_says(const char *sentence, const char *part)
+{
+    if (strstr(sentence, part) == NULL || strchr(sentence, '\n') != NULL)
+        fail_msg("'%s' does not say '%s' in one line", sentence, part);
+}
 
 #endif
