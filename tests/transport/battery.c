@@ -710,12 +710,6 @@ static void spoil(struct phase *phase, const struct battery_refusal *refusal)
         phase->traffic = TRAFFIC_PINGPONG;
 }
 
-static void check_sentence(const struct err *err, const char *says)
-{
-    if (strstr(err->text, says) == NULL)
-        fail_msg("'%s' does not say '%s'", err->text, says);
-}
-
 static void case_refusals(void **state)
 {
     static struct stage stage;
@@ -729,7 +723,7 @@ static void case_refusals(void **state)
         stage.run = &run;
         request = request_of(&stage, 0);
         assert_true(subject->transport->prepare(&stage.lanes[0], &request, &err) < 0);
-        check_sentence(&err, at->says);
+        assert_says(err.text, at->says);
     }
 }
 
@@ -747,7 +741,7 @@ static void case_closed(void **state)
             conf.netns = confs[0].netns;
         assert_true(subject->transport->open(&port, &conf, &named, &err) < 0);
         assert_null(port);
-        check_sentence(&err, at->says);
+        assert_says(err.text, at->says);
     }
 }
 
@@ -773,8 +767,6 @@ static void case_overrun(void **state)
         received += to->live.frames;
         assert_int_equal(to->duplicated + to->reordered + to->late + to->corrupted, 0);
     }
-    print_message("%llu received, %llu lost, %lld dropped\n", (unsigned long long)received,
-                  (unsigned long long)lost, (long long)dropped);
     assert_true(received > 100 && lost > 0);
     assert_in_range(dropped, subject->drops_one ? 1 : lost, lost);
 }
@@ -783,17 +775,10 @@ static void case_facts(void **state)
 {
     for (size_t i = 0; i < subject->ports; i++) {
         struct port_facts facts;
-        const struct port_hardware *hardware = &facts.hardware;
 
         subject->transport->facts(ports[i], &facts, true);
-        print_message("%s: driver %s, mac %s, frame_max %u; received %lld, sent %lld, dropped "
-                      "%lld / %lld\n",
-                      confs[i].name, facts.driver, facts.mac, facts.frame_max,
-                      (long long)hardware->received_frames, (long long)hardware->sent_frames,
-                      (long long)hardware->dropped_receive, (long long)hardware->dropped_send);
-        assert_true(facts.link_up);
-        assert_true(hardware->dropped_receive <= 0 &&
-                    (hardware->dropped_send <= 0 || subject->drops));
+        assert_true(facts.link_up && facts.hardware.dropped_receive <= 0);
+        assert_true(facts.hardware.dropped_send <= 0 || subject->drops);
     }
 }
 

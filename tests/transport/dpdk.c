@@ -436,9 +436,6 @@ static void shows_wire(enum latency_kind kind, unsigned times)
     const struct histogram *histogram = &battery_times[0][kind].histogram;
     double median = (double)histogram_quantile(histogram, 0.5);
 
-    print_message("%u x %lld ns: least %llu, median %.0f of %llu\n", times, (long long)WIRE_NS,
-                  (unsigned long long)histogram->min_ns, median,
-                  (unsigned long long)histogram->count);
     assert_true(histogram->count >= 20);
     assert_true(histogram->min_ns >= times * (uint64_t)WIRE_NS);
     assert_true(median <= (1 + HISTOGRAM_ERROR) * times * (double)(WIRE_NS + WIRE_SLACK_NS));
@@ -480,12 +477,6 @@ static void mischief(struct transport_port **ports, const struct port_conf *conf
     mischievous = true;
     play_over_wire(&run);
     came = &run.flows[0].destination;
-    print_message("%llu sent, %llu came, %llu late, %llu twice, %llu damaged, %llu dropped; %llu "
-                  "messages of %llu came back\n",
-                  (unsigned long long)wire->frames, (unsigned long long)came->live.frames,
-                  (unsigned long long)came->late, (unsigned long long)came->duplicated,
-                  (unsigned long long)wire->damaged, (unsigned long long)wire->dropped,
-                  (unsigned long long)times->histogram.count, (unsigned long long)times->sent);
     assert_true(wire->dropped > 0 && wire->damaged > 0 && wire->doubled > 0);
     assert_int_equal(wire->frames, run.flows[0].source.live.frames);
     assert_int_equal(came->corrupted, wire->damaged);
