@@ -99,7 +99,8 @@ static void detach(struct transport_port *port, struct tcp_arrival *arrival)
 static void drop(struct transport_port *port, struct tcp_arrival *arrival)
 {
     detach(port, arrival);
-    close(arrival->fd); /* and epoll forgets it */
+    if (arrival->fd >= 0)
+        close(arrival->fd); /* and epoll forgets it */
     free(arrival);
 }
 
@@ -217,23 +218,21 @@ static void accept_all(struct transport_port *port, int64_t now_ns)
         accept_some(port, now_ns);
 }
 
-/* The next proven connection of a phase, or NULL. The caller owns it (fd and memory). */
-static struct tcp_arrival *take_arrival(struct transport_port *port, const struct phase *phase)
+/* A proven connection of a lane's phase; NULL: there is none (any more). */
+static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 {
+    const struct phase *phase = lane->base.lane.request.phase;
     struct tcp_arrival *arrival;
 
-    TAILQ_FOREACH(arrival, &port->arrivals[true], link)
+    TAILQ_FOREACH(arrival, &lane->port->arrivals[true], link)
     {
         const struct tcp_place *place = &arrival->shake.place;
 
-        if (place->trial != htonl(phase->trial) || place->phase != htonl(phase->number) ||
-            place->tag != htons(phase->tag))
-            continue;
-        detach(port, arrival);
-        epoll_ctl(port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
-        return arrival;
+        if (place->trial == htonl(phase->trial) && place->phase == htonl(phase->number) &&
+            place->tag == htons(phase->tag))
+            break;
     }
-    return NULL;
+    return arrival;
 }
 
 /* --- what a socket is asked for --- */
@@ -340,16 +339,16 @@ struct tcp_names tcp_end_names(const struct message_end *end)
 }
 
 /* A connection is not there; `why`: of one that this rank calls. Returns `code`. */
-static int refuse(const struct tcp_lane *lane, const struct tcp_end *end, int code, const char *why,
-                  struct err *err)
+static int refuse(const struct tcp_end *end, int code, const char *why, struct err *err)
 {
+    const char *label = end->base.lane->label;
     struct tcp_names names = tcp_end_names(&end->base);
 
     if (!end->base.sends)
-        return err_set(err, code, "%s: no connection came from rank %u (%s) to %s",
-                       lane->base.label, names.rank, names.there, names.here);
-    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", lane->base.label,
-                   names.here, names.there, names.rank, why);
+        return err_set(err, code, "%s: no connection came from rank %u (%s) to %s", label,
+                       names.rank, names.there, names.here);
+    return err_set(err, code, "%s: no connection from %s to %s (rank %u): %s", label, names.here,
+                   names.there, names.rank, why);
 }
 
 /* Calls a partner from the port's own address, from any free TCP port. */
@@ -372,7 +371,7 @@ static int call(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
     if (bind(fd, (const struct sockaddr *)&from, sizeof from) != 0 ||
         (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS) ||
         epoll_ctl(lane->port->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        return refuse(lane, out, -errno, strerror(errno), err);
+        return refuse(out, -errno, strerror(errno), err);
     return 0;
 }
 
@@ -450,50 +449,38 @@ static int share(struct tcp_lane *lane, struct tcp_end *end)
     return rc == 0 && other != NULL ? watch(lane, other) : rc;
 }
 
-/* Reads a part of the handshake of a connection out: 1 whole, 0 not yet, or a failure. */
-static int read_answer(struct tcp_lane *lane, struct tcp_end *out, unsigned end, struct err *err)
-{
-    int rc = read_handshake(out->fd, &out->shake, &out->shaken, end);
-
-    if (rc == -ECONNABORTED)
-        return refuse(lane, out, rc,
-                      "it was closed by the partner: it does not know this run's key, has not "
-                      "heard from us in time, or others crowd it (its records say so)",
-                      err);
-    return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : rc;
-}
-
 /* Takes a connection out as far as its partner has answered: its challenge is answered by the
- * claim, its proof ends the handshake. */
-static int advance(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
+ * claim, its proof ends the handshake. 0: as far as it goes now; -EPROTO with the sentence, another
+ * failure without. */
+static int shake_hands(struct tcp_lane *lane, struct tcp_end *out, struct err *err)
 {
     const struct phase *phase = lane->base.lane.request.phase;
+    struct tcp_handshake *shake = &out->shake;
     int rc;
 
     if (out->shaken < TCP_CLAIM_END) {
-        rc = read_answer(lane, out, TCP_CHALLENGE_END, err);
+        rc = read_handshake(out->fd, shake, &out->shaken, TCP_CHALLENGE_END);
         if (rc <= 0)
             return rc;
-        if (out->shake.greeting != htonl(TCP_MAGIC))
-            return refuse(lane, out, -EPROTO, "something else listens there", err);
-        out->shake.place = (struct tcp_place){.trial = htonl(phase->trial),
-                                              .phase = htonl(phase->number),
-                                              .src = htonl(out->base.flow->src),
-                                              .dst = htonl(out->base.flow->dst),
-                                              .tag = htons(phase->tag),
-                                              .stream = htons(out->base.stream.script.stream)};
-        tcp_claim_make(&out->shake, lane->port->key);
-        if (!send_handshake(out->fd, &out->shake, &out->shaken, TCP_CLAIM_END))
-            return refuse(lane, out, -ECONNABORTED, "it broke in the handshake", err);
+        if (shake->greeting != htonl(TCP_MAGIC))
+            return refuse(out, -EPROTO, "something else listens there", err);
+        shake->place = (struct tcp_place){.trial = htonl(phase->trial),
+                                          .phase = htonl(phase->number),
+                                          .src = htonl(out->base.flow->src),
+                                          .dst = htonl(out->base.flow->dst),
+                                          .tag = htons(phase->tag),
+                                          .stream = htons(out->base.stream.script.stream)};
+        tcp_claim_make(shake, lane->port->key);
+        if (!send_handshake(out->fd, shake, &out->shaken, TCP_CLAIM_END))
+            return -ECONNABORTED;
     }
-    rc = read_answer(lane, out, TCP_PROOF_END, err);
+    rc = read_handshake(out->fd, shake, &out->shaken, TCP_PROOF_END);
     if (rc <= 0)
         return rc;
-    if (!tcp_proof_valid(&out->shake, lane->port->key))
-        return refuse(lane, out, -EPROTO, "the partner does not hold this run's key", err);
+    if (!tcp_proof_valid(shake, lane->port->key))
+        return refuse(out, -EPROTO, "the partner does not hold this run's key", err);
     epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, out->fd, NULL);
-    rc = share(lane, out);
-    return rc < 0 ? refuse(lane, out, rc, strerror(-rc), err) : 0;
+    return share(lane, out);
 }
 
 static void hang_up(struct tcp_end *end)
@@ -503,9 +490,21 @@ static void hang_up(struct tcp_end *end)
     end->fd = -1;
 }
 
-/* The same; where the partner has closed the connection, it is called again later. */
-static int advance_or_recall(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns,
-                             struct err *err)
+/* A check goes on without this pair, so that all are found that can't reach each other: the
+ * receiver misses the probe and names it. Why is only known where it was called. 0. */
+static int lose(struct tcp_end *end, struct err *why)
+{
+    if (end->base.sends)
+        log_warning("%s", why->text);
+    why->text[0] = '\0';
+    hang_up(end);
+    message_end_over(&end->base);
+    return 0;
+}
+
+/* Goes on with a connection that this rank calls; where the partner has closed it, it is called
+ * again later. */
+static int advance(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, struct err *err)
 {
     int rc = 0;
 
@@ -514,25 +513,25 @@ static int advance_or_recall(struct tcp_lane *lane, struct tcp_end *out, int64_t
     if (out->fd < 0)
         rc = call_all(lane, number_of(lane, out), 1, err);
     if (rc == 0)
-        rc = advance(lane, out, err);
-    if (rc != -ECONNABORTED || out->recalls == RECALLS_MOST)
-        return rc;
-    err->text[0] = '\0';
-    hang_up(out);
-    out->shaken = 0;
-    out->recall_ns = now_ns + (RECALL_FIRST_NS << out->recalls++);
-    return 0;
-}
-
-/* A check goes on without this pair, so that all are found that can't reach each other: the
- * receiver misses the probe and names it. Why is only known where it was called. */
-static void lose(struct tcp_end *end, struct err *why)
-{
-    if (end->base.sends)
-        log_warning("%s", why->text);
-    why->text[0] = '\0';
-    hang_up(end);
-    message_end_over(&end->base);
+        rc = shake_hands(lane, out, err);
+    if (rc == -ECONNABORTED && out->recalls < RECALLS_MOST) {
+        hang_up(out);
+        out->shaken = 0;
+        out->recall_ns = now_ns + (RECALL_FIRST_NS << out->recalls++);
+        return 0;
+    }
+    if (rc < 0)
+        refuse(out, rc,
+               rc == -ECONNABORTED
+                   ? "it was closed by the partner: it does not know this run's key, has not "
+                     "heard from us in time, or others crowd it (its records say so)"
+                   : strerror(-rc),
+               err);
+    /* Of a partner of a check nothing was heard but that there is no way to it. */
+    if (message_lane_checks(&lane->base) &&
+        (rc == -EHOSTUNREACH || rc == -ENETUNREACH || rc == -ECONNREFUSED || rc == -ETIMEDOUT))
+        return lose(out, err);
+    return rc;
 }
 
 /* --- a connection that has come --- */
@@ -561,7 +560,9 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
     const struct tcp_options *options = tcp_options(lane->base.lane.request.phase);
     int rc;
 
+    epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, arrival->fd, NULL);
     in->fd = arrival->fd;
+    arrival->fd = -1;
     if (tcp_other_way(in) == NULL)
         rc = ip_port_buffer(&lane->port->ip, in->fd, SO_RCVBUF, options->receive_buffer, err);
     else
@@ -572,9 +573,9 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
     /* A partner that has gone shows itself again in poll. */
     (void)send_handshake(in->fd, &arrival->shake, &arrival->shaken, TCP_PROOF_END);
     rc = share(lane, in);
-    if (rc == 0)
-        return 0;
-    return err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label, strerror(-rc));
+    return rc == 0 ? 0
+                   : err_set(err, rc, "%s: can't watch a connection: %s", lane->base.label,
+                             strerror(-rc));
 }
 
 /* The proven connections that have come for this phase. */
@@ -584,18 +585,17 @@ static int adopt_all(struct tcp_lane *lane, struct err *err)
     char text[IP_ADDRESS_TEXT];
     int rc = 0;
 
-    while (rc == 0 && (arrival = take_arrival(lane->port, lane->base.lane.request.phase)) != NULL) {
-        struct tcp_end *in = place_of(lane, &arrival->shake.place);
+    while (rc == 0 && (arrival = find_arrival(lane)) != NULL) {
+        const struct tcp_place *place = &arrival->shake.place;
+        struct tcp_end *in = place_of(lane, place);
 
-        if (in != NULL) {
+        if (in != NULL)
             rc = answer(lane, in, arrival, err);
-        } else {
+        else
             log_warning("%s: %s claims a flow from rank %u to %u that this phase does not have",
-                        lane->base.label, ip_address_text(&arrival->from, text),
-                        ntohl(arrival->shake.place.src), ntohl(arrival->shake.place.dst));
-            close(arrival->fd);
-        }
-        free(arrival);
+                        lane->base.label, ip_address_text(&arrival->from, text), ntohl(place->src),
+                        ntohl(place->dst));
+        drop(lane->port, arrival);
     }
     return rc;
 }
@@ -604,10 +604,8 @@ void tcp_lane_hang_up(struct tcp_lane *lane)
 {
     struct tcp_arrival *arrival;
 
-    while ((arrival = take_arrival(lane->port, lane->base.lane.request.phase)) != NULL) {
-        close(arrival->fd);
-        free(arrival);
-    }
+    while ((arrival = find_arrival(lane)) != NULL)
+        drop(lane->port, arrival);
 }
 
 /* --- a lane connects --- */
@@ -638,33 +636,17 @@ static int await_end(struct tcp_lane *lane, struct tcp_end *end, int64_t waited_
 
     if (late)
         err->text[0] = '\0'; /* it may name one who has longer */
-    rc = refuse(lane, end, late ? -ETIMEDOUT : -EAGAIN,
+    rc = refuse(end, late ? -ETIMEDOUT : -EAGAIN,
                 unanswered ? "timed out; nothing answers there"
                            : "it is connected, but the partner is not ready for this phase",
                 err);
-    if (!late || !message_lane_checks(&lane->base))
-        return rc;
-    lose(end, err);
-    return 0;
+    return late && message_lane_checks(&lane->base) ? lose(end, err) : rc;
 }
 
 /* The end has no connection yet, whether this rank calls for it or the partner. */
 static bool is_awaited(const struct tcp_end *end)
 {
     return !end->connected && !end->base.ended && !end->is_passive;
-}
-
-/* Goes on with a connection that this rank calls. */
-static int go_on(struct tcp_lane *lane, struct tcp_end *out, int64_t now_ns, struct err *err)
-{
-    int rc = advance_or_recall(lane, out, now_ns, err);
-
-    /* Nothing was heard of the partner but that there is no way to it. */
-    if (!message_lane_checks(&lane->base) ||
-        (rc != -EHOSTUNREACH && rc != -ENETUNREACH && rc != -ECONNREFUSED && rc != -ETIMEDOUT))
-        return rc;
-    lose(out, err);
-    return 0;
 }
 
 int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
@@ -685,7 +667,7 @@ int tcp_lane_connect(struct lane *base, int64_t now_ns, struct err *err)
     rc = adopt_all(lane, err);
     for (unsigned i = 0; rc == 0 && i < lane->base.out_count; i++)
         if (is_awaited(tcp_lane_end(lane, i)))
-            rc = go_on(lane, tcp_lane_end(lane, i), now_ns, err);
+            rc = advance(lane, tcp_lane_end(lane, i), now_ns, err);
     for (unsigned i = 0; rc == 0 && i < count; i++) {
         struct tcp_end *end = tcp_lane_end(lane, i);
 
