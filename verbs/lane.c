@@ -330,7 +330,7 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
     const struct verbs_options *o = &lane->options;
     const struct transport_port *port = lane->port;
     struct qp_config *config = &end->config;
-    const bool sends = end->base.sends, datagrams = o->qp.service == VERBS_UD;
+    const bool sends = end->base.sends;
     struct verbs_out *out = sends ? (struct verbs_out *)(void *)end : NULL;
     struct verbs_in *in = sends ? NULL : (struct verbs_in *)(void *)end;
 
@@ -357,8 +357,8 @@ static int make_end(struct verbs_lane *lane, struct verbs_end *end)
         in->lengths = calloc(config->slots, sizeof *in->lengths);
     if (in != NULL)
         return lane->base.schedules && in->lengths == NULL ? -ENOMEM : 0;
-    config->slots = datagrams ? VERBS_CREDIT_SLOTS : 0;
-    config->stride = datagrams ? VERBS_CREDIT_STRIDE : config->stride;
+    config->slots = VERBS_CREDIT_SLOTS;
+    config->stride = VERBS_CREDIT_STRIDE;
     out->signal_every = config->stream < lane->base.streams ? o->signal_every : 1;
     out->span = config->options.depth;
     out->bytes_after = calloc((size_t)out->span + 1, sizeof *out->bytes_after);

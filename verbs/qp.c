@@ -26,11 +26,11 @@
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
-#define INFO_VERSION 5u
+#define INFO_VERSION 6u
 #define SLOTS_MAX (1u << 24) /* of a ring: far from where the numbers of messages wrap */
 #define STOP_TIMEOUT_S 2
 
-static_assert(sizeof(struct qp_info) == 88, "layout without holes");
+static_assert(sizeof(struct qp_info) == 72, "layout without holes");
 static_assert(sizeof(struct qp_info) <= BLOB_BYTES_MAX, "fits into a blob");
 
 /* --- registered memory --- */
@@ -142,13 +142,6 @@ static uint32_t headers_of(const struct qp_config *config)
     return config->role == QP_SENDER ? config->options.depth : 0;
 }
 
-static uint32_t receives_of(const struct qp_config *config)
-{
-    bool receives = config->role == QP_RECEIVER || config->options.service == VERBS_UD;
-
-    return receives ? config->slots : 0;
-}
-
 bool qp_info_read(struct qp_info *info, const struct blob *blob)
 {
     if (blob->size != sizeof *info)
@@ -178,40 +171,40 @@ static int make_memory(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
     size_t headers = (size_t)headers_of(config) * VERBS_HEADER_STRIDE;
-    size_t bytes = VERBS_CONTROL_BYTES + headers + (size_t)config->slots * config->stride;
+    size_t bytes = sizeof *qp->control + headers + (size_t)config->slots * config->stride;
     int rc = registered_memory_make(qp->port, bytes, &qp->memory, err);
 
     if (rc < 0)
         return rc;
-    memset(qp->memory.at, 0, VERBS_CONTROL_BYTES + headers);
+    memset(qp->memory.at, 0, sizeof *qp->control + headers);
     qp->control = (struct verbs_control *)(void *)qp->memory.at;
-    qp->headers = headers > 0 ? qp->memory.at + VERBS_CONTROL_BYTES : NULL;
-    qp->ring = qp->memory.at + VERBS_CONTROL_BYTES + headers;
+    qp->headers = qp->memory.at + sizeof *qp->control;
+    qp->ring = qp->headers + headers;
     return 0;
 }
 
-/* What is written into a place with immediate data is not in the receive. */
+/* What is written into a place with immediate data is not in the receive, which holds end marks
+ * alone. */
 static int make_receives(struct verbs_qp *qp, struct err *err)
 {
-    bool holds = qp->config.options.operation == VERBS_SEND;
-    uint32_t count = receives_of(&qp->config);
+    const struct qp_config *config = &qp->config;
+    bool written = config->role == QP_RECEIVER && config->options.operation == VERBS_WRITE;
 
-    if (count == 0)
-        return 0;
-    qp->receives = calloc(count, sizeof *qp->receives);
+    qp->receives = calloc(config->slots, sizeof *qp->receives);
     if (qp->receives == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", qp->port->label);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < config->slots; i++) {
         struct verbs_receive *receive = &qp->receives[i];
+        uint8_t *place = qp->ring + (size_t)i * config->stride;
 
         receive->place =
-            (struct ibv_sge){.addr = (uintptr_t)qp->ring + (size_t)i * qp->config.stride,
-                             .length = qp->config.stride,
+            (struct ibv_sge){.addr = (uintptr_t)(written ? (uint8_t *)&qp->control->in : place),
+                             .length = written ? (uint32_t)sizeof qp->control->in : config->stride,
                              .lkey = qp->memory.lkey};
         receive->work = (struct ibv_recv_wr){.wr_id = i,
-                                             .next = &qp->receives[(i + 1) % count].work,
-                                             .sg_list = holds ? &receive->place : NULL,
-                                             .num_sge = holds};
+                                             .next = &qp->receives[(i + 1) % config->slots].work,
+                                             .sg_list = &receive->place,
+                                             .num_sge = 1};
     }
     return 0;
 }
@@ -220,14 +213,12 @@ static int make_receives(struct verbs_qp *qp, struct err *err)
 
 static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inline_bytes)
 {
-    uint32_t receives = receives_of(&qp->config);
-
     return (struct ibv_qp_init_attr){
         .send_cq = qp->cq,
         .recv_cq = qp->cq,
         .qp_type = services[qp->config.options.service].type,
         .cap = {.max_send_wr = VERBS_CONTROL_WRS + headers_of(&qp->config),
-                .max_recv_wr = receives > 0 ? receives : 1,
+                .max_recv_wr = qp->config.slots,
                 .max_send_sge = headers_of(&qp->config) > 0 ? 2 : 1,
                 .max_recv_sge = 1,
                 .max_inline_data = inline_bytes},
@@ -320,7 +311,7 @@ static int create(struct verbs_qp *qp, struct err *err)
     if (rc < 0)
         return refuse_queue(qp, rc, err);
     rc = initialise(qp);
-    if (rc == 0 && qp->receives != NULL)
+    if (rc == 0)
         rc = -verbs_qp_post_receives(qp, qp->place, qp->config.slots);
     if (rc < 0)
         return err_set(err, rc, "%s: a new queue pair can't be initialised: %s (pkey_index %u)",
@@ -359,21 +350,15 @@ static void stop(struct verbs_qp *qp)
     registered_memory_free(qp->port, &qp->memory);
 }
 
-/* One that was kept, for another phase: control words and numbers are new. */
-static void reuse(struct verbs_qp *qp)
-{
-    qp->reused = true;
-    qp->setup_ns = 0;
-    choose_numbers(qp);
-    memset(qp->control, 0, sizeof *qp->control);
-}
-
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
 {
     int64_t begun_ns = clock_now();
+    struct ibv_wc old;
     int rc;
 
     reset_queue(qp);
+    while (ibv_poll_cq(qp->cq, 1, &old) > 0) /* credits of an earlier phase */
+        ;
     qp->partner = 0;
     qp->turn = 0;
     qp->reused = false;
@@ -440,11 +425,11 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .queue_key = qp->queue_key,
         .lid = qp->port->attributes.lid,
         .mtu = (uint16_t)qp->config.mtu,
-        .ring = {.address = (uintptr_t)qp->ring, .key = qp->memory.rkey},
+        .ring = (uintptr_t)qp->ring,
+        .ring_key = qp->memory.rkey,
         .slots = qp->config.slots,
         .stride = qp->config.stride,
         .first = qp->place,
-        .control = {.address = (uintptr_t)qp->control, .key = qp->memory.rkey},
     };
     if (qp->config.gid != NULL)
         memcpy(info->gid, qp->config.gid->gid.raw, sizeof info->gid);
@@ -622,7 +607,9 @@ int connection_pool_acquire(struct transport_port *port, const struct qp_config 
     if (kept != NULL) {
         TAILQ_REMOVE(&pool->kept, kept, age);
         pool->count--;
-        reuse(kept);
+        kept->reused = true;
+        kept->setup_ns = 0;
+        choose_numbers(kept); /* where it is reset */
         *qp = kept;
         return 0;
     }

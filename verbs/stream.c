@@ -17,19 +17,15 @@
 #include <string.h>
 
 #define EVENTS_MAX 64
-#define LOST_NS (200 * NS_PER_MS) /* unreliable: so long without credit: what is out is lost */
-#define EOF_NS (5 * NS_PER_MS)    /* unreliable: the end mark is repeated so often ... */
-#define EOFS_MAX 40               /* ... so many times */
-#define AGAIN_NS (5 * NS_PER_MS)  /* unreliable: a credit may have been lost */
-#define SILENT_NS (2 * NS_PER_S)  /* unreliable: then no end mark will come any more */
-/* Immediate data: the low bits of the message's sequence, or that it is the end mark. */
-#define IMMEDIATE_MASK 0x7fffffffu
-#define IMMEDIATE_EOF 0x80000000u
-/* A credit: how far an end has come, told to the other end in one word, so that no part of it can
- * be seen without the rest: the phase's tag, whether the end mark has come, and a count of
- * messages. */
-#define CREDIT_TAG_SHIFT 48
-#define CREDIT_HALF 32 /* bits of it in a datagram's number; the others are in its length */
+#define LOST_NS (200 * NS_PER_MS)  /* unreliable: so long without credit: what is out is lost */
+#define EOF_NS (5 * NS_PER_MS)     /* unreliable: the end mark is repeated so often ... */
+#define EOFS_MAX 40                /* ... so many times */
+#define AGAIN_NS (5 * NS_PER_MS)   /* unreliable: a credit may have been lost */
+#define SILENT_NS (2 * NS_PER_S)   /* unreliable: then no end mark will come any more */
+#define IMMEDIATE_MASK 0x7fffffffu /* immediate data: the low bits of the message's sequence */
+/* A credit: how far an end has come. A count of messages, and whether the end mark has come, in the
+ * two numbers of a header. */
+#define CREDIT_HALF 32 /* bits of it in the header's sequence; the others are in its length */
 #define CREDIT_ENDED (UINT64_C(1) << 47)
 
 /* --- faults --- */
@@ -133,29 +129,24 @@ static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_
     fault_post(end, code);
 }
 
-/* Sends a credit or an end mark from the control words: `remote` is its place in the partner's, or
- * it goes as a message. */
-static void post_control(struct verbs_end *end, enum verbs_work kind, enum ibv_wr_opcode opcode,
-                         const void *from, uint32_t bytes, size_t remote)
+/* Sends a header alone: a credit or an end mark. */
+static void send_header(struct verbs_end *end, enum verbs_work kind, struct message_header header)
 {
-    struct ibv_sge part = {.addr = (uintptr_t)from, .length = bytes, .lkey = end->qp->memory.lkey};
+    struct message_header *out = &end->qp->control->out;
+    struct ibv_sge part = {
+        .addr = (uintptr_t)out, .length = sizeof *out, .lkey = end->qp->memory.lkey};
     struct ibv_send_wr work = {
         .wr_id = VERBS_WORK_ID(kind, 0),
         .sg_list = &part,
         .num_sge = 1,
-        .opcode = opcode,
-        .send_flags = IBV_SEND_SIGNALED,
-        .imm_data = htonl(IMMEDIATE_EOF),
+        .opcode = IBV_WR_SEND,
+        .send_flags =
+            IBV_SEND_SIGNALED | (sizeof *out <= end->qp->inline_bytes ? IBV_SEND_INLINE : 0),
     };
 
-    if (opcode != IBV_WR_SEND) {
-        work.wr.rdma.remote_addr = end->theirs.control.address + remote;
-        work.wr.rdma.rkey = end->theirs.control.key;
-    } else if (end->config.options.service == VERBS_UD) {
+    *out = header;
+    if (end->config.options.service == VERBS_UD)
         address_datagram(end, &work);
-    }
-    if (bytes <= end->qp->inline_bytes)
-        work.send_flags |= IBV_SEND_INLINE;
     end->control_busy = true;
     post_works(end, &work, 1);
 }
@@ -163,31 +154,11 @@ static void post_control(struct verbs_end *end, enum verbs_work kind, enum ibv_w
 /* Gives a count of messages as a credit; `ended`: the end mark has come. */
 static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
 {
-    struct verbs_control *control = end->qp->control;
-    uint64_t credit = (uint64_t)end->base.stream.script.tag << CREDIT_TAG_SHIFT |
-                      (ended ? CREDIT_ENDED : 0) | (messages & (CREDIT_ENDED - 1));
+    const struct message_script *script = &end->base.stream.script;
+    uint64_t credit = (ended ? CREDIT_ENDED : 0) | (messages & (CREDIT_ENDED - 1));
 
-    if (end->config.options.service == VERBS_UD) {
-        control->header_out = message_header_make(MESSAGE_CREDIT, &end->base.stream.script, credit,
-                                                  credit >> CREDIT_HALF);
-        post_control(end, VERBS_WORK_CONTROL, IBV_WR_SEND, &control->header_out,
-                     sizeof control->header_out, 0);
-        return;
-    }
-    control->credit_out = credit;
-    post_control(end, VERBS_WORK_CONTROL, IBV_WR_RDMA_WRITE, &control->credit_out, sizeof credit,
-                 offsetof(struct verbs_control, credit));
-}
-
-static void send_end_mark(struct verbs_end *end, uint64_t messages, uint64_t bytes)
-{
-    struct message_header *mark = &end->qp->control->header_out;
-
-    *mark = message_header_make(MESSAGE_END, &end->base.stream.script, messages, bytes);
-    post_control(end, VERBS_WORK_EOF,
-                 end->config.options.operation == VERBS_SEND ? IBV_WR_SEND
-                                                             : IBV_WR_RDMA_WRITE_WITH_IMM,
-                 mark, sizeof *mark, offsetof(struct verbs_control, eof));
+    send_header(end, VERBS_WORK_CONTROL,
+                message_header_make(MESSAGE_CREDIT, script, credit, credit >> CREDIT_HALF));
 }
 
 bool verbs_end_is_clean(struct verbs_end *end)
@@ -200,6 +171,12 @@ bool verbs_end_is_clean(struct verbs_end *end)
             end->control_busy = false;
     return !end->base.lane->unreliable && end->connected && end->base.ended && !end->failed &&
            !end->control_busy && (in == NULL || (end->base.stream.whole && in->to_post == 0));
+}
+
+/* Bytes before what has come in a place. */
+static uint32_t head_of(const struct verbs_end *end)
+{
+    return end->config.options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
 }
 
 static uint8_t *slot_of(const struct verbs_in *in, uint32_t place)
@@ -241,7 +218,7 @@ void verbs_out_connected(struct verbs_out *out)
         work->sg_list[0].lkey = end->qp->memory.lkey;
         work->sg_list[1].lkey = memory != NULL ? memory->lkey : end->qp->port->payload.lkey;
         if (end->config.options.operation == VERBS_WRITE)
-            work->wr.rdma.rkey = end->theirs.ring.key;
+            work->wr.rdma.rkey = end->theirs.ring_key;
         if (end->config.options.service == VERBS_UD)
             address_datagram(end, work);
     }
@@ -291,7 +268,7 @@ static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
         work->imm_data = htonl(sequence++ & IMMEDIATE_MASK);
         if (!writes)
             continue;
-        work->wr.rdma.remote_addr = theirs->ring.address + (uint64_t)out->remote * theirs->stride;
+        work->wr.rdma.remote_addr = theirs->ring + (uint64_t)out->remote * theirs->stride;
         out->remote = out->remote + 1 == theirs->slots ? 0 : out->remote + 1;
     }
 }
@@ -426,7 +403,9 @@ static void finish(struct message_end *base, int64_t now_ns)
     if (out->eofs < EOFS_MAX) {
         out->eofs++;
         out->eof_ns = now_ns;
-        send_end_mark(&out->end, base->stream.at.sequence, base->stream.at.before);
+        send_header(&out->end, VERBS_WORK_EOF,
+                    message_header_make(MESSAGE_END, &base->stream.script, base->stream.at.sequence,
+                                        base->stream.at.before));
     } else {
         message_end_over(base); /* the partner will do without */
     }
@@ -450,33 +429,24 @@ static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
     out->done_bytes = bytes;
 }
 
-/* As a remote write, or on UD as a datagram. True: it is news. */
-static bool handle_credit(struct verbs_out *out, uint64_t credit, int64_t now_ns)
-{
-    uint64_t allowed = (credit & (CREDIT_ENDED - 1)) + out->end.theirs.slots - 1;
-
-    if (credit >> CREDIT_TAG_SHIFT != out->end.base.stream.script.tag)
-        return false;
-    if ((credit & CREDIT_ENDED) != 0 && out->eofs > 0)
-        message_end_over(&out->end.base);
-    if (allowed <= out->allowed)
-        return false;
-    out->allowed = allowed;
-    out->moved_ns = now_ns;
-    return true;
-}
-
-static void handle_datagram(struct verbs_out *out, const struct ibv_wc *completion, int64_t now_ns)
+static void take_credit(struct verbs_out *out, const struct ibv_wc *completion, int64_t now_ns)
 {
     struct verbs_qp *qp = out->end.qp;
-    uint32_t slot = (uint32_t)completion->wr_id;
-    const uint8_t *data = qp->ring + (size_t)slot * qp->config.stride + VERBS_GRH_BYTES;
-    uint32_t low, high;
+    uint32_t head = head_of(&out->end), slot = (uint32_t)completion->wr_id, low, high;
+    uint64_t credit = 0, allowed;
 
-    if (completion->byte_len == VERBS_GRH_BYTES + MESSAGE_HEADER_BYTES &&
-        message_header_read(data, MESSAGE_CREDIT, &out->end.base.stream.script, &low, &high))
-        handle_credit(out, (uint64_t)high << CREDIT_HALF | low, now_ns);
+    if (completion->byte_len == head + MESSAGE_HEADER_BYTES &&
+        message_header_read(qp->ring + (size_t)slot * qp->config.stride + head, MESSAGE_CREDIT,
+                            &out->end.base.stream.script, &low, &high))
+        credit = (uint64_t)high << CREDIT_HALF | low;
     fault_post(&out->end, verbs_qp_post_receives(qp, slot, 1));
+    if ((credit & CREDIT_ENDED) != 0 && out->eofs > 0)
+        message_end_over(&out->end.base);
+    allowed = (credit & (CREDIT_ENDED - 1)) + out->end.theirs.slots - 1;
+    if (allowed <= out->allowed)
+        return;
+    out->allowed = allowed;
+    out->moved_ns = now_ns;
 }
 
 static bool reap_out(struct verbs_out *out, int64_t now_ns)
@@ -484,8 +454,6 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
     struct verbs_end *end = &out->end;
     struct ibv_wc completions[VERBS_BATCH];
     int count = ibv_poll_cq(end->qp->cq, VERBS_BATCH, completions);
-    uint64_t credit = atomic_load_explicit(&end->qp->control->credit, memory_order_acquire);
-    bool moved = count > 0;
 
     for (int i = 0; i < count; i++) {
         const struct ibv_wc *completion = &completions[i];
@@ -496,16 +464,14 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
         else if (work == VERBS_WORK_MESSAGE)
             complete(out, completion->wr_id & ~VERBS_WORK_ID(UINT8_MAX, 0), now_ns);
         else if (work == VERBS_WORK_RECEIVE)
-            handle_datagram(out, completion, now_ns);
+            take_credit(out, completion, now_ns);
         else
             end->control_busy = false;
         if (work == VERBS_WORK_EOF && completion->status == IBV_WC_SUCCESS &&
             !out->end.base.lane->unreliable)
             message_end_over(&out->end.base);
     }
-    if (credit != 0)
-        moved |= handle_credit(out, credit, now_ns);
-    return moved;
+    return count > 0;
 }
 
 /* --- receiving --- */
@@ -558,7 +524,7 @@ static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
 
 static void take_send(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
 {
-    uint32_t head = in->end.config.options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
+    uint32_t head = head_of(&in->end);
     uint8_t *data = slot_of(in, (uint32_t)completion->wr_id) + head;
     uint32_t bytes = completion->byte_len - head;
 
@@ -578,8 +544,8 @@ static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int
     uint32_t immediate = ntohl(completion->imm_data);
     uint64_t due = in->end.base.stream.at.sequence;
 
-    if (immediate & IMMEDIATE_EOF) {
-        read_end_mark(in, &qp->control->eof);
+    if ((completion->wc_flags & IBV_WC_WITH_IMM) == 0) {
+        read_end_mark(in, &qp->control->in);
         in->to_post++;
         return;
     }

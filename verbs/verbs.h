@@ -6,10 +6,9 @@
  * ../engine/traffic/message_lane.h), each a queue pair; a worker moves the messages (stream.c).
  *
  * A queue pair serves one stream, one way: this end is its sender or its receiver. The little that
- * goes the other way (credits) uses the same queue pair.
+ * goes the other way uses the same queue pair: credits, which are sent as headers alone.
  *
- *     ring     at the receiver: places for messages, filled and given back in turn
- *     control  a few words at both ends that the partner writes
+ *     ring     places for what comes, filled and given back in turn: messages, or credits
  *
  * Credits keep the sender from sending what the receiver has no place for: so receivers are never
  * "not ready", and nothing is overwritten before it was verified.
@@ -25,7 +24,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -34,7 +32,7 @@
 #define VERBS_BATCH 64u        /* messages posted, and completions polled, at once */
 #define VERBS_GRH_BYTES 40u    /* before each datagram that is received (UD) */
 #define VERBS_RING_MIN 2u      /* places of a ring: a message and the end mark */
-#define VERBS_CREDIT_SLOTS 16u /* where a UD sender receives credits */
+#define VERBS_CREDIT_SLOTS 16u /* where a sender receives credits */
 #define VERBS_CREDIT_STRIDE 128u
 #define VERBS_HEADER_STRIDE 32u
 #define VERBS_CONTROL_WRS 4u          /* of the send queue, for credits and end marks */
@@ -184,15 +182,8 @@ struct qp_config {
 };
 static_assert(sizeof(struct qp_config) == sizeof(void *) + 88, "layout without holes");
 
-/** Memory that the partner may write to. */
-struct remote_memory {
-    uint64_t address;
-    uint32_t key; /**< rkey */
-    uint32_t zero;
-};
-
-/** What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory:
- * control words and credits are in the hosts' byte order, too. */
+/** What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory.
+ */
 struct qp_info {
     uint32_t version;
     uint32_t number;       /**< of the queue pair */
@@ -201,8 +192,8 @@ struct qp_info {
     uint32_t packet;       /**< first packet sequence number, 24 bits */
     uint32_t queue_key;    /**< UD */
     uint8_t gid[VERBS_GID_BYTES];
-    struct remote_memory ring; /**< of `slots` places for messages, each `stride` bytes */
-    struct remote_memory control;
+    uint64_t ring;     /**< address of `slots` places for messages, each `stride` bytes ... */
+    uint32_t ring_key; /**< ... and its rkey */
     uint32_t slots;
     uint32_t stride;
     uint32_t first; /**< the phase's first message is for, or in, this place of the ring */
@@ -218,15 +209,13 @@ bool qp_info_fits(const struct qp_info *info, uint32_t stride);
  * connected queue pair, and nothing is to be done. False: each connects to what the other is. */
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
-/** In registered memory. The partner writes the first two, this end sends from the others. */
+/** Headers alone, in registered memory: what this end sends of them, and what comes where a receive
+ * has no place for it. */
 struct verbs_control {
-    _Alignas(64) _Atomic uint64_t credit;
-    _Alignas(64) struct message_header eof;
-    _Alignas(64) uint64_t credit_out;
-    struct message_header header_out;
+    _Alignas(64) struct message_header out;
+    _Alignas(64) struct message_header in;
 };
-#define VERBS_CONTROL_BYTES 192u
-static_assert(sizeof(struct verbs_control) == VERBS_CONTROL_BYTES, "layout");
+static_assert(sizeof(struct verbs_control) == 128, "layout");
 
 /** A receive of one place of the ring. */
 struct verbs_receive {
@@ -247,7 +236,7 @@ struct verbs_qp {
     struct verbs_control *control;
     uint8_t *headers; /**< `depth` of them; NULL: none */
     uint8_t *ring;
-    struct verbs_receive *receives; /**< of each place, linked in a circle; NULL: none are posted */
+    struct verbs_receive *receives; /**< of each place, linked in a circle */
     uint32_t inline_bytes;
     uint32_t packet;    /**< first packet sequence number */
     uint32_t queue_key; /**< UD */
@@ -273,7 +262,7 @@ int connection_pool_open(struct transport_port *port);
 /** Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must
  * be left to the end of the process. */
 bool connection_pool_close(struct transport_port *port);
-/** The queue pair of this config that was kept last, with empty control words; else a new one, in
+/** The queue pair of this config that was kept last; else a new one, in
  * state INIT with its receives posted. 0 or a refusal. */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);
