@@ -25,40 +25,21 @@ static_assert(OPERATIONS_A_TURN == EXECUTOR_POINTS * 3, "three operations a poin
 
 /* --- making --- */
 
-/* From the memory of one repetition to that of the next. */
-static uint64_t stride_of(uint64_t memory)
-{
-    return (memory / CACHE_LINE + 1) * CACHE_LINE;
-}
-
-/* Repetitions of a batch whose results are kept apart. */
-static uint32_t copies_of(uint64_t memory, const struct schedule_options *options)
-{
-    uint64_t fit = KEPT_BYTES / stride_of(memory);
-
-    if (!options->compute || fit == 0)
-        return 1;
-    return fit < options->batch ? (uint32_t)fit : options->batch;
-}
-
-/* In whole pages. */
-static uint64_t bytes_of(uint64_t memory, const struct schedule_options *options)
-{
-    uint64_t others = (copies_of(memory, options) - 1) * stride_of(memory);
-
-    return ((memory + others) / PAGE + 1) * PAGE;
-}
-
-/* Touched now, so that no page has to be found while it is measured, and that the next rank of this
- * node sees what is left: the kernel would give more than there is, and end a process when it is
- * used. */
+/* As many repetitions of a batch as fit have memory of their own where results are verified; in
+ * whole pages. Touched now, so that no page has to be found while it is measured, and that the next
+ * rank of this node sees what is left: the kernel would give more than there is, and end a process
+ * when it is used. */
 static int make_memory(struct schedule_executor *executor, struct err *err)
 {
-    uint64_t memory = executor->schedule.memory, spare = memory_spare();
+    const struct schedule_options *options = &executor->phase->schedule;
+    uint64_t memory = executor->schedule.memory, spare = memory_spare(), fit;
 
-    executor->memory_bytes = bytes_of(memory, &executor->phase->schedule);
-    executor->stride = stride_of(memory);
-    executor->copies = copies_of(memory, &executor->phase->schedule);
+    executor->stride = (memory / CACHE_LINE + 1) * CACHE_LINE;
+    fit = options->compute ? KEPT_BYTES / executor->stride : 0;
+    fit = fit < options->batch ? fit : options->batch;
+    executor->copies = fit > 0 ? (uint32_t)fit : 1;
+    memory += (executor->copies - 1) * executor->stride;
+    executor->memory_bytes = (memory / PAGE + 1) * PAGE;
     if (executor->memory_bytes > spare)
         return err_set(
             err, -EINVAL,
@@ -87,14 +68,14 @@ static int add_barrier(struct schedule_executor *executor, uint32_t ranks)
     executor->ops = schedule->ops = ops;
     executor->op_count = schedule->count;
     for (uint32_t i = 0; i < rounds; i++) {
-        uint32_t to = schedule_barrier_to(executor->rank, i, ranks);
-        uint32_t from = schedule_barrier_from(executor->rank, i, ranks);
-        uint32_t step = schedule->steps + i;
-
         ops[executor->op_count++] =
-            (struct schedule_op){.step = step, .action = SCHEDULE_SEND, .peer = to};
+            (struct schedule_op){.step = schedule->steps + i,
+                                 .action = SCHEDULE_SEND,
+                                 .peer = schedule_barrier_to(executor->rank, i, ranks)};
         ops[executor->op_count++] =
-            (struct schedule_op){.step = step, .action = SCHEDULE_RECEIVE, .peer = from};
+            (struct schedule_op){.step = schedule->steps + i,
+                                 .action = SCHEDULE_RECEIVE,
+                                 .peer = schedule_barrier_from(executor->rank, i, ranks)};
     }
     return 0;
 }
@@ -107,7 +88,6 @@ int executor_make(struct schedule_executor **executor, const struct phase *phase
 
     if (made != NULL) {
         made->phase = phase;
-        made->plan = plan;
         made->rank = rank;
         for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
             made->x[i] = 0.1 + 0.05 * i;
@@ -158,15 +138,6 @@ static void add_up(float *restrict sum, const float *restrict part, size_t count
         sum[i] += part[i];
 }
 
-static void work(struct schedule_executor *executor, uint64_t operations)
-{
-    double *x = executor->x;
-
-    for (uint64_t turn = 0; turn < operations; turn += OPERATIONS_A_TURN)
-        for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
-            x[i] = GROWTH * x[i] * (1 - x[i]);
-}
-
 /* The next slice of a local operation; true: that was the last. Where no data are verified there
  * is nothing to be reduced or copied. */
 static bool operate(struct schedule_executor *executor, const struct schedule_op *op)
@@ -177,15 +148,17 @@ static bool operate(struct schedule_executor *executor, const struct schedule_op
     uint64_t slice = left < most ? left : most;
     uint8_t *to = executor->place + op->at + executor->done;
     const uint8_t *from = executor->place + op->from + executor->done;
+    double *x = executor->x;
 
     if (!works && !executor->phase->schedule.compute)
         return true;
-    if (works)
-        work(executor, slice);
-    else if (op->action == SCHEDULE_COPY)
+    if (op->action == SCHEDULE_COPY)
         memcpy(to, from, slice);
-    else
+    else if (!works)
         add_up((float *)(void *)to, (const float *)(const void *)from, slice / sizeof(float));
+    for (uint64_t turn = 0; works && turn < slice; turn += OPERATIONS_A_TURN)
+        for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
+            x[i] = GROWTH * x[i] * (1 - x[i]);
     executor->done += slice;
     return slice == left;
 }

@@ -69,7 +69,6 @@ struct schedule_executor {
 
     /* --- its own --- */
     const struct phase *phase;
-    const struct pattern_plan *plan;
     uint32_t rank;
     struct schedule schedule;
     uint8_t *place;      /**< the present repetition's memory ... */
