@@ -904,30 +904,6 @@ static void address_families(void **state)
     }
 }
 
-/* Nobody has the address; or one takes packets and never answers. A link that goes down is seen. */
-static void no_way_is_named(void **state)
-{
-    struct port_facts facts;
-
-    IP("%s neighbour add 10.99.0.201 lladdr 02:00:00:00:00:99 dev eth0", netlab_namespace(0));
-    add(0, 1, PATTERN_GENERATE);
-    bed.ranks[1].blob.bytes[ADDRESS_AT + 3] = 200;
-    assert_int_equal(prepare(), 0);
-    check_refusal(connect_all(LIMIT_NS), -EHOSTUNREACH, "from 10.99.0.1 port");
-    check_words(bed.err.text, "to 10.99.0.200 port");
-    finish();
-    add(0, 1, PATTERN_GENERATE);
-    bed.ranks[1].blob.bytes[ADDRESS_AT + 3] = 201;
-    assert_int_equal(prepare(), 0);
-    assert_int_equal(connect_rank(0, 0), -EAGAIN);
-    check_refusal(connect_rank(0, 11 * NS_PER_S), -ETIMEDOUT, "(rank 1): timed out");
-    for (unsigned up = 0; up < 2; up++) {
-        IP("%s link set p0 %s", netlab_switch(), up ? "up" : "down");
-        transport_tcp.facts(bed.ranks[0].port, &facts, false);
-        assert_int_equal(facts.link_up, up);
-    }
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define NAMESPACES(name) cmocka_unit_test_setup_teardown(name, setup_namespaces, teardown)
 
@@ -951,7 +927,6 @@ int main(void)
     const struct CMUnitTest apart[] = {
         NAMESPACES(a_rate_is_at_layer_1_in_full_segments),
         NAMESPACES(address_families),
-        NAMESPACES(no_way_is_named),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
