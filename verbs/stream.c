@@ -191,15 +191,12 @@ static uint32_t place_after(const struct verbs_in *in, uint32_t place)
 
 /* --- sending --- */
 
-/* How messages travel: by which operation, numbered or not. Datagrams that are answered may be
- * shorter than a header: only their number tells which they are. */
+/* How messages travel: by which operation; where some may be lost, with their number. */
 static enum ibv_wr_opcode opcode_of(const struct verbs_end *end)
 {
     if (end->config.options.operation == VERBS_WRITE)
         return IBV_WR_RDMA_WRITE_WITH_IMM;
-    return end->config.options.service == VERBS_UD && end->base.use != MESSAGE_LOAD
-               ? IBV_WR_SEND_WITH_IMM
-               : IBV_WR_SEND;
+    return end->config.options.service == VERBS_UD ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 }
 
 void verbs_out_connected(struct verbs_out *out)
@@ -483,22 +480,6 @@ static void leave(struct verbs_in *in)
     in->to_post++;
 }
 
-/* Verifies the message of `bytes` at `data` and takes the next place. */
-static void take(struct verbs_in *in, uint8_t *data, uint32_t bytes, int64_t now_ns)
-{
-    struct message_stream *stream = &in->end.base.stream;
-
-    leave(in);
-    if (message_stream_take(stream, data, bytes)) {
-        message_side_time(stream->side, now_ns);
-        in->moved_ns = now_ns;
-        if (in->end.base.use != MESSAGE_LOAD)
-            in->end.base.came_ns = clock_now();
-        if (in->end.base.use != MESSAGE_ANSWER)
-            in->end.base.lane->lane.arrived_ns = now_ns;
-    }
-}
-
 /* True: the end mark of this stream, which is noted. */
 static bool read_end_mark(struct verbs_in *in, const void *mark)
 {
@@ -522,57 +503,53 @@ static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
     return ahead <= IMMEDIATE_MASK / 2 ? due + ahead : due + ahead - (IMMEDIATE_MASK + 1);
 }
 
-static void take_send(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
-{
-    uint32_t head = head_of(&in->end);
-    uint8_t *data = slot_of(in, (uint32_t)completion->wr_id) + head;
-    uint32_t bytes = completion->byte_len - head;
-
-    if ((bytes == MESSAGE_HEADER_BYTES && data[0] == MESSAGE_END && read_end_mark(in, data)) ||
-        ((completion->wc_flags & IBV_WC_WITH_IMM) != 0 &&
-         message_stream_gap(&in->end.base.stream, sequence_of(in, ntohl(completion->imm_data)),
-                            bytes)))
-        leave(in);
-    else
-        take(in, data, bytes, now_ns);
-}
-
-/* The immediate tells which message it was: of an unreliable service some may be missing. */
-static void take_write(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
-{
-    const struct verbs_qp *qp = in->end.qp;
-    uint32_t immediate = ntohl(completion->imm_data);
-    uint64_t due = in->end.base.stream.at.sequence;
-
-    if ((completion->wc_flags & IBV_WC_WITH_IMM) == 0) {
-        read_end_mark(in, &qp->control->in);
-        in->to_post++;
-        return;
-    }
-    if (completion->byte_len > qp->config.stride) { /* more than its place holds */
-        in->end.base.stream.side->corrupted += completion->byte_len;
-        in->to_post++;
-        return;
-    }
-    if (in->end.base.lane->unreliable &&
-        message_stream_gap(&in->end.base.stream, sequence_of(in, immediate),
-                           completion->byte_len)) {
-        in->to_post++; /* late, twice or forged: its place is the next message's */
-        return;
-    }
-    in->place = (uint32_t)((in->place + in->end.base.stream.at.sequence - due) % qp->config.slots);
-    take(in, slot_of(in, in->place), completion->byte_len, now_ns);
-}
-
-/* What a completion tells of; a schedule takes it when its step has come. */
+/* What a completion tells of: a message or the end mark. A send lies where its receive is; a write
+ * in the next place of the ring. The number tells which message it was: of an unreliable service
+ * some may be missing. A schedule takes it when its step has come. */
 static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
 {
-    if (in->lengths != NULL)
-        in->lengths[(in->place + in->arrived++) % in->end.qp->config.slots] = completion->byte_len;
-    else if (in->end.config.options.operation == VERBS_WRITE)
-        take_write(in, completion, now_ns);
-    else
-        take_send(in, completion, now_ns);
+    struct message_end *base = &in->end.base;
+    struct message_stream *stream = &base->stream;
+    const struct verbs_qp *qp = in->end.qp;
+    const bool writes = in->end.config.options.operation == VERBS_WRITE;
+    const bool numbered = (completion->wc_flags & IBV_WC_WITH_IMM) != 0;
+    const uint32_t head = head_of(&in->end), bytes = completion->byte_len - head;
+    const uint64_t due = stream->at.sequence;
+    const uint8_t *data = writes ? (const uint8_t *)&qp->control->in
+                                 : slot_of(in, (uint32_t)completion->wr_id) + head;
+
+    if (in->lengths != NULL) {
+        in->lengths[(in->place + in->arrived++) % qp->config.slots] = bytes;
+        return;
+    }
+    in->to_post++;
+    if (!writes)
+        in->place = place_after(in, in->place);
+    if (!(writes && numbered) && bytes == MESSAGE_HEADER_BYTES && read_end_mark(in, data))
+        return;
+    if (writes && (!numbered || bytes > qp->config.stride)) { /* more than its place holds */
+        stream->side->corrupted += bytes;
+        return;
+    }
+    if (in->end.config.options.service == VERBS_UD && !message_stream_owns(stream, data, bytes)) {
+        stream->count->foreign++;
+        return;
+    }
+    if (stream->unreliable &&
+        message_stream_gap(stream, sequence_of(in, ntohl(completion->imm_data)), bytes))
+        return; /* late, twice or forged: a place that was written is the next message's */
+    if (writes) {
+        in->place = (uint32_t)((in->place + stream->at.sequence - due) % qp->config.slots);
+        data = slot_of(in, in->place);
+        in->place = place_after(in, in->place);
+    }
+    message_stream_take(stream, data, bytes);
+    message_side_time(stream->side, now_ns);
+    in->moved_ns = now_ns;
+    if (base->use != MESSAGE_LOAD)
+        base->came_ns = clock_now();
+    if (base->use != MESSAGE_ANSWER)
+        base->lane->lane.arrived_ns = now_ns;
 }
 
 /* A schedule has ended: after the last barrier comes nothing but the end mark. */

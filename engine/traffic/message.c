@@ -8,7 +8,6 @@
 #define SAMPLES 8u
 #define WORD 8u
 #define SEEN_BITS 64
-#define SEQUENCE_END (offsetof(struct message_header, sequence) + sizeof(uint32_t))
 /* Random sizes have to be drawn one by one. They are ping-pong's alone, of which one is in flight:
  * whoever sends a number that is further ahead has forged it. */
 #define DRAWN_JUMP_MOST (1u << 16)
@@ -202,20 +201,6 @@ void message_stream_skip(struct message_stream *stream, uint32_t count)
     message_cursor_skip(&stream->at, &stream->script, count);
 }
 
-/* A message too short to hold its sequence is taken for the next one of its length. */
-static void skip_to_length(struct message_stream *stream, uint32_t bytes)
-{
-    struct message_cursor at = stream->at;
-
-    for (uint32_t i = 0; i < stream->script.size_count; i++) {
-        if (at.length == bytes) {
-            message_stream_skip(stream, i);
-            return;
-        }
-        message_cursor_next(&at, &stream->script);
-    }
-}
-
 /* A message from before the one that is due: it came late, or twice. */
 static void count_late(struct message_stream *stream, uint32_t behind, uint32_t bytes)
 {
@@ -253,41 +238,33 @@ bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32
     return false;
 }
 
-bool message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes)
+bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes)
 {
-    uint32_t head = bytes < MESSAGE_HEADER_BYTES ? bytes : MESSAGE_HEADER_BYTES;
     struct message_header due = message_cursor_header(&stream->at, &stream->script), here = due;
-    bool right = false;
 
-    memcpy(&here, data, head);
-    if (stream->unreliable) {
-        if (here.kind != due.kind || here.stream != due.stream || here.tag != due.tag ||
-            here.src != due.src || here.dst != due.dst) {
-            stream->count->foreign++;
-            return false;
-        }
-        if (head < SEQUENCE_END)
-            skip_to_length(stream, bytes);
-        else if (message_stream_gap(stream, ntohl(here.sequence), bytes))
-            return true;
-        right = head < SEQUENCE_END && bytes == stream->at.length;
-        due = message_cursor_header(&stream->at, &stream->script);
-    }
-    if (!right)
-        right = bytes == stream->at.length && stream->sampled && bytes > MESSAGE_SMALL &&
-                stream->at.sequence % MESSAGE_WHOLE_EVERY != 0 &&
-                memcmp(&here, &due, sizeof here) == 0 && samples_right(stream, data, bytes);
+    memcpy(&here, data, bytes < sizeof here ? bytes : sizeof here);
+    here.sequence = due.sequence;
+    here.length = due.length;
+    return memcmp(&here, &due, sizeof here) == 0;
+}
+
+void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes)
+{
+    struct message_header due = message_cursor_header(&stream->at, &stream->script);
+    bool whole = bytes == stream->at.length;
+    bool right = whole && stream->sampled && bytes > MESSAGE_SMALL &&
+                 stream->at.sequence % MESSAGE_WHOLE_EVERY != 0 &&
+                 memcmp(data, &due, sizeof due) == 0 && samples_right(stream, data, bytes);
+
     if (right) {
         stream->side->live.payload_bytes += bytes;
         stream->side->live.messages++;
-    } else if (bytes != stream->at.length) {
+    } else if (!whole) {
         stream->side->corrupted += bytes;
     }
-    if (right || bytes != stream->at.length)
+    if (right || !whole)
         message_cursor_next(&stream->at, &stream->script);
-    else
-        for (uint32_t done = 0; done < bytes;)
-            done += (uint32_t)feed_message(stream, data + done, bytes - done);
+    for (uint32_t done = 0; whole && !right && done < bytes;)
+        done += (uint32_t)feed_message(stream, data + done, bytes - done);
     stream->seen = stream->seen << 1 | 1;
-    return true;
 }

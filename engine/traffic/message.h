@@ -159,10 +159,9 @@ struct message_stream {
     struct message_cursor at; /**< the next byte or message that is due */
     struct flow_side *side;   /**< where this end counts */
     struct port_count *count; /**< of an unreliable service */
-    bool unreliable; /**< gaps are the network's loss, and a message of less than 8 bytes, which has
-                          no sequence, is taken for the next one of its length */
-    bool sampled;    /**< of whole messages not every byte of every one is compared */
-    bool damaged;    /**< the present message has had other bytes than expected */
+    bool unreliable;          /**< gaps are the network's loss */
+    bool sampled;             /**< of whole messages not every byte of every one is compared */
+    bool damaged;             /**< the present message has had other bytes than expected */
     bool misplaced;  /**< it is another message than the one that was due: nothing in it counts */
     bool ending;     /**< the end mark is being read */
     bool ended;      /**< nothing may follow, or nothing will */
@@ -180,14 +179,15 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
 
 #define MESSAGE_SMALL 256u
 #define MESSAGE_WHOLE_EVERY 64u
-/** @brief Verifies and accounts one message, which came whole.
+/** @brief Verifies and accounts one message, which came whole: the one that is due.
  *
  * Compared are header, length and order; of a `sampled` stream's payload all bytes of a message of
  * at most MESSAGE_SMALL, and of every MESSAGE_WHOLE_EVERY-th; of the others the last 8 bytes and 8
  * further words, each in another eighth, at places that move from message to message. Where one of
- * these is wrong, all bytes are compared.
- * @return false: it is not of this stream in this phase, and was counted as foreign. */
-bool message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
+ * these is wrong, all bytes are compared. */
+void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
+/** @brief Whether a message is this stream's in this phase, as far as its header goes. */
+bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
 /** @brief Notes that `count` messages are missing, as something else than a header tells. */
 void message_stream_skip(struct message_stream *stream, uint32_t count);
 /** @brief Notes what is missing before a message of an unreliable service, whose number is known.

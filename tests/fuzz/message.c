@@ -11,6 +11,7 @@
 #include "fuzz.h"
 #include "tcp/handshake.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #define SIZES 8u
@@ -117,9 +118,10 @@ static void feed(struct target *target, const uint8_t *bytes, size_t size, uint8
     uint32_t messages, sum;
 
     message_stream_feed(&target->ends[0], bytes, size);
-    if (size > 0)
-        (void)message_stream_take(&target->ends[2], bytes, (uint32_t)size);
     memcpy(&header, bytes, size < sizeof header ? size : sizeof header);
+    if (message_stream_owns(&target->ends[2], bytes, (uint32_t)size) &&
+        !message_stream_gap(&target->ends[2], ntohl(header.sequence), (uint32_t)size))
+        message_stream_take(&target->ends[2], bytes, (uint32_t)size);
     (void)message_header_read(&header, MESSAGE_CREDIT, &target->script, &messages, &sum);
     for (size_t at = 0; at < size; at += piece)
         message_stream_feed(&target->ends[1], bytes + at, size - at < piece ? size - at : piece);

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "message_lane.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -77,7 +78,9 @@ static uint64_t post(struct message_end *out, uint64_t budget, int64_t now_ns)
             tear(in, message, length);
             continue;
         }
-        message_stream_take(&in->stream, message, length);
+        if (!in->stream.unreliable ||
+            !message_stream_gap(&in->stream, ntohl(header.sequence), length))
+            message_stream_take(&in->stream, message, length);
         in->came_ns = clock_now();
     }
     return bytes;
