@@ -23,7 +23,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define IPV4_AT 12 /* in a mapped GID */
 #define DEPTH_MAX 16384
 #define QUEUE_PAIRS_MAX 64
 #define MESSAGE_MAX (1u << 30)
@@ -176,8 +175,9 @@ static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
 {
     bool ipv4 = verbs_gid_is_ipv4(gid);
     int fd = netlink_open();
-    bool local = fd >= 0 && route_is_local(fd, ipv4 ? AF_INET : AF_INET6,
-                                           gid + (ipv4 ? IPV4_AT : 0), if_nametoindex(netdev));
+    bool local =
+        fd >= 0 && route_is_local(fd, ipv4 ? AF_INET : AF_INET6, gid + (ipv4 ? VERBS_IPV4_AT : 0),
+                                  if_nametoindex(netdev));
 
     if (fd >= 0)
         close(fd);
@@ -510,7 +510,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     return 0;
 }
 
-/* --- infos --- */
+/* --- connecting --- */
 
 static struct blob_key key_of(const struct verbs_end *end, bool ours)
 {
@@ -520,25 +520,51 @@ static struct blob_key key_of(const struct verbs_end *end, bool ours)
                              .piece = end->base.stream.script.stream};
 }
 
-static int publish(struct verbs_end *end, struct err *err)
+static int publish(const struct verbs_end *end, struct err *err)
 {
     const struct blob_exchange *blob_exchange = end->base.lane->lane.request.blob_exchange;
     struct blob_key key = key_of(end, true);
-    struct blob blob = {.size = sizeof end->mine};
+    struct qp_info mine;
+    struct blob blob = {.size = sizeof mine};
     int rc;
 
-    verbs_qp_describe(end->qp, &end->mine);
-    memcpy(blob.bytes, &end->mine, sizeof end->mine);
+    verbs_qp_describe(end->qp, &mine);
+    memcpy(blob.bytes, &mine, sizeof mine);
     rc = blob_exchange->publish(blob_exchange->context, &key, &blob);
     return rc < 0 ? err_set(err, rc, "%s: can't publish a queue pair: %s", end->base.lane->label,
                             strerror(-rc))
                   : 0;
 }
 
-static int fetch(struct verbs_end *end, struct err *err)
+/* What the partner has published fits to this end. 0 or a refusal. */
+static int check_info(const struct verbs_end *end, struct err *err)
+{
+    const struct ibv_gid_entry *gid = end->config.gid;
+    const struct qp_info *theirs = &end->theirs;
+    const char *label = end->base.lane->label;
+    char ours_text[VERBS_GID_TEXT], theirs_text[VERBS_GID_TEXT];
+
+    if (end->base.sends && !qp_info_fits(theirs, end->stride))
+        return err_set(err, -EPROTO,
+                       "%s: rank %u offers %u places of %u bytes from %u on, at an MTU of %u, for "
+                       "messages of %u: use the same version of switchbench-node everywhere",
+                       label, verbs_partner(end), theirs->slots, theirs->stride, theirs->first,
+                       theirs->mtu, end->stride);
+    if (!end->qp->port->ethernet || gid == NULL ||
+        verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(theirs->gid))
+        return 0;
+    return err_set(err, -EAFNOSUPPORT,
+                   "%s: its GID %s and rank %u's %s are of different address families; give both "
+                   "a gid_index of one family",
+                   label, verbs_gid_text(gid->gid.raw, ours_text), verbs_partner(end),
+                   verbs_gid_text(theirs->gid, theirs_text));
+}
+
+static int advance(struct verbs_end *end, struct err *err)
 {
     const struct blob_exchange *blob_exchange = end->base.lane->lane.request.blob_exchange;
     struct blob_key key = key_of(end, false);
+    struct qp_info mine;
     struct blob blob;
     int rc = blob_exchange->fetch(blob_exchange->context, &key, &blob);
 
@@ -549,40 +575,10 @@ static int fetch(struct verbs_end *end, struct err *err)
                        "%s: rank %u speaks another version of the verbs protocol: use the same "
                        "version of switchbench-node everywhere",
                        end->base.lane->label, verbs_partner(end));
-    if (end->config.role == QP_RECEIVER || qp_info_fits(&end->theirs, end->stride))
-        return 0;
-    return err_set(err, -EPROTO,
-                   "%s: rank %u offers %u places of %u bytes from %u on, at an MTU of %u, for "
-                   "messages of %u: use the same version of switchbench-node everywhere",
-                   end->base.lane->label, verbs_partner(end), end->theirs.slots, end->theirs.stride,
-                   end->theirs.first, end->theirs.mtu, end->stride);
-}
-
-/* --- one end --- */
-
-static int check_families(const struct verbs_end *end, struct err *err)
-{
-    const struct ibv_gid_entry *gid = end->config.gid;
-    char ours[VERBS_GID_TEXT];
-    char theirs[VERBS_GID_TEXT];
-
-    if (!end->qp->port->ethernet || gid == NULL ||
-        verbs_gid_is_ipv4(gid->gid.raw) == verbs_gid_is_ipv4(end->theirs.gid))
-        return 0;
-    return err_set(err, -EAFNOSUPPORT,
-                   "%s: its GID %s and rank %u's %s are of different address families; give both "
-                   "a gid_index of one family",
-                   end->base.lane->label, verbs_gid_text(gid->gid.raw, ours), verbs_partner(end),
-                   verbs_gid_text(end->theirs.gid, theirs));
-}
-
-static int advance(struct verbs_end *end, struct err *err)
-{
-    int rc = fetch(end, err);
-
-    if (rc == 0 && !qp_info_connected(&end->mine, &end->theirs)) {
-        rc = check_families(end, err);
-        if (rc == 0 && end->qp->reused)
+    rc = check_info(end, err);
+    verbs_qp_describe(end->qp, &mine);
+    if (rc == 0 && !qp_info_connected(&mine, &end->theirs)) {
+        if (end->qp->reused)
             rc = verbs_qp_reset(end->qp, err);
         if (rc == 0)
             rc = verbs_qp_connect(end->qp, &end->theirs, err);

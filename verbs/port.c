@@ -254,21 +254,18 @@ static void find_interface_ip(struct transport_port *port)
 
     if (port->netdev[0] == '\0' || getifaddrs(&list) != 0)
         return;
-    for (const struct ifaddrs *a = list; a != NULL && port->ip.sin6_family == 0; a = a->ifa_next) {
-        if (a->ifa_addr == NULL || a->ifa_addr->sa_family != AF_INET ||
-            strcmp(a->ifa_name, port->netdev) != 0)
-            continue;
-        port->ip.sin6_family = AF_INET6;
-        port->ip.sin6_addr.s6_addr[10] = port->ip.sin6_addr.s6_addr[11] = 0xff;
-        memcpy(&port->ip.sin6_addr.s6_addr[12],
-               &((const struct sockaddr_in *)a->ifa_addr)->sin_addr, 4);
-    }
+    for (const struct ifaddrs *a = list; a != NULL && port->ipv4[0] == '\0'; a = a->ifa_next)
+        if (a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET &&
+            strcmp(a->ifa_name, port->netdev) == 0)
+            inet_ntop(AF_INET, &((const struct sockaddr_in *)a->ifa_addr)->sin_addr, port->ipv4,
+                      sizeof port->ipv4);
     freeifaddrs(list);
 }
 
 static int read_addresses(struct transport_port *port, struct err *err)
 {
     int rc = read_gids(port, err);
+    const uint8_t *gid;
 
     if (rc < 0)
         return rc;
@@ -277,14 +274,13 @@ static int read_addresses(struct transport_port *port, struct err *err)
     port->gid = port->ethernet
                     ? verbs_gid_choose(port->gids, port->gid_count, wanted_family(port->conf))
                     : verbs_port_gid(port, 0);
-    if (!port->ethernet || port->gid == NULL) {
+    gid = port->ethernet && port->gid != NULL ? port->gid->gid.raw : NULL;
+    if (gid == NULL)
         find_interface_ip(port);
-        return 0;
-    }
-    port->ip.sin6_family = AF_INET6;
-    memcpy(&port->ip.sin6_addr, port->gid->gid.raw, sizeof port->ip.sin6_addr);
-    if (is_link_local(port->gid->gid.raw))
-        port->ip.sin6_scope_id = if_nametoindex(port->netdev);
+    else if (verbs_gid_is_ipv4(gid))
+        inet_ntop(AF_INET, gid + VERBS_IPV4_AT, port->ipv4, sizeof port->ipv4);
+    else
+        inet_ntop(AF_INET6, gid, port->ipv6, sizeof port->ipv6);
     return 0;
 }
 
@@ -515,8 +511,6 @@ static void read_counters(const struct transport_port *port, struct port_hardwar
 
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters)
 {
-    const struct sockaddr_in6 *v6 = &port->ip;
-
     verbs_port_events(port);
     if (ibv_query_port(port->context, port->number, &port->attributes) == 0)
         port->up = port->attributes.state == IBV_PORT_ACTIVE;
@@ -532,10 +526,8 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
         verbs_gid_text(port->gid->gid.raw, facts->gid);
         facts->gid_index = (int)port->gid->gid_index;
     }
-    if (v6->sin6_family != 0 && verbs_gid_is_ipv4(v6->sin6_addr.s6_addr))
-        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], facts->ipv4, sizeof facts->ipv4);
-    else if (v6->sin6_family != 0)
-        inet_ntop(AF_INET6, &v6->sin6_addr, facts->ipv6, sizeof facts->ipv6);
+    snprintf(facts->ipv4, sizeof facts->ipv4, "%s", port->ipv4);
+    snprintf(facts->ipv6, sizeof facts->ipv6, "%s", port->ipv6);
     /* A software device invents a speed. */
     facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);

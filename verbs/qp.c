@@ -81,11 +81,8 @@ int registered_memory_make(struct transport_port *port, size_t bytes,
     memory->region =
         ibv_reg_mr(port->pd, at, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     port->memory_bytes += bytes;
-    if (memory->region != NULL) {
-        memory->lkey = memory->region->lkey;
-        memory->rkey = memory->region->rkey;
+    if (memory->region != NULL)
         return 0;
-    }
     rc = registered_memory_error(port->label, bytes, errno, err);
     registered_memory_free(port, memory);
     return rc;
@@ -200,7 +197,7 @@ static int make_receives(struct verbs_qp *qp, struct err *err)
         receive->place =
             (struct ibv_sge){.addr = (uintptr_t)(written ? (uint8_t *)&qp->control->in : place),
                              .length = written ? (uint32_t)sizeof qp->control->in : config->stride,
-                             .lkey = qp->memory.lkey};
+                             .lkey = qp->memory.region->lkey};
         receive->work = (struct ibv_recv_wr){.wr_id = i,
                                              .next = &qp->receives[(i + 1) % config->slots].work,
                                              .sg_list = &receive->place,
@@ -426,7 +423,7 @@ void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info)
         .lid = qp->port->attributes.lid,
         .mtu = (uint16_t)qp->config.mtu,
         .ring = (uintptr_t)qp->ring,
-        .ring_key = qp->memory.rkey,
+        .ring_key = qp->memory.region->rkey,
         .slots = qp->config.slots,
         .stride = qp->config.stride,
         .first = qp->place,

@@ -134,7 +134,7 @@ static void send_header(struct verbs_end *end, enum verbs_work kind, struct mess
 {
     struct message_header *out = &end->qp->control->out;
     struct ibv_sge part = {
-        .addr = (uintptr_t)out, .length = sizeof *out, .lkey = end->qp->memory.lkey};
+        .addr = (uintptr_t)out, .length = sizeof *out, .lkey = end->qp->memory.region->lkey};
     struct ibv_send_wr work = {
         .wr_id = VERBS_WORK_ID(kind, 0),
         .sg_list = &part,
@@ -212,8 +212,8 @@ void verbs_out_connected(struct verbs_out *out)
 
         *work = (struct ibv_send_wr){
             .next = work + 1, .sg_list = &out->gathers[2 * i], .opcode = opcode_of(end)};
-        work->sg_list[0].lkey = end->qp->memory.lkey;
-        work->sg_list[1].lkey = memory != NULL ? memory->lkey : end->qp->port->payload.lkey;
+        work->sg_list[0].lkey = end->qp->memory.region->lkey;
+        work->sg_list[1].lkey = memory != NULL ? memory->lkey : end->qp->port->payload.region->lkey;
         if (end->config.options.operation == VERBS_WRITE)
             work->wr.rdma.rkey = end->theirs.ring_key;
         if (end->config.options.service == VERBS_UD)

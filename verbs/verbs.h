@@ -41,6 +41,7 @@
 /* --- port.c --- */
 
 #define VERBS_GID_BYTES 16
+#define VERBS_IPV4_AT 12  /* in a mapped GID */
 #define VERBS_GID_TEXT 46 /* "::ffff:10.0.0.1" or "fe80::1" */
 
 /** What partners must know of a port before a phase; travels as it lies in memory. */
@@ -57,8 +58,6 @@ struct registered_memory {
     size_t bytes;
     bool huge; /**< in hugepages */
     struct ibv_mr *region;
-    uint32_t lkey;
-    uint32_t rkey;
 };
 
 TAILQ_HEAD(qp_list, verbs_qp);
@@ -91,7 +90,8 @@ struct transport_port {
     size_t gid_count;
     const struct ibv_gid_entry *gid; /**< where the options do not say; NULL: it has none */
     char netdev[IF_NAMESIZE];        /**< "": none */
-    struct sockaddr_in6 ip;          /**< of the netdev, IPv4 mapped; family 0: none */
+    char ipv4[INET_ADDRSTRLEN];      /**< of the netdev; "": none, or unknown */
+    char ipv6[INET6_ADDRSTRLEN];
     bool up;
     bool fatal;                       /**< the device has failed */
     size_t memory_bytes;              /**< registered */
@@ -281,7 +281,6 @@ struct verbs_end {
     struct verbs_qp *qp;
     struct qp_config config;
     uint32_t stride; /**< of a place for its messages, at the receiver at least */
-    struct qp_info mine;
     struct qp_info theirs;
     bool connected;    /**< else our info is out, and the partner's is awaited */
     bool control_busy; /**< a credit or an end mark is on its way to the partner */

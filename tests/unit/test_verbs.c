@@ -34,10 +34,12 @@ static void an_info_is_checked(void **state)
         {256, 4096, 0, 1500, false},   {UINT32_MAX, 4096, 0, 1024, false},
     };
     struct transport_port port = {0};
+    struct ibv_mr region = {0};
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct verbs_qp qp = {
             .port = &port,
+            .memory = {.region = &region},
             .place = cases[i].first,
             .config = {.slots = cases[i].slots, .stride = cases[i].stride, .mtu = cases[i].mtu}};
         struct qp_info info;
@@ -197,6 +199,7 @@ static void an_immediate_is_checked(void **state)
         struct transport_port port = {0};
         struct verbs_receive receives[SLOTS] = {0};
         struct verbs_control control = {0};
+        struct ibv_mr region = {0};
         uint8_t ring[SLOTS * STRIDE];
         struct verbs_qp qp = {.port = &port,
                               .cq = &cq,
@@ -204,6 +207,7 @@ static void an_immediate_is_checked(void **state)
                               .receives = receives,
                               .control = &control,
                               .ring = ring,
+                              .memory = {.region = &region},
                               .config = {.slots = SLOTS, .stride = STRIDE}};
         struct flow_side side = {0};
         struct port_count count = {0};
