@@ -393,27 +393,6 @@ static void what_is_forged_is_foreign(void **state)
     assert_int_equal(bed.end.at.sequence, 0);
 }
 
-/* A credit or an end mark is of its kind and stream, or none. */
-static void headers_are_read_whole_or_not(void **state)
-{
-    struct message_header end;
-    uint32_t messages, bytes;
-
-    begin(one_size, 1, FLOW_ENDLESS);
-    end = message_header_make(MESSAGE_END, &bed.script, 12345678901, 99);
-    assert_true(message_header_read(&end, MESSAGE_END, &bed.script, &messages, &bytes));
-    assert_true(messages == (uint32_t)12345678901 && bytes == 99);
-    assert_false(message_header_read(&end, MESSAGE_CREDIT, &bed.script, &messages, &bytes));
-    for (size_t i = 0; i < sizeof end; i++) {
-        struct message_header other = end;
-        bool number = (i >= 4 && i < 12);
-
-        ((uint8_t *)&other)[i] ^= 1;
-        assert_int_equal(message_header_read(&other, MESSAGE_END, &bed.script, &messages, &bytes),
-                         number);
-    }
-}
-
 /* Records that are mostly right, of a few hundred bytes, behind a script of short messages. */
 static void survives_the_fuzzer(void **state)
 {
@@ -443,7 +422,6 @@ int main(void)
         cmocka_unit_test(samples_find_damage),
         cmocka_unit_test(what_is_lost_late_or_twice_is_told_apart),
         cmocka_unit_test(what_is_forged_is_foreign),
-        cmocka_unit_test(headers_are_read_whole_or_not),
         cmocka_unit_test(survives_the_fuzzer),
     };
 
