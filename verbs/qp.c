@@ -162,31 +162,24 @@ bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
            mine->turn == theirs->turn;
 }
 
-/* --- memory of a queue pair --- */
+/* --- making one --- */
 
-static int make_memory(struct verbs_qp *qp, struct err *err)
+/* Memory, and the receives that lie in it. What is written into a place with immediate data is not
+ * in the receive, which holds end marks alone. */
+static int lay_out(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
-    size_t headers = (size_t)headers_of(config) * VERBS_HEADER_STRIDE;
-    size_t bytes = sizeof *qp->control + headers + (size_t)config->slots * config->stride;
-    int rc = registered_memory_make(qp->port, bytes, &qp->memory, err);
+    const bool written = config->role == QP_RECEIVER && config->options.operation == VERBS_WRITE;
+    const size_t front = sizeof *qp->control + (size_t)headers_of(config) * VERBS_HEADER_STRIDE;
+    int rc = registered_memory_make(qp->port, front + (size_t)config->slots * config->stride,
+                                    &qp->memory, err);
 
     if (rc < 0)
         return rc;
-    memset(qp->memory.at, 0, sizeof *qp->control + headers);
+    memset(qp->memory.at, 0, front);
     qp->control = (struct verbs_control *)(void *)qp->memory.at;
     qp->headers = qp->memory.at + sizeof *qp->control;
-    qp->ring = qp->headers + headers;
-    return 0;
-}
-
-/* What is written into a place with immediate data is not in the receive, which holds end marks
- * alone. */
-static int make_receives(struct verbs_qp *qp, struct err *err)
-{
-    const struct qp_config *config = &qp->config;
-    bool written = config->role == QP_RECEIVER && config->options.operation == VERBS_WRITE;
-
+    qp->ring = qp->memory.at + front;
     qp->receives = calloc(config->slots, sizeof *qp->receives);
     if (qp->receives == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", qp->port->label);
@@ -206,8 +199,6 @@ static int make_receives(struct verbs_qp *qp, struct err *err)
     return 0;
 }
 
-/* --- queues --- */
-
 static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inline_bytes)
 {
     return (struct ibv_qp_init_attr){
@@ -222,70 +213,43 @@ static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inl
     };
 }
 
-static int make_completions(struct verbs_qp *qp, struct err *err)
+/* The queue pair and its completion queue. Devices say what they take inline only by refusing more.
+ */
+static int create_queues(struct verbs_qp *qp, struct err *err)
 {
-    struct ibv_qp_init_attr queues = queues_of(qp, 0);
+    const struct verbs_qp_options *options = &qp->config.options;
+    const struct ibv_device_attr *limits = &qp->port->limits;
+    const char *label = qp->port->label, *service = services[options->service].name;
+    bool automatic = options->inline_bytes == VERBS_AUTOMATIC;
+    uint32_t asked = automatic ? INLINE_MAX : (uint32_t)options->inline_bytes;
+    struct ibv_qp_init_attr queues = queues_of(qp, asked);
     int entries = (int)(queues.cap.max_send_wr + queues.cap.max_recv_wr);
 
     qp->cq = ibv_create_cq(qp->port->context, entries, qp, qp->port->channel, 0);
-    if (qp->cq != NULL)
-        return 0;
-    return err_set(err, -errno,
-                   "%s: can't make a completion queue of %d entries (the device allows %d of %d): "
-                   "%s; use less depth, or fewer queue_pairs",
-                   qp->port->label, entries, qp->port->limits.max_cq, qp->port->limits.max_cqe,
-                   strerror(errno));
-}
-
-/* Devices say what they take inline only by refusing more. */
-static int create_queue(struct verbs_qp *qp)
-{
-    bool automatic = qp->config.options.inline_bytes == VERBS_AUTOMATIC;
-    uint32_t asked = automatic ? INLINE_MAX : (uint32_t)qp->config.options.inline_bytes;
-
+    if (qp->cq == NULL)
+        return err_set(err, -errno,
+                       "%s: can't make a completion queue of %d entries (the device allows %d of "
+                       "%d): %s; use less depth, or fewer queue_pairs",
+                       label, entries, limits->max_cq, limits->max_cqe, strerror(errno));
     for (;; asked /= 2) {
-        struct ibv_qp_init_attr queues = queues_of(qp, asked);
-
+        queues = queues_of(qp, asked);
         qp->ibv = ibv_create_qp(qp->port->pd, &queues);
-        if (qp->ibv == NULL && (!automatic || asked == 0))
-            return -errno;
-        if (qp->ibv == NULL)
-            continue;
-        qp->inline_bytes = asked;
-        if (automatic && queues.cap.max_inline_data < asked)
-            qp->inline_bytes = queues.cap.max_inline_data;
-        return 0;
+        if (qp->ibv != NULL || !automatic || asked == 0)
+            break;
     }
-}
-
-static int refuse_queue(const struct verbs_qp *qp, int code, struct err *err)
-{
-    const struct verbs_qp_options *options = &qp->config.options;
-    const char *service = services[options->service].name;
-
-    if (code == -EOPNOTSUPP || code == -ENOSYS)
-        return err_set(err, code, "%s: the device has no %s queue pairs; use another service",
-                       qp->port->label, service);
-    return err_set(err, code,
-                   "%s: can't make a %s queue pair of depth %u, inline %d: %s (the device allows "
-                   "%d queue pairs of depth %d); use less depth or inline, or fewer queue_pairs",
-                   qp->port->label, service, options->depth, (int)options->inline_bytes,
-                   strerror(-code), qp->port->limits.max_qp, qp->port->limits.max_qp_wr);
-}
-
-static int initialise(struct verbs_qp *qp)
-{
-    struct ibv_qp_attr attributes = {
-        .qp_state = IBV_QPS_INIT,
-        .pkey_index = (uint16_t)qp->config.options.pkey_index,
-        .port_num = qp->port->number,
-        .qkey = qp->queue_key,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-    };
-
-    return -ibv_modify_qp(qp->ibv, &attributes,
-                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                              services[qp->config.options.service].init);
+    if (qp->ibv == NULL && (errno == EOPNOTSUPP || errno == ENOSYS))
+        return err_set(err, -errno, "%s: the device has no %s queue pairs; use another service",
+                       label, service);
+    if (qp->ibv == NULL)
+        return err_set(err, -errno,
+                       "%s: can't make a %s queue pair of depth %u, inline %d: %s (the device "
+                       "allows %d queue pairs of depth %d); use less depth or inline, or fewer "
+                       "queue_pairs",
+                       label, service, options->depth, (int)options->inline_bytes, strerror(errno),
+                       limits->max_qp, limits->max_qp_wr);
+    qp->inline_bytes =
+        automatic && queues.cap.max_inline_data < asked ? queues.cap.max_inline_data : asked;
+    return 0;
 }
 
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
@@ -301,19 +265,26 @@ int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
     return code;
 }
 
-static int create(struct verbs_qp *qp, struct err *err)
+/* To the state INIT, with its receives posted. */
+static int initialise(struct verbs_qp *qp, struct err *err)
 {
-    int rc = qp->ibv == NULL ? create_queue(qp) : 0;
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = (uint16_t)qp->config.options.pkey_index,
+        .port_num = qp->port->number,
+        .qkey = qp->queue_key,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+    };
+    int code = ibv_modify_qp(qp->ibv, &attributes,
+                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                 services[qp->config.options.service].init);
 
-    if (rc < 0)
-        return refuse_queue(qp, rc, err);
-    rc = initialise(qp);
-    if (rc == 0)
-        rc = -verbs_qp_post_receives(qp, qp->place, qp->config.slots);
-    if (rc < 0)
-        return err_set(err, rc, "%s: a new queue pair can't be initialised: %s (pkey_index %u)",
-                       qp->port->label, strerror(-rc), qp->config.options.pkey_index);
-    return 0;
+    if (code == 0)
+        code = verbs_qp_post_receives(qp, qp->place, qp->config.slots);
+    if (code == 0)
+        return 0;
+    return err_set(err, -code, "%s: a new queue pair can't be initialised: %s (pkey_index %u)",
+                   qp->port->label, strerror(code), qp->config.options.pkey_index);
 }
 
 /* --- the whole --- */
@@ -360,7 +331,7 @@ int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
     qp->turn = 0;
     qp->reused = false;
     rc = qp->ibv != NULL
-             ? create(qp, err)
+             ? initialise(qp, err)
              : err_set(err, -EOPNOTSUPP, "%s: the device can't reset a queue pair; use reuse: 0",
                        qp->port->label);
     qp->setup_ns += clock_now() - begun_ns;
@@ -392,13 +363,11 @@ static int make(struct verbs_qp **qp, struct transport_port *port, const struct 
     made->port = port;
     made->config = *config;
     choose_numbers(made);
-    rc = make_memory(made, err);
+    rc = lay_out(made, err);
     if (rc == 0)
-        rc = make_receives(made, err);
+        rc = create_queues(made, err);
     if (rc == 0)
-        rc = make_completions(made, err);
-    if (rc == 0)
-        rc = create(made, err);
+        rc = initialise(made, err);
     made->setup_ns = clock_now() - begun_ns;
     if (rc == 0) {
         *qp = made;
