@@ -79,96 +79,6 @@ const struct option_table verbs_option_table = {options, sizeof(struct verbs_opt
 
 /* --- what the port can do --- */
 
-/* What the options' table allows, one by one, may not go together. */
-static int check_operation(const struct verbs_lane *lane, struct err *err)
-{
-    static const bool possible[3][2] = {
-        [VERBS_RC] = {true, true},
-        [VERBS_UC] = {[VERBS_WRITE] = true},
-        [VERBS_UD] = {[VERBS_SEND] = true},
-    };
-    const struct verbs_options *o = &lane->options;
-
-    if (possible[o->qp.service][o->qp.operation])
-        return 0;
-    return err_set(err, -EINVAL,
-                   "%s: verbs service %s has no operation %s; rc has send and write, uc has write, "
-                   "ud has send",
-                   lane->port->label, service_names[o->qp.service],
-                   operation_names[o->qp.operation]);
-}
-
-static int check_device(const struct verbs_lane *lane, struct err *err)
-{
-    const struct verbs_options *o = &lane->options;
-    struct transport_port *port = lane->port;
-    uint32_t active = verbs_mtu_bytes(port->attributes.active_mtu);
-    enum ibv_mtu code;
-
-    if (o->mtu != 0 && !verbs_mtu_code(o->mtu, &code))
-        return err_set(err, -EINVAL, "%s: mtu %u; a path MTU is 256, 512, 1024, 2048 or 4096",
-                       port->label, o->mtu);
-    if (o->mtu > active)
-        return err_set(err, -EINVAL,
-                       "%s: mtu %u is larger than the port's active MTU %u; use at most that, or "
-                       "raise the MTU of the link (on RoCE that of %s, and of the switch)",
-                       port->label, o->mtu, active,
-                       port->netdev[0] != '\0' ? port->netdev : "its interface");
-    if ((int)o->qp.depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
-        return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
-                       port->label, o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
-    if (o->qp.pkey_index >= port->attributes.pkey_tbl_len && o->qp.pkey_index > 0)
-        return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", port->label,
-                       o->qp.pkey_index, port->attributes.pkey_tbl_len);
-    return 0;
-}
-
-static int check_gid(const struct verbs_lane *lane, struct err *err)
-{
-    struct transport_port *port = lane->port;
-    int index = lane->options.qp.gid_index;
-    char list[256] = "";
-    size_t used = 0;
-
-    if (index == VERBS_AUTOMATIC && port->gid != NULL)
-        return 0;
-    if (index != VERBS_AUTOMATIC && verbs_port_gid(port, index) != NULL)
-        return 0;
-    for (size_t i = 0; i < port->gid_count && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > 0 ? ", " : "",
-                                 port->gids[i].gid_index);
-    if (port->gid_count == 0)
-        return err_set(err, -EADDRNOTAVAIL,
-                       "%s: the port has no GID; give %s an address and bring it up", port->label,
-                       port->netdev[0] != '\0' ? port->netdev : "its interface");
-    return err_set(
-        err, -EINVAL,
-        "%s: gid_index %d is not in the port's GID table, which has %s: use one of these, or "
-        "leave it out",
-        port->label, index, list);
-}
-
-static int check_sizes(const struct verbs_lane *lane, struct err *err)
-{
-    const struct phase *phase = lane->base.lane.request.phase;
-    uint32_t device = lane->port->attributes.max_msg_sz, most = phase->pingpong.max_size;
-    const char *label = lane->port->label;
-
-    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
-        most = phase->sizes[i] > most ? phase->sizes[i] : most;
-    if (most > MESSAGE_MAX || most > device)
-        return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
-                       "use smaller message_sizes",
-                       label, most, device < MESSAGE_MAX ? device : MESSAGE_MAX);
-    if (lane->options.qp.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
-        return err_set(err, -EMSGSIZE,
-                       "%s: a message of %u bytes; with service ud a message is one packet, "
-                       "and %u, the path MTU, is the most",
-                       label, most, lane->mtu);
-    return 0;
-}
-
 /* A software RDMA device sends where the kernel's routes point: does it deliver packets to this
  * address within the host, without a wire? */
 static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
@@ -214,21 +124,83 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     return 0;
 }
 
-/* Checks what is asked against what the port can do. */
+/* The GID that the options name is in the port's table, or one was chosen. */
+static int check_gid(const struct transport_port *port, int index, struct err *err)
+{
+    char list[256] = "";
+    size_t used = 0;
+
+    if (index == VERBS_AUTOMATIC ? port->gid != NULL : verbs_port_gid(port, index) != NULL)
+        return 0;
+    for (size_t i = 0; i < port->gid_count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > 0 ? ", " : "",
+                                 port->gids[i].gid_index);
+    if (port->gid_count == 0)
+        return err_set(err, -EADDRNOTAVAIL,
+                       "%s: the port has no GID; give %s an address and bring it up", port->label,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    return err_set(err, -EINVAL,
+                   "%s: gid_index %d is not in the port's GID table, which has %s: use one of "
+                   "these, or leave it out",
+                   port->label, index, list);
+}
+
+/* Checks what is asked against what the port can do. What the options' table allows, one by one,
+ * may not go together. */
 static int check(const struct verbs_lane *lane, struct err *err)
 {
+    static const bool possible[3][2] = {
+        [VERBS_RC] = {true, true},
+        [VERBS_UC] = {[VERBS_WRITE] = true},
+        [VERBS_UD] = {[VERBS_SEND] = true},
+    };
     const struct verbs_options *o = &lane->options;
+    const struct transport_port *port = lane->port;
+    const char *label = port->label;
     const struct lane_request *request = &lane->base.lane.request;
-    int rc = check_device(lane, err);
+    const struct phase *phase = request->phase;
+    uint32_t active = verbs_mtu_bytes(port->attributes.active_mtu);
+    uint32_t device = port->attributes.max_msg_sz, most = phase->pingpong.max_size;
+    enum ibv_mtu code;
+    int rc;
 
-    if (rc == 0)
-        rc = check_gid(lane, err);
-    if (rc == 0)
-        rc = check_sizes(lane, err);
-    if (rc == 0 && request->phase->traffic == TRAFFIC_SCHEDULE &&
+    for (uint32_t i = 0; phase->pingpong.max_size == 0 && i < phase->size_count; i++)
+        most = phase->sizes[i] > most ? phase->sizes[i] : most;
+    if (!possible[o->qp.service][o->qp.operation])
+        return err_set(err, -EINVAL,
+                       "%s: verbs service %s has no operation %s; rc has send and write, uc has "
+                       "write, ud has send",
+                       label, service_names[o->qp.service], operation_names[o->qp.operation]);
+    if (o->mtu != 0 && !verbs_mtu_code(o->mtu, &code))
+        return err_set(err, -EINVAL, "%s: mtu %u; a path MTU is 256, 512, 1024, 2048 or 4096",
+                       label, o->mtu);
+    if (o->mtu > active)
+        return err_set(err, -EINVAL,
+                       "%s: mtu %u is larger than the port's active MTU %u; use at most that, or "
+                       "raise the MTU of the link (on RoCE that of %s, and of the switch)",
+                       label, o->mtu, active,
+                       port->netdev[0] != '\0' ? port->netdev : "its interface");
+    if ((int)o->qp.depth + (int)VERBS_CONTROL_WRS > port->limits.max_qp_wr)
+        return err_set(err, -EINVAL, "%s: depth %u; the device's queue pairs hold %d at most",
+                       label, o->qp.depth, port->limits.max_qp_wr - (int)VERBS_CONTROL_WRS);
+    if (o->qp.pkey_index >= port->attributes.pkey_tbl_len && o->qp.pkey_index > 0)
+        return err_set(err, -EINVAL, "%s: pkey_index %u; the port's table has %u", label,
+                       o->qp.pkey_index, port->attributes.pkey_tbl_len);
+    if (most > MESSAGE_MAX || most > device)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; %u are the most that this device sends at once: "
+                       "use smaller message_sizes",
+                       label, most, device < MESSAGE_MAX ? device : MESSAGE_MAX);
+    if (o->qp.service == VERBS_UD && most > lane->mtu && phase->traffic != TRAFFIC_PROBE)
+        return err_set(err, -EMSGSIZE,
+                       "%s: a message of %u bytes; with service ud a message is one packet, "
+                       "and %u, the path MTU, is the most",
+                       label, most, lane->mtu);
+    if (phase->traffic == TRAFFIC_SCHEDULE &&
         (o->qp.service != VERBS_RC || o->qp.operation != VERBS_SEND))
-        rc = err_set(err, -EINVAL, "%s: the messages of steps go by service rc and operation send",
-                     lane->port->label);
+        return err_set(err, -EINVAL,
+                       "%s: the messages of steps go by service rc and operation send", label);
+    rc = check_gid(port, o->qp.gid_index, err);
     for (uint32_t i = 0; i < request->send_count && rc == 0; i++)
         rc = check_partner(lane, &request->flows[i], true, err);
     for (uint32_t i = 0; i < request->receive_count && rc == 0; i++)
@@ -478,7 +450,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     lane->events = o->completion == VERBS_COMPLETION_EVENT ||
                    (o->completion == VERBS_COMPLETION_AUTO && request->sleeps);
     plan.streams = o->queue_pairs;
-    rc = check_operation(lane, err);
+    rc = check(lane, err);
     if (rc == 0) {
         if (o->qp.service == VERBS_UD && lane->mtu < plan.check_bytes)
             plan.check_bytes = lane->mtu;
@@ -487,8 +459,6 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         plan.probe_fps = probe_rate(lane);
         rc = message_lane_make(&lane->base, request, &verbs_hooks, &plan, err);
     }
-    if (rc == 0)
-        rc = check(lane, err);
     if (rc == 0)
         rc = make_ends(lane, err);
     if (rc < 0) {

@@ -199,38 +199,7 @@ static int read_name(struct transport_port *port, struct err *err)
     return 0;
 }
 
-static void read_driver(struct transport_port *port)
-{
-    sysfs_link(port->driver, sizeof port->driver, "/sys/class/infiniband/%s/device/driver",
-               port->device);
-    if (port->driver[0] != '\0' && port->limits.vendor_id != RXE_VENDOR)
-        return;
-    /* Nothing is below a software device. */
-    port->software = true;
-    snprintf(port->driver, sizeof port->driver, "rdma_rxe");
-}
-
 /* --- addresses --- */
-
-static int read_gids(struct transport_port *port, struct err *err)
-{
-    ssize_t count;
-
-    port->gids = calloc(GIDS_MAX, sizeof *port->gids);
-    if (port->gids == NULL)
-        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
-    count = ibv_query_gid_table(port->context, port->gids, GIDS_MAX, 0);
-    for (ssize_t i = 0; i < count; i++) { /* of all ports of the device */
-        const struct ibv_gid_entry entry = port->gids[i];
-
-        if (entry.port_num != port->number)
-            continue;
-        if (entry.ndev_ifindex > 0 && port->netdev[0] == '\0')
-            if_indextoname(entry.ndev_ifindex, port->netdev);
-        port->gids[port->gid_count++] = entry;
-    }
-    return 0;
-}
 
 static int wanted_family(const struct port_conf *conf)
 {
@@ -264,11 +233,22 @@ static void find_interface_ip(struct transport_port *port)
 
 static int read_addresses(struct transport_port *port, struct err *err)
 {
-    int rc = read_gids(port, err);
     const uint8_t *gid;
+    ssize_t count;
 
-    if (rc < 0)
-        return rc;
+    port->gids = calloc(GIDS_MAX, sizeof *port->gids);
+    if (port->gids == NULL)
+        return err_set(err, -ENOMEM, "%s: out of memory", port->label);
+    count = ibv_query_gid_table(port->context, port->gids, GIDS_MAX, 0);
+    for (ssize_t i = 0; i < count; i++) { /* of all ports of the device */
+        const struct ibv_gid_entry entry = port->gids[i];
+
+        if (entry.port_num != port->number)
+            continue;
+        if (entry.ndev_ifindex > 0 && port->netdev[0] == '\0')
+            if_indextoname(entry.ndev_ifindex, port->netdev);
+        port->gids[port->gid_count++] = entry;
+    }
     if (port->netdev[0] == '\0' && port->conf->iface != NULL)
         snprintf(port->netdev, sizeof port->netdev, "%s", port->conf->iface);
     port->gid = port->ethernet
@@ -304,7 +284,8 @@ bool verbs_address_read(struct verbs_address *address, const struct blob *blob)
 
 /* --- open and close --- */
 
-static int query(struct transport_port *port, struct err *err)
+/* What the open device is, and what all its lanes use. */
+static int set_up(struct transport_port *port, struct err *err)
 {
     int code = ibv_query_device(port->context, &port->limits);
 
@@ -318,11 +299,12 @@ static int query(struct transport_port *port, struct err *err)
                        strerror(code));
     port->ethernet = port->attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
     port->up = port->attributes.state == IBV_PORT_ACTIVE;
-    return 0;
-}
-
-static int make_resources(struct transport_port *port, struct err *err)
-{
+    sysfs_link(port->driver, sizeof port->driver, "/sys/class/infiniband/%s/device/driver",
+               port->device);
+    /* Nothing is below a software device. */
+    port->software = port->driver[0] == '\0' || port->limits.vendor_id == RXE_VENDOR;
+    if (port->software)
+        snprintf(port->driver, sizeof port->driver, "rdma_rxe");
     port->memory_max = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
     port->pd = ibv_alloc_pd(port->context);
     if (port->pd == NULL)
@@ -334,28 +316,10 @@ static int make_resources(struct transport_port *port, struct err *err)
                        strerror(errno));
     fcntl(port->channel->fd, F_SETFL, fcntl(port->channel->fd, F_GETFL) | O_NONBLOCK);
     fcntl(port->context->async_fd, F_SETFL, fcntl(port->context->async_fd, F_GETFL) | O_NONBLOCK);
-    return 0;
-}
-
-static int open_all(struct transport_port *port, struct err *err)
-{
-    int rc = read_name(port, err);
-
-    if (rc == 0)
-        rc = open_device(port, err);
-    if (rc == 0)
-        rc = query(port, err);
-    if (rc == 0)
-        rc = make_resources(port, err);
-    if (rc == 0)
-        rc = read_addresses(port, err);
-    if (rc < 0)
-        return rc;
-    read_driver(port);
-    rc = connection_pool_open(port);
-    return rc < 0 ? err_set(err, rc, "%s: can't start a thread that destroys queue pairs: %s",
-                            port->label, strerror(-rc))
-                  : 0;
+    code = -connection_pool_open(port);
+    return code == 0 ? 0
+                     : err_set(err, -code, "%s: can't start a thread that destroys queue pairs: %s",
+                               port->label, strerror(code));
 }
 
 int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
@@ -371,7 +335,13 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
     p->conf = conf;
     rc = netns_enter(conf->netns, &home, err);
     if (rc == 0) {
-        rc = open_all(p, err);
+        rc = read_name(p, err);
+        if (rc == 0)
+            rc = open_device(p, err);
+        if (rc == 0)
+            rc = set_up(p, err);
+        if (rc == 0)
+            rc = read_addresses(p, err);
         netns_leave(home);
     }
     if (rc < 0)
