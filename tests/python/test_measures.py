@@ -48,16 +48,13 @@ def of_one(formula: Callable[[PhaseFlows], Floats], flows: PhaseFlows) -> float 
 
 
 @given(MAYBE)
-def test_a_total_is_known_when_all_its_parts_are(parts: list[int | None]) -> None:
-    known = [part for part in parts if part is not None]
+def test_figures_are_of_what_is_known_and_a_total_when_all_parts_are(
+    parts: list[int | None],
+) -> None:
+    known = sorted(part for part in parts if part is not None)
     whole = len(known) == len(parts) > 0
     assert m.total(parts) == m.total_int(parts) == (sum(known) if whole else None)
     assert m.total_known(parts) == (sum(known) if whole or sum(known) else None)
-
-
-@given(MAYBE)
-def test_figures_are_of_what_is_known(parts: list[int | None]) -> None:
-    known = sorted(part for part in parts if part is not None)
     figures = [m.least(parts), m.greatest(parts), m.mean(parts), m.median(parts)]
     if not known:
         assert figures == [None] * 4
@@ -133,11 +130,8 @@ def test_shares_of_lines() -> None:
     assert (shares.source["a"], shares.destination["c"], shares.offered["a"]) == (None,) * 3
     every = m.port_shares(flows, {"a": 1_000_000, "c": 1_000_000}, every=True)
     assert every.destination["c"] == 20 * frame / 1e4
-
-
-def test_what_goes_to_all_is_sent_once() -> None:
+    # What goes to all is sent once.
     flows = flows_of(*flow(end(10), end(10)), *flow(end(10, role="copy"), end(9), "ac"))
-    frame = 1020 * 8
     shares = m.port_shares(flows, dict.fromkeys("abc", 1_000_000))
     assert shares.source == shares.offered == {"a": 10 * frame / 1e4}
     assert shares.destination == {"b": 10 * frame / 1e4, "c": 9 * frame / 1e4}

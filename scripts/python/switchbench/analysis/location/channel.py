@@ -30,6 +30,7 @@ LARGE = 0.01  # share lost, which no host loses by itself
 LARGE_OUTLIER = 1e-5  # prior probability that a row has such a share without a cause on its path
 RATE_TAIL = 0.06  # mean shortfall of closed loads that the tester or chance holds back
 IMPOSSIBLE = 40.0  # -log of a probability that is as good as none
+MOST_MARKED = 1 << 24  # of keys that are told apart by marks: sorting takes longer
 ZETA = 2.612  # of 1.5: sum of k ** -1.5
 
 
@@ -99,9 +100,11 @@ class Channel:
             self.constant = self.tail = np.zeros(len(self.k))
             self.estimate_noise(np.ones(len(self.k), np.bool_))
             return
-        n, k = self.n, self.k
-        self.constant = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-        self.estimate_noise(np.ones(len(k), np.bool_))
+        some = self.k > 0  # it is 0 of all others
+        n, k = self.n[some], self.k[some]
+        self.constant = np.zeros(len(some))
+        self.constant[some] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+        self.estimate_noise(np.ones(len(some), np.bool_))
 
     def estimate_noise(self, free: Bools) -> None:
         """Estimate background and noise from the rows that no suspect explains."""
@@ -161,6 +164,8 @@ class Channel:
 
 def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
     """Return the distinct keys below `most`, sorted, and the number of each key among them."""
+    if most > MOST_MARKED:
+        return np.unique(key, return_inverse=True)
     used = np.zeros(most, np.bool_)
     used[key] = True
     return np.flatnonzero(used), (np.cumsum(used) - 1)[key]
@@ -243,7 +248,7 @@ def channel_of(
 ) -> Channel:
     """Return a channel of the given rows of the observations."""
     ports = int(max(found.src.max(initial=0), found.dst.max(initial=0))) + 1
-    keys, pair = np.unique(found.src[rows] * ports + found.dst[rows], return_inverse=True)
+    keys, pair = numbered(found.src[rows] * ports + found.dst[rows], ports * ports)
     phase = found.phase[rows]
     sizes = np.array([facts.frame_bytes for facts in found.phases], np.float64)
     bursts = np.array([facts.bursts for facts in found.phases], np.bool_)

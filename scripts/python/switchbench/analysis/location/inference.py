@@ -15,7 +15,7 @@ from math import nan
 
 import numpy as np
 
-from .channel import Channel, channel_of, classify
+from .channel import Channel, channel_of, classify, numbered
 from .facts import (
     Bools,
     Element,
@@ -70,7 +70,6 @@ class Located:
     """A suspect with the class that it stands for and its competitors."""
 
     suspect: Suspect
-    members: frozenset[int]  # element numbers; empty for what `Paths` does not name
     rivals: tuple[tuple[Element, ...], ...]  # elements of other explanations nearly as good
     measure: str
     pair: tuple[int, int] = (0, 0)  # the first pair through the element
@@ -404,27 +403,29 @@ def _suspect(model: Model, index: int, found: Observations) -> Located:
     frames = _explained(model, rest, fault)
     kind, value, low, high, when = _quantified(model, rest, fault, found)
     through = int(classes.pairs_through[fault.place])
-    mine = np.unique(channel.pair[classes.row[classes.incidences(fault.place)]])
+    mine = np.zeros(len(channel.src), np.bool_)
+    mine[channel.pair[classes.row[classes.incidences(fault.place)]]] = True
     least = 0.25 * float(np.median(share[share > 0])) if (share > 0).any() else 0.0
-    inside = len(np.intersect1d(mine, np.unique(channel.pair[_suffering(rest, least)])))
-    outside = len(np.setdiff1d(np.unique(channel.pair[_suffering(model, least)]), mine))
-    touched = channel.phase[row[share > 0]]
-    phases = np.unique(touched).tolist()
+    inside = int((mine & _suffering(rest, least)).sum())
+    outside = int((_suffering(model, least) & ~mine).sum())
+    phases = np.flatnonzero(np.bincount(channel.phase[row[share > 0]])).tolist()
     suspect = Suspect(
         _named(alike), alike, kind, value, low, high, confidence, gain, inside, through,
         len(channel.src) - through - outside, outside, frames,
         tuple(found.phases[p].key for p in phases),
         tuple(sorted({found.phases[p].transport for p in phases})), when,
     )  # fmt: skip
-    own = frozenset(m for m in members if fault.pairs is None)
-    pair = (int(channel.src[mine[0]]), int(channel.dst[mine[0]]))
-    return Located(suspect, own, rivals, channel.measure, pair)
+    first = int(np.argmax(mine))
+    pair = (int(channel.src[first]), int(channel.dst[first]))
+    return Located(suspect, rivals, channel.measure, pair)
 
 
-def _suffering(rest: Model, least: float) -> Ints:
-    """Return the rows that suffer more than a model's faults explain, by a share of at least."""
-    left = rest.channel.share() - rest.p
-    return np.flatnonzero((rest.excess() > SUFFERS) & (left > least))
+def _suffering(model: Model, least: float) -> Bools:
+    """Return by pair whether it suffers more than the faults explain, by a share of at least."""
+    left = model.channel.share() - model.p
+    found = np.zeros(len(model.channel.src), np.bool_)
+    found[model.channel.pair[(model.excess() > SUFFERS) & (left > least)]] = True
+    return found
 
 
 def _posterior(
@@ -620,8 +621,9 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
     """Return the elements that no flow loaded but those that the tester limited."""
     sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
     used = ~found.limited & (sent > 0)
-    keys = np.unique(found.src[used] * len(paths.ports) + found.dst[used])
-    _, members = paths.of_pairs(keys // len(paths.ports), keys % len(paths.ports))
+    ports = len(paths.ports)
+    keys, _ = numbered(found.src[used] * ports + found.dst[used], ports * ports)
+    _, members = paths.of_pairs(keys // ports, keys % ports)
     tested = np.zeros(len(paths.elements), np.bool_)
     tested[members] = True
     return tuple(paths.elements[x] for x in np.flatnonzero(~tested).tolist())
