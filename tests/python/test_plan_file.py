@@ -218,7 +218,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "another form": (
         lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),
-        "at `seed`: Field required; bring it back",
+        "it has no seed; bring it back",
     ),
 }  # fmt: skip
 

@@ -42,20 +42,19 @@ def phase_value(measure: Measure, result: PhaseResult) -> float | None:
     return None if None in values else m.least(values)
 
 
-def _lesser(source: ByPort, destination: ByPort) -> ByPort:
-    """Return of each port the lesser of what came from it and what came to it."""
-    both = dict(source)
-    for port, value in destination.items():
-        both[port] = value if both.get(port) is None else m.least((both[port], value))
+def _lesser(result: PhaseResult, relative: bool) -> ByPort:
+    """Return of each port the lesser of what came from it and what came to it, percent of line.
+
+    `relative`: in percent of the median port's.
+    """
+    both: ByPort = {}
+    for shares in (result.shares.source, result.shares.destination):
+        middle = m.median(shares.values())
+        for port, value in shares.items():
+            if relative and value is not None:
+                value = 100.0 * value / middle if middle else None
+            both[port] = value if both.get(port) is None else m.least((both[port], value))
     return both
-
-
-def _relative(shares: ByPort) -> ByPort:
-    """Return the shares in percent of the median port's."""
-    middle = m.median(shares.values())
-    if not middle:
-        return dict.fromkeys(shares)
-    return {port: None if v is None else 100.0 * v / middle for port, v in shares.items()}
 
 
 def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
@@ -73,10 +72,8 @@ def _percents(lost: Floats, flows: PhaseFlows) -> ByPort:
 
 
 _OF_PORT: dict[str, Callable[[PhaseResult], ByPort]] = {
-    "percent_of_line": lambda result: _lesser(result.shares.source, result.shares.destination),
-    "uniformity_percent": lambda result: _lesser(
-        _relative(result.shares.source), _relative(result.shares.destination)
-    ),
+    "percent_of_line": lambda result: _lesser(result, False),
+    "uniformity_percent": lambda result: _lesser(result, True),
     "lost_frames": lambda result: _by_port(result.flows, m.lost_frames(result.flows)),
     "loss_percent": lambda result: _percents(m.lost_frames(result.flows), result.flows),
 }
@@ -252,32 +249,22 @@ class _Seen:
             trials_measured=len(wanted & self.trials),
             of=worst and worst.at.words(self.clause.over),
             at=worst and worst.at.entry(),
-            failures=self._named(),
+            failures=[
+                {
+                    "value": sample.value,
+                    "margin": -badness,
+                    "of": sample.at.words(self.clause.over),
+                    "at": sample.at.entry(),
+                }
+                for badness, _, sample in sorted(self.failures, key=lambda one: (-one[0], one[1]))
+            ],
         )
-
-    def _named(self) -> list[Entry]:
-        """Return the worst values that are not as required."""
-        ordered = sorted(self.failures, key=lambda item: (item[0], -item[1]), reverse=True)
-        return [
-            {
-                "value": sample.value,
-                "margin": -badness,
-                "of": sample.at.words(self.clause.over),
-                "at": sample.at.entry(),
-            }
-            for badness, _, sample in ordered
-            if sample.value is not None
-        ]
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
         """Yield the values of a phase; of a tester-limited one what is certain, if anything."""
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
-
-        def sample(value: float | None, at: ValueLocation) -> JudgedValue:
-            certain = None if limited and measure.when_limited == NOTHING else value
-            return JudgedValue(certain, at, limited)
 
         found: Floats | ByPort | float | None
         if limited and measure.key in _LOSS:
@@ -288,18 +275,19 @@ class _Seen:
             found = _OF_PORT[measure.key](result)
         else:
             found = phase_value(measure, result)
+        places: Iterable[ValueLocation] = [here]
+        values: Iterable[float | None]
         if isinstance(found, np.ndarray):
-            for (src, dst), value in zip(result.flows.pairs, m.observed(found), strict=True):
-                yield sample(self._counted(value), here._replace(src=src, dst=dst))
+            places = (here._replace(src=src, dst=dst) for src, dst in result.flows.pairs)
+            values = m.observed(found)
         elif isinstance(found, dict):
-            for port, value in found.items():
-                yield sample(self._counted(value), here._replace(port=port))
+            places, values = (here._replace(port=port) for port in found), found.values()
         else:
-            yield sample(found, here)
-
-    def _counted(self, value: float | None) -> float | None:
-        """Make a count of a column whole."""
-        return m.as_int(value) if self.clause.measure.format == COUNT else value
+            values = [found]
+        is_count = measure.format == COUNT and over in ("flow", "port")
+        for value, place in zip(values, places, strict=True):
+            certain = None if limited and measure.when_limited == NOTHING else value
+            yield JudgedValue(m.as_int(certain) if is_count else certain, place, limited)
 
     def _judge(self, sample: JudgedValue) -> None:
         self.judged += 1
@@ -319,19 +307,18 @@ class _Seen:
             self.worst, self.worst_badness = sample, badness
 
     def _is_past_saving(self, known: float) -> bool:
-        """Return whether what was not observed could not mend what is known of several phases."""
+        """Return whether what was not observed could not mend what is known of several phases.
+
+        One more value can only lower a minimum, and only raise what else is put together.
+        """
         if self.clause.holds(known):
             return False
-        if self.clause.sign in (">=", ">"):
-            return self._can_only_fall()
-        if self.clause.sign in ("<=", "<"):
-            return not self._can_only_fall()
-        too_low = known < self.clause.limit
-        return known != self.clause.limit and too_low == self._can_only_fall()
-
-    def _can_only_fall(self) -> bool:
-        """Return whether one more value can lower those put together; else it can raise them."""
-        return self.clause.measure.over_phases == "min"
+        falls, sign = self.clause.measure.over_phases == "min", self.clause.sign
+        if sign in (">=", ">"):
+            return falls
+        if sign in ("<=", "<"):
+            return not falls
+        return known != self.clause.limit and (known < self.clause.limit) == falls
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
         """Return why nothing can be concluded where nothing fails."""
@@ -428,21 +415,26 @@ def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status:
 
     In a run that is partial FAIL stays FAIL; PASS becomes INCONCLUSIVE.
     """
-    verdict: str
     counts = Counter(clause["verdict"] for clause in expectations)
-    if counts[FAIL]:
-        verdict = FAIL
-    elif counts[INCONCLUSIVE] or status != "complete":
+    every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
+    some = "its one clause" if every == 1 else f"{failed or undecided} of {every} clauses"
+    each = "" if every == 1 else f" ({counts_words(failed, undecided, counts[PASS])})"
+    verdict: str = PASS
+    outcome = "meets its one clause" if every == 1 else f"meets all {every} clauses"
+    if failed:
+        verdict, outcome = FAIL, f"does not meet {some}{each}"
+    elif undecided or status != "complete":
         verdict = INCONCLUSIVE
-    else:
-        verdict = PASS
+        why = f"{some} could not be judged{each}"
+        why = why if undecided else "no clause failed, but the run is not complete"
+        outcome = f"neither passes nor fails: {why}"
     return {
         "verdict": verdict,
-        "sentence": f"{_tested(run.about)} {_outcome(verdict, counts)}",
+        "sentence": f"{_tested(run.about)} {outcome}",
         "scope": SCOPE,
         "passed": counts[PASS],
-        "failed": counts[FAIL],
-        "inconclusive": counts[INCONCLUSIVE],
+        "failed": failed,
+        "inconclusive": undecided,
         "warnings": [*run.reservations, *left_out(about)],
         "clauses_sha256": clauses_sha256(run.expectations),
     }
@@ -454,29 +446,9 @@ def left_out(about: Entry) -> list[str]:
     return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
 
 
-def _outcome(verdict: str, counts: Mapping[str, int]) -> str:
-    """Return what is said of the system under test."""
-    every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
-    each = counts_words(failed, undecided, counts[PASS])
-    each = "" if every == 1 else f" ({each})"
-    if verdict == PASS:
-        return "meets its one clause" if every == 1 else f"meets all {every} clauses"
-    if verdict == FAIL:
-        return f"does not meet {_of_clauses(failed, every)}{each}"
-    if undecided:
-        return (
-            f"neither passes nor fails: {_of_clauses(undecided, every)} could not be judged{each}"
-        )
-    return "neither passes nor fails: no clause failed, but the run is not complete"
-
-
 def counts_words(failed: int, inconclusive: int, passed: int) -> str:
     """Return the clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
     return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
-
-
-def _of_clauses(count: int, every: int) -> str:
-    return "its one clause" if every == 1 else f"{count} of {every} clauses"
 
 
 def _tested(about: Entry) -> str:

@@ -33,7 +33,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import yaml
@@ -44,7 +43,7 @@ from ..base.errors import ConfigurationError, RunError, printable
 from ..base.model import Part, Port, Run, SwitchCountersCommand
 from ..base.source import refuse_irregular
 from .record_forms import Record
-from .summary_form import SCHEMA, Entry, SummaryDocument, refuse_other_keys
+from .summary_form import SCHEMA, Entry, SummaryDocument, first_mistake, refuse_other_keys
 
 CONFIGURATION = "configuration.yaml"
 PLAN = "plan.json"
@@ -162,12 +161,7 @@ class LineFile:
         """Return it, open."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
 
@@ -214,15 +208,16 @@ def read_json(path: Path) -> Any:
 
     OSError, or ValueError where it is no JSON, or nested too deeply.
     """
-    return _shown(path.read_bytes())
+    return as_shown(path.read_bytes())
 
 
 def as_read(value: Mapping[str, object]) -> Any:
     """Return a value as it is once it was written and read."""
-    return _shown(_json(value))
+    return as_shown(_json(value))
 
 
-def _shown(content: bytes) -> Any:
+def as_shown(content: bytes) -> Any:
+    """Return what JSON holds, its text as a terminal can show it."""
     loaded = from_json(content, allow_inf_nan=False)
     if b"\\" not in content and content.decode().replace("\n", "").isprintable():
         return loaded  # its layout has line feeds, its text nothing else to escape
@@ -286,8 +281,7 @@ _PORTS = TypeAdapter(dict[str, Port])
 def write_plan(directory: Path, run: Run) -> None:
     """Write the file whole or not at all."""
     try:
-        whole = _RUN.dump_python(run, mode="json")
-        content = to_json({"schema": PLAN_SCHEMA, **_packed(whole)})
+        content = to_json({"schema": PLAN_SCHEMA, **_packed(_RUN.dump_python(run, mode="json"))})
     except PydanticSerializationError as error:
         raise RunError(f"no JSON can be made of that: {error}") from None
     replace_bytes(directory / PLAN, content + b"\n")
@@ -314,9 +308,7 @@ def read_plan(directory: Path) -> Run:
     try:
         return _unpacked(loaded)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _damaged(file, f"at `{place}`: {first['msg']}") from None
+        raise _damaged(file, first_mistake(error)) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise _damaged(file, f"{type(error).__name__} {error!s:.100}") from None
 
@@ -424,25 +416,23 @@ def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> En
     """Return the summary's `switch_counters`; None where no command was configured."""
     if asked is None:
         return None
-    before, after = (_parsed(directory / name) for name in (BEFORE, AFTER))
-    differences = None
-    if before is not None and after is not None:
-        differences = {
-            name: after[name] - count
-            for name, count in before.items()
-            if name in after and after[name] != count
-        }
+    found: list[dict[str, int] | None] = []
+    for name in (BEFORE, AFTER):
+        try:
+            found.append(parse_counters((directory / name).read_text("utf-8", errors="replace")))
+        except OSError:
+            found.append(None)
+    before, after = found
+    both = before is not None and after is not None
+    differences = {
+        name: (after or {})[name] - count
+        for name, count in (before or {}).items()
+        if (after or {}).get(name, count) != count
+    }
     return {
         "command": list(asked.command),
-        "before": BEFORE if before is not None else None,
-        "after": AFTER if after is not None else None,
+        "before": None if before is None else BEFORE,
+        "after": None if after is None else AFTER,
         "compared": len(before.keys() & after.keys()) if before and after else 0,
-        "differences": differences,
+        "differences": differences if both else None,
     }
-
-
-def _parsed(path: Path) -> dict[str, int] | None:
-    try:
-        return parse_counters(path.read_text("utf-8", errors="replace"))
-    except OSError:
-        return None

@@ -132,17 +132,19 @@ def filled(part: str, *sources: object, **own: object) -> Entry:
     return found
 
 
+def first_mistake(error: ValidationError) -> str:
+    """Return where a value is not of its form, and why."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(at) for at in first["loc"])
+    return f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
+
+
 def refuse_other_keys(value: object, part: str, file: Path) -> None:
     """Refuse what is not of the form of a part; ConfigurationError says where."""
     try:
         _adapter(part).validate_python(value, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(at) for at in first["loc"])
-        why = (
-            f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
-        )
-        raise ConfigurationError(f"{file} is damaged: {why}") from None
+        raise ConfigurationError(f"{file} is damaged: {first_mistake(error)}") from None
 
 
 def checked(summary: Entry, file: Path) -> SummaryDocument:
