@@ -93,7 +93,7 @@ def test_mistakes_do_not(name: str, value: Any, where: str) -> None:
     [
         {"window": "500ms", "loads": ["95%", "1Gbit", "10kpps"], "interval": "off"},
         {"repeat": 3, "message_sizes": [1500, "64KiB"], "flood_limit": "10k"},
-        {"repeat": {"min": 3, "width": "2%"}, "imix": {"genome": "aab", "custom": {"A": 90}}},
+        {"repeat": {"min": 3, "width": "2%"}, "imix": "aab"},
         {"partners": [["a:e0", "b:e0"]], "groups": ["rack1", ["n1", "n2"]], "clock": "ptp"},
         {"sweep": {"dpdk.vlan": [1, 2], "window": ["1s", "2s"]}, "latency": {"probes": "1000/s"}},
         {"site": {"lab": "one-switch", "nodes": 4, "rate": "10M", "cores": "2-5,8"}},

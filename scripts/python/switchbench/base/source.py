@@ -234,14 +234,6 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_TAGS: dict[str, Callable[[str], Any]] = {
-    "tag:yaml.org,2002:null": lambda text: None,
-    "tag:yaml.org,2002:bool": lambda text: text.lower() == "true",
-    "tag:yaml.org,2002:int": int,
-    "tag:yaml.org,2002:float": float,
-    "tag:yaml.org,2002:str": str,
-    "!": str,
-}
 _TOO_MANY = (
     f"is too large to be read: more than {VALUES_MOST} values, those of aliases counted each time"
 )
@@ -326,14 +318,13 @@ class _Reader:
                 mark, (), f"{text} begins with 0, which some read as octal: write {int(text)}, or "
                 f'"{text}" for a text',
             )  # fmt: skip
-        read = _plain if plain else _TAGS.get(node.tag)
-        if read is None:
+        if not plain and node.tag not in ("!", _TEXT):
             raise _problem(mark, (), f"the tag {node.tag} means nothing here")
         try:
-            return read(text)
-        except ValueError:  # no number, or Python's own limit
-            what = f"is a number of {len(text)} digits" if plain else f"is no {node.tag}"
-            raise _problem(mark, (), f"{shown(text)} {what}") from None
+            return _plain(text) if plain else text
+        except ValueError:  # Python's own limit
+            words = f"{shown(text)} is a number of {len(text)} digits"
+            raise _problem(mark, (), words) from None
 
     def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}

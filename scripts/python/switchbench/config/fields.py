@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
@@ -217,7 +217,7 @@ class ValueKind:
     """How the value of a key is read and written, and its form as a JSON schema."""
 
     parse: Callable[[object], Any]
-    form: Mapping[str, Any]
+    form: Form
     lists: bool = False  # whether a list is a value of this kind
     write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
 
@@ -241,17 +241,17 @@ def text_like(pattern: str) -> Form:
     return {"type": "string", "pattern": pattern}
 
 
-def either(*forms: Mapping[str, Any]) -> Form:
+def either(*forms: Form) -> Form:
     """Return the JSON schema of what has one of the forms."""
     return {"anyOf": list(forms)}
 
 
-def mapping_of(**forms: Mapping[str, Any]) -> Form:
+def mapping_of(**forms: Form) -> Form:
     """Return the JSON schema of a mapping with these keys and no others."""
     return {"type": "object", "additionalProperties": False, "properties": forms}
 
 
-def list_of(form: Mapping[str, Any], least: int = 1, most: int | None = None) -> Form:
+def list_of(form: Form, least: int = 1, most: int | None = None) -> Form:
     """Return the JSON schema of a list."""
     items = {"type": "array", "items": form, "minItems": least}
     return items if most is None else items | {"maxItems": most}
@@ -421,12 +421,23 @@ def cores(value: object) -> tuple[int, ...]:
     return tuple(found)
 
 
-def frame_bytes(value: object) -> int:
-    """Read a frame's size, FCS included."""
-    size = quantities.size_bytes(value)
-    if not 64 <= size <= 9216:
-        raise ValueError(f"a frame of {size} bytes: frames have 64 to 9216 bytes, FCS included")
-    return size
+def sized(least: int, most: int, what: str) -> ValueKind:
+    """Return a number of bytes within bounds; in `what` {} is the number."""
+
+    def check(value: object) -> int:
+        size = quantities.size_bytes(value)
+        if not least <= size <= most:
+            raise ValueError(what.format(size))
+        return size
+
+    return ValueKind(check, _SIZE)
+
+
+FRAME = sized(64, 9216, "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included")
+# Only what goes by steps sends empty messages: the compiler refuses others.
+MESSAGE = sized(0, 2**30, "a message of {} bytes: messages have 1GiB at most")
+# More than any device offers; the node knows what its device does.
+INLINE = sized(0, 4096, "{} bytes inline: valid values are 0 (none) to 4096")
 
 
 # RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
@@ -439,35 +450,23 @@ IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
 
 
 def imix(value: object) -> tuple[int, ...]:
-    """Return a genome with custom letters, or the sizes themselves, in the order sent."""
-    if isinstance(value, str) and value in PRESETS:
-        return PRESETS[value]
-    sizes = _genome(value) if isinstance(value, dict) else value
-    if not isinstance(sizes, list):
+    """Return a genome's sizes, or the sizes themselves, in the order sent."""
+    sizes = PRESETS.get(value) if isinstance(value, str) else value
+    if isinstance(value, str) and sizes is None:
+        for letter in value:
+            if letter not in GENOME:
+                raise ValueError(
+                    f'"{letter}" of "{value}" has no size: letters are {"".join(GENOME)} '
+                    "(RFC 6985); or list the sizes, as [64, 64, 570, 1518]"
+                )
+        sizes = [GENOME[letter] for letter in value]
+    if not isinstance(sizes, list | tuple):
         raise needed(
-            value,
-            "simple (7:4:1 of 64, 594 and 1518 bytes), a genome "
-            '({genome: "aaab"}) or a list of sizes is needed',
+            value, "simple (7:4:1 of 64, 594 and 1518 bytes), a genome (aaab) or a list is needed"
         )
     if not 2 <= len(sizes) <= IMIX_MOST:
         raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
-    return tuple(frame_bytes(size) for size in sizes)
-
-
-def _genome(value: dict[str, object]) -> list[object]:
-    _refuse_unknown(value, ("genome", "custom"))
-    custom = value.get("custom", {})
-    if not isinstance(custom, dict):
-        raise ValueError(f"custom: found {shown(custom)}, but a mapping is needed, as {{A: 90}}")
-    letters: dict[str, object] = {**GENOME, **custom}
-    genome = word(value.get("genome"))
-    for letter in genome:
-        if letter not in letters:
-            raise ValueError(
-                f'genome: "{letter}" has no size: letters are {"".join(letters)} '
-                "(RFC 6985), further ones stand under `custom`"
-            )
-    return [letters[letter] for letter in genome]
+    return tuple(FRAME.parse(size) for size in sizes)
 
 
 def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
@@ -476,34 +475,16 @@ def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
             raise ValueError(unknown_key(key, keys))
 
 
-def _message_bytes(value: object) -> int:
-    """Only what goes by steps sends empty messages: the compiler refuses others."""
-    size = quantities.size_bytes(value)
-    if size > 2**30:
-        raise ValueError(f"a message of {size} bytes: messages have 1GiB at most")
-    return size
-
-
 def _size_range(value: object) -> object:
     """Return the least and the greatest size to draw."""
     if not isinstance(value, list) or len(value) != 2:
         raise needed(value, "two sizes are needed, as [4, 64KiB]")
-    least, most = (_message_bytes(size) for size in value)
+    least, most = (MESSAGE.parse(size) for size in value)
     if least == 0:
         raise ValueError("messages of random sizes have at least 1 byte")
     if least > most:
         raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
     return (least, most)
-
-
-INLINE_MOST = 4096  # more than any device offers; the node knows what its device does
-
-
-def _inline_bytes(value: object) -> int:
-    size = quantities.size_bytes(value)
-    if size > INLINE_MOST:
-        raise ValueError(f"{size} bytes inline: valid values are 0 (none) to {INLINE_MOST}")
-    return size
 
 
 def _comparison(value: object) -> str:
@@ -737,11 +718,7 @@ _CORE = either({"type": "integer", "minimum": 0}, _SPANS)
 _END: Form = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
 _FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems": 2, "maxItems": 3}
 _MODE: Form = {"enum": list(CLOCK_MODES)}
-_IMIX = either(
-    {"enum": list(PRESETS)},
-    list_of(_SIZE, 2, IMIX_MOST),
-    mapping_of(genome=_TEXT, custom={"type": "object", "additionalProperties": _SIZE}),
-)
+_IMIX = either(_TEXT, list_of(_SIZE, 2, IMIX_MOST))
 _PROBES = either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$"))
 _SWEPT: Form = {"type": "object", "minProperties": 1, "additionalProperties": list_of({})}
 _WIRES: Form = {"type": "object", "additionalProperties": list_of({}, 2, 2)}
@@ -773,10 +750,10 @@ Clock = Annotated[
 # sizes
 Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
 TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
-FrameSize = Annotated[int, ValueKind(frame_bytes, _SIZE)]
-MessageSize = Annotated[int, ValueKind(_message_bytes, _SIZE)]
+FrameSize = Annotated[int, FRAME]
+MessageSize = Annotated[int, MESSAGE]
 SizeRange = Annotated[tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), True, list)]
-InlineSize = Annotated[int, ValueKind(_inline_bytes, _SIZE)]
+InlineSize = Annotated[int, INLINE]
 Imix = Annotated[tuple[int, ...], ValueKind(imix, _IMIX, True, list)]
 # rates
 Rate = Annotated[int, ValueKind(quantities.rate_bps, _RATE.form(), write=_RATE.text)]
