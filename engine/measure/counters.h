@@ -16,6 +16,8 @@
 #ifndef ENGINE_COUNTERS_H
 #define ENGINE_COUNTERS_H
 
+#include "device_counters.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -250,10 +252,12 @@ struct port_hardware {
     int64_t not_ready;       /**< receiver-not-ready negative acknowledgements */
     int64_t cnp_sent;        /**< congestion notification packets */
     int64_t cnp_handled;
-    int64_t ecn_marked; /**< RoCE packets that came with congestion experienced */
+    int64_t ecn_marked;              /**< RoCE packets that came with congestion experienced */
+    int64_t device[DEVICE_COUNTERS]; /**< of the interface's driver; PAUSE is in pause_received */
 };
 
 #define PORT_HARDWARE_UNKNOWN                                                                      \
-    ((struct port_hardware){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
+    ((struct port_hardware){                                                                       \
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, {-1, -1, -1, -1, -1, -1, -1}})
 
 #endif

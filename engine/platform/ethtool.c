@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-/* Sends a command, which is answered in place. */
-static int ethtool_ask(int fd, const char *iface, void *command)
+int ethtool_ask(int fd, const char *iface, void *command)
 {
     struct ifreq request = {.ifr_data = command};
 

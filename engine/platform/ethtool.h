@@ -12,6 +12,16 @@
 #include <stdint.h>
 
 /**
+ * @brief Send a command, which is answered in place.
+ *
+ * @param fd Open descriptor; stays the caller's.
+ * @param iface Name of the network interface.
+ * @param command One of the structs of linux/ethtool.h.
+ * @return 0 or a negative errno.
+ */
+int ethtool_ask(int fd, const char *iface, void *command);
+
+/**
  * @brief Read the driver's name and bus address.
  *
  * @param fd Open descriptor; stays the caller's.

@@ -223,6 +223,13 @@ static void report_order(const struct phase_run *run, const struct phase_lane *l
 
 /* --- ports and ranks --- */
 
+static struct record_row device_row(const struct port_hardware *before,
+                                    const struct port_hardware *after, enum device_counter counter)
+{
+    return (struct record_row){device_counter_name(counter),
+                               since(before->device[counter], after->device[counter])};
+}
+
 static void report_port(const struct phase_run *run, const struct phase_lane *lane)
 {
     bool frames = counts_frames(lane);
@@ -248,6 +255,9 @@ static void report_port(const struct phase_run *run, const struct phase_lane *la
            {"no_carrier", since(a->no_carrier, b->no_carrier)},
            {"errors", since(a->errors, b->errors)},
            {"pause", since(a->pause_received, b->pause_received)},
+           device_row(a, b, DEVICE_PAUSE_SENT), device_row(a, b, DEVICE_FEC_CORRECTED),
+           device_row(a, b, DEVICE_FEC_UNCORRECTED), device_row(a, b, DEVICE_SYMBOL_ERRORS),
+           device_row(a, b, DEVICE_RX_DISCARDS), device_row(a, b, DEVICE_TX_DISCARDS),
            {"retransmitted", rdma ? since(a->retransmitted, b->retransmitted) : NULL},
            {"out_of_sequence", rdma ? since(a->out_of_sequence, b->out_of_sequence) : NULL},
            {"not_ready", rdma ? since(a->not_ready, b->not_ready) : NULL},

@@ -44,7 +44,7 @@ def test_every_measure_is_whole() -> None:
         assert measure.better in (-1, +1), key
         assert callable(measure.reduce) or measure.reduce in ("", *REDUCERS), key
         assert measure.flow in ("", *DERIVED, *columns_of("flows")), key
-        assert measure.port in ("", "host_drops", *columns_of("ports")), key
+        assert measure.port in ("", "host_drops", "discards", *columns_of("ports")), key
         assert measure.flow or "flow" not in measure.overs, key
         assert measure.entry or measure.key in _OF_PORT, key
     assert not COMMON.keys() & MEASURES.keys()

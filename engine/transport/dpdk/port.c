@@ -196,23 +196,28 @@ static bool counts_pause(const char *name)
            strstr(name, "duration") == NULL && strstr(name, "transition") == NULL;
 }
 
-static int64_t pause_received(uint16_t id)
+static void read_xstats(uint16_t id, struct port_hardware *counters)
 {
     int count = rte_eth_xstats_get_names(id, NULL, 0);
     struct rte_eth_xstat_name *names = calloc(count > 0 ? (size_t)count : 1, sizeof *names);
     struct rte_eth_xstat *values = calloc(count > 0 ? (size_t)count : 1, sizeof *values);
-    int64_t frames = -1;
 
     if (names != NULL && values != NULL && count > 0 &&
         rte_eth_xstats_get_names(id, names, (unsigned)count) == count &&
         rte_eth_xstats_get(id, values, (unsigned)count) == count) {
-        for (int i = 0; i < count; i++)
-            if (counts_pause(names[i].name))
-                frames = (frames > 0 ? frames : 0) + (int64_t)values[i].value;
+        for (int i = 0; i < count; i++) {
+            enum device_counter counter = counts_pause(names[i].name)
+                                              ? DEVICE_PAUSE_RECEIVED
+                                              : device_counter_of(names[i].name);
+            int64_t *sum = counter < DEVICE_COUNTERS ? &counters->device[counter] : NULL;
+
+            if (sum != NULL)
+                *sum = (*sum > 0 ? *sum : 0) + (int64_t)values[i].value;
+        }
+        counters->pause_received = counters->device[DEVICE_PAUSE_RECEIVED];
     }
     free(names);
     free(values);
-    return frames;
 }
 
 /* Frames that the driver took and the kernel dropped. It counts attempts: no more were dropped than
@@ -267,7 +272,7 @@ static void read_counters(struct transport_port *port, struct port_hardware *cou
     counters->dropped_send = forward_dropped(port);
     counters->errors = (int64_t)stats.ierrors;
     if (port->conf->pci != NULL)
-        counters->pause_received = pause_received(port->id);
+        read_xstats(port->id, counters);
     else if (!port->kernel) /* nor does an interface's MAC take them */
         counters->pause_received = (int64_t)atomic_load(&port->pause_frames);
     if (port->kernel)

@@ -229,6 +229,8 @@ static void read_counters(struct ip_port *port, const struct link_state *link,
         counters->dropped_send += drops - port->base_drops;
     counters->errors =
         (int64_t)(now->rx_errors - base->rx_errors + now->tx_errors - base->tx_errors);
+    device_counters_read(&port->statistics, port->netlink, port->iface, counters->device);
+    counters->pause_received = counters->device[DEVICE_PAUSE_RECEIVED];
 }
 
 void ip_port_facts(struct ip_port *port, struct port_facts *facts, bool counters)
@@ -263,6 +265,7 @@ static int read_link(struct ip_port *port, struct err *err)
     port->loopback = port->link.flags & IFF_LOOPBACK;
     link_drops_begin(&port->drops, &port->link);
     port->base_drops = link_queue_drops(port->netlink, port->ifindex);
+    device_statistics_find(&port->statistics, port->netlink, port->iface);
     find_facts(port);
     return 0;
 }

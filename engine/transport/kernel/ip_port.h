@@ -33,6 +33,7 @@ struct ip_port {
     struct link_state link;          /**< as it was when the port was opened */
     int64_t base_drops;
     struct link_drops drops;
+    struct device_statistics statistics;
 };
 
 /**

@@ -293,7 +293,7 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
     return found
 
 
-def host_drops(ports: Rows) -> Floats:
+def _host_drops(ports: Rows) -> Floats:
     """Return by port the frames dropped inside the host: receive ring, queue, driver.
 
     What is known counts, but 0 is only said when both directions are known.
@@ -301,6 +301,14 @@ def host_drops(ports: Rows) -> Floats:
     received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
     known = or_zero(received) + or_zero(sent)
     found: Floats = np.where((known > 0) | ~np.isnan(received + sent), known, np.nan)
+    return found
+
+
+def _discards(ports: Rows) -> Floats:
+    """Return by port the frames that its device discarded, in the directions that it counts."""
+    received, sent = ports.floats("rx_discards"), ports.floats("tx_discards")
+    none = np.isnan(received) & np.isnan(sent)
+    found: Floats = np.where(none, np.nan, or_zero(received) + or_zero(sent))
     return found
 
 
@@ -344,8 +352,9 @@ def flow_column(flows: PhaseFlows, name: str) -> Floats:
 
 
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return what a measure's `port` names: a column of the table, or the drops of hosts."""
-    return host_drops(ports) if name == "host_drops" else ports.floats(name)
+    """Return what a measure's `port` names: a column of the table, or a sum of two."""
+    sums = {"host_drops": _host_drops, "discards": _discards}
+    return sums[name](ports) if name in sums else ports.floats(name)
 
 
 # --- by port -------------------------------------------------------------------------------------

@@ -379,7 +379,7 @@ def host_limits(
         for flow in np.flatnonzero(shares > WINDOW_SHARE).tolist():
             port = flows.pairs[flow][place]
             off[port] = max(off.get(port, 0.0), 100.0 * float(shares[flow]))
-    counts = zip(names, m.observed(m.host_drops(ports)), strict=True)
+    counts = zip(names, m.observed(m.port_column(ports, "host_drops")), strict=True)
     drops = {name: int(count) for name, count in counts if count}
     said = {"shortfall_percent": short, "start_delay_ms": late, "window_error_percent": off}
     return [

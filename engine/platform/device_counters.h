@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * @brief Counters of a device that its driver names as it likes (`ethtool -S`), under one name
+ * each.
+ */
+#ifndef ENGINE_DEVICE_COUNTERS_H
+#define ENGINE_DEVICE_COUNTERS_H
+
+#include <stdint.h>
+
+#define DEVICE_STATISTICS_MAX 128 /**< statistics of one device that have a meaning here */
+
+/** @brief The counters; their names in `port` records are device_counter_name's. */
+enum device_counter {
+    DEVICE_FEC_CORRECTED,   /**< code words, or bits where the driver counts those */
+    DEVICE_FEC_UNCORRECTED, /**< code words */
+    DEVICE_SYMBOL_ERRORS,
+    DEVICE_PAUSE_RECEIVED, /**< PAUSE and PFC frames */
+    DEVICE_PAUSE_SENT,
+    DEVICE_RX_DISCARDS, /**< good frames that found no room in the device */
+    DEVICE_TX_DISCARDS,
+    DEVICE_COUNTERS,
+};
+
+/** @brief Which of a device's statistics are parts of which counter. */
+struct device_statistics {
+    uint32_t count; /**< that the device has */
+    uint32_t used;
+    struct {
+        uint32_t index;
+        enum device_counter counter;
+    } parts[DEVICE_STATISTICS_MAX];
+};
+
+/**
+ * @brief Return a counter's key in `port` records.
+ *
+ * @param counter Below DEVICE_COUNTERS.
+ * @return Static text.
+ */
+const char *device_counter_name(enum device_counter counter);
+
+/**
+ * @brief Return the counter that a driver's statistic is a part of.
+ *
+ * @param name As `ethtool -S` shows it.
+ * @return DEVICE_COUNTERS: of none.
+ */
+enum device_counter device_counter_of(const char *name);
+
+/**
+ * @brief Look up a device's statistics.
+ *
+ * @param statistics Takes them; without any where the driver has none.
+ * @param fd Any socket of the interface's network namespace; stays the caller's.
+ * @param iface Name of the network interface.
+ */
+void device_statistics_find(struct device_statistics *statistics, int fd, const char *iface);
+
+/**
+ * @brief Read the counters.
+ *
+ * @param statistics As they were found.
+ * @param fd Any socket of the interface's network namespace; stays the caller's.
+ * @param iface Name of the network interface.
+ * @param counters Takes them; -1: the device does not count it.
+ */
+void device_counters_read(const struct device_statistics *statistics, int fd, const char *iface,
+                          int64_t counters[DEVICE_COUNTERS]);
+
+#endif
