@@ -14,21 +14,18 @@ figures are of a machine, not of a network.
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from common import Figures, arguments, built, medians_in_turn, need, verdict
+from common import Figures, arguments, beside_peer, built, need
 from mpi import Mpi
 from spaces import NETWORK, PREFIX_BITS, inside, spaces
 
-REACHES = {"p50 us": 0.7, "p99 us": 1.0}
 TIMEOUT_S = 60
-PEER = "mpi_peer"
 
 
 def figures(lines: str) -> Figures:
-    """Percentiles of nanoseconds, one a line."""
+    """Return percentiles of nanoseconds, one a line."""
     times = sorted(int(word) for word in lines.split())
     if not times:
         raise SystemExit("a run measured nothing")
@@ -36,7 +33,7 @@ def figures(lines: str) -> Figures:
 
 
 def ours(program: Path, names: list[str], barriers: int) -> Figures:
-    """One run of our processes."""
+    """Run our processes once."""
     processes = [
         subprocess.Popen(
             inside(name, str(program), str(index), str(len(names)), str(barriers), NETWORK),
@@ -55,37 +52,26 @@ def ours(program: Path, names: list[str], barriers: int) -> Figures:
     return figures("".join(outputs))
 
 
-def theirs(folder: Path, names: list[str], barriers: int) -> Figures:
-    """One run below mpirun, which sits in the first namespace itself."""
-    subnet = f"{NETWORK}/{PREFIX_BITS}"
-    mpi = Mpi(folder, names, subnet, subnet)
-    return figures(mpi.run(str(folder / PEER), "barrier", str(barriers), timeout_s=TIMEOUT_S))
-
-
-def main() -> int:
-    """All numbers of processes: both in turn, then the verdicts."""
-    parser = arguments(__doc__)
-    parser.add_argument("--program", type=Path, default=built("barrier_node"))
-    parser.add_argument("--barriers", type=int, default=1000)
-    parser.add_argument("--counts", type=int, nargs="+", default=(2, 4, 8, 16))
-    options = parser.parse_args()
+def main() -> None:
+    """Compare with 2 to 16 processes."""
+    options = arguments(
+        __doc__, program=built("barrier_node"), barriers=1000, counts=[2, 4, 8, 16]
+    ).parse_args()
     need("mpicc", "mpirun", "ip", "unshare", root=True)
+    subnet, barriers = f"{NETWORK}/{PREFIX_BITS}", options.barriers
     with tempfile.TemporaryDirectory(prefix="switchbench-barrier-") as name:
-        folder = Path(name)
-        Mpi(folder, [], "", "").compile(f"{PEER}.c")
+        mpi = Mpi(Path(name))
         for count in options.counts:
-            print(f"{count} processes", flush=True)
             with spaces(count) as names:
                 subjects = {
-                    "ours": lambda names=names: ours(options.program, names, options.barriers),
-                    "MPI_Barrier": lambda names=names: theirs(folder, names, options.barriers),
+                    "ours": lambda names=names: ours(options.program, names, barriers),
+                    "MPI_Barrier": lambda names=names: figures(
+                        mpi.run(names, subnet, subnet, "barrier", str(barriers))
+                    ),
                 }
-                found = medians_in_turn(options.rounds, subjects)
-            for figure, reach in REACHES.items():
-                ratio = found["ours"][figure] / found["MPI_Barrier"][figure]
-                verdict(f"  {count} processes, {figure}, ours by MPI's", ratio, reach, at_most=True)
-    return 0
+                row, at_most = f"{count} processes", {"p50 us": 0.7, "p99 us": 1.0}
+                beside_peer(row, options.rounds, subjects, {}, at_most)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,8 +11,6 @@ of the two ways must be wrong by half of that, and only the bound can be right.
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 import time
@@ -20,11 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import yaml
-from common import arguments, need, verdict
+from common import NODE, ROOT, arguments, need, verdict
 from spaces import address, inside, spaces
+
+sys.path.insert(0, str(ROOT / "tests/system"))
+
+import nodekit
 
 OFFSET_REACH_US = 10.0
 COVER_REACH = 100  # of 100
@@ -63,66 +63,29 @@ class Estimate:
         return abs(self.offset) <= self.bound
 
 
-def documents(run: int, port_of_two: int) -> str:
-    """All that a node reads: they meet, and end."""
-    names = ("one", "two")
-    addresses = [f"{HOSTS[0]}:{UDP_PORT}", f"{HOSTS[1]}:{port_of_two}"]
+def estimate(node: Path, names: list[str], relayed: bool = False) -> Estimate:
+    """Run once; `relayed`: the first node reaches the second by the relay."""
+    clock = {"mode": "estimated"}
     bound = [f"{host}:{UDP_PORT}" for host in HOSTS]
-    job = {
-        "protocol": 2,
-        "run": f"offset-{os.getpid()}-{run}",
-        "controlled": False,
-        "heartbeat_timeout_ms": 5000,
-        "barrier_timeout_ms": 5000,
-        "clock": {"mode": "estimated"},
-        "nodes": [
-            {"name": name, "control": {"address": address}}
-            for name, address in zip(names, bound, strict=True)
-        ],
-    }
-    parts: list[dict[str, Any]] = [
-        {"job": job},
-        {"peers": {"addresses": addresses, "key": "5b" * 32}},
-        {"quit": True},
-    ]
-    return "".join(yaml.safe_dump(part, explicit_start=True, explicit_end=True) for part in parts)
-
-
-def estimate(node: Path, names: list[str], run: int, relayed: bool) -> Estimate:
-    """One run; `relayed`: the first node reaches the second by the relay."""
-    texts = [documents(run, RELAY_PORT if relayed else UDP_PORT), documents(run, UDP_PORT)]
+    reached = [bound, [bound[0], f"{HOSTS[1]}:{RELAY_PORT}"] if relayed else bound]
+    texts = [nodekit.meeting(clock, bound, each) for each in reversed(reached)]
     processes = [
-        subprocess.Popen(
-            inside(space, str(node), "--name", name),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for space, name in zip(names, ("one", "two"), strict=True)
+        nodekit.start(inside(space, str(node), "--name", f"n{index}"))
+        for index, space in enumerate(names)
     ]
-    try:
-        for process, text in zip(processes, texts, strict=True):
-            assert process.stdin is not None
-            process.stdin.write(text)
-            process.stdin.flush()
-        said = [process.communicate(timeout=TIMEOUT_S) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    records = [json.loads(line) for line in said[1][0].splitlines()]
-    ready = [record for record in records if record["type"] == "ready"]
+    said = nodekit.conduct(processes, texts, limit_s=TIMEOUT_S)
+    ready = said[1].of("ready")
     if not ready or ready[0]["clock_bound_ns"] is None:
-        raise SystemExit(f"a node failed:\n{said[0][1]}{said[1][1]}")
+        raise SystemExit(f"a node failed:\n{said.text}")
     return Estimate(ready[0]["clock_offset_ns"] / 1e3, ready[0]["clock_bound_ns"] / 1e3)
 
 
 def runs(node: Path, names: list[str], count: int, relayed: bool = False) -> list[Estimate]:
-    """Many runs, as many as there is time for."""
+    """Return the estimates of many runs, as many as there is time for."""
     found: list[Estimate] = []
     until_s = time.monotonic() + LONGEST_S
     while len(found) < count and time.monotonic() < until_s:
-        found.append(estimate(node, names, len(found), relayed))
+        found.append(estimate(node, names, relayed))
     return found
 
 
@@ -157,12 +120,10 @@ def relay(space: str) -> Iterator[None]:
 
 def main() -> int:
     """Symmetric, then asymmetric."""
-    parser = arguments(__doc__, node=True)
-    parser.add_argument("--runs", type=int, default=100)
-    options = parser.parse_args()
+    options = arguments(__doc__, runs=100, node=NODE).parse_args()
     need("ip", root=True)
     with spaces(2) as names:
-        estimate(options.node, names, -1, False)  # addresses resolved, programs in memory
+        estimate(options.node, names)  # addresses resolved, programs in memory
         high = show("unloaded", runs(options.node, names, options.runs))
         verdict("  offset, 95 of 100 runs", high, OFFSET_REACH_US, unit="us", at_most=True)
         with relay(names[1]):

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What benchmarks against a peer share: runs in turn, medians, verdicts, and `dpdk-testpmd`."""
+"""The frame of all benchmarks: options, subjects in turn, medians, verdicts; and `dpdk-testpmd`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
-import pathlib
 import re
 import shutil
 import statistics
@@ -15,30 +14,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 Figures = Mapping[str, float]  # of one run, or the medians of several, by name and unit
+Subjects = Mapping[str, Callable[[], Figures]]
 SKIPPED = 77
 TESTPMD = "dpdk-testpmd"
+RATE = "M frames/s"
 
 
 def verdict(
     what: str, value: float, reach: float, *, unit: str = "", at_most: bool = False
 ) -> None:
-    """One line: the figure, what it is to reach, and whether it does."""
+    """Print the figure, what it is to reach, and whether it does."""
     good = value <= reach if at_most else value >= reach
-    bound = "at most" if at_most else "at least"
-    print(
-        f"{what}: {value:.4g}{' ' if unit else ''}{unit} (reach: {bound} {reach:g}): "
-        f"{'PASS' if good else 'RED'}",
-        flush=True,
-    )
+    bound = f"(reach: {'at most' if at_most else 'at least'} {reach:g})"
+    shown = f"{value:.4g} {unit}".rstrip()
+    print(f"{what}: {shown} {bound}: {'PASS' if good else 'RED'}", flush=True)
 
 
-def medians_in_turn(
-    rounds: int, subjects: Mapping[str, Callable[[], Figures]]
-) -> dict[str, Figures]:
+def medians_in_turn(rounds: int, subjects: Subjects) -> dict[str, Figures]:
     """Run all subjects one after the other, `rounds` times; print each, return their medians."""
     runs: dict[str, list[Figures]] = {name: [] for name in subjects}
     for _ in range(rounds):
@@ -58,53 +55,38 @@ def medians_in_turn(
     return found
 
 
-def in_turn(
-    rounds: int, subjects: Mapping[str, Callable[[], float]], *, unit: str = "M frames/s"
-) -> dict[str, float]:
-    """Return the medians of subjects that have one figure each."""
+def beside_peer(
+    row: str, rounds: int, subjects: Subjects, at_least: Figures, at_most: Figures | None = None
+) -> None:
+    """Run ours and a peer in turn; a verdict of the ratio of each figure that has a reach."""
+    (ours, mine), (peer, theirs) = medians_in_turn(rounds, subjects).items()
+    for reaches, most in ((at_least, False), (at_most or {}, True)):
+        for figure, reach in reaches.items():
+            what = f"{row}: {figure}, {ours} / {peer}"
+            verdict(what, mine[figure] / theirs[figure], reach, at_most=most)
 
-    def single(measure: Callable[[], float]) -> Callable[[], Figures]:
-        return lambda: {unit: measure()}
 
-    found = medians_in_turn(rounds, {name: single(one) for name, one in subjects.items()})
-    return {name: figures[unit] for name, figures in found.items()}
-
-
-def switchbench(*words: str) -> tuple[str, Figures]:
-    """What the command prints, and the time, CPU time and memory that it takes with its engine."""
+def switchbench(
+    *words: str, node: Path | None = None, ends: Sequence[int] = (0,)
+) -> tuple[str, Figures]:
+    """Return what the command prints, and its time, CPU time and memory with its engine's."""
     begun = time.monotonic()
     command = [sys.executable, "-m", "switchbench", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    variables = os.environ | ({"SWITCHBENCH_NODE": str(node)} if node else {})
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
     assert process.stdout is not None
     text = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in ends:
         raise SystemExit(f"switchbench {' '.join(words)}: status {process.returncode}")
     cpu_s = used.ru_utime + used.ru_stime
     gib = used.ru_maxrss / (1 << 20)
     return text, {"s": time.monotonic() - begun, "CPU s": cpu_s, "GiB": gib}
 
 
-def tsc_ghz() -> float:
-    """The rate of the time stamp counter, as the kernel calibrated it; the core's where unknown."""
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        found = re.match(r"bogomips\s*: ([\d.]+)", line)
-        if found:
-            return float(found[1]) / 2e3
-    return 0.0
-
-
-def two_cores() -> tuple[int, int]:
-    """Two cores of ours; ends the program as skipped where there are fewer."""
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        skip("needs two cores")
-    return cores[0], cores[1]
-
-
 def skip(reason: str) -> None:
-    """Ends the program: what it needs is not here."""
+    """End the program: what it needs is not here."""
     print(f"skipped: {reason}")
     raise SystemExit(SKIPPED)
 
@@ -119,25 +101,69 @@ def need(*programs: str, root: bool = False) -> None:
 
 
 def arguments(
-    description: str | None, *, node: bool = False, rounds: int = 5, seconds: float = 1.0
+    description: str | None, *, rounds: int = 5, seconds: float = 1.0, **more: Any
 ) -> argparse.ArgumentParser:
-    """Options that all benchmarks have; `node`: and that of the engine's program."""
+    """Return the options that all benchmarks have; `more`: name and default of some of one."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--seconds", type=float, default=seconds, help="of one run")
-    if node:
-        default = ROOT / "build/engine/switchbench-node"
-        parser.add_argument("--node", type=pathlib.Path, default=default)
+    for name, default in more.items():
+        several = isinstance(default, list | tuple)
+        kind = type(default[0] if several else default)
+        parser.add_argument(f"--{name}", type=kind, default=default, nargs="+" if several else None)
     return parser
 
 
-def built(program: str) -> str:
-    """Where scripts/setup puts a benchmark's program."""
-    return str(ROOT / "build/tests/bench" / program)
+NODE = ROOT / "build/engine/switchbench-node"
+
+
+def built(program: str) -> Path:
+    """Return where scripts/setup puts a benchmark's program."""
+    return ROOT / "build/tests/bench" / program
+
+
+# --- frames on cores of their own, and testpmd ----------------------------------------------------
+
+
+def two_cores() -> tuple[int, int]:
+    """Return two cores of ours; end the program as skipped where there are fewer."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        skip("needs two cores")
+    return cores[0], cores[1]
+
+
+def pinned(core: int, *command: object, netns: str | None = None) -> list[str]:
+    """Return a command on one core, in a namespace or not."""
+    prefix = ["ip", "netns", "exec", netns] if netns else []
+    return [*prefix, "taskset", "-c", str(core), *map(str, command)]
+
+
+def frame_rate(core: int, program: Path, *words: object) -> Figures:
+    """Run a program of ours on a core; it prints frames per second."""
+    done = subprocess.run(pinned(core, program, *words), capture_output=True, text=True, check=True)
+    return rate_in(done.stdout)
+
+
+def rate_in(text: str) -> Figures:
+    """Return the rate that a program of ours printed first."""
+    found = re.match(r"(\d+) frames/s", text)
+    if found is None:
+        raise SystemExit(f"no rate: {text}")
+    return {RATE: float(found[1]) / 1e6}
+
+
+def show_cycles(medians: Mapping[str, Figures]) -> float:
+    """Print the cycles per frame of each subject; return the rate of the TSC in GHz."""
+    bogomips = re.search(r"bogomips\s*: ([\d.]+)", Path("/proc/cpuinfo").read_text())
+    ghz = float(bogomips[1]) / 2e3 if bogomips else 0.0
+    for name, figures in medians.items():
+        print(f"{name}: {ghz * 1e3 / figures[RATE]:.1f} cycles a frame at {ghz:.2f} GHz (TSC)")
+    return ghz
 
 
 def until(stream: IO[str], mark: str) -> str:
-    """What a program prints until `mark`."""
+    """Return what a program prints until `mark`."""
     text = ""
     while mark not in text:
         got = stream.read(1)
@@ -147,17 +173,11 @@ def until(stream: IO[str], mark: str) -> str:
     return text
 
 
-def pinned(core: int, *command: str, netns: str | None = None) -> list[str]:
-    """A command on one core, in a namespace or not."""
-    prefix = ["ip", "netns", "exec", netns] if netns else []
-    return [*prefix, "taskset", "-c", str(core), *command]
-
-
 @dataclass
 class Testpmd:
     """One `dpdk-testpmd` with one forwarding core, and the other for its console."""
 
-    name: str
+    use: str
     vdevs: Sequence[str]
     mode: str
     core: int
@@ -167,41 +187,31 @@ class Testpmd:
     start: str = "start"
     process: subprocess.Popen[str] = field(init=False)
 
-    def command(self) -> list[str]:
-        """Its command line."""
-        prefix = ["ip", "netns", "exec", self.netns] if self.netns else []
-        eal = [f"--vdev={vdev}" for vdev in self.vdevs]
-        return [
-            *prefix, "stdbuf", "-oL", TESTPMD,
-            "--lcores", f"0@{self.console_core},1@{self.core}",
-            "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
-            f"--file-prefix={self.name}", *eal, "--",
-            "--interactive", f"--forward-mode={self.mode}", "--nb-cores=1", *self.options,
-        ]  # fmt: skip
-
     @contextlib.contextmanager
     def running(self) -> Iterator[Testpmd]:
-        """Opens it, and sees that nothing stays behind."""
+        """Open it, and see that nothing stays behind."""
+        name = f"switchbench-{self.use}-{os.getpid()}"  # of what DPDK leaves in /run
+        command = [
+            *(["ip", "netns", "exec", self.netns] if self.netns else []),
+            "stdbuf", "-oL", TESTPMD, "--lcores", f"0@{self.console_core},1@{self.core}",
+            "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
+            f"--file-prefix={name}", *(f"--vdev={vdev}" for vdev in self.vdevs), "--",
+            "--interactive", f"--forward-mode={self.mode}", "--nb-cores=1", *self.options,
+        ]  # fmt: skip
+        pipe = subprocess.PIPE
         with subprocess.Popen(
-            self.command(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            bufsize=1,
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True, bufsize=1
         ) as self.process:
             try:
                 self._until("testpmd> ")
                 yield self
-                self.say("quit")
+                self._say("quit")
                 self.process.communicate(timeout=20)
             finally:
-                if self.process.poll() is None:
-                    self.process.kill()
-                shutil.rmtree(f"/run/dpdk/{self.name}", ignore_errors=True)
+                self.process.kill()
+                shutil.rmtree(f"/run/dpdk/{name}", ignore_errors=True)
 
-    def say(self, line: str) -> None:
-        """Types a command."""
+    def _say(self, line: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
@@ -211,42 +221,35 @@ class Testpmd:
         return until(self.process.stdout, mark)
 
     def begin(self) -> None:
-        """Starts forwarding."""
-        self.say(self.start)
+        """Start forwarding."""
+        self._say(self.start)
         self._until("testpmd> ")
 
     def end(self) -> tuple[int, int]:
-        """Stops; frames received and sent since the start."""
-        self.say("stop")
-        text = self._until("Done.\n")
+        """Stop; return frames received and sent since the start."""
+        self._say("stop")
+        total = self._until("Done.\n").rpartition("Accumulated")[2]
         self._until("testpmd> ")
-        total = text[text.rfind("Accumulated") :]
-        received = re.search(r"RX-packets:\s*(\d+)", total)
-        sent = re.search(r"TX-packets:\s*(\d+)", total)
+        received, sent = (re.search(rf"{way}-packets:\s*(\d+)", total) for way in ("RX", "TX"))
         if received is None or sent is None:
-            raise SystemExit(f"testpmd showed no frames:\n{text[-2000:]}")
+            raise SystemExit(f"testpmd showed no frames:\n{total[-2000:]}")
         return int(received[1]), int(sent[1])
 
-    def worker_seconds(self) -> float:
-        """CPU time of the forwarding thread."""
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+    def _worker_s(self) -> float:
+        """Return the CPU time of the forwarding thread."""
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             if "worker" in (task / "comm").read_text():
                 return float((task / "schedstat").read_text().split()[0]) / 1e9
         raise SystemExit("testpmd has no forwarding thread")
 
-    def rate(self, seconds: float, *, received: bool = False) -> float:
-        """Runs for a while; million frames a second of the forwarding thread's CPU time."""
+    def rate(self, seconds: float) -> Figures:
+        """Run for a while; frames sent per second of the forwarding thread's CPU time."""
         with self.running():
-            before = self.worker_seconds()
+            before = self._worker_s()
             self.begin()
             time.sleep(seconds)
-            frames = self.end()[0 if received else 1]
-            used = self.worker_seconds() - before
+            _, frames = self.end()
+            used = self._worker_s() - before
         if frames == 0 or used <= 0:
             raise SystemExit("testpmd moved nothing")
-        return frames / used / 1e6
-
-
-def prefix(use: str) -> str:
-    """A name of this process's, for what DPDK leaves in /run."""
-    return f"switchbench-{use}-{os.getpid()}"
+        return {RATE: frames / used / 1e6}

@@ -4,40 +4,31 @@
 
 One process plays all nodes: it has the other ends of their pipes, answers the documents of the
 protocol, and writes records at the rate at which the engine writes them. The controller, the
-results directory and the plain view are the command's own. Three loads, in turn:
-
-  idle       heartbeats alone
-  intervals  `progress` twice a second and `interval` once a second of each node
-  phases     the same, and phases of five seconds: both sides of two flows per node, `port`, `phase`
+results directory and the plain view are the command's own. Each node has `progress` twice a second,
+`interval` once a second, and in phases of five seconds both sides of two flows, `port` and `phase`.
 
 Counted is the CPU time of the process and its threads from the last node's `ready` to the end.
 
-    tests/bench/controller_nodes.py [--nodes 1024] [--rounds 3] [--seconds 10] [--profile]
+    tests/bench/controller_nodes.py [--nodes 1024] [--rounds 3] [--seconds 10]
 """
 
 from __future__ import annotations
 
-import cProfile
 import json
 import os
-import pstats
 import resource
 import sys
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / ".venv" / "bin" / "python"
-if sys.prefix == sys.base_prefix and PYTHON.exists():
-    os.execv(PYTHON, [str(PYTHON), *sys.argv])
 sys.path[:0] = [str(ROOT / "tests/python"), str(ROOT / "scripts/python")]
 
-from common import arguments, in_turn, verdict  # noqa: E402
+from common import Figures, arguments, medians_in_turn, verdict  # noqa: E402
 from nacl.public import PrivateKey  # noqa: E402
 from rich.console import Console  # noqa: E402
 
@@ -64,36 +55,21 @@ PROGRESS_S = 0.5  # as engine/trial/trial.c has it
 INTERVAL_S = 1.0
 PHASE_S = 5.0
 TICK_S = 0.02  # nodes speak one after the other, spread over their period
-LOADS = ("idle", "intervals", "phases")
+UNIT = "% of a core"
 
 Record = dict[str, Any]
 
 
-class Pipes:
-    """A node's three pipes: our ends for the controller, the others for the crowd."""
+class Member:
+    """What the controller sees of a node's process; the other ends of its pipes are the crowd's."""
 
     def __init__(self) -> None:
         self.far_input, ours = os.pipe()
-        self.input: IO[bytes] = os.fdopen(ours, "wb", 0)
+        self.stdin: IO[bytes] = os.fdopen(ours, "wb", 0)
         ours, self.far_output = os.pipe()
-        self.output: IO[bytes] = os.fdopen(ours, "rb", 0)
+        self.stdout: IO[bytes] = os.fdopen(ours, "rb", 0)
         ours, self.far_log = os.pipe()
-        self.log: IO[bytes] = os.fdopen(ours, "rb", 0)
-
-    def close_near(self) -> None:
-        for pipe in (self.input, self.output, self.log):
-            pipe.close()
-
-    def close_far(self) -> None:
-        for fd in (self.far_input, self.far_output, self.far_log):
-            os.close(fd)
-
-
-class Member:
-    """What the controller sees of a node's process."""
-
-    def __init__(self, pipes: Pipes) -> None:
-        self.stdin, self.stdout, self.stderr = pipes.input, pipes.output, pipes.log
+        self.stderr: IO[bytes] = os.fdopen(ours, "rb", 0)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -101,20 +77,17 @@ class Member:
         self.returncode = 0
         return 0
 
-    def terminate(self) -> None:
+    def terminate(self, *_: object) -> None:
         """Nothing is left to end."""
 
-    kill = terminate
-
-    def send_signal(self, _number: int) -> None:
-        """Nothing is left to end."""
+    kill = send_signal = terminate
 
 
 class Crowd:
     """All nodes, in the process that this one forks."""
 
-    def __init__(self, names: Sequence[str], pipes: Sequence[Pipes], load: str, end_s: float):
-        self.names, self.pipes, self.load, self.duration_s = names, pipes, load, end_s
+    def __init__(self, members: Mapping[str, Member], end_s: float) -> None:
+        self.names, self.pipes, self.duration_s = list(members), list(members.values()), end_s
         self.key = b64encode(bytes(PrivateKey.generate().public_key)).decode()
 
     def say(self, at: int, *records: Record) -> None:
@@ -140,10 +113,7 @@ class Crowd:
         for at in everyone:
             self.say(at, {"type": "ready", "node": self.names[at]})
         self.hear(b"trial:")
-        if self.load == "idle":
-            time.sleep(self.duration_s)
-        else:
-            self.speak()
+        self.speak()
         for at in everyone:
             self.say(at, trial_record(self.names[at]))
         self.hear(b"quit:")
@@ -161,7 +131,7 @@ class Crowd:
             turn, place = divmod(tick, len(moments))
             for at in moments[place]:
                 self.say(at, *self.progress(at, phase, turn))
-            if self.load == "phases" and now_s >= (phase + 1) * PHASE_S:
+            if now_s >= (phase + 1) * PHASE_S:
                 for at in range(len(self.names)):
                     self.say(at, *self.ended(at, phase))
                 phase += 1
@@ -200,20 +170,22 @@ class Crowd:
 class CrowdLauncher(Launcher):
     """Hands out the nodes of a crowd."""
 
-    def __init__(self, run: Run, load: str, seconds: float) -> None:
-        self._pipes = {process.name: Pipes() for process in run.site.processes}
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._members = {process.name: Member() for process in run.site.processes}
         self._pid = os.fork()
         if self._pid == 0:
             status = 1
             try:
-                for pipes in self._pipes.values():
-                    pipes.close_near()
-                Crowd(list(self._pipes), list(self._pipes.values()), load, seconds).run()
+                for each in self._members.values():
+                    for pipe in (each.stdin, each.stdout, each.stderr):
+                        pipe.close()
+                Crowd(self._members, seconds).run()
                 status = 0
             finally:
                 os._exit(status)
-        for pipes in self._pipes.values():
-            pipes.close_far()
+        for each in self._members.values():
+            for fd in (each.far_input, each.far_output, each.far_log):
+                os.close(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -222,25 +194,20 @@ class CrowdLauncher(Launcher):
         os.waitpid(self._pid, 0)
 
     def start(self, process: Process, _command: Sequence[str]) -> Any:
-        return Member(self._pipes[process.name])
+        return self._members[process.name]
 
 
 class Meter(Watch):
     """The plain view; notes the CPU time when measuring begins and ends."""
 
-    def __init__(self, run: Run, log: IO[str], profiler: cProfile.Profile | None) -> None:
+    def __init__(self, run: Run, log: IO[str]) -> None:
         super().__init__(run, "run-1", Console(file=log), live=False)
         self.marks: dict[str, tuple[float, float]] = {}
         self.records = 0
-        self._profiler = profiler
 
     def stage(self, text: str) -> None:
         super().stage(text)
         self.marks[text] = time.monotonic(), time.process_time()
-        if self._profiler is not None and text == "measuring":
-            self._profiler.enable()
-        elif self._profiler is not None:
-            self._profiler.disable()
 
     def record(self, record: Record) -> None:
         super().record(record)
@@ -255,8 +222,8 @@ class Meter(Watch):
         return 100.0 * (ended_cpu_s - begun_cpu_s) / (end_s - begin_s)
 
 
-def cost_percent(load: str, nodes: int, seconds: float, profiler: cProfile.Profile | None) -> float:
-    """One run; percent of one core."""
+def cost(nodes: int, seconds: float) -> Figures:
+    """Run the controller once; percent of one core."""
     site = make_site(nodes, heartbeat_timeout_ms=HEARTBEAT_TIMEOUT_MS)
     phases = round(seconds / PHASE_S) + 1
     trial = make_trial(site, flows=2 * nodes, phases=phases, window_s=seconds, expected_s=seconds)
@@ -265,41 +232,29 @@ def cost_percent(load: str, nodes: int, seconds: float, profiler: cProfile.Profi
     with (
         tempfile.TemporaryDirectory(prefix="switchbench-controller-") as folder,
         tempfile.TemporaryFile("w") as log,
-        CrowdLauncher(run, load, seconds) as launcher,
+        CrowdLauncher(run, seconds) as launcher,
         Interrupt() as interrupt,
     ):
-        meter = Meter(run, log, profiler)
+        meter = Meter(run, log)
         controller = Controller(run, job, RunDirectory(Path(folder) / "results"), meter)
         with meter.of(run, controller.summary):
             outcome = controller.conduct(launcher, lambda name: [name], interrupt)
         if outcome.faults:
             raise SystemExit(f"the run failed: {outcome.faults[0]}")
-    print(f"    {load}: {meter.records:,} records")
-    return meter.percent
+    print(f"    {meter.records:,} records")
+    return {UNIT: meter.percent}
 
 
-def main() -> int:
-    """All loads in turn, then the verdicts."""
-    parser = arguments(__doc__, rounds=3, seconds=10.0)
-    parser.add_argument("--nodes", type=int, default=1024)
-    parser.add_argument("--load", choices=LOADS, action="append", help="all when not named")
-    parser.add_argument("--profile", action="store_true", help="where the time goes")
-    options = parser.parse_args()
+def main() -> None:
+    """Measure, then print the verdict."""
+    options = arguments(__doc__, rounds=3, seconds=10.0, nodes=1024).parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    profiler = cProfile.Profile() if options.profile else None
-    loads = {
-        load: partial(cost_percent, load, options.nodes, options.seconds, profiler)
-        for load in options.load or LOADS
-    }
-    medians = in_turn(options.rounds, loads, unit="% of a core")
-    if profiler is not None:
-        pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
-    for load, percent in medians.items():
-        what = f"controller, {options.nodes} nodes, {load}"
-        verdict(what, percent, REACH_PERCENT, unit="% of a core", at_most=True)
-    return 0
+    subjects = {"controller": lambda: cost(options.nodes, options.seconds)}
+    percent = medians_in_turn(options.rounds, subjects)["controller"][UNIT]
+    what = f"controller, {options.nodes} nodes"
+    verdict(what, percent, REACH_PERCENT, unit=UNIT, at_most=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,61 +12,33 @@ in and taken out beside the measurement, 512 at a time.
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-
 import common
+from common import RATE, TESTPMD, Testpmd
 
 RINGS = ("net_ring0", "net_ring1")
 BURSTS_A_PORT = 4  # of 64 frames: 512 in all
+OPTIONS = ("--burst=64", "--txpkts=60", "--total-num-mbufs=2048")
 
 
-def ours(program: str, core: int, seconds: float) -> float:
-    """One run of our program: million frames a second."""
-    chunks = max(1000, int(seconds * 40000))
-    command = common.pinned(core, program, "forward", str(chunks))
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = re.match(r"(\d+) frames/s", done.stdout)
-    if found is None:
-        raise SystemExit(f"{program} said: {done.stdout}{done.stderr}")
-    return float(found[1]) / 1e6
-
-
-def peer(core: int, console: int, seconds: float) -> float:
-    """One run of testpmd: million frames a second."""
-    testpmd = common.Testpmd(
-        common.prefix("forward"),
-        RINGS,
-        "mac",
-        core,
-        console,
-        ("--burst=64", "--txpkts=60", "--total-num-mbufs=2048"),
-        start=f"start tx_first {BURSTS_A_PORT}",
-    )
-    return testpmd.rate(seconds)
-
-
-def main() -> int:
+def main() -> None:
     """Run both in turn."""
-    parser = common.arguments(__doc__)
-    parser.add_argument("--program", default=common.built("bench_dpdk"))
-    asked = parser.parse_args()
+    asked = common.arguments(__doc__, program=common.built("bench_dpdk")).parse_args()
     console, core = common.two_cores()
-    common.need(common.TESTPMD)
-    medians = common.in_turn(
+    common.need(TESTPMD)
+    chunks = max(1000, int(asked.seconds * 40000))
+    start = f"start tx_first {BURSTS_A_PORT}"
+    testpmd = Testpmd("forward", RINGS, "mac", core, console, OPTIONS, start=start)
+    medians = common.medians_in_turn(
         asked.rounds,
         {
-            "ours": lambda: ours(asked.program, core, asked.seconds),
-            "testpmd mac": lambda: peer(core, console, asked.seconds),
+            "ours": lambda: common.frame_rate(core, asked.program, "forward", chunks),
+            "testpmd mac": lambda: testpmd.rate(asked.seconds),
         },
     )
-    ghz = common.tsc_ghz()
-    for name, rate in medians.items():
-        print(f"{name}: {ghz * 1e3 / rate:.1f} cycles a frame at {ghz:.2f} GHz (TSC)")
-    common.verdict("forward / testpmd mac", medians["ours"] / medians["testpmd mac"], 1.0)
-    return 0
+    common.show_cycles(medians)
+    ratio = medians["ours"][RATE] / medians["testpmd mac"][RATE]
+    common.verdict("forward / testpmd mac", ratio, 1.0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,74 +12,50 @@ several with which it is fastest. Seconds are of the sending thread's CPU time.
 
 from __future__ import annotations
 
-import functools
-import re
-import subprocess
-import sys
+from functools import partial
 
 import common
+from common import RATE, Figures, Testpmd
 
 DEVICE = "net_null0,no-rx=1"
 CACHES = (64, 128, 250, 512)
 
 
-def ours(program: str, core: int, *arguments: str) -> float:
-    """One run of our program: million frames a second."""
-    command = common.pinned(core, program, *arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = re.match(r"(\d+) frames/s", done.stdout)
-    if found is None:
-        raise SystemExit(f"{program} said: {done.stdout}{done.stderr}")
-    return float(found[1]) / 1e6
-
-
-def peer(mode: str, cache: int, core: int, console: int, seconds: float) -> float:
-    """One run of testpmd: million frames a second."""
+def peer(mode: str, cache: int, core: int, console: int, seconds: float) -> Figures:
+    """Run testpmd once."""
     options = ["--burst=64", "--txpkts=60", f"--mbcache={cache}", "--total-num-mbufs=2048"]
-    testpmd = common.Testpmd(common.prefix("send"), [DEVICE], mode, core, console, options)
-    return testpmd.rate(seconds)
+    return Testpmd("send", [DEVICE], mode, core, console, options).rate(seconds)
 
 
-def best_cache(mode: str, core: int, console: int) -> int:
-    """The mempool cache with which testpmd is fastest here."""
-    return max(CACHES, key=lambda cache: peer(mode, cache, core, console, 0.5))
-
-
-def main() -> int:
+def main() -> None:
     """Run all in turn."""
-    parser = common.arguments(__doc__)
-    parser.add_argument("--program", default=common.built("bench_dpdk"))
-    asked = parser.parse_args()
+    asked = common.arguments(__doc__, program=common.built("bench_dpdk")).parse_args()
     console, core = common.two_cores()
     common.need(common.TESTPMD)
-    seconds = str(asked.seconds)
-    caches = {mode: best_cache(mode, core, console) for mode in ("txonly", "flowgen")}
-    names = {mode: f"testpmd {mode} (mbcache {cache})" for mode, cache in caches.items()}
-    engine = functools.partial(ours, asked.program, core)
-    medians = common.in_turn(
-        asked.rounds,
-        {
-            "1 flow": lambda: engine("engine", seconds, "1"),
-            "1,024 flows": lambda: engine("engine", seconds, "1024"),
-            "bare loop": lambda: engine("bare", seconds),
-            **{
-                names[mode]: functools.partial(peer, mode, cache, core, console, asked.seconds)
-                for mode, cache in caches.items()
-            },
-        },
-    )
-    ghz = common.tsc_ghz()
-    for name in ("1 flow", "1,024 flows", "bare loop", *names.values()):
-        print(f"{name}: {ghz * 1e3 / medians[name]:.1f} cycles a frame at {ghz:.2f} GHz (TSC)")
-    one, many = medians["1 flow"], medians["1,024 flows"]
-    common.verdict("send, 1 flow / testpmd txonly", one / medians[names["txonly"]], 2.0)
-    common.verdict("send, 1,024 flows / testpmd flowgen", many / medians[names["flowgen"]], 2.0)
-    cycles = ghz * 1e3 / one
+    subjects = {
+        "1 flow": partial(common.frame_rate, core, asked.program, "engine", asked.seconds, 1),
+        "1,024 flows": partial(
+            common.frame_rate, core, asked.program, "engine", asked.seconds, 1024
+        ),
+        "bare loop": partial(common.frame_rate, core, asked.program, "bare", asked.seconds),
+    }
+    for mode in ("txonly", "flowgen"):
+        cache = max(CACHES, key=lambda each, mode=mode: peer(mode, each, core, console, 0.5)[RATE])
+        print(f"testpmd {mode}: fastest with mbcache {cache}")
+        subjects[mode] = partial(peer, mode, cache, core, console, asked.seconds)
+    medians = common.medians_in_turn(asked.rounds, subjects)
+    ghz = common.show_cycles(medians)
+    rate = {name: figures[RATE] for name, figures in medians.items()}
+    cycles = ghz * 1e3 / rate["1 flow"]
     common.verdict("send, 1 flow", cycles, 17.5, unit="cycles a frame", at_most=True)
-    common.verdict("send, 1,024 flows / 1 flow", many / one, 0.8)
-    common.verdict("send, 1 flow / bare loop", one / medians["bare loop"], 0.8)
-    return 0
+    for one, other, reach in (
+        ("1 flow", "txonly", 2.0),
+        ("1,024 flows", "flowgen", 2.0),
+        ("1,024 flows", "1 flow", 0.8),
+        ("1 flow", "bare loop", 0.8),
+    ):
+        common.verdict(f"send, {one} / {other}", rate[one] / rate[other], reach)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

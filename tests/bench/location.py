@@ -3,38 +3,25 @@
 """How well faults are located in simulated networks, and how fast.
 
 Precision, recall of what can be told apart, and calibration over seeds with 0 to 3 faults; false
-suspects in healthy networks; time for 64 ports and for an AAPC of 1,024 ranks. There is no peer.
+suspects in healthy networks; time for 64 ports. There is no peer.
 
     tests/bench/location.py [--seeds 1000] [--first 0] [--healthy 300]
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
 import sys
 import time
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from common import verdict
+from common import arguments, verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from location_sim import (
-    Planted,
-    Score,
-    make_phases,
-    network,
-    random_case,
-    score,
-    simulate,
-    table_route,
-)
-from switchbench.analysis.location.facts import Observations, Paths, PhaseFacts
+from location_sim import Planted, Score, make_phases, network, random_case, score, simulate
 from switchbench.analysis.location.inference import locate
-from switchbench.records.rows import PhaseKey
 
 SIZES = ((0.0, 0.003), (0.003, 0.015), (0.015, 0.3), (0.3, 0.6), (0.6, 1.0))
 
@@ -90,67 +77,12 @@ def healthy(seeds: range) -> None:
         for suspect in locate(case.observations, case.paths).suspects:
             wrong += 1
             print(f"  wrong, healthy seed {seed}: {suspect.sentence()}", flush=True)
-    verdict(
-        "healthy networks without suspect", 100 * (1 - wrong / max(len(seeds), 1)), 100.0, unit="%"
-    )
-
-
-def aapc(ranks: int, per_leaf: int) -> tuple[Observations, Paths]:
-    """Return an AAPC of two tiers in which one port loses 0.5 %, another carries half."""
-    src, dst = (x.ravel() for x in np.indices((ranks, ranks)))
-    keep = src != dst
-    src, dst = src[keep], dst[keep]
-    leaves = ranks // per_leaf
-    hosts = network([0, *[per_leaf] * leaves], [(0, i + 1, 1) for i in range(leaves)])
-    number = {(e.name, e.direction): i for i, e in enumerate(hosts.elements)}
-    trunks = {d: i for (_, d), i in number.items() if d.startswith("from sw")}
-    ends = np.array(
-        [
-            [number[f"node{p + 1}", "send"],
-             number[f"sw{p // per_leaf + 2}:p{p % per_leaf + 1}", "in"],
-             number[f"sw{p // per_leaf + 2}", ""], trunks[f"from sw{p // per_leaf + 2} to sw1"],
-             trunks[f"from sw1 to sw{p // per_leaf + 2}"],
-             number[f"sw{p // per_leaf + 2}:p{p % per_leaf + 1}", "out"],
-             number[f"node{p + 1}", "receive"]]
-            for p in range(ranks)
-        ]
-    )  # fmt: skip
-    local = src // per_leaf == dst // per_leaf
-    near = np.stack([ends[src, 0], ends[src, 1], ends[src, 2], ends[dst, 5], ends[dst, 6]], 1)
-    far = np.stack(
-        [ends[src, 0], ends[src, 1], ends[src, 2], ends[src, 3], ends[dst, 4], ends[dst, 2],
-         ends[dst, 5], ends[dst, 6]], 1,
-    )  # fmt: skip
-    length = np.where(local, near.shape[1], far.shape[1])
-    indptr = np.concatenate([[0], np.cumsum(length)])
-    members = np.zeros(indptr[-1], np.int64)
-    for rows, part in ((np.flatnonzero(local), near), (np.flatnonzero(~local), far)):
-        for hop in range(part.shape[1]):
-            members[indptr[rows] + hop] = part[rows, hop]
-    elements = [
-        e if e.kind != "trunk" else type(e)(e.name, e.kind, e.direction) for e in hosts.elements
-    ]
-    paths = Paths(elements, hosts.ports, table_route(ranks, src, dst, indptr, members), "file")
-    rng = np.random.default_rng(1)
-    phase = (dst - src) % ranks - 1
-    phases = [
-        PhaseFacts(PhaseKey(0, 0, "net", k), f"phase {k}", "dpdk", True, 1518.0, 1.0, 0.9)
-        for k in range(ranks - 1)
-    ]
-    count = len(src)
-    sent = np.full(count, 70_000.0)
-    lost = np.where(rng.random(count) < 0.02, rng.geometric(0.3, count), 0).astype(np.float64)
-    lost += np.where(src == 5, rng.binomial(70_000, 0.005, count), 0)
-    lost += np.where(dst == 77, rng.binomial(70_000, 0.44, count), 0)
-    rate = np.full(count, 0.9e9)
-    return Observations(
-        phases, phase, src, dst, sent, sent - lost, lost, rate, rate, rate * (1 - lost / sent),
-        np.zeros(count, np.bool_),
-    ), paths  # fmt: skip
+    share = 100 * (1 - wrong / max(len(seeds), 1))
+    verdict("healthy networks without suspect", share, 100.0, unit="%")
 
 
 def times() -> None:
-    """Print how long the largest networks take."""
+    """Print how long 64 ports take; an AAPC of 1,024 ranks is in report.py's summary."""
     net = network([0, *[16] * 4], [(0, i + 1, 16) for i in range(4)])
     rng = np.random.default_rng(1)
     faults = [Planted(20, "loss", 0.01), Planted(40, "capacity", 0.5)]
@@ -158,23 +90,11 @@ def times() -> None:
     start = time.process_time()
     locate(case.observations, case.paths)
     verdict("64 ports", time.process_time() - start, 1.0, unit="s", at_most=True)
-    observations, paths = aapc(1024, 32)
-    start = time.process_time()
-    found = locate(observations, paths)
-    verdict("AAPC of 1,024 ranks", time.process_time() - start, 20.0, unit="s", at_most=True)
-    for suspect in found.suspects:
-        print(f"  {suspect.sentence()}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    verdict("its memory", peak, 4.0, unit="GiB", at_most=True)
 
 
 def main() -> None:
     """Run all parts, or those that the options leave."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--healthy", type=int, default=300)
-    options = parser.parse_args()
+    options = arguments(__doc__, seeds=1000, first=0, healthy=300).parse_args()
     times()
     shares(range(options.first, options.first + options.seeds))
     healthy(range(options.healthy))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+SOURCE = Path(__file__).with_name("mpi_peer.c")
+TIMEOUT_S = 300
 
 # mpirun's remote shell: the host's name is the namespace's. A host name of its own keeps Open MPI
 # from taking all ranks for neighbours on one host.
@@ -23,47 +23,32 @@ exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
 """
 
 
-@dataclass(frozen=True)
 class Mpi:
-    """Ranks in these namespaces, whose messages go by one subnet and mpirun's own by another."""
+    """`mpi_peer` on ranks in namespaces; its messages go by one subnet, mpirun's by another."""
 
-    folder: Path  # for its agent and the programs that are compiled for it
-    spaces: Sequence[str]
-    messages: str
-    control: str
+    def __init__(self, folder: Path) -> None:
+        """Compile the peer into a folder."""
+        self._agent, self._program = folder / "agent", folder / "mpi_peer"
+        self._agent.write_text(AGENT)
+        self._agent.chmod(0o755)
+        subprocess.run(["mpicc", "-O2", "-o", str(self._program), str(SOURCE)], check=True)
 
-    def compile(self, source: str) -> str:
-        """The program of a C file of this folder."""
-        program = self.folder / Path(source).stem
-        path = str(HERE / source)
-        subprocess.run(["mpicc", "-O2", "-o", str(program), path], check=True)
-        return str(program)
-
-    def run(self, *program: str, timeout_s: float) -> str:
-        """Runs a program on all ranks, below mpirun in the first namespace: what it prints."""
+    def run(self, spaces: Sequence[str], messages: str, control: str, *words: str) -> str:
+        """Run the peer below mpirun, which sits in the first namespace; return what it prints."""
         settings = {
-            "plm_rsh_agent": self._agent(),
+            "plm_rsh_agent": str(self._agent),
             "plm_rsh_no_tree_spawn": "1",
             "pml": "ob1",
             "btl": "tcp,self",
-            "btl_tcp_if_include": self.messages,
-            "oob_tcp_if_include": self.control,
+            "btl_tcp_if_include": messages,
+            "oob_tcp_if_include": control,
             "mpi_yield_when_idle": "1",
         }
-        command = ["ip", "netns", "exec", self.spaces[0], "mpirun", "--allow-run-as-root"]
+        command = ["ip", "netns", "exec", spaces[0], "mpirun", "--allow-run-as-root"]
         for key, value in settings.items():
             command += ["--mca", key, value]
-        command += ["--host", ",".join(self.spaces), "-np", str(len(self.spaces)), *program]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, cwd=self.folder
-        )
+        command += ["--host", ",".join(spaces), "-np", str(len(spaces)), str(self._program), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
         if done.returncode != 0:
             raise SystemExit(f"mpirun failed:\n{done.stderr}")
         return done.stdout
-
-    def _agent(self) -> str:
-        agent = self.folder / "agent"
-        if not agent.exists():
-            agent.write_text(AGENT)
-            agent.chmod(0o755)
-        return str(agent)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -27,12 +26,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import common
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/system"), str(ROOT / "scripts/python")]
+sys.path[:0] = [str(common.ROOT / "tests/system"), str(common.ROOT / "scripts/python")]
 
 import counters  # noqa: E402
 from switchbench.labs import Lab, load, session  # noqa: E402
@@ -67,21 +66,16 @@ class Sent:
         """Of the sender's line, layer 1."""
         return 100 * self.frames * LAYER1 * 8 / self.seconds / LINE_BPS
 
-    def is_at(self, percent: float) -> bool:
-        """Whether its sender kept to the load: on a busy machine the tester is the limit."""
-        return self.load_percent > percent * (1 - SHORTFALL)
 
-
-def search(kind: str, folder: pathlib.Path) -> Mapping[str, Any]:
-    """The summary of our search on this plane."""
+def search(kind: str, folder: Path) -> Mapping[str, Any]:
+    """Return the summary of our search on this plane."""
     conf = {
         "switchbench": 1, "suite": "ndr-pdr", "transport": "dpdk", "warmup": "200ms",
         "site": {"lab": "one-switch", "kind": kind, **TOPOLOGY}, "tests": [{"pattern": "chain"}],
     }  # fmt: skip
     file = folder / f"{kind}.yaml"
     file.write_text(json.dumps(conf))
-    command = [str(ROOT / "scripts/switchbench"), "run", str(file), "--no-live", "--quiet"]
-    subprocess.run([*command, "--out", str(folder / kind)], check=True, stdout=subprocess.DEVNULL)
+    common.switchbench("run", str(file), "--quiet", "--out", str(folder / kind))
     summary: Mapping[str, Any] = json.loads((folder / kind / "summary.json").read_text())
     return summary
 
@@ -111,7 +105,7 @@ def paced(lab: Lab, percent: float) -> Iterator[None]:
         subprocess.run([*tc, "del", *root], check=True)
 
 
-def trafgen(lab: Lab, packet: pathlib.Path, percent: float, frames: int) -> Sent:
+def trafgen(lab: Lab, packet: Path, percent: float, frames: int) -> Sent:
     """One trial of so many frames, counted at the switch ports after the queues ran empty."""
     command = ["trafgen", "--dev", lab_addresses.IFACE, "--conf", str(packet), "--cpus", "1"]
     # With a gap, if one of 0, it sends frame by frame, and waits while the socket's queue is full.
@@ -150,20 +144,13 @@ def show(name: str, percent: float, trials: list[Sent]) -> float:
     return statistics.median(losses)
 
 
-def bounds(summary: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Lower and upper bound of each goal; ends the program where the search found none."""
-    found = {}
+def compare(kind: str, rounds: int, folder: Path) -> None:
+    """One plane: the search, then both testers at its bounds and above."""
+    summary, found = search(kind, folder), {}
     for goal in summary["searches"]:
         if not goal["regular"]:
             common.skip(f"{goal['goal']}: {goal['outcome']}")
         found[goal["goal"]] = (goal["relevant_lower_bound"], goal["relevant_upper_bound"])
-    return found
-
-
-def compare(kind: str, rounds: int, folder: pathlib.Path) -> None:
-    """One plane: the search, then both testers at its bounds and above."""
-    summary = search(kind, folder)
-    found = bounds(summary)
     seconds = max(trial["elapsed_s"] for trial in summary["trials"])
     truth = 100 * (SLOW_BPS + 8 * (QUEUE + BURST) / seconds) / LINE_BPS
     for goal, (lower, upper) in found.items():
@@ -181,10 +168,8 @@ def compare(kind: str, rounds: int, folder: pathlib.Path) -> None:
             frames = round(percent / 100 * LINE_BPS / LAYER1 / 8 * seconds)
             show("ours", percent, ours(summary, percent))
             every = (trafgen(lab, packet, percent, frames) for _ in range(MOST_TRIES * rounds))
-            theirs = list(
-                itertools.islice(filter(lambda trial: trial.is_at(percent), every), rounds)
-            )
-            lost[percent] = show("trafgen", percent, theirs)
+            kept = (trial for trial in every if trial.load_percent > percent * (1 - SHORTFALL))
+            lost[percent] = show("trafgen", percent, list(itertools.islice(kept, rounds)))
     for goal, (lower, upper) in found.items():
         most = PDR_PERCENT if goal == "pdr" else 0.0
         for name, percent, at_most in (("lower", lower, True), ("upper", upper, False)):
@@ -194,17 +179,14 @@ def compare(kind: str, rounds: int, folder: pathlib.Path) -> None:
             common.verdict(what, lost[percent], reach, unit="%", at_most=at_most)
 
 
-def main() -> int:
-    """Both planes, one after the other."""
-    parser = common.arguments(__doc__)
-    parser.add_argument("--kinds", nargs="+", default=["bridges", "ovs"])
-    options = parser.parse_args()
+def main() -> None:
+    """Compare on both planes, one after the other."""
+    options = common.arguments(__doc__, kinds=["bridges", "ovs"]).parse_args()
     common.need("trafgen", "tc", *(["ovs-vswitchd"] if "ovs" in options.kinds else []))
     with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds:
-            compare(kind, options.rounds, pathlib.Path(folder))
-    return 0
+            compare(kind, options.rounds, Path(folder))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -22,27 +22,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from common import Figures, arguments, medians_in_turn, need, verdict
+from common import NODE, Figures, arguments, beside_peer, need, switchbench
 from spaces import address, inside, spaces, switch_of
 
 HOSTS = ("a", "b")
 MESSAGE_BYTES = 128 * 1024
 CONGESTION = "cubic"
-CONTROL_PORT = 7600
 RATE, CPU, MACHINE = "Gbit/s", "CPU s/GB", "of the machine s/GB"
-REACH = 1.0  # at least so much of iperf3's throughput, and no more of its CPU time
 
 
 def set_offloads(names: Sequence[str], state: str) -> None:
-    """Segmentation left to a NIC that isn't there (`on`), or done by the kernel (`off`)."""
+    """Leave segmentation to a NIC that isn't there (`on`), or to the kernel (`off`)."""
     ports = [(name, "eth0") for name in names]
     ports += [(switch_of(name), f"p0-{index}") for index, name in enumerate(names)]
     for place, iface in ports:
@@ -50,190 +45,114 @@ def set_offloads(names: Sequence[str], state: str) -> None:
         subprocess.run(inside(place, "ethtool", "-K", iface, *words), check=True)
 
 
-# --- what is measured -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: how many streams, and who makes segments."""
-
-    streams: int
-    offloads: str
-    seconds: int
-
-
 class Pair:
     """A program's two processes, and what they and the machine spend while they live."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._idle_s = idle_s()
-        self._began_s = time.monotonic()
+        self._idle_s, self._began_s = self._idle(), time.monotonic()
+
+    @staticmethod
+    def _idle() -> float:
+        """Return the idle time of all cores since boot."""
+        return float(Path("/proc/uptime").read_text().split()[1])
 
     def start(self, command: Sequence[str], output: Path) -> None:
-        """Starts one of them; what it prints goes into a file."""
+        """Start one of them; what it prints goes into a file."""
         with output.open("wb") as stdout:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout)
         self._processes.append(process)
 
-    def spent_s(self) -> tuple[float, float]:
-        """Waits for both: their CPU time, and the machine's."""
-        cpu_s = 0.0
+    def end(self) -> None:
+        """Wait for both."""
+        self._cpu_s = 0.0
         for process in self._processes:
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            cpu_s += used.ru_utime + used.ru_stime
-        for process in self._processes:
+            self._cpu_s += used.ru_utime + used.ru_stime
             if process.returncode != 0:
                 raise SystemExit(f"{process.args!r} ended with {process.returncode}")
         elapsed_s = (time.monotonic() - self._began_s) * (os.cpu_count() or 1)
-        return cpu_s, elapsed_s - (idle_s() - self._idle_s)
+        self._machine_s = elapsed_s - (self._idle() - self._idle_s)
+
+    def figures(self, bps: float, moved_bytes: float) -> Figures:
+        """Return a run's figures from what its program says and what it spent."""
+        gb = moved_bytes / 1e9
+        return {RATE: bps / 1e9, CPU: self._cpu_s / gb, MACHINE: self._machine_s / gb}
 
 
-def idle_s() -> float:
-    """Idle time of all cores since boot."""
-    return float(Path("/proc/uptime").read_text().split()[1])
-
-
-def figures(bps: float, spent_s: tuple[float, float], moved_bytes: float) -> Figures:
-    """A run's figures from what its program says and what it spent."""
-    cpu, machine = (seconds / (moved_bytes / 1e9) for seconds in spent_s)
-    return {RATE: bps / 1e9, CPU: cpu, MACHINE: machine}
-
-
-# --- ours -----------------------------------------------------------------------------------------
-
-
-def documents(case: Case) -> list[dict[str, Any]]:
-    """The job that a person would start by hand at both hosts."""
-    nodes = [
-        {
-            "name": host,
-            "control": {"address": f"{address(index, 1)}:{CONTROL_PORT}"},
-            "ports": [
-                {
-                    "name": f"{host}:e0",
-                    "network": "bench",
-                    "iface": "eth0",
-                    "tcp_address": address(index),
-                    "transports": ["tcp"],
-                }
-            ],
-        }
-        for index, host in enumerate(HOSTS)
-    ]
-    job = {"protocol": 2, "run": "bench-tcp", "controlled": False, "heartbeat_timeout_ms": 2000}
-    peers = [f"{address(index, 1)}:{CONTROL_PORT}" for index in range(len(HOSTS))]
-    trial = {
-        "id": 0,
-        "transport": "tcp",
-        "parts": [{"network": "bench", "ranks": [f"{host}:e0" for host in HOSTS]}],
-        "pattern": {"name": "chain"},
-        "seed": 1,
-        "connectivity_check": False,
-        "traffic": "stream",
-        "sizes": [MESSAGE_BYTES],
-        "load": {"percent": 100},
-        "warmup_ns": 0,
-        "window_ns": case.seconds * 1_000_000_000,
-        "cooldown_ns": 0,
-        "drain_timeout_ns": 100_000_000,
-        "drain_max_ns": 2_000_000_000,
-        "tcp": {"streams": case.streams, "congestion": CONGESTION},
+def write_job(folder: Path, streams: int, seconds: int) -> Path:
+    """Write the job that a person would start by hand at both hosts."""
+    port = {"network": "bench", "iface": "eth0", "transports": ["tcp"], "line_rate": "100Gbit"}
+    site = {
+        "launch": "hand",
+        "hosts": list(HOSTS),
+        "control": {"addresses": {host: address(i, 1) for i, host in enumerate(HOSTS)}},
+        "ports": {"e0": port},
+        "overrides": {host: {"e0": {"tcp_address": address(i)}} for i, host in enumerate(HOSTS)},
     }
-    return [
-        {"job": {**job, "barrier_timeout_ms": 5000, "nodes": nodes}},
-        {"peers": {"addresses": peers, "key": os.urandom(32).hex()}},
-        {"trial": trial},
-        {"quit": True},
-    ]
+    test = {"pattern": "chain", "connectivity_check": False, "load": "100%", "repeat": 1}
+    times = {"warmup": "0s", "window": f"{seconds}s", "message_size": MESSAGE_BYTES}
+    tcp = {"streams_per_flow": streams, "congestion": CONGESTION}
+    conf, job = folder / "conf.yaml", folder / "job.yaml"
+    whole = {"switchbench": 1, "site": site, "transport": "tcp", "tcp": tcp}
+    conf.write_text(json.dumps(whole | times | {"tests": [test]}))  # JSON is YAML, too
+    switchbench("plan", str(conf), "--job", str(job))
+    return job
 
 
-def records(path: Path, kind: str) -> list[dict[str, Any]]:
-    """A node's records of one type."""
-    every = [json.loads(line) for line in path.read_text().splitlines()]
-    return [record for record in every if record["type"] == kind]
-
-
-def ours(names: Sequence[str], node: Path, case: Case, directory: Path) -> Figures:
-    """One run of two node processes."""
-    job = directory / "job.yaml"
-    job.touch(mode=0o600)
-    # JSON is YAML, too.
-    job.write_text("".join(f"{json.dumps(each)}\n...\n" for each in documents(case)))
+def ours(names: Sequence[str], node: Path, job: Path) -> Figures:
+    """Run two node processes once."""
     pair = Pair()
-    outputs = [directory / f"{host}.ndjson" for host in HOSTS]
-    for name, host, output in zip(names, HOSTS, outputs, strict=True):
-        pair.start(inside(name, str(node), str(job), "--name", host), output)
-    spent_s = pair.spent_s()
-    (flow,) = records(outputs[1], "flow")
+    for name, host in zip(names, HOSTS, strict=True):
+        pair.start(inside(name, str(node), str(job), "--name", host), job.with_name(f"{host}.log"))
+    pair.end()
+    records = map(json.loads, job.with_name(f"{HOSTS[1]}.log").read_text().splitlines())
+    (flow,) = (record for record in records if record["type"] == "flow")
     if flow["side"] != "destination" or flow["corrupted"] != 0:
         raise SystemExit(f"this flow is not what was asked for: {flow}")
-    bps = flow["window_payload_bytes"] * 8e9 / flow["window_ns"]
-    return figures(bps, spent_s, flow["payload_bytes"])
+    return pair.figures(
+        flow["window_payload_bytes"] * 8e9 / flow["window_ns"], flow["payload_bytes"]
+    )
 
 
-# --- iperf3 ---------------------------------------------------------------------------------------
-
-
-def iperf3(names: Sequence[str], case: Case, directory: Path) -> Figures:
-    """One run of iperf3's server and client."""
-    server, client = (directory / f"iperf3-{side}.json" for side in ("server", "client"))
-    command = ["iperf3", "--json", "--interval", "0"]
-    target = address(1)
+def iperf3(names: Sequence[str], streams: int, seconds: int, folder: Path) -> Figures:
+    """Run iperf3's server and client once."""
+    server, client = (folder / f"iperf3-{side}.json" for side in ("server", "client"))
+    command, target = ["iperf3", "--json", "--interval", "0"], address(1)
     pair = Pair()
     pair.start(inside(names[1], *command, "--server", "--one-off", "--bind", target), server)
-    await_listener(names[1])
-    load = ["--time", str(case.seconds), "--parallel", str(case.streams)]
+    listening = inside(names[1], "ss", "-Hltn", "sport = :5201")
+    for _ in range(200):  # until no connection of the run before is in its way
+        if subprocess.run(listening, check=True, capture_output=True).stdout:
+            break
+        time.sleep(0.01)
+    load = ["--time", str(seconds), "--parallel", str(streams)]
     load += ["--length", str(MESSAGE_BYTES), "--congestion", CONGESTION]
     pair.start(inside(names[0], *command, "--client", target, *load), client)
-    spent_s = pair.spent_s()
+    pair.end()
     received = json.loads(client.read_text())["end"]["sum_received"]
-    return figures(received["bits_per_second"], spent_s, received["bytes"])
+    return pair.figures(received["bits_per_second"], received["bytes"])
 
 
-def await_listener(name: str) -> None:
-    """Until iperf3's server listens, and no connection of the run before is in its way."""
-    command = inside(name, "ss", "-Hltn", "sport = :5201")
-    for _ in range(200):
-        if subprocess.run(command, check=True, capture_output=True).stdout:
-            return
-        time.sleep(0.01)
-    raise SystemExit("iperf3's server does not listen")
-
-
-def compare(names: Sequence[str], case: Case, rounds: int, node: Path) -> None:
-    """One case: both in turn, then the verdicts."""
-    row = f"{case.streams} streams, TSO and GSO {case.offloads}"
-    print(row, flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        subjects = {
-            "ours": lambda: ours(names, node, case, Path(folder)),
-            "iperf3": lambda: iperf3(names, case, Path(folder)),
-        }
-        found = medians_in_turn(rounds, subjects)
-    ratio = {figure: found["ours"][figure] / found["iperf3"][figure] for figure in (RATE, CPU)}
-    verdict(f"{row}, throughput by iperf3's", ratio[RATE], REACH)
-    verdict(f"{row}, CPU time a GB by iperf3's", ratio[CPU], REACH, at_most=True)
-
-
-def main() -> int:
+def main() -> None:
     """Compare the rows that are asked for."""
-    parser = arguments(__doc__, node=True)
-    parser.add_argument("--streams", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--offloads", choices=["on", "off"], nargs="+", default=["on", "off"])
-    asked = parser.parse_args()
-    if asked.seconds < 1:
-        parser.error("--seconds is 1 or more: 0 is for ever to iperf3")
+    asked = arguments(__doc__, node=NODE, streams=[1, 8], offloads=["on", "off"]).parse_args()
     need("iperf3", "ethtool", "ip", root=True)
-    with spaces(len(HOSTS), "eth0", "ctl0") as names:
+    seconds = max(1, round(asked.seconds))  # 0 is for ever to iperf3
+    with spaces(len(HOSTS), "eth0", "ctl0") as names, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for offloads in asked.offloads:
             set_offloads(names, offloads)
             for streams in asked.streams:
-                case = Case(streams, offloads, round(asked.seconds))
-                compare(names, case, asked.rounds, asked.node.resolve())
-    return 0
+                job = write_job(folder, streams, seconds)
+                subjects = {
+                    "ours": lambda job=job: ours(names, asked.node.resolve(), job),
+                    "iperf3": lambda streams=streams: iperf3(names, streams, seconds, folder),
+                }
+                row = f"{streams} streams, TSO and GSO {offloads}"
+                beside_peer(row, asked.rounds, subjects, {RATE: 1.0}, {CPU: 1.0})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

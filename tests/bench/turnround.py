@@ -14,102 +14,75 @@ printed, too: what is done while a transfer runs makes the transfers longer.
 
 from __future__ import annotations
 
-import os
+import json
 import statistics
-import subprocess
-import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from barrier_mpi import ours
-from common import ROOT, Figures, arguments, built, medians_in_turn, need, verdict
+from common import NODE, Figures, arguments, built, medians_in_turn, need, switchbench, verdict
 from spaces import spaces
 
 RANKS = 16
 BARRIERS = 500
-REACH_BARRIERS = 2.0
-SKEW_MOST_US = 5000.0
-RUN_TIMEOUT_S = 60
-
-TOPOLOGY = f"""\
-topology: 1
-description: {RANKS} nodes, not shaped
-rate: unlimited
-modules: [switch]
-nodes:
-  node[1-{RANKS}]: {{}}
-"""
-CONFIGURATION = """\
-switchbench: 1
-site: {lab: sixteen.yaml}
-transports: [tcp]
-load: 100%
-tests:
-- {pattern: aapc, order: shift, traffic: transfer, transfer_size: 64KiB}
-"""
+LAB = {
+    "topology": 1, "rate": "unlimited", "modules": ["switch"], "nodes": {f"node[1-{RANKS}]": {}},
+}  # fmt: skip
+TEST = {"pattern": "aapc", "order": "shift", "traffic": "transfer", "transfer_size": "64KiB"}
 
 
 def turns_of(results: Path) -> Figures:
-    """The figures of one run; all nodes agree on what is read here of each phase."""
+    """Return the figures of one run; all nodes agree on what is read here of each phase."""
     rows = pq.read_table(results / "phases.parquet").to_pylist()
     phases = list({row["phase"]: row for row in rows if row["phase"] >= 0}.values())
     if len(phases) != RANKS - 1:
         raise SystemExit(f"{len(phases)} phases instead of {RANKS - 1}: see {results}")
     ends = [phase["start_run_ns"] + phase["elapsed_ns"] for phase in phases]
-    starts = [phase["start_run_ns"] for phase in phases]
-    gaps = [(start - end) / 1e3 for end, start in zip(ends, starts[1:], strict=False)]
+    gaps = [
+        (after["start_run_ns"] - end) / 1e3
+        for end, (_, after) in zip(ends, pairwise(phases), strict=False)
+    ]
     return {
         "turn-round us": statistics.fmean(gaps),
         "longest us": max(gaps),
         "transfers us": sum(phase["elapsed_ns"] for phase in phases) / 1e3,
-        "plan us": (ends[-1] - starts[0]) / 1e3,
+        "plan us": (ends[-1] - phases[0]["start_run_ns"]) / 1e3,
         "start skew us": max(phase["start_skew_us"] for phase in phases),
     }
 
 
 def run(node: Path, folder: Path) -> Figures:
-    """One run of the command."""
+    """Run the command once."""
     results = Path(tempfile.mkdtemp(dir=folder)) / "results"
-    command = [str(ROOT / "scripts/switchbench"), "run", str(folder / "turnround.yaml")]
-    done = subprocess.run(
-        [*command, "--out", str(results)],
-        env={**os.environ, "SWITCHBENCH_NODE": str(node)},
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT_S,
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"the run failed:\n{done.stdout}{done.stderr}")
+    switchbench("run", str(folder / "conf.yaml"), "--out", str(results), "--quiet", node=node)
     return turns_of(results)
 
 
 def barrier(program: Path) -> Figures:
-    """One run of the barrier."""
+    """Run the barrier once."""
     with spaces(RANKS) as names:
         return ours(program, names, BARRIERS)
 
 
-def main() -> int:
-    """Runs and barriers in turn, then the verdicts."""
-    parser = arguments(__doc__, node=True)
-    parser.add_argument("--program", type=Path, default=built("barrier_node"))
-    options = parser.parse_args()
+def main() -> None:
+    """Run both in turn, then print the verdicts."""
+    options = arguments(__doc__, node=NODE, program=built("barrier_node")).parse_args()
     need("ip", root=True)
     with tempfile.TemporaryDirectory(prefix="switchbench-turnround-") as name:
         folder = Path(name)
-        (folder / "sixteen.yaml").write_text(TOPOLOGY)
-        (folder / "turnround.yaml").write_text(CONFIGURATION)
+        (folder / "sixteen.yaml").write_text(json.dumps(LAB))  # JSON is YAML, too
+        conf = {"switchbench": 1, "site": {"lab": "sixteen.yaml"}, "transport": "tcp"}
+        (folder / "conf.yaml").write_text(json.dumps(conf | {"load": "100%", "tests": [TEST]}))
         found = medians_in_turn(
             options.rounds,
             {"run": lambda: run(options.node, folder), "barrier": lambda: barrier(options.program)},
         )
     turns = found["run"]["turn-round us"] / found["barrier"]["p50 us"]
-    verdict("turn-round, in barriers", turns, REACH_BARRIERS, at_most=True)
-    skew_us = found["run"]["start skew us"]
-    verdict("start skew", skew_us, SKEW_MOST_US, unit="us", at_most=True)
-    return 0
+    verdict("turn-round, in barriers", turns, 2.0, at_most=True)
+    verdict("start skew", found["run"]["start skew us"], 5000.0, unit="us", at_most=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
