@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from runs import records_in
 from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.analysis.sealing import fix_clauses, write_record
@@ -28,7 +29,6 @@ from switchbench.records.store import (
     stream_files,
 )
 from synthetic import about
-from told import records_in
 
 
 def rows_in(directory: Path, table: str) -> list[dict[str, Any]]:

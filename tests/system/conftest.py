@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import labkit
-import underway
+import sshkit
 from smokes import SMOKES
 from switchbench import labs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the smokes: by a test's name alone all its cases, else one."""
+    """Mark the smokes: by a test's name alone all its cases, else one."""
     for item in items:
         name = f"{item.path.name}::{item.name}"
         if item.path.parent == Path(__file__).parent and (
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """The labs of a test leave nothing on the machine."""
+    """Let the labs of a test leave nothing on the machine."""
     yield
     assert labkit.leftovers() == []
 
@@ -34,11 +34,28 @@ def nothing_left() -> Iterator[None]:
 @pytest.fixture
 def topology(tmp_path: Path) -> Path:
     """A switch with four nodes."""
-    return underway.write_topology(tmp_path, *underway.NODES)
+    return labkit.write_topology(tmp_path, *labkit.NODES)
 
 
 @pytest.fixture
 def kept_lab(topology: Path) -> Iterator[labs.Lab]:
     """A lab of that topology that stays up around a run."""
-    with underway.kept(topology) as lab:
+    with labkit.kept(topology) as lab:
         yield lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[labs.Lab]:
+    """Two hosts, and a switch between them."""
+    with labs.session(labs.load(labkit.write_topology(tmp_path, "alice", "bob"))) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
+    """Eight hosts with an sshd each on one slow switch, up for all tests of a file."""
+    folder = tmp_path_factory.mktemp("hosts")
+    topology = labkit.write_topology(folder, *(f"node{i}" for i in range(1, 9)))
+    with sshkit.hosts(topology, folder / "keys") as made:
+        yield made
+    assert labkit.leftovers() == []

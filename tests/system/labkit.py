@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests on labs share: senders, names of their own, and what a lab leaves behind."""
+"""What the tests on labs share: names of their own, frames, counters over time, what is left."""
 
 from __future__ import annotations
 
@@ -10,32 +10,35 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import pytest
+import yaml
+from pyroute2 import IPRoute
 
-from switchbench.labs import (
-    Lab,
-    LabError,
-    LabNode,
-    devices,
-    namespaces,
-    switches,
-)
+import counters
+from switchbench import labs
+from switchbench.labs import Lab, LabError, LabNode, devices, namespaces, switches
+from switchbench.topology import lab_addresses
 from switchbench.topology.topology import PROJECT_LABS
 
 PREFIX = f"test{os.getpid()}"
 """Of every lab's name in this run, so that two runs of the tests don't meet."""
+NODES = ("node1", "node2", "node3", "node4")
+"""Of the fixture `topology`."""
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h
+ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
 
 _FOLDER = TemporaryDirectory(prefix="sb-tests-")  # gone with this process
+T = TypeVar("T")
 
 
 def own(name: str) -> str:
-    """One of the project's labs under a name of this run of the tests; what else is named is left
-    as it is."""
+    """Return one of the project's labs under a name of this run; what else is named stays."""
     topology = PROJECT_LABS / f"{name}.yaml"
     if not topology.is_file():
         return name
@@ -44,9 +47,22 @@ def own(name: str) -> str:
     return str(copy)
 
 
-SO_SNDBUFFORCE = 32  # asm-generic/socket.h
+def write_topology(directory: Path, *nodes: str, rate: str = "20M", **more: object) -> Path:
+    """Write a small switch whose name no other run has: slow, so that cores don't matter."""
+    path = directory / f"{PREFIX}-{directory.name[:20]}.yaml"
+    topology = {"topology": 1, "rate": rate, "modules": ["switch"]}
+    path.write_text(yaml.safe_dump(topology | {"nodes": {name: {} for name in nodes}} | more))
+    return path
 
-ETHERTYPE = 0x88B5  # IEEE 802 local experimental: no kernel answers it.
+
+@contextmanager
+def kept(topology: Path | str) -> Iterator[Lab]:
+    """Keep a lab up around a run, so that it can be watched and hurt."""
+    lab = labs.up(labs.load(own(str(topology))))
+    try:
+        yield lab
+    finally:
+        labs.down(lab.name)
 
 
 def _why_no_lab() -> str:
@@ -69,15 +85,14 @@ needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch(
 
 
 def leftovers() -> list[str]:
-    """All that labs of this run of the tests have left on the machine."""
+    """Return all that labs of this run of the tests have left on the machine."""
     folders = [Path("/run/netns"), Path("/run/switchbench"), Path("/sys/class/net")]
-    names = [f"sb-{PREFIX}", PREFIX]
     found = [
         str(path)
         for folder in folders
         if folder.is_dir()
         for path in folder.iterdir()
-        if path.name.startswith(tuple(names))
+        if path.name.startswith((f"sb-{PREFIX}", PREFIX))
     ]
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and int(process.name) != os.getpid():
@@ -90,8 +105,75 @@ def leftovers() -> list[str]:
     return found
 
 
+# --- the lab's kernel -----------------------------------------------------------------------------
+
+
+def in_node(lab: Lab, name: str, work: Callable[[], T]) -> T:
+    """Do something in a node's namespace; `switch`: in the switch's."""
+    place = lab_addresses.NAMESPACES / lab_addresses.namespace_name(lab.name, name)
+    return namespaces.inside(place, work)
+
+
+def over_netlink(lab: Lab, name: str, change: Callable[[IPRoute], T]) -> T:
+    """Do something to the network of a node, or of the switch."""
+
+    def work() -> T:
+        with IPRoute() as netlink:
+            return change(netlink)
+
+    return in_node(lab, name, work)
+
+
+def set_port(lab: Lab, node: str, **state: object) -> None:
+    """Change the switch's port towards a node: `state`, `master`."""
+    port = lab_addresses.switch_port(lab.topology.node(node))
+    over_netlink(lab, "switch", lambda link: link.link("set", index=index_of(link, port), **state))
+
+
+def index_of(netlink: IPRoute, interface: str) -> int:
+    """Return an interface's number."""
+    return int(netlink.link_lookup(ifname=interface)[0])
+
+
+def node_pid(lab_name: str, node: str) -> int:
+    """Return the only process in a node's namespace."""
+    (pid,) = namespaces.processes([lab_addresses.namespace_name(lab_name, node)])
+    return pid
+
+
+def frames_from_nodes(lab: Lab) -> int:
+    """Return all frames that the switch's ports got from the nodes so far."""
+    return sum(node.frames_from_node for node in counters.read(lab).nodes.values())
+
+
+class Trace:
+    """What the nodes send into the switch, by its own counters, before and after a fault."""
+
+    def __init__(self, lab: Lab, fault: Callable[[], object], for_s: float = 1.0) -> None:
+        """Sample for a moment, do what `fault` does, and sample for `for_s` seconds."""
+        earlier = frames_from_nodes(lab)
+        time.sleep(0.1)
+        assert frames_from_nodes(lab) > earlier, "nothing is sent before the fault"
+        fault()
+        fault_s = time.monotonic()
+        self._samples: list[tuple[float, int]] = []
+        while not self._samples or self._samples[-1][0] < for_s:
+            self._samples.append((time.monotonic() - fault_s, frames_from_nodes(lab)))
+            time.sleep(0.01)
+        last = self._samples[-1][1]
+        stopped_s = next(at_s for at_s, frames in self._samples if frames == last)
+        print(f"silent {1000 * stopped_s:.0f} ms after the fault")
+
+    def frames_after(self, after_s: float) -> int:
+        """Return the frames that were sent later than this."""
+        return self._samples[-1][1] - next(n for at_s, n in self._samples if at_s >= after_s)
+
+
+# --- frames of our own ----------------------------------------------------------------------------
+
+
 def packet_socket(node: LabNode) -> socket.socket:
-    """A packet socket for every frame on the node's interface under test."""
+    """Return a packet socket for every frame on the node's interface under test."""
 
     def make() -> socket.socket:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -104,7 +186,7 @@ def packet_socket(node: LabNode) -> socket.socket:
 
 
 def frame(source: LabNode, destination_mac: str, size: int) -> bytes:
-    """A frame of `size` bytes as Linux counts them (without FCS)."""
+    """Return a frame of `size` bytes as Linux counts them (without FCS)."""
     addresses = b"".join(
         bytes.fromhex(mac.replace(":", "")) for mac in (destination_mac, source.mac)
     )
@@ -157,7 +239,7 @@ class Sender:
 
 @contextmanager
 def sending(senders: list[Sender]) -> Iterator[None]:
-    """All of them send during the block."""
+    """Let all of them send during the block."""
     for sender in senders:
         sender.start()
     try:
@@ -167,32 +249,8 @@ def sending(senders: list[Sender]) -> Iterator[None]:
             sender.stop()
 
 
-def python(code: str, *arguments: str) -> list[str]:
-    """The command that runs `code` in an interpreter like this one."""
-    return [sys.executable, "-c", code, *arguments]
-
-
-HOLD = """
-import sys
-from switchbench.labs import load, session
-with session(load(sys.argv[1], {"kind": sys.argv[3]}), sys.argv[2]):
-    print("up", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(topology: str, name: str, kind: str = "bridges") -> Iterator[subprocess.Popen[bytes]]:
-    """Another process, with a lab of a topology under a name until its input ends."""
-    words = python(HOLD, topology, name, kind)
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"up\n"
-        yield holder
-
-
 def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:
-    """Whether a datagram gets from node to node between their addresses of that kind."""
+    """Return whether a datagram gets from node to node between their addresses of that kind."""
     family = socket.AF_INET6 if attribute == "ipv6" else socket.AF_INET
 
     def bound(name: str) -> socket.socket:
@@ -209,3 +267,30 @@ def heard(lab: Lab, a: str, b: str, attribute: str) -> bool:
     with bound(a) as source, bound(b) as destination:
         source.sendto(b"ping", (getattr(lab.node(b), attribute), 7600))
         return destination.recv(64) == b"ping"
+
+
+# --- another process ------------------------------------------------------------------------------
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    """Return the command that runs `code` in an interpreter like this one."""
+    return [sys.executable, "-c", code, *arguments]
+
+
+HOLD = """
+import sys
+from switchbench.labs import load, session
+with session(load(sys.argv[1], {"kind": sys.argv[3]}), sys.argv[2]):
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(topology: str, name: str, kind: str = "bridges") -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process hold a lab of a topology under a name until its input ends."""
+    words = python(HOLD, topology, name, kind)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        yield holder

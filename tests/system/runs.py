@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of whole runs share: a run as a person starts it, and what it left behind."""
+"""Runs as a person starts them: waited for, or watched and hurt; and what they left behind."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +20,55 @@ from typing import Any
 import yaml
 
 import labkit
-from told import records_in
+from switchbench.records.schema import columns_of, flow_side
+from switchbench.records.store import Tables
 
 Record = dict[str, Any]
+Starter = Callable[[list[str]], "subprocess.Popen[str]"]
+SAMPLE_S = 0.01
+
+# The tables that hold what nodes sent as records (doc/developer/node-protocol.md).
+_TABLES = {
+    "flow": "flows",
+    "reorder": "flows",
+    "port": "ports",
+    "phase": "phases",
+    "clock": "phases",
+    "histogram": "histograms",
+    "execution": "histograms",
+    "interval": "intervals",
+}
+
+
+def records_in(directory: Path, *types: str) -> Iterator[Record]:
+    """Yield the nodes' records of these types; none: of all. Those of phases come last."""
+    tables = Tables(directory)
+    yield from (event for event in tables.events() if not types or event["type"] in types)
+    for phase in tables.phases():
+        for kind, table in _TABLES.items():
+            if not types or kind in types:
+                for row in phase.rows(table).records():
+                    yield from ({"type": kind} | record for record in _of_row(kind, row))
+
+
+def _of_row(kind: str, row: Record) -> Iterator[Record]:
+    if kind == "flow":
+        ends = {name: row[name] for name in ("trial", "repeat", "network", "phase", "src", "dst")}
+        for side, end in (("source", "src"), ("destination", "dst")):
+            if row[f"{side}_reported"]:
+                names = flow_side(side)
+                node = row[end].partition(":")[0]
+                yield {"side": side, "node": node, **ends} | {
+                    key: row.get(name) for key, name in names.items()
+                }
+    elif kind == "reorder":
+        if "extent_max" in row:
+            yield row
+    elif kind == "clock":
+        names = {column.key: column.name for column in columns_of("phases").values() if column.key}
+        yield row | {key: row.get(name) for key, name in names.items()}
+    elif (kind == "execution") == (row.get("kind") == "execution"):
+        yield dict.fromkeys(columns_of(_TABLES[kind])) | row
 
 
 @dataclass(frozen=True)
@@ -29,7 +80,7 @@ class Flow:
 
     @property
     def name(self) -> str:
-        """For messages of assertions."""
+        """Its ends, for messages of assertions."""
         return f"{self.source['src']} -> {self.source['dst']}"
 
     @property
@@ -45,8 +96,12 @@ class Flow:
     @property
     def delivered_payload_bps(self) -> float:
         """Payload rate in the destination's window."""
-        side = self.destination
-        return float(side["window_payload_bytes"]) * 8e9 / float(side["window_ns"])
+        return payload_bps(self.destination)
+
+
+def payload_bps(side: Record) -> float:
+    """Return the payload rate in a side's window."""
+    return float(side["window_payload_bytes"]) * 8e9 / float(side["window_ns"])
 
 
 def _l1_bps(side: Record) -> float:
@@ -70,27 +125,38 @@ class Result:
 
     @cached_property
     def summary(self) -> Record:
-        """summary.json."""
-        with (self.directory / "summary.json").open() as file:
-            summary: Record = json.load(file)
+        """What is in summary.json."""
+        summary: Record = json.loads((self.directory / "summary.json").read_text())
         return summary
 
+    @property
+    def sentence(self) -> str:
+        """The one sentence with which the run ended on standard error."""
+        return sentence(self.errors)
+
+    @property
+    def suspects(self) -> list[Record]:
+        """What the summary says to be at fault."""
+        found: list[Record] = self.summary["location"]["suspects"]
+        return found
+
     def trials(self, **where: Any) -> list[Record]:
-        """The summary's trials (a phase each) with these values."""
-        found = [
-            trial
-            for trial in self.summary["trials"]
-            if all(trial[key] == value for key, value in where.items())
-        ]
+        """Return the summary's trials (a phase each) with these values."""
+        found = [t for t in self.summary["trials"] if where.items() <= t.items()]
         assert found, f"no trial with {where}"
         return found
 
     def records(self, *types: str) -> Iterator[Record]:
-        """The nodes' records of these types."""
+        """Yield the nodes' records of these types."""
         return records_in(self.directory, *types)
 
+    def switch(self, *types: str) -> list[Record]:
+        """Return what a modelled switch wrote of itself."""
+        lines = (self.directory / "switch.ndjson").read_text().splitlines()
+        return [one for one in map(json.loads, lines) if not types or one["type"] in types]
+
     def flows(self, trial: Record) -> list[Flow]:
-        """The flows of one of the summary's trials."""
+        """Return the flows of one of the summary's trials."""
         sides: dict[tuple[str, str], dict[str, Record]] = {}
         for record in self.records("flow"):
             if all(record[key] == trial[key] for key in ("trial", "repeat", "network", "phase")):
@@ -101,30 +167,130 @@ class Result:
         return flows
 
 
+class Underway:
+    """A run that has been started."""
+
+    def __init__(self, process: subprocess.Popen[str], directory: Path) -> None:
+        self.process = process
+        self.directory = directory
+
+    def records(self, *types: str) -> list[Record]:
+        """Return what nodes sent so far."""
+        return list(records_in(self.directory, *types))
+
+    def wait_for_load(self, phase: int = 0, limit_s: float = 60) -> None:
+        """Wait until some node says that this phase is in its window."""
+
+        def loaded() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            wanted = {"phase": phase, "step": "window"}
+            return any(wanted.items() <= one.items() for one in self.records("progress"))
+
+        wait_until(loaded, f"phase {phase} is loaded", limit_s)
+
+    def node_pids(self, *names: str) -> list[int]:
+        """Return the process of every node that has said hello, or of these."""
+        return [r["pid"] for r in self.records("hello") if not names or r["node"] in names]
+
+    def end(self, limit_s: float = 60) -> Result:
+        """Wait for its end. No node may outlive it."""
+        output, errors = self.process.communicate(timeout=limit_s)
+        left = [pid for pid in self.node_pids() if is_alive(pid)]
+        assert not left, f"nodes {left} outlive their run"
+        return Result(self.process.returncode, output, errors, self.directory)
+
+
 def command(*words: str) -> list[str]:
-    """`switchbench WORDS` of this tree."""
+    """Return `switchbench WORDS` of this tree."""
     return [sys.executable, "-m", "switchbench", *words]
 
 
-def _own_site(site: Any) -> Any:
-    """Two runs of the tests at a time must not meet in one lab."""
-    if not isinstance(site, dict) or "lab" not in site:
-        return site
-    return site | {"lab": labkit.own(site["lab"])}
-
-
-def run(directory: Path, configuration: Record, timeout_s: float = 600) -> Result:
-    """Runs a configuration as a person would, and waits."""
-    conf = directory / "conf.yaml"
-    document = {"switchbench": 1} | configuration
-    document["site"] = _own_site(document["site"])
-    conf.write_text(yaml.safe_dump(document, sort_keys=False))
-    out = directory / "results"
-    done = subprocess.run(
-        command("run", str(conf), "--out", str(out)),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+def execute(
+    *words: str, timeout_s: float = 300, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run `switchbench WORDS` to its end."""
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, timeout=timeout_s, check=False, **options
     )
-    return Result(done.returncode, done.stdout, done.stderr, out)
+
+
+def popen(words: list[str], **options: Any) -> subprocess.Popen[str]:
+    """Start a program whose text is read."""
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def write(directory: Path, configuration: Mapping[str, Any]) -> Path:
+    """Write a configuration; two runs of the tests at a time must not meet in one lab."""
+    directory.mkdir(exist_ok=True)
+    document = {"switchbench": 1, **configuration}
+    site = document["site"]
+    if isinstance(site, dict) and "lab" in site:
+        document["site"] = site | {"lab": labkit.own(str(site["lab"]))}
+    conf = directory / "conf.yaml"
+    conf.write_text(yaml.safe_dump(document, sort_keys=False))
+    return conf
+
+
+def run(
+    directory: Path,
+    configuration: Mapping[str, Any],
+    *words: str,
+    timeout_s: float = 600,
+    start: Starter = popen,
+) -> Result:
+    """Run a configuration, with more words, to its end."""
+    conf, out = write(directory, configuration), directory / "results"
+    process = start(command("run", str(conf), "--out", str(out), *words))
+    output, errors = process.communicate(timeout=timeout_s)
+    return Result(process.returncode, output, errors, out)
+
+
+@contextmanager
+def started(
+    directory: Path, configuration: Mapping[str, Any], *words: str, start: Starter = popen
+) -> Iterator[Underway]:
+    """Start a run, with more words; whatever the block leaves of it is killed."""
+    conf, out = write(directory, configuration), directory / "results"
+    process = start(command("run", str(conf), "--out", str(out), *words))
+    run = Underway(process, out)
+    try:
+        yield run
+    finally:
+        for pid in [process.pid, *run.node_pids()] if process.poll() is None else []:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        # What the run has started may hold its outputs still: a test fails then, and ends.
+        process.communicate(timeout=60)
+
+
+def wait_until(done: Callable[[], object], what: str, limit_s: float) -> None:
+    """Look often; fail with `what` when it takes too long."""
+    deadline = time.monotonic() + limit_s
+    while not done():
+        assert time.monotonic() < deadline, f"waited {limit_s} s until {what}"
+        time.sleep(SAMPLE_S)
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether there is such a process, zombies left out."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def sentences(errors: str) -> list[str]:
+    """Return what a command says on standard error, without the codes; each has one."""
+    lines = [line for line in errors.splitlines() if line.startswith("switchbench: ")]
+    found = [re.fullmatch(r"switchbench: (.*) \[SB-[A-Z]+\]", line) for line in lines]
+    return [
+        one[1] if one else f"{line}: has no code" for one, line in zip(found, lines, strict=True)
+    ]
+
+
+def sentence(errors: str) -> str:
+    """Return the one sentence with which a command ends on standard error."""
+    (line,) = sentences(errors)
+    return line

@@ -11,12 +11,16 @@ SMOKES = {
     "test_docs.py::test_the_parser_takes_it": "every command that is shown",
     "test_docs.py::test_the_engine_has_these_options": "every option of the engine that is shown",
     # Labs: bridges, Open vSwitch, the model, and without root.
-    "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "bridges",
+    "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch-bridges]": (
+        "bridges"
+    ),
     "test_lab.py::test_a_second_run_is_refused_and_the_holder_named": "a second run on a lab",
     "test_lab.py::test_what_a_killed_run_left_is_cleaned": "after a killed run",
     "test_lab_rootless.py::test_a_session_carries_traffic_and_leaves_nothing": "without root",
-    "test_ovs.py::test_up_connects_everything_and_down_leaves_nothing[one-switch]": "Open vSwitch",
-    "test_detection.py::test_a_fault_is_named[drop-2000]": "the modelled switch",
+    "test_lab.py::test_up_connects_everything_and_down_leaves_nothing[one-switch-ovs]": (
+        "Open vSwitch"
+    ),
+    "test_detection.py::test_a_fault_is_named[drop-2000-1s]": "the modelled switch",
     # What is measured.
     "test_show.py::test_every_pattern_of_frames_arrives_whole_and_the_kernel_agrees[one-switch]": (
         "dpdk, and the kernel's own counters"

@@ -11,21 +11,19 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pyroute2 import IPRoute
 
+import labkit
 import runs
-import underway
 from switchbench import labs
 from switchbench.base.programs import find_engine
-from switchbench.labs import namespaces
-from switchbench.topology import lab_addresses
 
 SSHD = "/usr/sbin/sshd"
 PORT = 22022
@@ -53,12 +51,7 @@ LogLevel INFO
 SetEnv HOME={folder}/home-{name} PATH={folder}/home-{name}/bin:/usr/sbin:/usr/bin:/sbin:/bin
 """
 
-CLIENT_HOST = """\
-Host {name}
-  HostName {address}
-"""
-
-CLIENT_ALL = """\
+CLIENT = """\
 Host *
   User root
   Port {port}
@@ -92,14 +85,16 @@ class LabHosts:
 
     lab: labs.Lab
     folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    """Of the commands' environment."""
 
     @property
-    def variables(self) -> dict[str, str]:
-        """Of the commands' environment."""
-        return {}
+    def names(self) -> list[str]:
+        """The hosts in the order of the lab."""
+        return [node.name for node in self.lab.nodes]
 
-    def near(self, launch: str, *names: str, **way: Any) -> dict[str, Any]:
-        """A site of all hosts, or of these; `way`: keys of the launcher."""
+    def near(self, launch: str, *names: str, **way: Any) -> runs.Record:
+        """Return a site of all hosts, or of these; `way`: keys of the launcher."""
         nodes = [node for node in self.lab.nodes if not names or node.name in names]
         return {
             "launch": launch,
@@ -114,101 +109,61 @@ class LabHosts:
         }
 
     def popen(self, words: list[str], **more: str) -> subprocess.Popen[str]:
-        """Starts a command on the machine beside the hosts, with more variables."""
+        """Start a command on the machine beside the hosts, with more variables."""
         pipe, variables = subprocess.PIPE, os.environ | self.variables | more
         return self.lab.popen("switch", words, stdout=pipe, stderr=pipe, text=True, env=variables)
 
-    def command(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """`switchbench WORDS` there, done."""
-        process = self.popen(runs.command(*words), **variables)
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run `switchbench WORDS` there to its end."""
+        process = self.popen(runs.command(*words))
         output, errors = process.communicate(timeout=120)
         return subprocess.CompletedProcess(words, process.returncode, output, errors)
-
-    def write(self, directory: Path, configuration: Mapping[str, Any]) -> Path:
-        """A configuration in a file."""
-        directory.mkdir(exist_ok=True)
-        path = directory / "conf.yaml"
-        path.write_text(yaml.safe_dump({"switchbench": 1, **configuration}, sort_keys=False))
-        return path
 
     def run(
         self, directory: Path, configuration: Mapping[str, Any], **variables: str
     ) -> runs.Result:
-        """A run, to its end."""
-        path, out = self.write(directory, configuration), directory / "results"
-        done = self.command("run", str(path), "--out", str(out), **variables)
-        return runs.Result(done.returncode, done.stdout, done.stderr, out)
+        """Run a configuration there to its end."""
+        return runs.run(directory, configuration, start=partial(self.popen, **variables))
 
-    @contextmanager
-    def started(self, directory: Path, configuration: Mapping[str, Any]) -> Iterator[Underway]:
-        """A run that something happens to; whatever the block leaves of it is killed."""
-        path, out = self.write(directory, configuration), directory / "results"
-        process = self.popen(runs.command("run", str(path), "--out", str(out)))
-        run = Underway(process, out)
-        try:
-            yield run
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+    def started(
+        self, directory: Path, configuration: Mapping[str, Any]
+    ) -> AbstractContextManager[runs.Underway]:
+        """Start a run there that something happens to."""
+        return runs.started(directory, configuration, start=self.popen)
 
 
 @dataclass
 class Hosts(LabHosts):
     """The hosts, and what a person has set up to reach them."""
 
-    servers: dict[str, subprocess.Popen[bytes]]
-
-    @property
-    def names(self) -> list[str]:
-        """In the order of the lab."""
-        return [node.name for node in self.lab.nodes]
-
-    def site(self, *names: str, **ssh: Any) -> dict[str, Any]:
-        """A site of all hosts, or of these."""
+    def site(self, *names: str, **ssh: Any) -> runs.Record:
+        """Return a site of all hosts, or of these."""
         return self.near("ssh", *names, **{"config": str(self.folder / "config"), **ssh})
 
     def home(self, name: str) -> Path:
-        """Of who logs in there: the hosts share this machine's disks, but not that."""
+        """Return the home of who logs in there: the hosts share this machine's disks else."""
         return self.folder / f"home-{name}"
 
     def log(self, name: str) -> str:
-        """What the host's sshd has written."""
+        """Return what the host's sshd has written."""
         return (self.folder / f"sshd-{name}.log").read_text()
 
-    def ssh(self, name: str) -> list[str]:
-        """The client's words to a host."""
-        return ["ssh", "-F", str(self.folder / "config"), "-o", "BatchMode=yes", name]
-
     def rewrite(self, directory: Path, *hosts: str) -> Path:
-        """The client's configuration with settings of single hosts before all others."""
+        """Write the client's configuration with settings of single hosts before all others."""
         directory.mkdir(exist_ok=True)
         path = directory / "ssh_config"
         path.write_text("\n".join(hosts) + "\n" + (self.folder / "config").read_text())
         return path
 
 
-class Underway(underway.Underway):
-    """A run by ssh."""
-
-    def clients(self) -> dict[str, int]:
-        """Pids of the ssh clients that the command holds, by host."""
-        found = {}
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        for pid in map(int, children.split()):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            if words[0] == "ssh":
-                found[words[words.index("--") + 1]] = pid
-        return found
-
-    def pid(self, name: str) -> int:
-        """Of the node on that host."""
-        (pid,) = [
-            int(record["pid"])
-            for record in self.records()
-            if record["type"] == "hello" and record["node"] == name
-        ]
-        return pid
+def engine(folder: Path, before: str) -> str:
+    """Write an engine that does something in a shell before it is the engine."""
+    path = folder / "wrapped-node"
+    path.write_text(f'#!/bin/sh\n{before}\nexec {find_engine()} "$@"\n')
+    path.chmod(0o755)
+    for above in (folder, folder.parent):
+        above.chmod(0o755)
+    return str(path)
 
 
 def keygen(path: Path) -> str:
@@ -225,56 +180,70 @@ def known(node: labs.LabNode, key: str) -> str:
 
 
 @contextmanager
-def hosts(topology: Path | str, folder: Path, **overrides: Any) -> Iterator[Hosts]:
-    """Brings them up, each with a running sshd; takes all of it down again."""
+def hosts(topology: Path | str, folder: Path) -> Iterator[Hosts]:
+    """Bring hosts up, each with a running sshd; take all of it down again."""
     folder.mkdir(exist_ok=True)
     keygen(folder / "user")
     with ExitStack() as stack:
         if not PRIVILEGE_SEPARATION.exists():
             PRIVILEGE_SEPARATION.mkdir(mode=0o755)
             stack.callback(PRIVILEGE_SEPARATION.rmdir)
-        lab = stack.enter_context(labs.session(labs.load(topology, overrides)))
-        made = Hosts(lab, folder, {})
+        lab = stack.enter_context(labs.session(labs.load(topology)))
+        made = Hosts(lab, folder)
         join_control(lab)
-        keys = {node.name: keygen(folder / f"host-{node.name}") for node in lab.nodes}
-        known_hosts = "".join(known(node, keys[node.name]) for node in lab.nodes)
-        (folder / "known_hosts").write_text(known_hosts)
-        ways = [CLIENT_HOST.format(name=n.name, address=n.control_ipv4) for n in lab.nodes]
-        (folder / "config").write_text("".join(ways) + CLIENT_ALL.format(port=PORT, folder=folder))
+        ways, known_hosts = "", ""
         for node in lab.nodes:
+            known_hosts += known(node, keygen(folder / f"host-{node.name}"))
+            ways += f"Host {node.name}\n  HostName {node.control_ipv4}\n"
             made.home(node.name).mkdir()
-            made.servers[node.name] = stack.enter_context(_server(made, node))
-        underway.wait_until(
+            config = folder / f"sshd-{node.name}.conf"
+            values = {"port": PORT, "address": node.control_ipv4, "folder": folder}
+            config.write_text(SSHD_CONFIG.format(name=node.name, **values))
+            stack.enter_context(
+                daemon(made, node.name, [SSHD, "-D", "-e", "-f", str(config)], f"sshd-{node.name}")
+            )
+        (folder / "known_hosts").write_text(known_hosts)
+        (folder / "config").write_text(ways + CLIENT.format(port=PORT, folder=folder))
+        runs.wait_until(
             lambda: all("listening on" in made.log(name) for name in made.names), "all listen", 30
         )
         yield made
 
 
 def join_control(lab: labs.Lab) -> None:
-    """Puts the machine beside the hosts onto the control network."""
+    """Put the machine beside the hosts onto the control network."""
 
-    def add() -> None:
-        with IPRoute() as netlink:
-            (index,) = netlink.link_lookup(ifname="ctl")
-            netlink.addr("add", index=index, address=CONTROLLER, prefixlen=16)
-            for name in ("ctl", "lo"):
-                netlink.link("set", index=netlink.link_lookup(ifname=name)[0], state="up")
+    def add(netlink: IPRoute) -> None:
+        index = labkit.index_of(netlink, "ctl")
+        netlink.addr("add", index=index, address=CONTROLLER, prefixlen=16)
+        for name in ("ctl", "lo"):
+            netlink.link("set", index=labkit.index_of(netlink, name), state="up")
 
-    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), add)
+    labkit.over_netlink(lab, "switch", add)
 
 
 @contextmanager
-def _server(made: Hosts, node: labs.LabNode) -> Iterator[subprocess.Popen[bytes]]:
-    """One sshd, on its host."""
-    config = made.folder / f"sshd-{node.name}.conf"
-    config.write_text(
-        SSHD_CONFIG.format(port=PORT, address=node.control_ipv4, folder=made.folder, name=node.name)
-    )
-    with (made.folder / f"sshd-{node.name}.log").open("wb") as log:
-        words = [SSHD, "-D", "-e", "-f", str(config)]
-        server = made.lab.popen(node.name, words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+def daemon(
+    made: LabHosts, node: str, words: list[str], log: str, own_sys: bool = True
+) -> Iterator[None]:
+    """Run a daemon on a host, or beside them, until the block is left.
+
+    Without a /sys of its own it has this machine's: slurmd looks for its cgroups.
+    """
+    with (made.folder / f"{log}.log").open("wb") as out:
+        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        options["env"] = os.environ | made.variables
+        process = (
+            made.lab.popen(node, words, **options)
+            if own_sys
+            else labkit.in_node(made.lab, node, lambda: subprocess.Popen(words, **options))
+        )
     try:
-        yield server
+        yield
     finally:
-        server.terminate()
-        server.wait()
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -16,6 +16,7 @@ import pytest
 
 import labkit
 import runs
+import sshkit
 from switchbench.base import programs
 from switchbench.cli.main import main
 
@@ -37,16 +38,10 @@ class Bench:
     bad: runs.Result
 
 
-def execute(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        runs.command(*words), capture_output=True, text=True, timeout=300, check=False
-    )
-
-
 def run(out: Path, *words: str) -> runs.Result:
     """conf/acceptance.yaml as a person runs it."""
     settings = [word for setting in SHORT for word in ("--set", setting)]
-    done = execute("run", str(CONF), "--out", str(out), *settings, *words)
+    done = runs.execute("run", str(CONF), "--out", str(out), *settings, *words)
     return runs.Result(done.returncode, done.stdout, done.stderr, out)
 
 
@@ -54,10 +49,9 @@ def run(out: Path, *words: str) -> runs.Result:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("acceptance")
     key = folder / "key"
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)]
-    subprocess.run(command, check=True)
+    public = sshkit.keygen(key)
     allowed = folder / "allowed"
-    allowed.write_text(f"lab@example {key.with_suffix('.pub').read_text()}")
+    allowed.write_text(f"lab@example {public}\n")
     good = run(folder / "good", "--sign", str(key))
     bad = run(folder / "bad", "--sign", str(key), "--set", TOO_SMALL)
     yield Bench(key, allowed, good, bad)
@@ -65,7 +59,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def verify(directory: Path, bench: Bench) -> subprocess.CompletedProcess[str]:
-    return execute("verify", str(directory), "--allowed-signers", str(bench.allowed))
+    return runs.execute("verify", str(directory), "--allowed-signers", str(bench.allowed))
 
 
 def verdicts(result: runs.Result) -> dict[str, str]:
@@ -99,7 +93,7 @@ def test_one_whose_fabric_is_too_small_fails(bench: Bench) -> None:
 
 
 def test_the_hash_is_known_before_and_the_same_in_both(bench: Bench) -> None:
-    planned = json.loads(execute("plan", str(CONF), "--json").stdout)["clauses_sha256"]
+    planned = json.loads(runs.execute("plan", str(CONF), "--json").stdout)["clauses_sha256"]
     for result in (bench.good, bench.bad):
         assert result.summary["verdict"]["clauses_sha256"] == planned
         assert planned in result.errors  # said when the run begins
@@ -143,7 +137,7 @@ def test_the_failed_ones_summary_does_not_pass_for_the_good_ones(
         shutil.copy(table, forged)
     for signature in forged.glob("manifest.json*"):
         signature.unlink()
-    assert execute("sign", str(forged), "--key", str(bench.key)).returncode == 0
+    assert runs.execute("sign", str(forged), "--key", str(bench.key)).returncode == 0
     done = verify(forged, bench)
     assert done.returncode == 2
     assert "summary.json is not what the tables amount to" in done.stderr
@@ -152,7 +146,7 @@ def test_the_failed_ones_summary_does_not_pass_for_the_good_ones(
 def test_a_summary_made_again_is_the_same(bench: Bench, tmp_path: Path) -> None:
     copy = tmp_path / "again"
     shutil.copytree(bench.bad.directory, copy)
-    assert execute("table", str(copy), "--again").returncode == 1
+    assert runs.execute("table", str(copy), "--again").returncode == 1
     for name in ("summary.json", "verdict.xml", "manifest.json"):
         assert (copy / name).read_bytes() == (bench.bad.directory / name).read_bytes()
 
@@ -164,7 +158,7 @@ def test_what_is_refused_before_any_traffic(tmp_path: Path) -> None:
         (("--set", "about.cables=~"), "about.cables: is missing: profile acceptance needs"),
         (("--sign", str(tmp_path / "none")), "none can't be read: No such file or directory"),
     ):
-        done = execute("run", str(CONF), *out, *words)
+        done = runs.execute("run", str(CONF), *out, *words)
         assert done.returncode == 2, words
         (line,) = done.stderr.splitlines()
         assert sentence in line

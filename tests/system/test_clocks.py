@@ -4,101 +4,44 @@ namespace."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import labkit
+import nodekit
 import runs
+from nodekit import NodeRuns, Record
 from switchbench.base.programs import find_engine
 
-LIMIT_S = 60
 AHEAD_S = 5000
 SET_OFF = ("unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", "--")
 ONE_AT_A_TIME_US = 25_000  # what two sleeping workers on shared cores may add
-UNSYNCHRONIZED = "calls its clock not synchronized"
 
 
 # --- two nodes on loopback, without ports --------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A node that has ended."""
-
-    status: int
-    records: list[dict[str, Any]]
-    log: str
-
-    @property
-    def ready(self) -> dict[str, Any]:
-        """What it said when all nodes had met."""
-        (record,) = (record for record in self.records if record["type"] == "ready")
-        return record
-
-    @property
-    def error(self) -> str:
-        """Why it gave up."""
-        found = [record["text"] for record in self.records if record["type"] == "error"]
-        assert len(found) == 1, self.log
-        return str(found[0])
+def _nodes(clock: Record, second: Sequence[str] = (), first: Sequence[str] = ()) -> NodeRuns:
+    """Run both nodes from start to end; `first` and `second` start them."""
+    port = 20_000 + os.getpid() % 20_000
+    addresses = [f"127.0.0.1:{port + i}" for i in range(2)]
+    words = [str(find_engine()), "--name"]
+    processes = [nodekit.start([*first, *words, "n0"]), nodekit.start([*second, *words, "n1"])]
+    return nodekit.conduct(processes, nodekit.meeting(clock, addresses, addresses))
 
 
-def _documents(clock: dict[str, Any], udp_port: int) -> str:
-    addresses = [f"127.0.0.1:{udp_port + i}" for i in range(2)]
-    nodes = [{"name": f"n{i}", "control": {"address": addresses[i]}} for i in range(2)]
-    job = {
-        "protocol": 2,
-        "run": f"clocks-{os.getpid()}",
-        "controlled": False,
-        "heartbeat_timeout_ms": 5000,
-        "barrier_timeout_ms": 10_000,
-        "clock": clock,
-        "nodes": nodes,
-    }
-    peers = {"addresses": addresses, "key": "5c" * 32}
-    parts: list[dict[str, Any]] = [{"job": job}, {"peers": peers}, {"quit": True}]
-    return "".join(yaml.safe_dump(part, explicit_start=True, explicit_end=True) for part in parts)
-
-
-def _nodes(
-    clock: dict[str, Any], second: Sequence[str] = (), first: Sequence[str] = ()
-) -> list[Ended]:
-    """Both nodes from start to end; `first` and `second` start them."""
-    text = _documents(clock, 20_000 + os.getpid() % 20_000)
-    engine = str(find_engine())
-    processes = [
-        subprocess.Popen(
-            [*prefix, engine, "--name", f"n{i}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i, prefix in enumerate((first, second))
-    ]
-    try:
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write(text)
-            process.stdin.flush()
-        said = [process.communicate(timeout=LIMIT_S) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    return [
-        Ended(process.returncode, [json.loads(line) for line in out.splitlines()], log)
-        for process, (out, log) in zip(processes, said, strict=True)
-    ]
+def _ready(*args: Any) -> list[Record]:
+    """Return what two nodes said when they had met."""
+    found = _nodes(*args)
+    assert found.status == [0, 0], found.text
+    return found.of("ready")
 
 
 def _set_off() -> tuple[str, ...]:
@@ -109,56 +52,50 @@ def _set_off() -> tuple[str, ...]:
     return SET_OFF
 
 
-@pytest.mark.parametrize("mode", ["auto", "shared"])
-def test_one_machine_shares_a_clock(mode: str) -> None:
-    for node in _nodes({"mode": mode}):
-        assert node.status == 0, node.log
-        assert node.ready["clock"] == "shared"
-        assert node.ready["clock_bound_ns"] == 0
-        assert node.ready["clock_reason"] == (
-            "asked for" if mode == "shared" else "boot ids are equal"
-        )
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("auto", "boot ids are equal"), ("shared", "asked for")]
+)
+def test_one_machine_shares_a_clock(mode: str, reason: str) -> None:
+    for ready in _ready({"mode": mode}):
+        assert (ready["clock"], ready["clock_reason"]) == ("shared", reason)
+        assert ready["clock_bound_ns"] == 0
 
 
 def test_one_clock_is_estimated_when_asked_for() -> None:
-    first, second = _nodes({"mode": "estimated"})
-    assert (first.status, second.status) == (0, 0), first.log + second.log
-    assert first.ready["clock_bound_ns"] == 0
-    assert first.ready["clock_id"] == second.ready["clock_id"]
-    bound_ns = second.ready["clock_bound_ns"]
-    assert 0 < bound_ns < 20e6
-    assert abs(second.ready["clock_offset_ns"]) <= bound_ns
+    first, second = _ready({"mode": "estimated"})
+    assert first["clock_bound_ns"] == 0
+    assert first["clock_id"] == second["clock_id"]
+    assert abs(second["clock_offset_ns"]) <= second["clock_bound_ns"] < 20e6
 
 
 def test_a_time_namespace_is_another_clock() -> None:
-    first, second = _nodes({"mode": "auto"}, _set_off())
-    assert (first.status, second.status) == (0, 0), first.log + second.log
-    ready = second.ready
-    assert (ready["clock"], ready["clock_reason"]) == ("estimated", "time namespaces differ")
-    assert first.ready["clock_id"] != ready["clock_id"]
-    assert abs(ready["clock_offset_ns"] + AHEAD_S * 10**9) <= ready["clock_bound_ns"] < 20e6
+    first, second = _ready({"mode": "auto"}, _set_off())
+    assert (second["clock"], second["clock_reason"]) == ("estimated", "time namespaces differ")
+    assert first["clock_id"] != second["clock_id"]
+    assert abs(second["clock_offset_ns"] + AHEAD_S * 10**9) <= second["clock_bound_ns"] < 20e6
 
 
 def test_a_clock_that_is_not_shared_is_refused() -> None:
     first, second = _nodes({"mode": "shared"}, _set_off())
+    (error,) = second.of("error")
+    assert "clock: shared, but n1 and n0 are in different time namespaces" in error["text"]
+    assert "clock: estimated" in error["text"]
     assert second.status == 2
-    assert "clock: shared, but n1 and n0 are in different time namespaces" in second.error
-    assert "clock: estimated" in second.error
     assert first.status != 0
 
 
 def test_ptp_wants_a_synchronized_kernel() -> None:
-    nodes = _nodes({"mode": "ptp"})
-    if all(node.status == 0 for node in nodes):  # somebody steers this machine's clock
-        for node in nodes:
-            assert node.ready["clock"] == "ptp"
-            assert node.ready["clock_bound_ns"] > 0
+    found = _nodes({"mode": "ptp"})
+    if found.status == [0, 0]:  # somebody steers this machine's clock
+        for ready in found.of("ready"):
+            assert ready["clock"] == "ptp"
+            assert ready["clock_bound_ns"] > 0
         return
     # Who is first refuses, and the other may hear of it before it looks at its own.
-    assert {node.status for node in nodes} == {2}
-    for node in nodes:
-        assert UNSYNCHRONIZED in node.log
-        assert "clock: estimated" in node.log
+    assert found.status == [2, 2]
+    for log in found.logs:
+        assert "calls its clock not synchronized" in log
+        assert "clock: estimated" in log
 
 
 def _kernel(directory: Path, ahead_us: int) -> tuple[str, ...]:
@@ -172,27 +109,21 @@ def _kernel(directory: Path, ahead_us: int) -> tuple[str, ...]:
     return ("env", f"LD_PRELOAD={library}", f"AHEAD_US={ahead_us}")
 
 
-def test_ptp_has_the_kernels_error_as_its_bound(tmp_path: Path) -> None:
+def test_ptp_has_the_kernels_error_as_its_bound_or_what_is_stated(tmp_path: Path) -> None:
     kernel = _kernel(tmp_path, 0)
-    for node in _nodes({"mode": "ptp"}, kernel, kernel):
-        assert node.status == 0, node.log
-        assert node.ready["clock"] == "ptp"
-        assert 800_000 < node.ready["clock_bound_ns"] < 900_000
+    for ready in _ready({"mode": "ptp"}, kernel, kernel):
+        assert ready["clock"] == "ptp"
+        assert 800_000 < ready["clock_bound_ns"] < 900_000
         realtime_ns = time.time_ns() - time.monotonic_ns()
-        assert abs(node.ready["clock_offset_ns"] - realtime_ns) < 10e6
-
-
-def test_a_stated_error_takes_the_kernels_place(tmp_path: Path) -> None:
-    kernel = _kernel(tmp_path, 0)
-    for node in _nodes({"mode": "ptp", "error_ns": 5_000_000}, kernel, kernel):
-        assert node.ready["clock_bound_ns"] == 5_000_000
+        assert abs(ready["clock_offset_ns"] - realtime_ns) < 10e6
+    for ready in _ready({"mode": "ptp", "error_ns": 5_000_000}, kernel, kernel):
+        assert ready["clock_bound_ns"] == 5_000_000
 
 
 def test_a_synchronized_clock_that_is_wrong_is_found_out(tmp_path: Path) -> None:
     """By 200 ms, which no datagram on loopback takes."""
-    first, second = _nodes({"mode": "ptp"}, _kernel(tmp_path, 0), _kernel(tmp_path, 200_000))
-    assert (first.status, second.status) == (0, 0), first.log + second.log
-    assert 199e6 < second.ready["clock_bound_ns"] < 300e6
+    _, second = _ready({"mode": "ptp"}, _kernel(tmp_path, 0), _kernel(tmp_path, 200_000))
+    assert 199e6 < second["clock_bound_ns"] < 300e6
 
 
 @pytest.mark.parametrize(
@@ -205,30 +136,24 @@ def test_a_synchronized_clock_that_is_wrong_is_found_out(tmp_path: Path) -> None
     ],
 )
 def test_bad_words_are_refused(clock: dict[str, Any], words: str) -> None:
-    for node in _nodes(clock):
-        assert node.status == 2
-        assert words in node.error
+    found = _nodes(clock)
+    assert found.status == [2, 2]
+    assert all(words in error["text"] for error in found.of("error")), found.text
 
 
 # --- whole runs on a lab -------------------------------------------------------------------------
 
 
-def _run(directory: Path, clock: Any) -> runs.Result:
-    """One flow into a queue that is full, through a path that is slower one way."""
-    directory.mkdir()
+def _run(directory: Path, clock: str, load: str, **site: Any) -> runs.Result:
+    """Run one flow through a lab."""
     return runs.run(
         directory,
         {
-            "site": {
-                "lab": "one-switch",
-                "rate": "10M",
-                "queue": "64KiB",
-                "overrides": {"node1": {"rate": "20M"}},
-            },
+            "site": {"lab": "one-switch", **site},
             "clock": clock,
             "transport": "dpdk",
             "ranks": [2],
-            "load": "70%",
+            "load": load,
             "frame_size": 512,
             "warmup": "500ms",
             "window": "1500ms",
@@ -238,54 +163,41 @@ def _run(directory: Path, clock: Any) -> runs.Result:
     )
 
 
-def _measured_clocks(result: runs.Result) -> list[dict[str, Any]]:
-    """Return the nodes' clocks of the measured phases: none is reported of the probe's."""
-    return [record for record in result.records("clock") if record["phase"] >= 0]
+def _check_clocks(result: runs.Result) -> None:
+    """The nodes' clocks of the measured phases differ by less than their bound: the truth is 0."""
+    clocks = [record for record in result.records("clock") if record["phase"] >= 0]
+    assert {record["node"] for record in clocks} >= {"node1", "node2"}
+    for record in clocks:
+        assert abs(record["offset_ns"]) <= record["bound_ns"], record
 
 
-def _one_way(result: runs.Result) -> dict[str, Any]:
+def _one_way(result: runs.Result) -> Record:
     (trial,) = result.trials(pattern="chain")
-    found: dict[str, Any] = trial["latency"]["one_way"]
+    found: Record = trial["latency"]["one_way"]
     return found
 
 
 @labkit.needs_lab
 def test_estimated_delays_are_the_shared_clocks(tmp_path: Path) -> None:
-    shared = _run(tmp_path / "shared", "shared")
-    estimated = _run(tmp_path / "estimated", "estimated")
+    """Into a queue that is full, through a path that is slower one way."""
+    slow = {"rate": "10M", "queue": "64KiB", "overrides": {"node1": {"rate": "20M"}}}
+    shared, estimated = (
+        _run(tmp_path / clock, clock, "70%", **slow) for clock in ("shared", "estimated")
+    )
     truth, found = _one_way(shared), _one_way(estimated)
     assert truth["bound"] == 0
     assert 0 < found["bound"] < 20_000
     for name in ("p50", "p90"):
-        assert found[name] == pytest.approx(truth[name], abs=found["bound"] + ONE_AT_A_TIME_US), (
-            name
-        )
-    clocks = _measured_clocks(estimated)
-    assert {record["node"] for record in clocks} >= {"node1", "node2"}
-    for record in clocks:  # the truth is 0
-        assert abs(record["offset_ns"]) <= record["bound_ns"], record
+        near = pytest.approx(truth[name], abs=found["bound"] + ONE_AT_A_TIME_US)
+        assert found[name] == near, name
+    _check_clocks(estimated)
     assert "clocks: estimated (asked for); each within" in estimated.output
 
 
 @labkit.needs_lab
 def test_delays_below_the_bound_are_refused(tmp_path: Path) -> None:
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": "one-switch"},
-            "clock": "estimated",
-            "transport": "dpdk",
-            "ranks": [2],
-            "load": "5%",
-            "frame_size": 512,
-            "warmup": "200ms",
-            "window": "500ms",
-            "tests": [{"pattern": "chain"}],
-        },
-    )
+    result = _run(tmp_path, "estimated", "5%")
     found = _one_way(result)
-    for record in _measured_clocks(result):
-        assert abs(record["offset_ns"]) <= record["bound_ns"], record
-    for name, value in found.items():
-        if name in ("min", "p50", "p99", "max"):
-            assert value is None or value >= found["bound"]
+    _check_clocks(result)
+    for name in ("min", "p50", "p99", "max"):
+        assert found[name] is None or found[name] >= found["bound"]

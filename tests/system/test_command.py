@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import labkit
 import runs
-import underway
 from switchbench import labs
 from switchbench.base.programs import find_engine
 from switchbench.topology.lab_addresses import namespace_name
@@ -29,12 +27,6 @@ host=$1
 shift
 exec ip netns exec "{space}$host" unshare --uts sh -c "hostname $host; $*"
 """
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[labs.Lab]:
-    with labs.session(labs.load(underway.write_topology(tmp_path, "alice", "bob"))) as made:
-        yield made
 
 
 def configuration(lab: labs.Lab, folder: Path, **changes: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +24,17 @@ CONFIGURATION: dict[str, Any] = {
 }
 
 
-def compare(*words: str) -> subprocess.CompletedProcess[str]:
-    """`switchbench compare`, as a person would."""
-    command = runs.command("compare", *words)
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-@pytest.mark.slow
 def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
     found = {}
     for kind in ("bridges", "ovs"):
-        folder = tmp_path / kind
-        folder.mkdir()
         site = {"lab": str(topology), "kind": kind, "pack": 4}
-        found[kind] = runs.run(folder, {"site": site, **CONFIGURATION})
+        found[kind] = runs.run(tmp_path / kind, {"site": site, **CONFIGURATION})
         assert found[kind].status == 0, found[kind].errors
         for trial in found[kind].trials():
             assert trial["flows_observed"] == trial["flows"]
     page, file = tmp_path / "page.html", tmp_path / "found.json"
     names = [f"{kind}={result.directory}" for kind, result in found.items()]
-    done = compare(*names, "--html", str(page), "--json", str(file))
+    done = runs.execute("compare", *names, "--html", str(page), "--json", str(file))
     assert done.returncode == 0, done.stderr
     assert "By pattern: bridges → ovs" in done.stdout
     assert page.stat().st_size > 1e5
@@ -66,7 +56,7 @@ def test_bridge_against_open_vswitch(topology: Path, tmp_path: Path) -> None:
     assert sum(row["difference"] > 0 for row in trips) >= len(trips) / 2
 
     one = found["bridges"].directory
-    done = compare(str(one), "--by", "transport", "--json", "-")
+    done = runs.execute("compare", str(one), "--by", "transport", "--json", "-")
     assert done.returncode == 0, done.stderr
     by = json.loads(done.stdout)
     assert [result["name"] for result in by["results"]] == ["tcp", "dpdk"]

@@ -8,8 +8,6 @@ tests/python.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +84,10 @@ def test_there_are_examples() -> None:
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     conf, out = tmp_path / "conf.yaml", tmp_path / "results"
     write_short(example, conf)
-    done = subprocess.run(
-        runs.command("run", str(conf), "--out", str(out), "--quiet"),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = runs.execute("run", str(conf), "--out", str(out), "--quiet", timeout_s=600)
     assert done.returncode in DONE, done.stderr
-    summary = json.loads((out / "summary.json").read_text())
-    assert summary["status"] == "complete"
-    assert summary["errors"] == []
+    summary = runs.Result(done.returncode, "", "", out).summary
+    assert (summary["status"], summary["errors"]) == ("complete", [])
     for trial in summary["trials"]:
         # By steps some messages are empty: over dpdk a frame each.
         came = ("delivered_bytes", "delivered_messages", "delivered_frames")

@@ -19,6 +19,7 @@ import yaml
 import docs
 import labkit
 import runs
+from switchbench.base.programs import find_engine
 from switchbench.cli import main
 from switchbench.config.schema import HostSite
 from switchbench.topology import topology
@@ -29,10 +30,6 @@ YAML = docs.blocks("yaml")
 
 # What these do is everything: CI runs them, and they would run this test.
 WHOLE = {"scripts/setup", "scripts/demo", "scripts/test", "scripts/bench"}
-# Pages whose commands take some seconds alone, once the windows are short.
-QUICK = {"doc/how-to/live.md"}
-
-SKIPPED = 77  # exit status: something is not here
 
 # What stands for one of a few words.
 PLACEHOLDERS = {"DRIVER": "vfio-pci"}
@@ -94,17 +91,10 @@ def check_files(args: argparse.Namespace) -> None:
 @pytest.mark.parametrize("block", [b for b in FORMS if "switchbench-node" in b.text], ids=str)
 def test_the_engine_has_these_options(block: docs.Block) -> None:
     shown = subprocess.run(
-        [str(runs_engine()), "--help"], capture_output=True, text=True, timeout=20, check=True
+        [str(find_engine()), "--help"], capture_output=True, text=True, timeout=20, check=True
     ).stdout
     for option in re.findall(r"--[a-z]+", block.text):
         assert option in shown, option
-
-
-def runs_engine() -> Path:
-    """The engine that runs would start."""
-    from switchbench.base.programs import find_engine
-
-    return find_engine()
 
 
 # --- configurations are planned ------------------------------------------------------------------
@@ -115,9 +105,7 @@ def planned(configuration: dict[str, Any], folder: Path) -> None:
     (folder / "sites").symlink_to(docs.ROOT / "conf/sites")
     path = folder / "conf.yaml"
     path.write_text(yaml.safe_dump(configuration, sort_keys=False, allow_unicode=True))
-    done = subprocess.run(
-        runs.command("plan", str(path)), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = runs.execute("plan", str(path))
     assert done.returncode == 0, done.stderr
 
 
@@ -145,26 +133,6 @@ def test_the_configuration_is_planned(block: docs.Block, tmp_path: Path) -> None
         topology.parse(document, "shown")
         return
     planned(completed(document), tmp_path)
-
-
-def configurations() -> list[str]:
-    """Those of conf/ that some command shows."""
-    named: set[str] = set()
-    for block in (*SHELL, *FORMS):
-        named |= set(re.findall(r"\bconf/[\w-]+\.yaml", block.text))
-    return sorted(named)
-
-
-@pytest.mark.parametrize("name", configurations())
-def test_the_configuration_that_a_command_names_is_planned(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        runs.command("plan", str(docs.ROOT / name)),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 # --- commands are run ----------------------------------------------------------------------------
@@ -213,10 +181,7 @@ PAGES = sorted({block.page for block in SHELL if script_of(block.page)})
 
 
 @labkit.needs_lab
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES],
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
     lines = script_of(page)
     environment = scratch(tmp_path)
@@ -234,7 +199,7 @@ def test_the_page_s_commands_run(page: str, tmp_path: Path) -> None:
         )
     finally:
         for name in re.findall(r"\blab up (\S+)", text):
-            subprocess.run(runs.command("lab", "down", name), capture_output=True, check=False)
+            runs.execute("lab", "down", name)
     assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
 

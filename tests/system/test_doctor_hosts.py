@@ -8,20 +8,17 @@ import json
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyroute2 import IPRoute
 
 import labkit
+import runs
 import sshkit
-import underway
 from switchbench import __version__
-from switchbench.labs import namespaces
-from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
@@ -31,35 +28,14 @@ needs_lldpd = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
-    """Eight hosts on one switch."""
-    folder = tmp_path_factory.mktemp("doctor")
-    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, 9)))
-    with sshkit.hosts(topology, folder / "keys") as made:
-        yield made
-    assert labkit.leftovers() == []
-
-
-def change(hosts: sshkit.Hosts, name: str, what: Callable[[IPRoute], None]) -> None:
-    """Does something to a host's network."""
-
-    def inside() -> None:
-        with IPRoute() as netlink:
-            what(netlink)
-
-    namespaces.inside(
-        lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, name), inside
-    )
-
-
 @contextmanager
 def mtu(hosts: sshkit.Hosts, name: str, wanted: int) -> Iterator[None]:
     def put(value: int) -> None:
-        def to(netlink: IPRoute) -> None:
-            netlink.link("set", index=netlink.link_lookup(ifname="eth0")[0], mtu=value)
-
-        change(hosts, name, to)
+        labkit.over_netlink(
+            hosts.lab,
+            name,
+            lambda link: link.link("set", index=labkit.index_of(link, "eth0"), mtu=value),
+        )
 
     put(wanted)
     try:
@@ -70,37 +46,33 @@ def mtu(hosts: sshkit.Hosts, name: str, wanted: int) -> Iterator[None]:
 
 @contextmanager
 def unheard(hosts: sshkit.Hosts, name: str) -> Iterator[None]:
-    """A host that sends nothing to the others: the controller is in another range."""
+    """Let a host send nothing to the others: the controller is in another range."""
 
-    def route(verb: str) -> Callable[[IPRoute], None]:
-        return lambda netlink: netlink.route(verb, dst="100.64.0.0/24", type="blackhole")
+    def route(verb: str) -> None:
+        way = {"dst": "100.64.0.0/24", "type": "blackhole"}
+        labkit.over_netlink(hosts.lab, name, lambda netlink: netlink.route(verb, **way))
 
-    change(hosts, name, route("add"))
+    route("add")
     try:
         yield
     finally:
-        change(hosts, name, route("del"))
+        route("del")
 
 
 @contextmanager
-def daemon(hosts: sshkit.Hosts, place: str, interfaces: str) -> Iterator[Path]:
-    """An lldpd in a namespace of the lab; its socket, which a user of its own must reach."""
+def lldpd(hosts: sshkit.Hosts, place: str, interfaces: str) -> Iterator[Path]:
+    """Run an lldpd in a namespace of the lab; its socket, which a user of its own must reach."""
     path = Path("/run") / f"{hosts.lab.name}-lldpd-{place}.sock"
     words = ["lldpd", "-d", "-u", str(path), "-I", interfaces]
-    null = subprocess.DEVNULL
-    process = hosts.lab.popen(place, words, stdin=null, stdout=null, stderr=null)
-    try:
+    with sshkit.daemon(hosts, place, words, f"lldpd-{place}"):
         asked = ["lldpcli", "-u", str(path), "show", "chassis"]
-        underway.wait_until(
+        runs.wait_until(
             lambda: subprocess.run(asked, capture_output=True, check=False).returncode == 0,
             f"lldpd of {place} answers",
             20,
         )
         yield path
-    finally:
-        process.terminate()
-        process.wait()
-        path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
 def lldpcli(path: Path, *words: str) -> str:
@@ -112,11 +84,11 @@ def lldpcli(path: Path, *words: str) -> str:
 def cables_are_told(hosts: sshkit.Hosts) -> Iterator[None]:
     """LLDP between the switch, leaf1, and all hosts."""
     with ExitStack() as stack:
-        switch = stack.enter_context(daemon(hosts, "switch", "p*"))
+        switch = stack.enter_context(lldpd(hosts, "switch", "p*"))
         lldpcli(switch, "configure", "system", "hostname", "leaf1")
         paths = []
         for name in hosts.names:
-            path = stack.enter_context(daemon(hosts, name, "eth0"))
+            path = stack.enter_context(lldpd(hosts, name, "eth0"))
             wrapper = hosts.home(name) / "bin" / "lldpctl"
             wrapper.parent.mkdir(exist_ok=True)
             wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("lldpctl")} -u {path} "$@"\n')
@@ -127,7 +99,7 @@ def cables_are_told(hosts: sshkit.Hosts) -> Iterator[None]:
             lldpcli(switch, "update")
             return all("leaf1" in lldpcli(path, "show", "neighbors") for path in paths)
 
-        underway.wait_until(told, "all hosts have heard of the switch", 60)
+        runs.wait_until(told, "all hosts have heard of the switch", 60)
         yield
 
 
@@ -166,9 +138,10 @@ def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path)
 
 
 def test_a_control_port_that_is_taken(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    place = lab_addresses.NAMESPACES / lab_addresses.namespace_name(hosts.lab.name, "node2")
-    taken = namespaces.inside(place, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-    address = next(node.control_ipv4 for node in hosts.lab.nodes if node.name == "node2")
+    taken = labkit.in_node(
+        hosts.lab, "node2", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    )
+    address = hosts.lab.node("node2").control_ipv4
     with taken:
         taken.bind((address, 7600))
         found = doctor(hosts, tmp_path, hosts.site("node1", "node2", "node3"), 1)

@@ -13,24 +13,21 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyroute2 import IPRoute
 
 import counters
 import labkit
 import runs
 import unauthenticated
-import underway
 from switchbench import labs
-from switchbench.labs import namespaces
 from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
 
-TRANSPORTS = ["dpdk", "tcp"]
 BARRIER_TIMEOUT_S = 1.5
 HEARTBEAT_TIMEOUT_S = 0.5
 FLOOD_LIMIT = 100
@@ -43,12 +40,7 @@ FIRST_PROBES = 20  # of the 3 of each of 12 flows: the plan is being probed
 LAST_SEGMENTS = 30  # connections are closed, or their partner's kernel resets them
 
 
-def quick_by(transport: str) -> list[Any]:
-    """Both; in the quick tier that one: nodes miss each other alike whatever they send by."""
-    return [
-        pytest.param(other, marks=[] if other == transport else pytest.mark.slow)
-        for other in TRANSPORTS
-    ]
+by_each_transport = pytest.mark.parametrize("transport", ["dpdk", "tcp"])
 
 
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
@@ -69,13 +61,18 @@ def complete_phases(summary: runs.Record) -> list[int]:
     ]
 
 
+def assert_partial(result: runs.Result, sentence: str, phases: list[int] | None = None) -> None:
+    """The run ended early with one sentence; `phases`: those that were measured whole."""
+    assert (result.status, result.summary["status"]) == (3, "partial")
+    assert result.sentence.startswith(sentence)
+    assert result.summary["errors"] == [result.sentence]
+    found = complete_phases(result.summary)
+    assert 0 in found if phases is None else found == phases
+
+
 def assert_later_runs_work(directory: Path, topology: Path, transport: str) -> None:
-    later = directory / "later"
-    later.mkdir()
-    result = runs.run(
-        later,
-        configuration(topology, transport, tests=[{"pattern": "pairs"}], window="300ms"),
-    )
+    short = configuration(topology, transport, tests=[{"pattern": "pairs"}], window="300ms")
+    result = runs.run(directory / "later", short)
     assert result.status == 0, result.errors
     assert complete_phases(result.summary) == [0]
 
@@ -83,130 +80,89 @@ def assert_later_runs_work(directory: Path, topology: Path, transport: str) -> N
 # --- a node ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("transport", quick_by("tcp"))
+@by_each_transport
 def test_a_node_that_is_killed_is_named_and_earlier_phases_are_kept(
-    transport: str, topology: Path, tmp_path: Path
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+    """The others stop; over dpdk at once, over tcp their kernels have segments to send."""
+    with runs.started(tmp_path / "run", configuration(topology, transport)) as run:
         run.wait_for_load(phase=2)
-        os.kill(underway.node_pid(topology.stem, "node3"), signal.SIGKILL)
+        pid = labkit.node_pid(topology.stem, "node3")
+        trace = labkit.Trace(kept_lab, lambda: os.kill(pid, signal.SIGKILL))
         result = run.end()
-    assert result.status == 3
-    said = underway.sentence(result.errors)
-    assert said == "node3 (switch p3) was ended by signal 9 (Killed)"
-    assert result.summary["errors"] == [said]
-    assert result.summary["status"] == "partial"
-    assert complete_phases(result.summary) == [0, 1]
+    assert trace.frames_after(STOP_LIMIT_S) <= (LAST_SEGMENTS if transport == "tcp" else 0)
+    said = "node3 (switch p3) was ended by signal 9 (Killed)"
+    assert_partial(result, said, [0, 1])
+    assert result.sentence == said
     assert [trial["state"] for trial in result.trials(phase=2)] == ["stopped"]
     assert_later_runs_work(tmp_path, topology, transport)
 
 
-@pytest.mark.parametrize("transport", quick_by("dpdk"))
+@by_each_transport
 def test_a_node_that_falls_silent_is_named(transport: str, topology: Path, tmp_path: Path) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+    with runs.started(tmp_path / "run", configuration(topology, transport)) as run:
         run.wait_for_load(phase=1)
-        os.kill(underway.node_pid(topology.stem, "node2"), signal.SIGSTOP)
-        stopped_s = time.monotonic()
-
-        def named() -> list[runs.Record]:
-            return [record for record in run.records() if record["type"] == "missing"]
-
+        os.kill(labkit.node_pid(topology.stem, "node2"), signal.SIGSTOP)
         # What is left of the phase, and tcp's drain: its silent partner never says that it is done.
         phase_s = 1.0 + (3.0 if transport == "tcp" else 0.5)
-        underway.wait_until(named, "node2 is missed", phase_s + BARRIER_TIMEOUT_S + 1.5)
-        print(f"named after {time.monotonic() - stopped_s:.1f} s")
+        limit_s = phase_s + BARRIER_TIMEOUT_S + 1.5
+        runs.wait_until(lambda: run.records("missing"), "node2 is missed", limit_s)
         result = run.end(limit_s=15)
-    assert {record["missing_node"] for record in named()} == {"node2"}
-    assert result.status == 3
-    said = underway.sentence(result.errors)
-    assert said.startswith("node2 (switch p2) did not reach barrier ")
-    assert f"within {BARRIER_TIMEOUT_S * 1000:.0f} ms" in said
-    assert result.summary["errors"] == [said]
-    assert result.summary["status"] == "partial"
-    assert complete_phases(result.summary) == [0]
-
-
-def test_the_others_stop_when_a_node_is_killed(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
-) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, "dpdk", window="3s")) as run:
-        run.wait_for_load()
-        pid = underway.node_pid(topology.stem, "node3")
-        trace = underway.Trace(kept_lab, lambda: os.kill(pid, signal.SIGKILL), for_s=1.0)
-        result = run.end()
-    assert trace.frames_before > 0
-    print(f"silent {1000 * trace.stopped_after_s:.0f} ms after the kill")
-    assert trace.frames_after(STOP_LIMIT_S) == 0
-    assert result.status == 3
-    assert underway.sentence(result.errors) == ("node3 (switch p3) was ended by signal 9 (Killed)")
+    assert {record["missing_node"] for record in run.records("missing")} == {"node2"}
+    assert_partial(result, "node2 (switch p2) did not reach barrier ", [0])
+    assert f"within {BARRIER_TIMEOUT_S * 1000:.0f} ms" in result.sentence
 
 
 # --- the controller -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("transport", quick_by("tcp"))
+@by_each_transport
 def test_traffic_stops_when_the_controller_is_killed(
     transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, transport)) as run:
+    with runs.started(tmp_path / "run", configuration(topology, transport)) as run:
         run.wait_for_load(phase=1)
         pids = run.node_pids()
-        trace = underway.Trace(kept_lab, run.process.kill, for_s=1.0)
-        assert trace.frames_before > 0
-        print(f"{transport}: silent {1000 * trace.stopped_after_s:.0f} ms after the kill")
+        trace = labkit.Trace(kept_lab, run.process.kill)
         assert trace.frames_after(STOP_LIMIT_S) <= (LAST_SEGMENTS if transport == "tcp" else 0)
-        underway.wait_until(
-            lambda: not any(map(underway.is_alive, pids)), "the nodes are gone", 1.0
-        )
+        runs.wait_until(lambda: not any(map(runs.is_alive, pids)), "the nodes are gone", 1.0)
         result = run.end()
     assert result.status == -signal.SIGKILL
     assert list(result.records("phase"))
-    again = underway.command("table", str(result.directory), "--again")
+    again = runs.execute("table", str(result.directory), "--again")
     assert again.returncode == 3
     assert "the run's command was killed" in again.stdout
     assert 0 in complete_phases(result.summary)
     for word in ("down", "up"):
         what = str(topology) if word == "up" else kept_lab.name
-        done = underway.command("lab", word, what)
+        done = runs.execute("lab", word, what)
         assert done.returncode == 0, done.stderr
 
 
 def test_a_silent_controller_stops_traffic(
     kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+    with runs.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
         run.wait_for_load(phase=1)
-        trace = underway.Trace(
-            kept_lab,
-            lambda: run.process.send_signal(signal.SIGSTOP),
-            for_s=HEARTBEAT_TIMEOUT_S + 1.0,
-        )
-        assert trace.frames_before > 0
-        print(f"silent {1000 * trace.stopped_after_s:.0f} ms after the controller hung")
+        stop = partial(run.process.send_signal, signal.SIGSTOP)
+        trace = labkit.Trace(kept_lab, stop, HEARTBEAT_TIMEOUT_S + 1.0)
         assert trace.frames_after(HEARTBEAT_TIMEOUT_S + STOP_LIMIT_S) == 0
         run.process.send_signal(signal.SIGCONT)
         result = run.end()
-    assert result.status == 3
-    said = underway.sentence(result.errors)
-    assert said.count(f"no heartbeat for {HEARTBEAT_TIMEOUT_S * 1000:.0f} ms: stopping") == 1
-    assert result.summary["errors"] == [said]
-    assert result.summary["status"] == "partial"
-    assert 0 in complete_phases(result.summary)
+    assert_partial(result, "")
+    heartbeat = f"no heartbeat for {HEARTBEAT_TIMEOUT_S * 1000:.0f} ms: stopping"
+    assert result.sentence.count(heartbeat) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_in_order(
     number: signal.Signals, topology: Path, tmp_path: Path
 ) -> None:
-    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+    with runs.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
         run.wait_for_load(phase=1)
         run.process.send_signal(number)
         result = run.end(limit_s=10)
-    assert result.status == 3
-    assert underway.sentence(result.errors) == f"interrupted ({number.name})"
-    assert result.summary["errors"] == [f"interrupted ({number.name})"]
-    assert result.summary["status"] == "partial"
-    assert complete_phases(result.summary) == [0]
+    assert_partial(result, f"interrupted ({number.name})", [0])
     (stopped,) = result.trials(phase=1)
     assert stopped["state"] == "stopped"
     assert stopped["delivered_frames"] > 0
@@ -216,18 +172,17 @@ def test_a_signal_ends_a_run_in_order(
 
 def test_a_second_run_on_a_lab_is_refused(topology: Path, tmp_path: Path) -> None:
     long = configuration(topology, "dpdk", window="4s")  # two commands start meanwhile
-    with underway.started(tmp_path / "first", long) as first:
+    with runs.started(tmp_path / "first", long) as first:
         first.wait_for_load()
-        (tmp_path / "second").mkdir()
         second = runs.run(tmp_path / "second", configuration(topology, "tcp"))
-        down = underway.command("lab", "down", topology.stem)
+        down = runs.execute("lab", "down", topology.stem)
         result = first.end()
     assert second.status == 2
     holder = f"lab {topology.stem} is in use by process {first.process.pid} "
-    assert underway.sentence(second.errors).startswith(holder)
+    assert second.sentence.startswith(holder)
     assert not second.directory.exists()
     assert down.returncode == 2
-    assert underway.sentence(down.stderr).startswith(holder)
+    assert runs.sentence(down.stderr).startswith(holder)
     assert result.status == 0, result.errors
     assert complete_phases(result.summary) == [0, 1, 2]
 
@@ -247,7 +202,7 @@ def test_a_key_of_zeros_opens_no_connection(
 ) -> None:
     metrics = unauthenticated.free_port()
     words = ["--metrics", f"127.0.0.1:{metrics}"]
-    with underway.started(tmp_path / "run", configuration(topology, "tcp"), *words) as run:
+    with runs.started(tmp_path / "run", configuration(topology, "tcp"), *words) as run:
         place = unauthenticated.listener(kept_lab, "node1")
         (intruder,) = unauthenticated.call(kept_lab, "node3", place, 1)
         intruder.settimeout(10)
@@ -271,16 +226,16 @@ def test_idle_connections_keep_nobody_busy(
     given = configuration(topology, "tcp", tests=[ALL_TO_ALL, {"pattern": "pairs"}])
     calls: list[socket.socket] = []
     pids: dict[str, int] = {}
-    with underway.started(tmp_path / "run", given) as run:
+    with runs.started(tmp_path / "run", given) as run:
         for node in ("node1", "node2"):
             place = unauthenticated.listener(kept_lab, node)
             calls += unauthenticated.call(kept_lab, "node3", place, count)
-            pids[node] = underway.node_pid(kept_lab.name, node)
+            pids[node] = labkit.node_pid(kept_lab.name, node)
         busy_s = dict.fromkeys(pids, 0.0)
         while run.process.poll() is None:
             for node, pid in pids.items():
-                busy_s[node] = max(busy_s[node], underway.main_thread_s(pid))
-            time.sleep(underway.SAMPLE_S)
+                busy_s[node] = max(busy_s[node], unauthenticated.main_thread_s(pid))
+            time.sleep(runs.SAMPLE_S)
         result = run.end()
     for call in calls:
         call.close()
@@ -295,7 +250,7 @@ def test_idle_connections_keep_nobody_busy(
 def test_who_idles_in_a_phase_answers_partners_of_the_next(tmp_path: Path) -> None:
     """Of five ranks in pairs one idles in each phase, while others connect for the phase behind it:
     its connections are the run's, however long the phase takes."""
-    topology = underway.write_topology(tmp_path, *(f"node{n}" for n in range(1, 6)))
+    topology = labkit.write_topology(tmp_path, *(f"node{n}" for n in range(1, 6)))
     pairwise = {"pattern": "aapc", "order": "pairwise"}
     given = configuration(topology, "tcp", tests=[pairwise]) | {"window": "2500ms"}
     result = runs.run(tmp_path, given)
@@ -337,17 +292,17 @@ def test_a_full_disk_ends_a_run_with_whole_lines(
     tiny_disk: Path, topology: Path, tmp_path: Path
 ) -> None:
     ballast = tiny_disk / "ballast"
-    with underway.started(tiny_disk / "run", configuration(topology, "dpdk")) as run:
+    with runs.started(tiny_disk / "run", configuration(topology, "dpdk")) as run:
         run.wait_for_load(phase=1)
         fill(ballast)
         result = run.end(limit_s=10)
     assert result.status == 3
-    full = underway.sentences(result.errors)
+    full = runs.sentences(result.errors)
     assert all("No space left on device" in line for line in full)
     assert list(result.records("phase"))
     assert result.summary["errors"] == full[:-1]
     ballast.unlink()
-    again = underway.command("table", str(result.directory), "--again")
+    again = runs.execute("table", str(result.directory), "--again")
     assert again.returncode == 3
     summary = runs.Result(3, "", "", result.directory).summary
     assert 0 in complete_phases(summary)
@@ -358,39 +313,22 @@ def test_a_full_disk_ends_a_run_with_whole_lines(
 # --- the switch -----------------------------------------------------------------------------------
 
 
-def in_switch(lab: labs.Lab, change: Any) -> Any:
-    """What `change` returns, given a netlink socket in the switch's namespace."""
-
-    def work() -> Any:
-        with IPRoute() as netlink:
-            return change(netlink)
-
-    return namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), work)
-
-
-def port_index(netlink: IPRoute, lab: labs.Lab, node: str) -> int:
-    port = lab_addresses.switch_port(lab.topology.node(node))
-    return int(netlink.link_lookup(ifname=port)[0])
-
-
 def probes_only(sent: int) -> bool:
     """Whether so many frames are probes, connections and learning at most: no load of a phase."""
-    one_phase = len(underway.NODES) * 0.8 * 20e6 / 8 / 1538  # a second of it
+    one_phase = len(labkit.NODES) * 0.8 * 20e6 / 8 / 1538  # a second of it
     return sent < 0.1 * one_phase
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@by_each_transport
 def test_pairs_without_a_way_are_named_before_load(
     transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    in_switch(
-        kept_lab, lambda link: link.link("set", index=port_index(link, kept_lab, "node3"), master=0)
-    )
-    before = underway.frames_from_nodes(kept_lab)
+    labkit.set_port(kept_lab, "node3", master=0)
+    before = labkit.frames_from_nodes(kept_lab)
     result = runs.run(tmp_path, configuration(topology, transport))
-    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
+    assert probes_only(labkit.frames_from_nodes(kept_lab) - before)
     assert result.status == 3
-    assert underway.sentence(result.errors) == (
+    assert result.sentence == (
         "no load in trial 0: no probe got through node1:e0 -> node3:e0, node2:e0 -> node3:e0, "
         "node3:e0 -> node1:e0, node3:e0 -> node2:e0, node3:e0 -> node4:e0, node4:e0 -> node3:e0"
     )
@@ -404,37 +342,31 @@ def test_a_pair_that_missed_its_probes_is_asked_again(
 ) -> None:
     """node3 is away from the switch while the first probes are sent, and comes back."""
 
-    def join(link: IPRoute, master: int) -> int:
-        """Which bridge it was at before."""
-        index = port_index(link, kept_lab, "node3")
-        old: int = link.get_links(index)[0].get_attr("IFLA_MASTER")
-        link.link("set", index=index, master=master)
-        return old
-
-    switch = in_switch(kept_lab, lambda link: join(link, 0))
-    before = underway.frames_from_nodes(kept_lab)
-    with underway.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
-        while underway.frames_from_nodes(kept_lab) - before < FIRST_PROBES:
+    port = lab_addresses.switch_port(kept_lab.topology.node("node3"))
+    switch = labkit.over_netlink(
+        kept_lab, "switch", lambda link: link.get_links(ifname=port)[0].get_attr("IFLA_MASTER")
+    )
+    labkit.set_port(kept_lab, "node3", master=0)
+    before = labkit.frames_from_nodes(kept_lab)
+    with runs.started(tmp_path / "run", configuration(topology, "dpdk")) as run:
+        while labkit.frames_from_nodes(kept_lab) - before < FIRST_PROBES:
             time.sleep(0.01)
         time.sleep(0.2)
-        in_switch(kept_lab, lambda link: join(link, switch))
+        labkit.set_port(kept_lab, "node3", master=switch)
         result = run.end()
     assert result.status == 0, result.errors
-    assert len(complete_phases(result.summary)) == len(underway.NODES) - 1
+    assert len(complete_phases(result.summary)) == len(labkit.NODES) - 1
 
 
 def test_a_dead_link_is_named_before_load(
     kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    in_switch(
-        kept_lab,
-        lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state="down"),
-    )
-    before = underway.frames_from_nodes(kept_lab)
+    labkit.set_port(kept_lab, "node2", state="down")
+    before = labkit.frames_from_nodes(kept_lab)
     result = runs.run(tmp_path, configuration(topology, "dpdk"))
-    assert probes_only(underway.frames_from_nodes(kept_lab) - before)
+    assert probes_only(labkit.frames_from_nodes(kept_lab) - before)
     assert result.status == 3
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert said.startswith("node2 (switch p2)")
     assert "port node2:e0 has had no link for 10 s" in said
     assert result.summary["status"] == "failed"
@@ -444,28 +376,21 @@ def test_a_dead_link_is_named_before_load(
 def test_a_link_that_goes_down_under_load_is_reported(
     end: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    def set_down() -> None:
-        node = kept_lab.node("node2")
-        with IPRoute() as netlink:
-            index = netlink.link_lookup(ifname=node.iface)[0]
-            netlink.link("set", index=index, state="down")
-
     given = configuration(topology, "dpdk", flood_limit=FLOOD_LIMIT)
-    with underway.started(tmp_path / "run", given) as run:
+    with runs.started(tmp_path / "run", given) as run:
         run.wait_for_load(phase=1)
         if end == "node":
-            namespaces.inside(kept_lab.node("node2").namespace, set_down)
-        else:
-            in_switch(
+            labkit.over_netlink(
                 kept_lab,
-                lambda link: link.link(
-                    "set", index=port_index(link, kept_lab, "node2"), state="down"
-                ),
+                "node2",
+                lambda link: link.link("set", index=labkit.index_of(link, "eth0"), state="down"),
             )
+        else:
+            labkit.set_port(kept_lab, "node2", state="down")
         result = run.end(limit_s=10)
     # The switch forgets where node2 was and floods what is meant for it.
     assert result.status == 3
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert "the switch floods" in said
     assert "most for node2:e0 (has it lost its link?)" in said
     assert result.summary["warnings"] == ["node2:e0: link-down"]
@@ -480,17 +405,11 @@ def test_a_cable_that_is_cut_for_a_while_fails_the_run_whatever_is_measured_agai
     conf = configuration(topology, "dpdk", window="3s", load="50%", remeasure=3, expect=[clause])
     conf["tests"] = [{"pattern": "pairs"}]
 
-    def set_link(state: str) -> None:
-        in_switch(
-            kept_lab,
-            lambda link: link.link("set", index=port_index(link, kept_lab, "node2"), state=state),
-        )
-
-    with underway.started(tmp_path / "run", conf) as run:
+    with runs.started(tmp_path / "run", conf) as run:
         run.wait_for_load()
-        set_link("down")
+        labkit.set_port(kept_lab, "node2", state="down")
         time.sleep(0.8)
-        set_link("up")
+        labkit.set_port(kept_lab, "node2", state="up")
         result = run.end()
     summary = result.summary
     assert (result.status, summary["status"]) == (1, "complete"), result.errors
@@ -498,9 +417,9 @@ def test_a_cable_that_is_cut_for_a_while_fails_the_run_whatever_is_measured_agai
     assert phase["lost_frames"] > 100
     (judged,) = summary["expectations"]
     assert (judged["verdict"], judged["value"]) == ("FAIL", phase["lost_frames"])
-    named = [suspect["sentence"] for suspect in summary["location"]["suspects"]]
+    named = [suspect["sentence"] for suspect in result.suspects]
     assert any("node2:e0" in sentence for sentence in named), named
-    verified = underway.command("verify", str(result.directory))
+    verified = runs.execute("verify", str(result.directory))
     assert verified.returncode == 0, verified.stderr
 
 
@@ -508,18 +427,18 @@ def test_a_cable_that_is_cut_for_a_while_fails_the_run_whatever_is_measured_agai
 def test_a_flooding_switch_stops_the_run(
     tests: list[Any], kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    def forget_node2(netlink: IPRoute) -> None:
-        netlink.brport("set", index=port_index(netlink, kept_lab, "node2"), learning=0)
-
-    in_switch(kept_lab, forget_node2)
-    before = counters.read(kept_lab)
-    result = runs.run(
-        tmp_path,
-        configuration(topology, "dpdk", tests=tests, window="3s", flood_limit=FLOOD_LIMIT),
+    port = lab_addresses.switch_port(kept_lab.topology.node("node2"))
+    labkit.over_netlink(
+        kept_lab,
+        "switch",
+        lambda link: link.brport("set", index=labkit.index_of(link, port), learning=0),
     )
+    before = counters.read(kept_lab)
+    given = configuration(topology, "dpdk", tests=tests, window="3s", flood_limit=FLOOD_LIMIT)
+    result = runs.run(tmp_path, given)
     truth = counters.read(kept_lab) - before
     assert result.status == 3
-    said = underway.sentence(result.errors)
+    said = result.sentence
     (count,) = re.findall(r"the switch floods: port node[134]:e0 got (\d+) frames", said)
     assert said.endswith(f"and flood_limit is {FLOOD_LIMIT}")
     assert FLOOD_LIMIT < int(count) < 4 * FLOOD_LIMIT
@@ -535,23 +454,23 @@ def test_a_flooding_switch_stops_the_run(
 # --- the configuration ----------------------------------------------------------------------------
 
 
+@by_each_transport
 def test_an_interface_with_the_default_route_is_refused(
-    kept_lab: labs.Lab, topology: Path, tmp_path: Path
+    transport: str, kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
-    node = kept_lab.node("node2")
-
-    def add_route() -> None:
-        with IPRoute() as netlink:
-            eth0 = netlink.link_lookup(ifname=node.iface)[0]
-            gateway = kept_lab.node("node1").ipv4
-            netlink.route("add", dst="default", gateway=gateway, oif=eth0)
-
-    namespaces.inside(node.namespace, add_route)
-    before = underway.frames_from_nodes(kept_lab)
-    result = runs.run(tmp_path, configuration(topology, "dpdk"))
-    assert underway.frames_from_nodes(kept_lab) == before
+    gateway = kept_lab.node("node1").ipv4
+    labkit.over_netlink(
+        kept_lab,
+        "node2",
+        lambda link: link.route(
+            "add", dst="default", gateway=gateway, oif=labkit.index_of(link, "eth0")
+        ),
+    )
+    before = labkit.frames_from_nodes(kept_lab)
+    result = runs.run(tmp_path, configuration(topology, transport))
+    assert labkit.frames_from_nodes(kept_lab) == before
     assert result.status == 2
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert said.startswith("node2 (switch p2): ")
     assert "default route" in said
     assert result.summary["exit_status"] == 2
@@ -563,5 +482,5 @@ def test_nodes_of_a_hand_are_not_started(tmp_path: Path) -> None:
     result = runs.run(tmp_path, {"site": site, "tests": [{"pattern": "pairs"}]})
     assert result.status == 2
     said = "launch: hand: nobody can start these nodes from here"
-    assert underway.sentence(result.errors).startswith(said)
+    assert result.sentence.startswith(said)
     assert not result.directory.exists()

@@ -19,8 +19,8 @@ import numpy
 import pytest
 
 import labkit
+import runs
 import sshkit
-import underway
 from switchbench import __version__
 from switchbench.base.programs import find_engine
 from switchbench.cli import manual
@@ -163,7 +163,7 @@ def test_a_run_without_the_source_tree(environment: Path, tmp_path: Path, topolo
     (tmp_path / "conf.yaml").write_text(CONFIGURATION.replace("LAB", str(topology)))
     done = without_sources(environment, "run", "conf.yaml", "--out", "out", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = runs.Result(0, "", "", tmp_path / "out").summary
     assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
     assert summary["errors"] == []
 
@@ -172,7 +172,7 @@ def test_a_run_without_the_source_tree(environment: Path, tmp_path: Path, topolo
 @sshkit.needs_sshd
 def test_push_from_the_wheel(environment: Path, tmp_path: Path) -> None:
     """Its folder comes to a host as it is, and runs there."""
-    topology = underway.write_topology(tmp_path, "node1", "node2")
+    topology = labkit.write_topology(tmp_path, "node1", "node2")
     packages = str(Path(numpy.__file__).parents[1])
     with sshkit.hosts(topology, tmp_path / "keys") as hosts:
         site = hosts.site()

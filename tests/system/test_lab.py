@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import counters
-from labkit import PREFIX, heard, held, leftovers, needs_lab, packet_socket, python
+from labkit import PREFIX, heard, held, leftovers, needs_lab, needs_ovs, packet_socket, python
 from switchbench.labs import (
     Lab,
     LabBusyError,
@@ -36,8 +36,11 @@ from switchbench.topology import lab_addresses
 
 pytestmark = needs_lab
 
-# With the seconds that making one may take.
-TOPOLOGIES = {"one-switch": 1.5, "two-modules": 10, "tree": 10, "open": 10, "sixty-four": 10}
+TOPOLOGIES = [
+    *((name, "bridges") for name in ("one-switch", "two-modules", "tree", "open", "sixty-four")),
+    *(pytest.param(name, "ovs", marks=needs_ovs) for name in ("one-switch", "tree", "open")),
+]
+DAEMONS = {"bridges": [], "ovs": ["ovs-vswitchd", "ovsdb-server"]}
 
 
 @pytest.fixture(autouse=True)
@@ -86,16 +89,20 @@ def test_what_an_interface_receives_waits_in_one_ring(lab: Lab) -> None:
     assert int(taken) > 0  # by that ring
 
 
-@pytest.mark.parametrize("name", TOPOLOGIES)
-def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
+@pytest.mark.parametrize(("name", "kind"), TOPOLOGIES)
+def test_up_connects_everything_and_down_leaves_nothing(name: str, kind: str) -> None:
     start = time.monotonic()
-    lab = up(load(name), f"{PREFIX}-{name}")
+    lab = up(load(name, {"kind": kind}), f"{PREFIX}-{name}")
     try:
-        assert time.monotonic() - start < TOPOLOGIES[name]
+        quick = (name, kind) == ("one-switch", "bridges")
+        assert time.monotonic() - start < (1.5 if quick else 10)
         first, last = lab.nodes[0].name, lab.nodes[-1].name
         for attribute in ("ipv4", "ipv6", "control_ipv4"):
             assert heard(lab, first, last, attribute)
         assert (lab_addresses.NAMESPACES / f"sb-{lab.name}-switch").exists()
+        pids = namespaces.processes([f"sb-{lab.name}-switch"])
+        names = sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
+        assert names == DAEMONS[kind]
     finally:
         down(lab.name)
     assert leftovers() == []

@@ -23,8 +23,8 @@ LINKS = [
     ("100M", 1514, 1500),
     ("100M", 9014, 9000),
     ("10M", 1514, 1500),
-    pytest.param("10M", 60, 1500, marks=pytest.mark.slow),
-    pytest.param("1M", 1514, 1500, marks=pytest.mark.slow),
+    ("10M", 60, 1500),
+    ("1M", 1514, 1500),
     ("1M", 60, 1500),
 ]
 
@@ -142,7 +142,6 @@ def test_every_frame_is_delivered_or_dropped(senders: int) -> None:
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "share"), [(7, 1.0), (12, 8 / 12)])
 def test_a_trunk_is_shared(pairs: int, share: float) -> None:
     with session(load("two-modules"), f"{PREFIX}-trunk") as lab:

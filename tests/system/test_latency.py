@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import labkit
 import runs
-import underway
 
 pytestmark = labkit.needs_lab
 
@@ -24,7 +22,7 @@ TIMED = {"warmup": "1s", "window": "3s", "latency": {"probes": "100/s"}}
 
 def _site(tmp_path: Path) -> dict[str, Any]:
     """A lab whose name no other run of the tests has."""
-    return {"lab": str(underway.write_topology(tmp_path, *underway.NODES, rate="10M"))}
+    return {"lab": str(labkit.write_topology(tmp_path, *labkit.NODES, rate="10M"))}
 
 
 def _run(tmp_path: Path, load: str) -> runs.Result:
@@ -43,8 +41,7 @@ def _times(result: runs.Result) -> dict[str, Any]:
 
 def _table(result: runs.Result) -> str:
     """The run's table with all times."""
-    words = runs.command("table", str(result.directory), "--latency")
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return runs.execute("table", str(result.directory), "--latency").stdout
 
 
 def test_a_full_queue_is_seen_in_the_round_trip(tmp_path: Path) -> None:
@@ -92,7 +89,7 @@ def test_an_empty_queue_is_not(tmp_path: Path) -> None:
     assert "too few times: p99.9 needs 1,000, p99.99 needs 10,000" in text
 
 
-@pytest.mark.parametrize("load", [pytest.param("50%", marks=pytest.mark.slow), "100%"])
+@pytest.mark.parametrize("load", ["50%", "100%"])
 def test_probes_beside_streams(tmp_path: Path, load: str) -> None:
     """Over TCP probes have a connection of their own; at full load they wait in its queues."""
     conf = {

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import labkit
@@ -40,9 +39,8 @@ def configuration(topology: Path, **more: Any) -> runs.Record:
 
 def words(directory: Path, conf: runs.Record, *options: str) -> list[str]:
     """`switchbench run` of this configuration."""
-    path = directory / "conf.yaml"
-    path.write_text(yaml.safe_dump({"switchbench": 1, **conf}, sort_keys=False))
-    return runs.command("run", str(path), "--out", str(directory / "results"), *options)
+    conf_file, out = runs.write(directory, conf), str(directory / "results")
+    return runs.command("run", str(conf_file), "--out", out, *options)
 
 
 def rows(terminal: ptykit.Terminal) -> dict[str, list[str]]:

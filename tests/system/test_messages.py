@@ -4,9 +4,7 @@ beside them, and messages that are lost."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,6 @@ MESSAGES = {"site": SITE, "transports": ["tcp", "dpdk"], "traffic": "pingpong"}
 LINE_MBPS = 100.0
 
 
-@pytest.mark.slow
 def test_sweep(tmp_path: Path) -> None:
     """A large message takes the line's time."""
     small = {"pattern": "pairs", "ranks": [2, 4], "message_sizes": [4, "1KiB"]}
@@ -49,11 +46,6 @@ def test_sweep(tmp_path: Path) -> None:
     assert "Which path to use" in result.output
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """The records of a file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_lost_messages(tmp_path: Path) -> None:
     """A switch that drops frames loses messages: they are counted, and the others are not."""
     fault = {"kind": "drop", "one_in": 100, "measured": True}
@@ -66,11 +58,7 @@ def test_lost_messages(tmp_path: Path) -> None:
     (point,) = curve["points"]
     assert point["round_trips"] >= 5
     assert point["lost"] > 0
-    dropped = sum(
-        record["dropped"]["fault"]
-        for record in lines(result.directory / "switch.ndjson")
-        if record["type"] == "port"
-    )
+    dropped = sum(port["dropped"]["fault"] for port in result.switch("port"))
     assert point["lost"] <= dropped
     assert "did not come back" in result.output
 

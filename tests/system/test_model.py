@@ -19,7 +19,6 @@ import yaml
 
 import labkit
 import runs
-import underway
 from switchbench import labs as lab
 from switchbench.labs import state, switches
 from switchbench.topology.topology import PROJECT_LABS
@@ -28,7 +27,6 @@ pytestmark = [labkit.needs_lab, labkit.needs_switch]
 
 Record = dict[str, Any]
 
-PROBES = 16  # a probe sends fewer frames of a flow, a load more
 # Without latency probes: the switch writes of them, too, and flows know nothing of them.
 SHORT = {"profile": "quick", "warmup": "200ms", "window": "1s", "latency": {"probes": 0}}
 CHAIN = {"pattern": "pairs", "partners": "neighbours"}
@@ -40,21 +38,6 @@ def site(name: str = "model-good", **model: Any) -> Record:
     return {"lab": name, "nodes": 4, "model": {"flows": "tags", **model}}
 
 
-def truth(result: runs.Result) -> list[Record]:
-    """The switch's records of a run."""
-    lines = (result.directory / switches.TRUTH).read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def loaded(records: list[Record]) -> list[Record]:
-    """The flows of a measured phase, without probes and what no trial has sent."""
-    return [
-        record
-        for record in records
-        if record["type"] == "flow" and record["tag"] is not None and record["received"] > PROBES
-    ]
-
-
 def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> None:
     """A switch that keeps some of the first phase's frames until the second: they are lost to the
     one, and foreign to the other, in which nothing else is changed by them."""
@@ -64,7 +47,7 @@ def test_frames_that_come_in_the_next_phase_are_lost_once(tmp_path: Path) -> Non
     result = runs.run(tmp_path, conf | {"tests": [{"pattern": "aapc", "order": "shift"}]})
     assert result.status == 0, result.output + result.errors
     first, second, third = result.trials(pattern="aapc")
-    (struck,) = (record["struck"] for record in truth(result) if record["type"] == "fault")
+    (struck,) = (record["struck"] for record in result.switch("fault"))
     foreign = [0, 0, 0]
     for port in result.records("port"):
         foreign[port["phase"]] += port["unexpected"] if port["phase"] >= 0 else 0
@@ -83,42 +66,12 @@ def test_kernels_reach_each_other_over_the_switch(tmp_path: Path) -> None:
     assert result.status == 0, result.output + result.errors
     (tcp,) = result.trials(transport="tcp")
     assert tcp["throughput"]["percent_of_line"] > 70
-    for record in truth(result):
-        if record["type"] == "flow":
-            gone = record["delivered"] + record["astray"] + sum(record["dropped"].values())
-            assert record["received"] + record["copies"] == gone, record
-        if record["type"] == "port":
-            assert record["received"] > 1000
-            assert record["pause_sent"] == 0
-
-
-def test_modules_are_joined_by_their_trunk(tmp_path: Path) -> None:
-    """A process a module: four pairs across a trunk of two nodes' rate get half of it."""
-    configuration = SHORT | {
-        "site": {
-            "lab": "model-e7-constant",
-            "nodes": 8,
-            "model": {"trunk_capacity": "20M", "capacity": "1G", "flows": "tags"},
-        },
-        "transport": "dpdk",
-        "tests": [
-            {"pattern": "pairs", "partners": "across", "groups": ["left", "right"], "load": "90%"}
-        ],
-    }
-    result = runs.run(tmp_path, configuration)
-    (trial,) = result.trials(transport="dpdk")
-    assert trial["throughput"]["percent_of_line"] == pytest.approx(50, abs=3), result.output
-    names = {record["switch"] for record in truth(result)}
-    assert len(names) == 2
-    drops = [
-        record["dropped"]["queue"]
-        for record in truth(result)
-        if record["type"] == "port" and record["port"] == "left-right"
-    ]
-    assert len(drops) == 2
-    assert min(drops) > 100
-    dropped = [sum(flow["dropped"].values()) for flow in loaded(truth(result))]
-    assert trial["lost_frames"] == sum(dropped)
+    for flow in result.switch("flow"):
+        gone = flow["delivered"] + flow["astray"] + sum(flow["dropped"].values())
+        assert flow["received"] + flow["copies"] == gone, flow
+    for port in result.switch("port"):
+        assert port["received"] > 1000
+        assert port["pause_sent"] == 0
 
 
 def test_a_lab_that_stays_is_used_again_and_counts_anew(tmp_path: Path) -> None:
@@ -140,70 +93,49 @@ def test_a_lab_that_stays_is_used_again_and_counts_anew(tmp_path: Path) -> None:
     assert not list(state.RUN_DIR.glob(f"{name}*"))
 
 
-def two_nodes(folder: Path, name: str) -> Path:
-    """A small lab of that name."""
-    topology = folder / f"{name}.yaml"
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A small lab; whatever a test of a crash comes to, it is not left behind."""
+    topology = tmp_path / f"{labkit.PREFIX}-small.yaml"
     good = yaml.safe_load((PROJECT_LABS / "model-good.yaml").read_text())
     topology.write_text(yaml.safe_dump({**good, "nodes": {"node[1-2]": {}}}))
-    return topology
+    yield topology
+    if topology.stem in lab.state.labs():
+        lab.down(topology.stem)
+    assert labkit.leftovers() == []
 
 
-def test_a_switch_ends_when_its_run_is_killed(tmp_path: Path) -> None:
-    name = f"{labkit.PREFIX}-killed"
-    topology = two_nodes(tmp_path, name)
-    given = {"site": {"lab": str(topology)}, "transport": "dpdk", "window": "30s"}
-    with (
-        _gone_after(name),
-        underway.started(tmp_path / "run", {**given, "tests": [CHAIN]}, "--quiet") as run,
-    ):
-        pid = _switch_of(name)
+def test_a_switch_ends_when_its_run_is_killed(small: Path, tmp_path: Path) -> None:
+    given = {"site": {"lab": str(small)}, "transport": "dpdk", "window": "30s", "tests": [CHAIN]}
+    with runs.started(tmp_path / "run", given, "--quiet") as run:
+        pid = _switch_of(small.stem)
         run.process.kill()
         run.process.wait()
-        deadline = time.monotonic() + 10  # freeing its memory takes some of it
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not Path(f"/proc/{pid}").exists()
-        with lab.session(lab.load(topology)):
+        gone = Path(f"/proc/{pid}")  # freeing its memory takes some time
+        runs.wait_until(lambda: not gone.exists(), "the switch has ended", 10)
+        with lab.session(lab.load(small)):
             pass  # what the crash has left is removed first
         assert labkit.leftovers() == []
 
 
-def test_a_trial_whose_switch_died_is_not_complete(tmp_path: Path) -> None:
-    name = f"{labkit.PREFIX}-dead"
-    topology = two_nodes(tmp_path, name)
-    given = {"site": {"lab": str(topology)}, "transport": "dpdk", **SHORT, "tests": [CHAIN]}
-    with (
-        _gone_after(name),
-        underway.started(tmp_path / "run", {**given, "window": "3s"}) as run,
-    ):
+def test_a_trial_whose_switch_died_is_not_complete(small: Path, tmp_path: Path) -> None:
+    given = SHORT | {"site": {"lab": str(small)}, "transport": "dpdk", "tests": [CHAIN]}
+    with runs.started(tmp_path / "run", given | {"window": "3s"}) as run:
         run.wait_for_load()
-        os.kill(_switch_of(name), signal.SIGKILL)
+        os.kill(_switch_of(small.stem), signal.SIGKILL)
         result = run.end()
     assert result.status == 3
-    assert f"module switch of lab {name}, a modelled switch, has ended" in result.errors
+    assert f"module switch of lab {small.stem}, a modelled switch, has ended" in result.errors
     assert [trial["state"] for trial in result.summary["trials"]] != ["complete"]
     assert result.summary["status"] != "complete"
-    assert labkit.leftovers() == []
-
-
-@contextmanager
-def _gone_after(name: str) -> Iterator[None]:
-    """Whatever a test of a crash comes to, its lab is not left behind."""
-    try:
-        yield
-    finally:
-        if name in lab.state.labs():
-            lab.down(name)
 
 
 def _switch_of(name: str) -> int:
-    deadline = time.monotonic() + 30
     records = state.RUN_DIR / f"{name}.m0.ndjson"
-    while time.monotonic() < deadline:
-        if records.exists() and '"ready"' in records.read_text():
-            return int(json.loads(records.read_text().splitlines()[0])["pid"])
-        time.sleep(0.02)
-    raise AssertionError("no switch came up")
+    runs.wait_until(
+        lambda: records.exists() and '"ready"' in records.read_text(), "a switch comes up", 30
+    )
+    return int(json.loads(records.read_text().splitlines()[0])["pid"])
 
 
 # --- the paper's switches ---
@@ -222,16 +154,11 @@ TABLE_1 = {
 }
 
 
-def paper(tmp_path: Path, conf: str, lab_name: str) -> runs.Result:
-    """A run of one of conf/paper-*.yaml on another lab than its own."""
-    configuration = yaml.safe_load((CONF / f"paper-switchbench-{conf}.yaml").read_text())
-    result = runs.run(tmp_path, configuration | {"site": {"lab": lab_name}})
+def table_1(place: Path, lab_name: str) -> dict[tuple[str, int], float]:
+    """Run conf/paper-switchbench-table1.yaml on a lab; deviations from Table 1 in percent."""
+    configuration = yaml.safe_load((CONF / "paper-switchbench-table1.yaml").read_text())
+    result = runs.run(place, configuration | {"site": {"lab": lab_name}})
     assert result.status == 0, result.output + result.errors
-    return result
-
-
-def table_1(result: runs.Result) -> dict[tuple[str, int], float]:
-    """The deviations from Table 1 in percent, at its scale; prints them."""
     deviations = {}
     for trial in result.trials(pattern="pairs"):
         key = (trial["parameters"]["partners"], trial["parameters"]["count"])
@@ -242,47 +169,20 @@ def table_1(result: runs.Result) -> dict[tuple[str, int], float]:
     return deviations
 
 
-@pytest.mark.slow
 def test_table_1_with_a_capacity_fitted_to_it(tmp_path: Path) -> None:
     """Within 3 %, the median of three runs: 50 processes on a machine that has its cores for others
     at times do not keep to their rates."""
-    tries = []
-    for attempt in range(3):
-        place = tmp_path / str(attempt)
-        place.mkdir()
-        tries.append(table_1(paper(place, "table1", "model-e7")))
+    tries = [table_1(tmp_path / str(attempt), "model-e7") for attempt in range(3)]
     for row in TABLE_1:
         assert abs(median(deviations[row] for deviations in tries)) <= 3, row
 
 
-@pytest.mark.slow
 def test_table_1_with_one_constant_capacity_deviates(tmp_path: Path) -> None:
     """Its rows imply 168 to 187 MB/s within a module and 82 to 106 between two."""
-    deviations = table_1(paper(tmp_path, "table1", "model-e7-constant"))
+    deviations = table_1(tmp_path, "model-e7-constant")
     assert deviations["inside", 8] > 3
     assert deviations["inside", 12] < -5
     assert abs(deviations["inside", 9]) < 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("switch", "named", "least"),
-    [("good", None, 88), ("collapse", "switch", 8), ("saturated", "switch", 48)],
-)
-def test_figure_1(tmp_path: Path, switch: str, named: str | None, least: float) -> None:
-    """All carry 12 nodes; what 24 get is the switch's."""
-    result = paper(tmp_path, "figure1", f"model-figure1-{switch}")
-    line = {
-        trial["ranks"]: trial["throughput"]["percent_of_line"]
-        for trial in result.trials(pattern="chain")
-    }
-    print(switch, {ranks: round(percent, 1) for ranks, percent in line.items()})
-    assert min(line[ranks] for ranks in (2, 8, 12)) > 88
-    assert line[24] > least
-    if named is not None:
-        assert line[24] < least + 8
-        suspects = result.summary["location"]["suspects"]
-        assert {one["element"]["name"] for one in suspects} == {named}
 
 
 # --- the program ---
@@ -301,13 +201,7 @@ DESCRIPTION = {
 @contextmanager
 def program() -> Iterator[subprocess.Popen[str]]:
     """switchbench-switch, ready."""
-    with subprocess.Popen(
-        [str(switches.find_binary())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with runs.popen([str(switches.find_binary())], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(yaml.safe_dump(DESCRIPTION) + "...\n")

@@ -14,32 +14,14 @@ from labkit import (
     heard,
     held,
     learn,
-    leftovers,
     needs_lab,
     needs_ovs,
     packet_socket,
     send_at_once,
 )
-from switchbench.labs import LabError, down, load, namespaces, session, switches, up
+from switchbench.labs import LabError, load, namespaces, session, switches
 
 pytestmark = [needs_lab, needs_ovs, pytest.mark.usefixtures("nothing_left")]
-
-
-@pytest.mark.parametrize("name", ["one-switch", "tree", "open"])
-def test_up_connects_everything_and_down_leaves_nothing(name: str) -> None:
-    lab = up(load(name, {"kind": "ovs"}), f"{PREFIX}-{name}")
-    try:
-        first, last = lab.nodes[0].name, lab.nodes[-1].name
-        for attribute in ("ipv4", "ipv6", "control_ipv4"):
-            assert heard(lab, first, last, attribute)
-        daemons = [
-            Path(f"/proc/{pid}/comm").read_text().strip()
-            for pid in namespaces.processes([f"sb-{lab.name}-switch"])
-        ]
-        assert sorted(daemons) == ["ovs-vswitchd", "ovsdb-server"]
-    finally:
-        down(lab.name)
-    assert leftovers() == []
 
 
 def test_what_a_killed_run_left_is_cleaned_by_the_next() -> None:

@@ -17,7 +17,6 @@ import pytest
 import labkit
 import runs
 import sshkit
-import underway
 from sshkit import PAIRS
 from switchbench.base.errors import ConfigurationError
 from switchbench.hosts.push import Collection, collect
@@ -27,16 +26,6 @@ pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
 PLACE = f"{far.HOME_FOLDER}/{far.CURRENT}"
 QUICK: dict[str, Any] = {"warmup": "100ms", "window": "200ms", "load": "50%", "repeat": 1}
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
-    """Four hosts on one slow switch."""
-    folder = tmp_path_factory.mktemp("push")
-    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, 5)))
-    with sshkit.hosts(topology, folder / "keys") as made:
-        yield made
-    assert labkit.leftovers() == []
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +54,8 @@ def push(
 
 def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_path: Path) -> None:
     config = hosts.rewrite(tmp_path, "Host node4\n  Port 22023")
-    done = push(hosts, tmp_path, site_of(hosts, config=str(config)))
+    four = [f"node{i}" for i in range(1, 5)]
+    done = push(hosts, tmp_path, site_of(hosts, *four, config=str(config)))
     print(done.stdout)
     assert done.returncode == 3
     lines = {line.partition(": ")[0]: line.partition(": ")[2] for line in done.stdout.splitlines()}
@@ -75,24 +65,25 @@ def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_
         assert os.readlink(where / "current") == collection.name
         assert sorted(path.name for path in where.iterdir()) == [collection.name, "current"]
     assert lines["node4"].startswith("it can't be reached (connect to host 100.64.0.4 port 22023")
-    again = push(hosts, tmp_path, site_of(hosts))
+    again = push(hosts, tmp_path, site_of(hosts, *four))
     assert again.returncode == 0, again.stdout + again.stderr
     said = sorted(re.sub(r" in \S+", "", line) for line in again.stdout.splitlines())
     assert said[:3] == [f"node{i}: has it already: {collection.name}" for i in (1, 2, 3)]
     assert said[3].startswith("node4: copied, ")
-    asked = {"site": site_of(hosts), "transports": ["dpdk", "tcp"], **QUICK, "tests": [PAIRS]}
+    asked = {
+        "site": site_of(hosts, *four),
+        "transports": ["dpdk", "tcp"],
+        **QUICK,
+        "tests": [PAIRS],
+    }
     with hosts.started(tmp_path / "run", asked) as run:
-        underway.wait_until(
-            lambda: sum(record["type"] == "hello" for record in run.records()) == 4,
-            "all said hello",
-            limit_s=60,
-        )
-        loaders = {os.readlink(f"/proc/{run.pid(name)}/exe") for name in hosts.names}
+        runs.wait_until(lambda: len(run.node_pids()) == 4, "all said hello", limit_s=60)
+        loaders = {os.readlink(f"/proc/{pid}/exe") for pid in run.node_pids()}
         result = run.end()
     assert result.status == 0, result.errors
     assert loaders == {
         str(hosts.home(name) / far.HOME_FOLDER / collection.name / "lib" / "loader")
-        for name in hosts.names
+        for name in four
     }
 
 
@@ -106,7 +97,7 @@ def test_what_was_changed_there_is_brought_again(
     asked = {"site": site, "transport": "tcp", **QUICK, "tests": [PAIRS]}
     result = hosts.run(tmp_path / "run", asked)
     assert result.status == 3
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert said.startswith("node2: it has version 0.0.9 (its switchbench-node), this command ")
     assert "by `switchbench push`" in said
     done = push(hosts, tmp_path, site)
@@ -115,7 +106,6 @@ def test_what_was_changed_there_is_brought_again(
     assert hosts.run(tmp_path / "again", asked).status == 0
 
 
-@pytest.mark.slow
 def test_through_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     before = hosts.log("node3")
     site = site_of(hosts, "node2", "node3", options={"ProxyJump": "node1"})
@@ -131,7 +121,6 @@ def test_through_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     assert "another engine" not in push(hosts, tmp_path, site, "--to", f"{tmp_path}/there").stdout
 
 
-@pytest.mark.slow
 def test_many_hosts_with_one_disk(
     hosts: sshkit.Hosts, collection: Collection, tmp_path: Path
 ) -> None:
@@ -148,7 +137,7 @@ def test_where_nothing_can_be_written(hosts: sshkit.Hosts, tmp_path: Path) -> No
     assert done.stdout.splitlines()[0] == "node[1-2]: /proc/nowhere can't be made"
     done = push(hosts, tmp_path, site_of(hosts), "--to", "here")
     assert done.returncode == 2
-    assert "a full path is needed" in underway.sentence(done.stderr)
+    assert "a full path is needed" in runs.sentence(done.stderr)
 
 
 @pytest.fixture
@@ -160,16 +149,6 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def by_nobody(folder: Path, engine: Path) -> str:
-    """Starts the engine as a user without any right, of the group that pushed."""
-    path = folder / "nobody-node"
-    words = "--reuid=65534 --regid=0 --clear-groups --inh-caps=-all"
-    path.write_text(f'#!/bin/sh\nexec setpriv {words} -- {engine} "$@"\n')
-    path.chmod(0o755)
-    return str(path)
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("setcap"), reason="needs setcap: apt-get install libcap2-bin")
 def test_capabilities_do_for_who_is_not_root(
     hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path
@@ -180,11 +159,13 @@ def test_capabilities_do_for_who_is_not_root(
     for privilege in ("none", "setcap"):
         done = push(hosts, tmp_path, site, "--to", str(open_folder), "--privilege", privilege)
         assert done.returncode == 0, done.stdout + done.stderr
-        site["ssh"]["engine"] = by_nobody(open_folder, engine)
+        # As a user without any right, of the group that pushed.
+        words = "setpriv --reuid=65534 --regid=0 --clear-groups --inh-caps=-all --"
+        site["ssh"]["engine"] = sshkit.engine(tmp_path, f'exec {words} {engine} "$@"')
         result = hosts.run(tmp_path / privilege, asked | {"site": site})
         if privilege == "none":
             assert result.status == 2
-            assert "need the capabilities CAP_NET_RAW and" in underway.sentence(result.errors)
+            assert "need the capabilities CAP_NET_RAW and" in result.sentence
     assert result.status == 0, result.errors
     assert (engine.stat().st_mode & 0o777, engine.stat().st_uid) == (0o750, 0)
     site["ports"]["e0"]["driver"] = "af_xdp"
@@ -193,7 +174,6 @@ def test_capabilities_do_for_who_is_not_root(
     assert result.status == 0, result.errors
 
 
-@pytest.mark.slow
 def test_sudo_runs_what_root_owns(hosts: sshkit.Hosts, open_folder: Path, tmp_path: Path) -> None:
     if shutil.which("sudo") is None:
         pytest.skip("there is no sudo")
@@ -210,7 +190,7 @@ def test_no_capabilities_for_devices_of_roots(hosts: sshkit.Hosts, tmp_path: Pat
     site = site_of(hosts) | {"ports": {"e0": {"network": "n", "pci": "0000:3b:00.0"}}}
     done = push(hosts, tmp_path, site, "--privilege", "setcap")
     assert done.returncode == 2
-    assert "does not do for ports with `pci` (node1:e0)" in underway.sentence(done.stderr)
+    assert "does not do for ports with `pci` (node1:e0)" in runs.sentence(done.stderr)
     assert not (hosts.home("node1") / far.SHARED_FOLDER.lstrip("/")).exists()
 
 

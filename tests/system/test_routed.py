@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import yaml
 
 import labkit
 import runs
-from switchbench.labs import Lab, down, load, namespaces, up
+from switchbench.labs import Lab
 
 pytestmark = labkit.needs_lab
 
@@ -28,46 +27,28 @@ TOPOLOGY = {
 FORWARD_COLUMN = 5  # of /proc/net/snmp's line Ip: ForwDatagrams, behind its label
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[tuple[Lab, Path]]:
-    """It, and its topology's file."""
-    path = tmp_path / f"{labkit.PREFIX}-routed.yaml"
-    path.write_text(yaml.safe_dump(TOPOLOGY, sort_keys=False))
-    made = up(load(path))
-    try:
-        yield made, path
-    finally:
-        down(made.name)
-    assert labkit.leftovers() == []
-
-
 def forwarded(lab: Lab) -> dict[str, int]:
-    """What each node's kernel has sent on for others."""
+    """Return what each node's kernel has sent on for others."""
 
     def count() -> int:
         lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
         _, values = (line.split() for line in lines if line.startswith("Ip:"))
         return int(values[FORWARD_COLUMN + 1])
 
-    return {node.name: namespaces.inside(node.namespace, count) for node in lab.nodes}
+    return {node.name: labkit.in_node(lab, node.name, count) for node in lab.nodes}
 
 
-def test_messages_pass_the_nodes_predicted(lab: tuple[Lab, Path], tmp_path: Path) -> None:
-    made, path = lab
-    assert set(forwarded(made).values()) == {0}
+@pytest.mark.usefixtures("nothing_left")
+def test_messages_pass_the_nodes_predicted(tmp_path: Path) -> None:
+    path = tmp_path / f"{labkit.PREFIX}-routed.yaml"
+    path.write_text(yaml.safe_dump(TOPOLOGY, sort_keys=False))
     tests = [{"pattern": "pairs", "partners": [["a1", to]]} for to in ("a2", "b1", "b2")]
-    result = runs.run(
-        tmp_path,
-        {
-            "site": {"lab": str(path)},
-            "transport": "tcp",
-            "traffic": "pingpong",
-            "message_sizes": [1],
-            "warmup": "100ms",
-            "window": "500ms",
-            "tests": tests,
-        },
-    )
+    conf = {"site": {"lab": str(path)}, "transport": "tcp", "traffic": "pingpong", "tests": tests}
+    times = {"message_sizes": [1], "warmup": "100ms", "window": "500ms"}
+    with labkit.kept(path) as made:
+        assert set(forwarded(made).values()) == {0}
+        result = runs.run(tmp_path, conf | times)
+        passed = forwarded(made)
     assert result.status == 0, result.output + result.errors
     curves = result.summary["messages"]["curves"]
     assert [curve["parameters"]["partners"] for curve in curves] == [
@@ -75,7 +56,6 @@ def test_messages_pass_the_nodes_predicted(lab: tuple[Lab, Path], tmp_path: Path
     ]  # fmt: skip
     (near,), (middle,), (far,) = (curve["points"] for curve in curves)
     assert min(point["round_trips"] for point in (near, middle, far)) > 100
-    passed = forwarded(made)
     # Each message and each answer: a2 forwarded those of two pairs, b1 those of one.
     assert passed["a2"] > 2 * (middle["round_trips"] + far["round_trips"])
     assert 2 * far["round_trips"] < passed["b1"] < passed["a2"]

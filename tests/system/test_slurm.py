@@ -10,23 +10,18 @@ import os
 import platform
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import labkit
+import runs
 import sshkit
-import underway
 from sshkit import ALL_TO_ALL, PAIRS, configuration, long
 from switchbench import labs
-from switchbench.base.programs import find_engine
-from switchbench.labs import namespaces
-from switchbench.topology import lab_addresses
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "salloc", "scancel", "squeue", "sinfo")
 LACKING = [name for name in PROGRAMS if shutil.which(name) is None]
@@ -69,14 +64,8 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 NODE = "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port} CPUs=1 State=UNKNOWN\n"
 
 
-@dataclass
 class Cluster(sshkit.LabHosts):
     """A lab whose nodes are Slurm's."""
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """Of Slurm's commands."""
-        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def output(self, *words: str) -> str:
         """What one of Slurm's commands prints."""
@@ -96,22 +85,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("slurm")
     for above in (folder, folder.parent, folder.parent.parent):
         above.chmod(0o755)  # munged wants to be reached by everybody
-    topology = underway.write_topology(folder, "node1", "node2", "node3", "node4")
+    topology = labkit.write_topology(folder, "node1", "node2", "node3", "node4")
     with ExitStack() as stack:
         lab = stack.enter_context(labs.session(labs.load(topology)))
-        made = Cluster(lab, folder)
+        made = Cluster(lab, folder, {"SLURM_CONF": str(folder / "slurm.conf")})
         sshkit.join_control(lab)
         configure(made)
         for node, words in daemons(made):
-            stack.enter_context(daemon(made, node, words))
+            stack.enter_context(
+                sshkit.daemon(made, node, words, f"{words[0]}-{node}", own_sys=False)
+            )
             if words[0] == "munged":
-                underway.wait_until((folder / "munge.sock").exists, "munged listens", 20)
+                runs.wait_until((folder / "munge.sock").exists, "munged listens", 20)
 
         def idle() -> bool:
             process = made.popen(["sinfo", "--noheader", "--format=%t %D"])
             return process.communicate(timeout=30)[0].split() == ["idle", "4"]
 
-        underway.wait_until(idle, "four nodes are idle", 60)
+        runs.wait_until(idle, "four nodes are idle", 60)
         yield made
     assert labkit.leftovers() == []
 
@@ -144,32 +135,12 @@ def daemons(made: Cluster) -> Iterator[tuple[str, list[str]]]:
         yield node.name, ["slurmd", "-D", "-N", node.name]
 
 
-@contextmanager
-def daemon(made: Cluster, node: str, words: list[str]) -> Iterator[None]:
-    """Runs until the block is left. It keeps this machine's /sys: slurmd looks for its cgroups."""
-    place = lab_addresses.NAMESPACES / lab_addresses.namespace_name(made.lab.name, node)
-    with (made.folder / f"{words[0]}-{node}.out").open("wb") as log:
-        options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-        process = namespaces.inside(
-            place, lambda: subprocess.Popen(words, env=os.environ | made.variables, **options)
-        )
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
 def jobs(cluster: Cluster) -> list[str]:
     return cluster.output("squeue", "--noheader", "--format=%i").split()
 
 
 def no_jobs(cluster: Cluster) -> None:
-    underway.wait_until(lambda: not jobs(cluster), "the allocation is given back", 20)
+    runs.wait_until(lambda: not jobs(cluster), "the allocation is given back", 20)
 
 
 def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_path: Path) -> None:
@@ -192,14 +163,13 @@ def test_a_run_asks_for_its_own_allocation_or_leaves_one(cluster: Cluster, tmp_p
     no_jobs(cluster)
 
 
-@pytest.mark.slow
 def test_a_node_that_is_killed_is_named(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.started(tmp_path, long(cluster.site())) as run:
         run.wait_for_load(phase=1)
-        os.kill(run.pid("node3"), signal.SIGKILL)
+        os.kill(run.node_pids("node3")[0], signal.SIGKILL)
         result = run.end()
     assert result.status == 3
-    assert underway.sentence(result.errors) == "node3 was ended by signal 9 there (Killed)"
+    assert result.sentence == "node3 was ended by signal 9 there (Killed)"
     assert result.summary["status"] == "partial"
     no_jobs(cluster)
 
@@ -209,31 +179,23 @@ def test_nodes_end_with_the_command(cluster: Cluster, tmp_path: Path) -> None:
         run.wait_for_load(phase=1)
         nodes = run.node_pids()
         run.process.kill()
-        underway.wait_until(
-            lambda: not any(map(underway.is_alive, nodes)), "the nodes are gone", STOP_LIMIT_S
+        runs.wait_until(
+            lambda: not any(map(runs.is_alive, nodes)), "the nodes are gone", STOP_LIMIT_S
         )
     for job in jobs(cluster):  # nobody was left to give it back
         cluster.output("scancel", job)
     no_jobs(cluster)
 
 
-@pytest.mark.slow
 def test_the_run_goes_on_without_them(cluster: Cluster, tmp_path: Path) -> None:
     """One that Slurm has as down, and one that dies as soon as it has its job."""
-    engine = tmp_path / "mortal-node"
-    engine.write_text(
-        '#!/bin/sh\n[ "$*" != "--name node2" ] || { read -r job; exit 7; }\n'
-        f'exec {find_engine()} "$@"\n'
-    )
-    engine.chmod(0o755)
-    for above in (tmp_path, tmp_path.parent):
-        above.chmod(0o755)
+    engine = sshkit.engine(tmp_path, '[ "$*" != "--name node2" ] || { read -r job; exit 7; }')
     cluster.output("scontrol", "update", "nodename=node4", "state=down", "reason=broken fan")
     try:
-        site = cluster.site(engine=str(engine))
+        site = cluster.site(engine=engine)
         result = cluster.run(tmp_path, configuration(site))
         assert result.status == 3
-        said = underway.sentence(result.errors)
+        said = result.sentence
         assert said == "node4: Slurm can't give it (it is down: broken fan)"
         asked = configuration(site, tests=[ALL_TO_ALL], on_missing="exclude")
         result = cluster.run(tmp_path / "exclude", asked)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ import yaml
 import labkit
 import runs
 import sshkit
-import underway
 from sshkit import ALL_TO_ALL, PAIRS, configuration, long
-from switchbench.base.programs import find_engine
 
 pytestmark = [labkit.needs_lab, sshkit.needs_sshd]
 
@@ -27,21 +24,10 @@ HOSTS = 8
 STOP_LIMIT_S = 1.0
 
 
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshkit.Hosts]:
-    """Eight hosts on one slow switch, up for all tests of this file."""
-    folder = tmp_path_factory.mktemp("ssh")
-    topology = underway.write_topology(folder, *(f"node{i}" for i in range(1, HOSTS + 1)))
-    with sshkit.hosts(topology, folder / "keys") as made:
-        yield made
-    assert labkit.leftovers() == []
-
-
 def is_gone(pid: int) -> None:
-    underway.wait_until(lambda: not underway.is_alive(pid), f"node {pid} is gone", STOP_LIMIT_S)
+    runs.wait_until(lambda: not runs.is_alive(pid), f"node {pid} is gone", STOP_LIMIT_S)
 
 
-@pytest.mark.slow
 def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     tests = [{"pattern": "chain"}, PAIRS, ALL_TO_ALL, {"pattern": "ring", "count": 1}]
     more = {"tests": tests, "transports": ["dpdk", "tcp"], "frame_size": 1518}
@@ -63,29 +49,33 @@ def test_four_matrices_on_eight_hosts(hosts: sshkit.Hosts, tmp_path: Path) -> No
 # --- what dies, what is interrupted --------------------------------------------------------------
 
 
-def killed(run: sshkit.Underway) -> int:
-    node = run.pid("node3")
+def killed(run: runs.Underway) -> int:
+    node = run.node_pids("node3")[0]
     os.kill(node, signal.SIGKILL)
     return node
 
 
-def disconnected(run: sshkit.Underway) -> int:
+def disconnected(run: runs.Underway) -> int:
     """Its session's sshd is killed."""
-    node = run.pid("node3")
+    node = run.node_pids("node3")[0]
     session = int(Path(f"/proc/{node}/stat").read_text().rpartition(")")[2].split()[1])
     assert Path(f"/proc/{session}/comm").read_text().strip() == "sshd"
     os.kill(session, signal.SIGKILL)
     return node
 
 
-def without_client(run: sshkit.Underway) -> int:
-    node = run.pid("node3")
-    os.kill(run.clients()["node3"], signal.SIGKILL)
+def without_client(run: runs.Underway) -> int:
+    node = run.node_pids("node3")[0]
+    children = Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text()
+    for pid in map(int, children.split()):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if words[0] == b"ssh" and words[words.index(b"--") + 1] == b"node3":
+            os.kill(pid, signal.SIGKILL)
     return node
 
 
-def hanging(run: sshkit.Underway) -> int:
-    node = run.pid("node3")
+def hanging(run: runs.Underway) -> int:
+    node = run.node_pids("node3")[0]
     os.kill(node, signal.SIGSTOP)
     try:
         run.process.wait(60)
@@ -114,7 +104,7 @@ def test_a_node_that_is_lost_is_named_and_ends(
         is_gone(hurt(run))
         result = run.end()
     assert result.status == 3
-    assert underway.sentence(result.errors).startswith(sentence)
+    assert result.sentence.startswith(sentence)
     assert result.summary["status"] == "partial"
 
 
@@ -135,7 +125,7 @@ def test_ctrl_c_ends_all_in_order(hosts: sshkit.Hosts, tmp_path: Path) -> None:
         run.process.send_signal(signal.SIGINT)
         result = run.end()
     assert result.status == 3
-    assert underway.sentence(result.errors) == "interrupted (SIGINT)"
+    assert result.sentence == "interrupted (SIGINT)"
     byes = list(result.records("bye"))
     assert {record["reason"] for record in byes} <= {"end-of-input", "peer"}
     assert len(byes) == HOSTS
@@ -191,7 +181,7 @@ def test_a_host_that_ssh_does_not_reach(
     site = hosts.site("node1", "node5", config=str(path), timeout="2s")
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 3, result.errors
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert said.startswith(f"node5: {sentence}")
     assert more in said
     assert not result.directory.exists()
@@ -208,7 +198,7 @@ def test_engines_that_do_not_do(
     site = hosts.site("node1", "node5", engine=engine or str(tmp_path / "node"))
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 3
-    said = underway.sentence(result.errors).replace(f"{tmp_path}/", "")
+    said = result.sentence.replace(f"{tmp_path}/", "")
     assert said.startswith(f"2 hosts can't take part (node1, node5): node1: {sentence}")
 
 
@@ -235,18 +225,7 @@ def test_the_run_goes_on_without_them(hosts: sshkit.Hosts, tmp_path: Path) -> No
         hosts.site("node1", "node5", config=str(config)), on_missing="exclude",
     ))  # fmt: skip
     assert few.status == 2
-    assert underway.sentence(few.errors).startswith("without node5 the run can't be planned: ")
-
-
-def dies(tmp_path: Path, address: str, kill: str) -> str:
-    """An engine that on one host ends once it was told what to do."""
-    path = tmp_path / "mortal-node"
-    path.write_text(
-        f'#!/bin/sh\ncase "$1 $SSH_CONNECTION" in "--name "*" {address} "*) read -r job; {kill};; '
-        f'esac\nexec {find_engine()} "$@"\n'
-    )
-    path.chmod(0o755)
-    return str(path)
+    assert few.sentence.startswith("without node5 the run can't be planned: ")
 
 
 @pytest.mark.parametrize(
@@ -256,11 +235,13 @@ def dies(tmp_path: Path, address: str, kill: str) -> str:
 def test_the_run_goes_on_without_one_that_dies_at_once(
     kill: str, why: str, hosts: sshkit.Hosts, tmp_path: Path
 ) -> None:
-    site = hosts.site("node1", "node2", "node3", "node4", engine=dies(tmp_path, "100.64.0.3", kill))
+    before = f'[ "$*" != "--name node3" ] || {{ read -r job; {kill}; }}'
+    mortal = sshkit.engine(tmp_path, before)
+    site = hosts.site("node1", "node2", "node3", "node4", engine=mortal)
     asked = configuration(site, tests=[ALL_TO_ALL])
     result = hosts.run(tmp_path / "stop", asked)
     assert result.status == 3
-    assert underway.sentence(result.errors) == f"node3 {why.removeprefix('it ')}"
+    assert result.sentence == f"node3 {why.removeprefix('it ')}"
     result = hosts.run(tmp_path / "exclude", asked | {"on_missing": "exclude"})
     assert result.status == 0, result.errors
     run = result.summary["run"]
@@ -284,24 +265,17 @@ def test_hosts_behind_a_gateway(hosts: sshkit.Hosts, tmp_path: Path) -> None:
     assert f"from {sshkit.CONTROLLER} " not in log
 
 
-def forgetful(tmp_path: Path) -> str:
-    """The engine as by sudo, which forgets SSH_CONNECTION: it is told."""
-    path = tmp_path / "forgetful-node"
-    path.write_text(
-        "#!/bin/sh\n"
-        f'exec env -u SSH_CONNECTION {find_engine()} "$@" --connection "$SSH_CONNECTION"\n'
-    )
-    path.chmod(0o755)
-    return str(path)
+# sudo forgets SSH_CONNECTION, and the engine gets it by an option.
+BY_SUDO = 'set -- "$@" --connection "$SSH_CONNECTION"; unset SSH_CONNECTION'
 
 
-@pytest.mark.parametrize("engine", [lambda _: str(find_engine()), forgetful], ids=["ssh", "sudo"])
-def test_the_controllers_port_is_guarded(engine: Any, hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    site = hosts.site("node1", "node2", engine=engine(tmp_path))
+@pytest.mark.parametrize("before", [":", BY_SUDO], ids=["ssh", "sudo"])
+def test_the_controllers_port_is_guarded(before: str, hosts: sshkit.Hosts, tmp_path: Path) -> None:
+    site = hosts.site("node1", "node2", engine=sshkit.engine(tmp_path, before))
     site["ports"]["e0"]["iface"] = "ctl0"
     result = hosts.run(tmp_path, configuration(site))
     assert result.status == 2
-    assert sshkit.CONTROLLER in underway.sentence(result.errors)
+    assert sshkit.CONTROLLER in result.sentence
 
 
 def over_control(hosts: sshkit.Hosts, **more: Any) -> runs.Record:
@@ -328,8 +302,7 @@ def test_control_over_the_port_under_test(hosts: sshkit.Hosts, tmp_path: Path) -
     flows = [record for record in result.records("flow") if record["side"] == "destination"]
     assert flows
     for record in flows:
-        bps = record["window_payload_bytes"] * 8e9 / record["window_ns"]
-        assert 0.5 * 50e6 < bps < 0.96 * 50e6
+        assert 0.5 * 50e6 < runs.payload_bps(record) < 0.96 * 50e6
     too_much = hosts.run(tmp_path / "more", asked | {"load": "96%"})
     assert too_much.status == 2
     assert "node1:e0 is shared, so at most 95% is for it" in too_much.errors
@@ -339,7 +312,7 @@ def test_raw_frames_never_over_control(hosts: sshkit.Hosts, tmp_path: Path) -> N
     asked = configuration(over_control(hosts)) | {"transport": "dpdk"}
     result = hosts.run(tmp_path, asked)
     assert result.status == 2
-    said = underway.sentence(result.errors)
+    said = result.sentence
     assert "node1:e0 in network" in said
     assert "has no dpdk, as it is shared and has no `pci`" in said
 

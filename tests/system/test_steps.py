@@ -57,7 +57,6 @@ def test_steps(tmp_path: Path) -> None:
     assert (result.directory / "report.html").stat().st_size > 100_000
 
 
-@pytest.mark.slow
 def test_a_rank_that_idles_for_long_waits(tmp_path: Path) -> None:
     """Of three ranks in pairs one only meets the others, and a batch takes 40 s."""
     site = SITE | {"rate": "1Mbit"}
@@ -70,7 +69,6 @@ def test_a_rank_that_idles_for_long_waits(tmp_path: Path) -> None:
     assert point["imb"]["t_min_us"] > 8e6
 
 
-@pytest.mark.slow
 def test_every_function(tmp_path: Path) -> None:
     """Each function by each algorithm computes what it should, with ranks that are no power of
     two and sizes that three does not divide."""

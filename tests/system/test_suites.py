@@ -38,7 +38,6 @@ def rows(done: runs.Result, subtest: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.slow
 def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
     done = runs.run(tmp_path, SUITE | {"site": site(**CAPACITY)})
     assert done.status == 0, done.errors
@@ -58,7 +57,6 @@ def test_time_limit_ends_a_search_with_what_it_has(tmp_path: Path) -> None:
     assert "(pairs 1518 B at least" in done.errors
 
 
-@pytest.mark.slow
 def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None:
     conf = {"suite": "rfc2544", "subtests": ["throughput", "loss-rate"], "frame_size": 1518}
     clause = {"measure": "rfc2544.throughput_percent", "require": ">= 74"}
@@ -72,7 +70,6 @@ def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None
     assert "Throughput (RFC 2544, 26.1)" in done.output
 
 
-@pytest.mark.slow
 def test_rfc2544_finds_the_rate_of_a_slow_port(tmp_path: Path) -> None:
     """Its host can send no more either, which is the device's doing."""
     slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
@@ -83,7 +80,6 @@ def test_rfc2544_finds_the_rate_of_a_slow_port(tmp_path: Path) -> None:
     assert row["throughput_percent"] == pytest.approx(50.0, rel=0.03)
 
 
-@pytest.mark.slow
 def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
     """A port of half the rate is overloaded; it drops all for 150 ms behind that."""
     slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
@@ -96,7 +92,6 @@ def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
     assert row["recovery_time_max"] == pytest.approx(150, abs=2 * row["recovery_resolution"])
 
 
-@pytest.mark.slow
 def test_rfc2544_finds_the_planted_reset(tmp_path: Path) -> None:
     """Below line rate, where nothing waits that the reset drops, and where floods leave room."""
     commands = state.RUN_DIR / f"{Path(labkit.own('model-good')).stem}.m0.in"
@@ -112,7 +107,6 @@ def test_rfc2544_finds_the_planted_reset(tmp_path: Path) -> None:
     assert row["reset_time_max"] == pytest.approx(500, abs=2 * frame_ms)
 
 
-@pytest.mark.slow
 def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
     done = runs.run(tmp_path, {"suite": "rfc9004", "frame_size": 1518, "site": site(queue="64KiB")})
     assert done.status == 0, done.errors
@@ -138,7 +132,6 @@ def test_the_frames_of_a_burst_follow_listed_shares(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_rfc8239_finds_the_planted_buffer_in_all_procedures(tmp_path: Path) -> None:
     """Of each port what waits, beside the frame that is leaving."""
     exact = {
@@ -174,7 +167,6 @@ def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> Non
     assert {found["kind"] for found in done.summary["findings"]} <= {"oversubscribed"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [256, 32768])
 def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
     asked = {"addresses_max": 2 * size, "learning_fps": 20_000}
@@ -186,7 +178,6 @@ def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
     assert row["address_capacity"] == size
 
 
-@pytest.mark.slow
 def test_the_learning_rate_is_the_planted_one(tmp_path: Path) -> None:
     where = site(table={"size": 65536, "learn_per_s": 400})
     asked = {"learning_addresses": 1000, "learning_fps_max": 2000}
@@ -197,7 +188,6 @@ def test_the_learning_rate_is_the_planted_one(tmp_path: Path) -> None:
     assert row["address_learning_rate"] == pytest.approx(400, rel=0.05)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("filters", [True, False])
 def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filters: bool) -> None:
     conf = {"suite": "rfc2889", "subtests": ["errored-frames"]}
@@ -210,7 +200,6 @@ def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filte
         assert row["errored_forwarded"] == (0 if filters else row["errored_offered"])
 
 
-@pytest.mark.slow
 def test_a_broadcast_frame_takes_the_planted_time(tmp_path: Path) -> None:
     conf = {"suite": "rfc2889", "subtests": ["broadcast-latency"], "frame_size": 64}
     done = runs.run(tmp_path, conf | {"site": site(latency_ns=100_000_000)})
@@ -222,7 +211,6 @@ def test_a_broadcast_frame_takes_the_planted_time(tmp_path: Path) -> None:
     assert row["broadcast_latency_max"] == pytest.approx(100_000, rel=0.2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [True, False])
 def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> None:
     """A slow port behind one queue per input blocks others; a switch that sends PAUSE loses
@@ -241,7 +229,6 @@ def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> N
     assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, not blocks)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [False, True])
 def test_blocking_is_seen_with_the_load_split_over_four_ports(tmp_path: Path, blocks: bool) -> None:
     """RFC 8239, 5.2, procedure 2: only a switch that queues at its inputs blocks."""

@@ -8,19 +8,17 @@ import os
 import signal
 import subprocess
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import counters
 import labkit
 import runs
-import underway
 from switchbench import labs
-from switchbench.labs import namespaces
 from switchbench.topology import lab_addresses
 
 pytestmark = [labkit.needs_lab, pytest.mark.usefixtures("nothing_left")]
@@ -34,22 +32,13 @@ def change_rate(lab: labs.Lab, node: str, rate: str) -> None:
     words = ["qdisc", "change", "dev", port, "root", "handle", "1:", "tbf", "rate", rate]
     words += ["burst", "40000", "limit", "65536"]
 
-    def change() -> None:
-        subprocess.run(["tc", *words], check=True, capture_output=True)
-
-    namespaces.inside(lab_addresses.NAMESPACES / lab_addresses.switch_name(lab.name), change)
+    labkit.in_node(lab, "switch", partial(subprocess.run, ["tc", *words], check=True))
 
 
 def configuration(topology: Path, transport: str, **more: Any) -> runs.Record:
-    tests = [{"pattern": "pairs", "partners": "neighbours"}]
-    return {
-        "site": {"lab": str(topology)},
-        "transport": transport,
-        "load": "60%",
-        "warmup": "200ms",
-        "tests": tests,
-        **more,
-    }
+    site, tests = {"lab": str(topology)}, [{"pattern": "pairs", "partners": "neighbours"}]
+    what = {"site": site, "transport": transport, "tests": tests}
+    return what | {"load": "60%", "warmup": "200ms", **more}
 
 
 @pytest.mark.parametrize("transport", ["dpdk", "tcp"])
@@ -61,7 +50,7 @@ def test_a_link_that_sags_for_a_moment_is_found(
     With tcp the other direction sags, too: its acknowledgements come late.
     """
     conf = configuration(topology, transport, window="4s", interval="100ms")
-    with underway.started(tmp_path / "run", conf) as run:
+    with runs.started(tmp_path / "run", conf) as run:
         run.wait_for_load(phase=0)
         time.sleep(1.0)
         began_s = time.monotonic()
@@ -124,13 +113,9 @@ def test_an_unsure_mean_is_inconclusive_and_the_exit_status_says_so(
     topology: Path, tmp_path: Path
 ) -> None:
     """No network is as steady as one part in ten million."""
-    conf = configuration(
-        topology,
-        "tcp",
-        window="200ms",
-        repeat={"min": 2, "max": 3, "width": "0.00001%"},
-        expect=[{"measure": "throughput", "over": "plan", "require": "> 1"}],
-    )
+    repeat = {"min": 2, "max": 3, "width": "0.00001%"}
+    expect = [{"measure": "throughput", "over": "plan", "require": "> 1"}]
+    conf = configuration(topology, "tcp", window="200ms", repeat=repeat, expect=expect)
     result = runs.run(tmp_path, conf)
     assert result.status == 4, result.errors
     (entry,) = result.summary["statistics"]
@@ -150,8 +135,7 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     conf["switch_counters"] = {
         "command": ["ip", "netns", "exec", switch, "tc", "-s", "qdisc", "show"]
     }
-    with underway.started(tmp_path / "run", conf) as run:
-        result = run.end()
+    result = runs.run(tmp_path, conf)
     (trial,) = result.trials()
     found = trial["loss_location"]
     assert found["lost_frames"] > 100
@@ -164,37 +148,21 @@ def test_what_the_switch_drops_went_missing_in_the_network(
     assert "qdisc tbf" in (result.directory / "switch-counters-after.txt").read_text()
 
 
-# --- on a modelled switch, which writes down what it did ------------------------------------------
-
-
-def modelled(directory: Path, fault: runs.Record) -> runs.Record:
-    """A load of pairs through a switch of this run's own, with one planted fault."""
-    path = underway.write_topology(directory, *underway.NODES, rate="100M")
-    model = {"flows": "tags", "seed": 5, "faults": [{**fault, "one_in": 100, "measured": True}]}
-    topology = yaml.safe_load(path.read_text()) | {"kind": "model", "model": model}
-    path.write_text(yaml.safe_dump(topology))
-    return {
-        "site": {"lab": str(path)},
-        "transport": "dpdk",
-        "warmup": "200ms",
-        "window": "1s",
-        "tests": [{"pattern": "pairs", "partners": "neighbours"}],
-    }
-
-
-@labkit.needs_switch
 def test_a_host_that_was_away_is_named_and_not_the_network(
     kept_lab: labs.Lab, topology: Path, tmp_path: Path
 ) -> None:
     """node2 stands still while its window should open; what came meanwhile waits in its ring."""
     conf = configuration(topology, "dpdk", warmup="1500ms", window="1s")
-    with underway.started(tmp_path / "run", conf) as run:
-        underway.wait_until(lambda: any(map(is_warming, run.records())), "it warms up", 60)
-        pid = underway.node_pid(kept_lab.name, "node2")
+    with runs.started(tmp_path / "run", conf) as run:
+        progress = partial(run.records, "progress")
+        runs.wait_until(lambda: any(r["phase"] == 0 for r in progress()), "it warms up", 60)
+        pid = labkit.node_pid(kept_lab.name, "node2")
         os.kill(pid, signal.SIGSTOP)
         try:
-            underway.wait_until(
-                lambda: any(map(is_open, run.records())), "the others' window is open", 20
+            runs.wait_until(
+                lambda: any((r["phase"], r["step"]) == (0, "window") for r in progress()),
+                "the others' window is open",
+                20,
             )
             time.sleep(0.1)
         finally:
@@ -211,39 +179,4 @@ def test_a_host_that_was_away_is_named_and_not_the_network(
         for record in result.records("flow")
         if (record["dst"], record["side"]) == ("node2:e0", "destination") and record["phase"] >= 0
     )
-    assert 8e3 * flow["window_payload_bytes"] / flow["window_ns"] < 0.62 * 20 * 1500 / 1538
-
-
-def is_warming(record: runs.Record) -> bool:
-    return record["type"] == "progress" and record["phase"] == 0
-
-
-def is_open(record: runs.Record) -> bool:
-    return is_warming(record) and bool(record["step"] == "window")
-
-
-def test_how_far_the_switch_displaced_frames(tmp_path: Path) -> None:
-    """Each is held until 3 later ones have gone on."""
-    result = runs.run(tmp_path, modelled(tmp_path, {"kind": "reorder", "displacement": 3}))
-    assert result.status == 0, result.errors
-    (trial,) = result.trials()
-    found = trial["reordering"]
-    assert trial["reordered_frames"] > 50
-    ratio = trial["reordered_frames"] / trial["delivered_frames"]
-    assert found["reordered_percent"] == pytest.approx(100 * ratio, abs=1e-4)
-    assert 3 <= found["extent_max"] <= 5  # some are held at the same time as another
-    assert found["extent_mean"] == pytest.approx(3, abs=0.1)
-    assert found["three_reordered_percent"] == pytest.approx(100 * ratio, rel=0.1)
-    assert trial["loss_location"]["lost_frames"] == 0
-
-
-@labkit.needs_switch
-def test_what_a_faulty_switch_drops_is_the_networks(tmp_path: Path) -> None:
-    result = runs.run(tmp_path, modelled(tmp_path, {"kind": "drop"}))
-    (trial,) = result.trials()
-    found = trial["loss_location"]
-    assert found["lost_frames"] > 50
-    assert (found["sender_host"], found["receiver_host"]) == (0, 0)
-    assert found["network"] == found["lost_frames"]
-    assert found["consistent"] is True
-    assert trial["reordering"]["reordered_percent"] == 0
+    assert runs.payload_bps(flow) < 0.62 * 20e6 * 1500 / 1538

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import docs
 import labkit
 import runs
 import sshkit
-import underway
 
 LAB = "doc/tutorial/lab.md"
 PAGE = "doc/tutorial/two-hosts.md"
@@ -58,11 +56,10 @@ def summary(folder: Path) -> dict[str, Any]:
 
 
 @labkit.needs_switch
-@pytest.mark.slow
 def test_the_fault_is_found_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(docs.ROOT)
     for words, status in steps(tmp_path):
-        done = subprocess.run(runs.command(*words), capture_output=True, text=True, check=False)
+        done = runs.execute(*words)
         # A busy machine may be the limit: then the clause is inconclusive.
         assert done.returncode in {status, 4}, done.stdout + done.stderr
     # Step 1 and 2: node5 sends slowly to everybody and receives as the others do.
@@ -82,68 +79,43 @@ def test_the_fault_is_found_step_by_step(tmp_path: Path, monkeypatch: pytest.Mon
     assert summary(tmp_path / "mended")["location"]["suspects"] == []
 
 
-def test_the_check_is_the_one_that_is_shown() -> None:
-    assert shown_configuration(LAB) == yaml.safe_load(
-        (docs.ROOT / "conf/hidden-fault.yaml").read_text()
-    )
-
-
 # --- two hosts -----------------------------------------------------------------------------------
 
 
-def shown_configuration(page: str) -> dict[str, Any]:
-    """The page's only configuration."""
+def document(page: str, key: str) -> dict[str, Any]:
+    """Return the page's only document that has a key."""
     (shown,) = (
-        document
+        found
         for block in docs.blocks("yaml")
-        if block.page == page and "switchbench" in (document := yaml.safe_load(block.text))
+        if block.page == page and key in (found := yaml.safe_load(block.text))
     )
     assert isinstance(shown, dict)
     return shown
 
 
-def commands() -> list[list[str]]:
-    """The page's commands for two hosts, in order."""
-    return [words for words in lines(PAGE) if SITE_FILE in words]
-
-
-def site() -> dict[str, object]:
-    """The page's site."""
-    (found,) = (
-        document
-        for block in docs.blocks("yaml")
-        if block.page == PAGE and "hosts" in (document := yaml.safe_load(block.text))
-    )
-    assert isinstance(found, dict)
-    return found
-
-
-def test_the_page_takes_a_person_all_the_way() -> None:
-    assert [words[1] for words in commands()] == ["push", "doctor", "plan", "run"]
-    assert (docs.ROOT / "conf" / "first-hour.yaml").is_file()
-
-
-def test_the_configuration_is_the_one_that_is_shown() -> None:
-    path = docs.ROOT / "conf" / "first-hour.yaml"
-    assert shown_configuration(PAGE) == yaml.safe_load(path.read_text())
+@pytest.mark.parametrize(("page", "name"), [(LAB, "hidden-fault"), (PAGE, "first-hour")])
+def test_the_configuration_is_the_one_that_is_shown(page: str, name: str) -> None:
+    kept = yaml.safe_load((docs.ROOT / "conf" / f"{name}.yaml").read_text())
+    assert document(page, "switchbench") == kept
 
 
 @sshkit.needs_sshd
-@pytest.mark.slow
 def test_two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is ours is put in: addresses, the interface's name, ssh's keys, no sudo."""
-    topology = underway.write_topology(tmp_path, "alice", "bob")
+    topology = labkit.write_topology(tmp_path, "alice", "bob")
     with sshkit.hosts(topology, tmp_path / "keys") as hosts:
         ours = hosts.site()
-        mine = site()
+        mine = document(PAGE, "hosts")
         assert mine["hosts"] == ours["hosts"]
         mine["control"] = ours["control"]
         mine["ssh"] = {"config": ours["ssh"]["config"]}
-        mine["ports"] = {"e0": {**mine["ports"]["e0"], "iface": "eth0", "line_rate": "20Mbit"}}  # type: ignore[index]
+        mine["ports"]["e0"] |= {"iface": "eth0", "line_rate": "20Mbit"}
         monkeypatch.chdir(tmp_path)
         (tmp_path / "conf").symlink_to(docs.ROOT / "conf")
         (tmp_path / SITE_FILE).write_text(yaml.safe_dump(mine))
-        for words in commands():
+        every = [words for words in lines(PAGE) if SITE_FILE in words]
+        assert [words[1] for words in every] == ["push", "doctor", "plan", "run"]
+        for words in every:
             done = hosts.command(*words[1:])
             # A busy machine may be the limit: then the clause is inconclusive.
             expected = {0, 4} if words[1] == "run" else {0}

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import socket
 import struct
 import urllib.request
 from pathlib import Path
 
-import underway
+import runs
 from switchbench.labs import Lab, namespaces
 from switchbench.topology import lab_addresses
 
@@ -30,7 +31,7 @@ def listener(lab: Lab, node: str) -> tuple[str, int]:
             places.extend(filter(None, map(_listens_at, lines)))
         return bool(places)
 
-    underway.wait_until(listens, f"{node} listens", 20)
+    runs.wait_until(listens, f"{node} listens", 20)
     return places[0]
 
 
@@ -57,6 +58,15 @@ def call(lab: Lab, node: str, place: tuple[str, int], count: int) -> list[socket
     return namespaces.inside(
         lab_addresses.NAMESPACES / lab_addresses.namespace_name(lab.name, node), work
     )
+
+
+def main_thread_s(pid: int) -> float:
+    """Return the CPU time of a process's main thread so far; 0 when it has gone."""
+    try:
+        fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
 
 
 def free_port() -> int:
