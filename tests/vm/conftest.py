@@ -11,13 +11,6 @@ import guests
 
 
 @pytest.fixture(scope="module")
-def one() -> Iterator[guests.Rig]:
-    """A guest for itself."""
-    with guests.boot(guests.machines(1)) as rig:
-        yield rig
-
-
-@pytest.fixture(scope="module")
 def two() -> Iterator[guests.Rig]:
     """Two guests on a switch."""
     with guests.boot(guests.machines(2)) as rig:

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 import guests
+import nodekit
+import vmkit
+from nodekit import NodeRuns
 from switchbench.base.programs import PORT_BINDING, find_engine
 
 PCI = "0000:00:03.0"  # eth0
@@ -38,12 +39,7 @@ DRIVERS = {
     "vmxnet3": "net_vmxnet3",
 }
 """DPDK's, by the model of the NIC."""
-KERNEL_DRIVERS = {
-    "virtio": "virtio-pci",
-    "e1000": "e1000",
-    "e1000e": "e1000e",
-    "vmxnet3": "vmxnet3",
-}
+KERNEL_DRIVERS = {model: model for model in DRIVERS} | {"virtio": "virtio-pci"}
 
 HUGEPAGES = 128  # uio needs physical addresses; less than 256 MiB are left to others (eal.c)
 LINE_BPS = 10_000_000  # far below what an emulator sends, so that nothing is lost in it
@@ -89,9 +85,7 @@ def hold(guest: guests.Guest, driver: str) -> subprocess.Popen[str]:
     """Binds the device until the input ends."""
     words = [*TOOL, "hold", "--journal", JOURNAL, PCI, "--driver", driver]
     words += ["--hugepages", str(HUGEPAGES)]
-    holder = guest.popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    holder = vmkit.popen(guest, words)
     assert holder.stdin is not None
     holder.stdin.write("bind\n")
     holder.stdin.flush()
@@ -155,53 +149,15 @@ def job(trials: Sequence[dict[str, Any]], **port: Any) -> str:
     )
 
 
-@dataclass(frozen=True)
-class NodeRun:
-    """How one node ended, and what it said."""
-
-    status: int
-    records: list[dict[str, Any]]
-    log: str
-
-    def of(self, kind: str, /, **wanted: Any) -> list[dict[str, Any]]:
-        """Its records of a type with these values."""
-        return [
-            record
-            for record in self.records
-            if record["type"] == kind
-            and all(record.get(key) == value for key, value in wanted.items())
-        ]
-
-
 def conduct(
-    rig: guests.Rig, driver: str, text: str, during: Callable[[], None] | None = None
-) -> dict[str, NodeRun]:
-    """Runs the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
+    rig: guests.Rig, driver: str, text: str, during: Callable[[], object] | None = None
+) -> NodeRuns:
+    """Run the nodes of all guests to their end, with devices bound; `during` happens meanwhile."""
     holders = [hold(guest, driver) for guest in rig.guests]
-    processes = {
-        guest.name: guest.popen(
-            [NODE, "--name", guest.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for guest in rig.guests
-    }
-
-    def talk(process: subprocess.Popen[str]) -> NodeRun:
-        out, log = process.communicate(text, timeout=LIMIT_S)
-        return NodeRun(process.returncode, [json.loads(line) for line in out.splitlines()], log)
-
+    processes = [vmkit.popen(guest, [NODE, "--name", guest.name]) for guest in rig.guests]
     try:
-        with ThreadPoolExecutor(len(processes)) as pool:
-            talks = {name: pool.submit(talk, process) for name, process in processes.items()}
-            if during is not None:
-                during()
-            return {name: future.result() for name, future in talks.items()}
+        return nodekit.conduct(processes, text, during, LIMIT_S)
     finally:
-        for process in processes.values():
-            process.kill()
         for holder in holders:
             out, log = holder.communicate(timeout=LIMIT_S)
             assert holder.returncode in (0, 3), out + log

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import guests
 import pcikit
+import runs
 import vmkit
 from guests.machine import command as command_line
+from nodekit import NodeRuns
 from pcikit import JOURNAL, PCI, UIO, VFIO
-from switchbench.cli.main import main
-from told import records_in
 
 pytestmark = vmkit.needs_guests
 
@@ -131,84 +130,70 @@ def test_no_iommu_group(lone: guests.Rig) -> None:
 # --- two guests -----------------------------------------------------------------------------------
 
 
-def check_frames(runs: dict[str, pcikit.NodeRun], number: int, flows: int) -> int:
+def check_frames(found: NodeRuns, number: int, flows: int) -> None:
     """The frames of a trial arrived, whole and in order, but for a few that an emulated NIC on a
-    busy machine has no room for; how many."""
-    frames = 0
-    destinations = [
-        record
-        for run in runs.values()
-        for record in run.of("flow", trial=number, side="destination")
-    ]
+    busy machine has no room for."""
+    destinations = found.of("flow", trial=number, side="destination")
     assert len(destinations) == flows
     for record in destinations:
-        (source,) = (
-            other
-            for run in runs.values()
-            for other in run.of("flow", trial=number, side="source", dst=record["dst"])
-        )
+        (source,) = found.of("flow", trial=number, side="source", dst=record["dst"])
         assert source["frames"] >= record["frames"] > 0.98 * source["frames"] > 1000
         assert record["corrupted"] == record["reordered"] == record["duplicated"] == 0
-        frames += record["frames"]
-    return frames
 
 
-def run_and_come_back(rig: guests.Rig, model: str, driver: str) -> dict[str, pcikit.NodeRun]:
-    """Pairs and a chain through bound devices, all given back afterwards."""
-    before = {guest.name: pcikit.picture(guest) for guest in rig.guests}
-    text = pcikit.job([pcikit.trial(0, PAIRS), pcikit.trial(1, CHAIN)])
-    runs = pcikit.conduct(rig, driver, text)
-    for name, run in runs.items():
-        assert run.status == 0, run.log
-        (opened,) = run.of("port-open")
-        assert opened["driver"].startswith(pcikit.DRIVERS[model])
-        assert [r["text"] for r in run.of("event", kind="bind")] in ([], [PCI])
-        assert not run.of("event", kind="link-down")
-        assert pcikit.driver_of(rig[name]) == pcikit.KERNEL_DRIVERS[model]
-    pairs, chain = check_frames(runs, 0, 2), check_frames(runs, 1, 1)
-    print(f"{model} by {driver}: pairs {pairs} frames, chain {chain}")
-    assert {guest.name: pcikit.picture(guest) for guest in rig.guests} == before
-    return runs
-
-
-MATRIX = [(model, driver) for model in pcikit.DRIVERS for driver in (UIO, VFIO)]
-QUICK = ("e1000", UIO)
-
-
-@pytest.mark.parametrize(
-    ("model", "driver"),
-    [pytest.param(*kind, marks=() if kind == QUICK else pytest.mark.slow) for kind in MATRIX],
-)
+@pytest.mark.parametrize("driver", [UIO, VFIO])
+@pytest.mark.parametrize("model", pcikit.DRIVERS)
 def test_two_guests_through_bound_devices(model: str, driver: str) -> None:
+    """Pairs and a chain through bound devices, all given back afterwards."""
     with pcikit.boot(model, driver) as rig:
-        run_and_come_back(rig, model, driver)
+        before = pictures(rig)
+        text = pcikit.job([pcikit.trial(0, PAIRS), pcikit.trial(1, CHAIN)])
+        found = pcikit.conduct(rig, driver, text)
+        for guest, run in zip(rig.guests, found, strict=True):
+            assert run.status == 0, run.log
+            (opened,) = run.of("port-open")
+            assert opened["driver"].startswith(pcikit.DRIVERS[model])
+            assert [r["text"] for r in run.of("event", kind="bind")] in ([], [PCI])
+            assert not run.of("event", kind="link-down")
+            assert pcikit.driver_of(guest) == pcikit.KERNEL_DRIVERS[model]
+        check_frames(found, 0, 2)
+        check_frames(found, 1, 1)
+        assert pictures(rig) == before
+
+
+def pictures(rig: guests.Rig) -> dict[str, str]:
+    """Return all that must be the same after a device was away, of each guest."""
+    return {guest.name: pcikit.picture(guest) for guest in rig.guests}
 
 
 def wait_for_driver(guest: guests.Guest, driver: str) -> None:
     """Until the NIC is at that driver."""
-    vmkit.wait_until(lambda: pcikit.driver_of(guest) == driver, f"{PCI} at {driver}", 90)
+    runs.wait_until(lambda: pcikit.driver_of(guest) == driver, f"{PCI} at {driver}", 90)
 
 
-@pytest.mark.slow
 def test_a_killed_program_leaves_a_journal_that_restores() -> None:
     """And a node that is killed, or that is told to end, has its device back afterwards."""
     with pcikit.boot("virtio", VFIO) as rig:
-        before = {guest.name: pcikit.picture(guest) for guest in rig.guests}
+        before = pictures(rig)
         long = pcikit.job([pcikit.trial(0, PAIRS, window_ns=60_000_000_000)])
 
-        def kill() -> None:
-            for guest in rig.guests:
-                wait_for_driver(guest, VFIO)
-            time.sleep(4)
-            busy = restore(rig["node1"])
-            assert busy.returncode == 3
-            assert "in use by a run" in busy.stderr
-            pcikit.shell(rig["node1"], "kill -9 $(pidof switchbench-node)")
+        def signalled(number: str) -> NodeRuns:
+            def strike() -> None:
+                for guest in rig.guests:
+                    wait_for_driver(guest, VFIO)
+                time.sleep(4)
+                busy = restore(rig["node1"])
+                assert busy.returncode == 3
+                assert "in use by a run" in busy.stderr
+                pcikit.shell(rig["node1"], f"kill -{number} $(pidof switchbench-node)")
 
-        runs = pcikit.conduct(rig, VFIO, long, kill)
-        assert runs["node1"].status != 0
-        assert runs["node2"].status == 3
-        assert {guest.name: pcikit.picture(guest) for guest in rig.guests} == before
+            found = pcikit.conduct(rig, VFIO, long, strike)
+            assert pictures(rig) == before
+            return found
+
+        first, second = signalled("KILL").status
+        assert first != 0
+        assert second == 3
 
         holder = pcikit.hold(rig["node1"], VFIO)
         wait_for_driver(rig["node1"], VFIO)
@@ -219,15 +204,7 @@ def test_a_killed_program_leaves_a_journal_that_restores() -> None:
         assert (done.returncode, done.stdout) == (0, f"PCI device {PCI}: back at virtio-pci.\n")
         assert pcikit.picture(rig["node1"]) == before["node1"]
 
-        def terminate() -> None:
-            for guest in rig.guests:
-                wait_for_driver(guest, VFIO)
-            time.sleep(4)
-            pcikit.shell(rig["node1"], "kill -TERM $(pidof switchbench-node)")
-
-        runs = pcikit.conduct(rig, VFIO, long, terminate)
-        assert [run.of("bye")[0]["reason"] for run in runs.values()] == ["signal", "peer"]
-        assert {guest.name: pcikit.picture(guest) for guest in rig.guests} == before
+        assert [bye["reason"] for bye in signalled("TERM").of("bye")] == ["signal", "peer"]
 
 
 # --- several queues -------------------------------------------------------------------------------
@@ -268,7 +245,6 @@ def on_taps(namespace: str) -> Callable[[guests.Machine, Any], list[str]]:
     return command
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="taps need root and TUN"
 )
@@ -277,14 +253,14 @@ def test_several_queues(bridge: str, monkeypatch: pytest.MonkeyPatch) -> None:
     udp = {"dpdk": {"header": "ipv4-udp", "udp_sources": 16}}
     trials = [pcikit.trial(0, PAIRS, **udp), pcikit.trial(1, CHAIN, **udp)]
     with pcikit.boot("virtio", UIO) as rig:
-        runs = pcikit.conduct(rig, UIO, pcikit.job(trials, queues=2))
-    for run in runs.values():
+        found = pcikit.conduct(rig, UIO, pcikit.job(trials, queues=2))
+    for run in found:
         assert run.status == 0, run.log
         (opened,) = run.of("port-open")
         assert (opened["driver"], opened["queues"]) == ("net_virtio", 2)
         assert "RSS" in opened["offloads"]
-    frames = check_frames(runs, 0, 2), check_frames(runs, 1, 1)
-    print(f"two queues: {frames} frames, {runs['node1'].of('port-open')[0]['offloads']}")
+    check_frames(found, 0, 2)
+    check_frames(found, 1, 1)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -300,38 +276,32 @@ def flap(rig: guests.Rig, down_s: float) -> None:
     rig["node2"].set_link("eth0", True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", sorted(pcikit.DRIVERS))
 def test_a_link_that_comes_back(model: str) -> None:
     text = pcikit.job([pcikit.trial(0, PAIRS, window_ns=16_000_000_000)])
     with pcikit.boot(model, UIO) as rig:
-        runs = pcikit.conduct(rig, UIO, text, lambda: flap(rig, 2.0))
-    assert [run.status for run in runs.values()] == [0, 0], runs["node2"].log
-    assert len(runs["node2"].of("event", kind="link-down")) == 1
-    (up,) = runs["node2"].of("event", kind="link-up")
-    assert up["port"] == "node2:e0"
-    assert not runs["node1"].of("event", kind="link-down")
-    for name in ("node1", "node2"):  # both directions went on after it
-        (arrived,) = runs[name].of("flow", side="destination", trial=0)
-        (phase,) = runs[name].of("phase", phase=0)
+        found = pcikit.conduct(rig, UIO, text, lambda: flap(rig, 2.0))
+    assert found.status == [0, 0], found.text
+    (gone,), (up,) = (found.of("event", kind=f"link-{way}") for way in ("down", "up"))
+    assert gone["port"] == up["port"] == "node2:e0"
+    for run in found:  # both directions went on after it
+        (arrived,) = run.of("flow", side="destination", trial=0)
+        (phase,) = run.of("phase", phase=0)
         end_ns = phase["start_run_ns"] + phase["elapsed_ns"]
-        lost_s = 1 - arrived["frames"] / 19_200
-        print(f"{model} {name}: {arrived['frames']} frames, {lost_s:.1%} missing, {up['text']}")
         assert end_ns - arrived["last_run_ns"] < 1_000_000_000
         assert arrived["frames"] > 10_000
 
 
-@pytest.mark.slow
 def test_a_link_that_stays_down_ends_the_run_as_partial() -> None:
     text = pcikit.job([pcikit.trial(0, PAIRS, window_ns=60_000_000_000)])
     with pcikit.boot("virtio", UIO) as rig:
-        runs = pcikit.conduct(rig, UIO, text, lambda: flap(rig, 14.0))
+        found = pcikit.conduct(rig, UIO, text, lambda: flap(rig, 14.0))
         for guest in rig.guests:
             assert pcikit.driver_of(guest) == "virtio-pci"
-    assert [run.status for run in runs.values()] == [3, 3]
-    assert "port node2:e0 has had no link for 10 s" in runs["node2"].log
-    assert runs["node2"].of("error")
-    for run in runs.values():
+    assert found.status == [3, 3]
+    assert "port node2:e0 has had no link for 10 s" in found[1].log
+    assert found[1].of("error")
+    for run in found:
         assert run.of("trial")[0]["state"] == "partial"
         assert run.of("flow", side="destination")[0]["frames"] > 1000
 
@@ -339,11 +309,9 @@ def test_a_link_that_stays_down_ends_the_run_as_partial() -> None:
 # --- a run of the command -------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
     """The kernel's transport runs while there is an interface, and the result says so."""
     configuration = {
-        "switchbench": 1,
         "transports": ["dpdk", "tcp"],
         "profile": "quick",
         "load": "50%",
@@ -351,19 +319,16 @@ def test_a_whole_run_with_tcp_first(tmp_path: Path) -> None:
         "repeat": 2,
         "tests": [{"pattern": "pairs", "partners": "neighbours"}],
     }
-    conf, out = tmp_path / "bound.yaml", tmp_path / "out"
     with pcikit.boot("virtio", UIO) as rig:
         site = vmkit.site(rig, iface="eth0", pci=PCI, line_rate="10Mbit")
         site["bind"] = {"driver": UIO, "hugepages": 128}
-        conf.write_text(yaml.safe_dump({**configuration, "site": site}))
-        assert main(["run", str(conf), "--out", str(out)]) == 0
-    summary = json.loads((out / "summary.json").read_text())
+        result = runs.run(tmp_path, configuration | {"site": site})
+    assert result.status == 0, result.errors
+    summary = result.summary
     assert [trial["transport"] for trial in summary["trials"]] == ["tcp", "tcp", "dpdk", "dpdk"]
     assert "did not alternate" in json.dumps(summary["comparisons"])
     drivers = {(port["transport"], port["driver"]) for port in summary["ports"]}
     assert drivers == {("tcp", "tcp"), ("dpdk", "net_virtio")}
     assert {port["link_downs"] for port in summary["ports"]} == {0}
     assert summary["warnings"] == []
-    records = list(records_in(out))
-    events = [record["kind"] for record in records if record["type"] == "event"]
-    assert sorted(events) == ["bind", "bind"]
+    assert [record["kind"] for record in result.records("event")] == ["bind", "bind"]

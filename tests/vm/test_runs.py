@@ -4,19 +4,16 @@ that dies."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pyarrow import parquet
 
 import guests
 import runs
 import vmkit
-from told import records_in
 
 RUN_LIMIT_S = 300
 SIZES = (4, 1024, 64 << 10, 1 << 20)
@@ -40,7 +37,7 @@ def run(directory: Path, rig: guests.Rig, **keys: Any) -> runs.Result:
     configuration = {"site": vmkit.site(rig), "profile": "quick", "repeat": 1, **keys}
     if "verbs" in (keys.get("transport"), *keys.get("transports", ())):
         configuration["verbs"] = {"timeout": 18}
-    result = runs.run(directory, configuration, RUN_LIMIT_S)
+    result = runs.run(directory, configuration, timeout_s=RUN_LIMIT_S)
     print(result.output)
     return result
 
@@ -69,7 +66,6 @@ def test_three_transports_on_the_same_port(rig: guests.Rig, tmp_path: Path) -> N
     assert "Transports side by side" in result.output
 
 
-@pytest.mark.slow
 def test_pingpong_over_tcp_and_verbs(rig: guests.Rig, tmp_path: Path) -> None:
     """Both have a curve, nothing is lost, and the table says where they cross and half the peak."""
     result = run(
@@ -167,7 +163,7 @@ def test_one_way_delays_of_two_machines_have_their_bound_or_a_reason(
     [
         ("shared", "node2 and node1 are different machines (their boot ids differ)"),
         # On one machine: tests/system/test_clocks.py.
-        pytest.param("ptp", "calls its clock not synchronized", marks=pytest.mark.slow),
+        ("ptp", "calls its clock not synchronized"),
     ],
 )
 def test_what_two_machines_do_not_have_is_rejected(
@@ -183,33 +179,15 @@ def test_what_two_machines_do_not_have_is_rejected(
 
 def test_a_host_that_dies_in_a_run_is_named(rig: guests.Rig, tmp_path: Path) -> None:
     configuration = {
-        "switchbench": 1,
         "site": vmkit.site(rig),
         "transport": "tcp",
         "load": "8Mbit",
         "window": "20s",
         "tests": [{"pattern": "pairs"}],
     }
-    conf, out = tmp_path / "conf.yaml", tmp_path / "results"
-    conf.write_text(yaml.safe_dump(configuration))
-    with subprocess.Popen(
-        runs.command("run", str(conf), "--out", str(out)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            vmkit.wait_until(
-                lambda: (
-                    out.exists()
-                    and any(one.get("step") == "window" for one in records_in(out, "progress"))
-                ),
-                "measures",
-                90,
-            )
-            rig["node2"].monitor("system_reset")  # -no-reboot: QEMU ends
-            _, errors = process.communicate(timeout=90)
-        finally:
-            process.kill()
-    assert process.returncode == 3
+    with runs.started(tmp_path, configuration) as run:
+        run.wait_for_load(limit_s=90)
+        rig["node2"].monitor("system_reset")  # -no-reboot: QEMU ends
+        _, errors = run.process.communicate(timeout=90)
+    assert run.process.returncode == 3
     assert "node2" in errors

@@ -7,14 +7,17 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import guests
+import runs
 import vmkit
+from nodekit import NodeRuns, Record
 from switchbench.base.programs import find_engine
-from verbskit import LONG, PORT, SHORT, Record, Said, job, play, running
+from verbskit import LONG, PORT, SHORT, job, play, running
 
 pytestmark = vmkit.needs_guests
 
@@ -31,22 +34,22 @@ PAIRS = {"pattern": "pairs", "verbs": LONG}
 REFUSED, STOPPED = 2, 3  # a node that can't do what is asked; one that ended before its end
 
 
-def assert_refused(said: Said, words: str) -> None:
+def assert_refused(said: NodeRuns, words: str) -> None:
     """By node1, whose sentence node2 prints, too; what one can't do is impossible for all."""
     assert said.status == [REFUSED, REFUSED]
-    assert words in said.errors[0]
-    assert f"node1 gave up: {words}" in said.errors[1]
+    assert words in said.logs[0]
+    assert f"node1 gave up: {words}" in said.logs[1]
     assert_all_ended(said)
 
 
-def assert_refused_at_once(said: Said, words: str) -> None:
+def assert_refused_at_once(said: NodeRuns, words: str) -> None:
     """Before the node has joined the run: by hand, the others miss it; a launcher would tell."""
     assert said.status == [REFUSED, STOPPED]
-    assert words in said.errors[0]
-    assert "node1 did not reach barrier 0" in said.errors[1]
+    assert words in said.logs[0]
+    assert "node1 did not reach barrier 0" in said.logs[1]
 
 
-def assert_first_test_kept(said: Said) -> None:
+def assert_first_test_kept(said: NodeRuns) -> None:
     """What was measured before is there, both sides of both flows."""
     for side in ("source", "destination"):
         kept = said.of("flow", trial=0, side=side)
@@ -54,11 +57,11 @@ def assert_first_test_kept(said: Said) -> None:
         assert all(flow["payload_bytes"] > 0 for flow in kept)
 
 
-def assert_all_ended(said: Said) -> None:
+def assert_all_ended(said: NodeRuns) -> None:
     """With an error each, and of all that was measured nothing is damaged."""
     assert set(said.status) <= {REFUSED, STOPPED}
-    for errors in said.errors:
-        assert "error:" in errors
+    for log in said.logs:
+        assert "error:" in log
     assert not any(flow["corrupted"] for flow in said.of("flow", side="destination"))
 
 
@@ -68,22 +71,13 @@ def assert_all_ended(said: Said) -> None:
 @pytest.mark.parametrize(
     ("options", "size", "words"),
     [
-        pytest.param(
-            {"mtu": 4096},
-            "64KiB",
-            "mtu 4096 is larger than the port's active MTU 1024; use at most that, or raise the "
-            "MTU of the link (on RoCE that of eth0, and of the switch)",
-            id="mtu",
-        ),
-        pytest.param(
-            {"gid_index": 77},
-            "64KiB",
-            "gid_index 77 is not in the port's GID table, which has 0, 1",
-            id="gid",
-        ),
-        pytest.param({}, "16MiB", "8388608 are the most that this device", id="size"),
+        ({"mtu": 4096}, "64KiB", "mtu 4096 is larger than the port's active MTU 1024; use at most "
+         "that, or raise the MTU of the link (on RoCE that of eth0, and of the switch)"),
+        ({"gid_index": 77}, "64KiB", "gid_index 77 is not in the port's GID table, which has 0, 1"),
+        ({}, "16MiB", "8388608 are the most that this device"),
     ],
-)
+    ids=["mtu", "gid", "size"],
+)  # fmt: skip
 def test_what_the_device_has_not(
     rig: guests.Rig, tmp_path: Path, options: Record, size: str, words: str
 ) -> None:
@@ -100,16 +94,12 @@ def test_only_one_port_has_a_small_mtu(rig: guests.Rig, tmp_path: Path) -> None:
     """The other rank is told why it can't go on."""
     rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "600"])
     try:
-        vmkit.wait_until(lambda: "512 (2)" in ports(rig, "node1"), "the port's MTU is 512", 5)
+        info = partial(rig["node1"].output, ["ibv_devinfo"])
+        runs.wait_until(lambda: "512 (2)" in info(), "the port's MTU is 512", 5)
         said = play(rig, job(tmp_path, [{"pattern": "pairs", "verbs": LONG | {"mtu": 1024}}], PORT))
     finally:
         rig["node1"].output(["ip", "link", "set", "eth0", "mtu", "1500"])
     assert_refused(said, "node1:e0 (rxe0/1): mtu 1024 is larger than the port's active MTU 512")
-
-
-def ports(rig: guests.Rig, name: str) -> str:
-    """What libibverbs says of a guest's device."""
-    return rig[name].output(["ibv_devinfo"])
 
 
 def test_no_device_of_that_name(rig: guests.Rig, tmp_path: Path) -> None:
@@ -118,7 +108,6 @@ def test_no_device_of_that_name(rig: guests.Rig, tmp_path: Path) -> None:
     assert_all_ended(said)
 
 
-@pytest.mark.slow
 def test_no_device_at_all(rig: guests.Rig, tmp_path: Path) -> None:
     rig["node1"].output(["rdma", "link", "delete", "rxe0"])
     try:
@@ -145,8 +134,8 @@ def test_a_port_that_is_down(rig: guests.Rig, tmp_path: Path) -> None:
     finally:
         rig["node1"].output(["ip", "link", "set", "eth0", "up"])
         rig["node1"].run(["ip", "address", "add", "2001:2:0:1::1/64", "dev", "eth0", "nodad"])
-    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.errors[0]
-    assert "node1 gave up: port node1:e0" in said.errors[1]
+    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.logs[0]
+    assert "node1 gave up: port node1:e0" in said.logs[1]
     assert_all_ended(said)
 
 
@@ -159,7 +148,7 @@ def test_a_user_who_may_lock_little(rig: guests.Rig, tmp_path: Path) -> None:
     may_not = f"ulimit -l 64; exec {without('ipc_lock')}"
     said = play(rig, job(tmp_path, [PAIRS], PORT), may_not)
     assert_refused(said, "node1:e0 (rxe0/1): can't register")
-    assert "this user may lock 64 KiB; raise the limit (`ulimit -l unlimited`" in said.errors[0]
+    assert "this user may lock 64 KiB; raise the limit (`ulimit -l unlimited`" in said.logs[0]
 
 
 def test_a_user_who_may_lock_less_than_steps_need(rig: guests.Rig, tmp_path: Path) -> None:
@@ -168,7 +157,7 @@ def test_a_user_who_may_lock_less_than_steps_need(rig: guests.Rig, tmp_path: Pat
     steps = {"pattern": "bcast", "message_size": "32MiB", "verbs": SHORT}
     said = play(rig, job(tmp_path, [steps], PORT), may_not)
     assert_refused(said, "node1:e0 (rxe0/1): can't register 32772 KiB")
-    assert "this user may lock 32768 KiB; raise the limit (`ulimit -l unlimited`" in said.errors[0]
+    assert "this user may lock 32768 KiB; raise the limit (`ulimit -l unlimited`" in said.logs[0]
 
 
 def test_a_user_who_may_not_open_the_device(rig: guests.Rig, tmp_path: Path) -> None:
@@ -179,30 +168,19 @@ def test_a_user_who_may_not_open_the_device(rig: guests.Rig, tmp_path: Path) -> 
     finally:
         rig["node1"].output(["chmod", "666", device])
     assert_refused_at_once(said, "node1:e0 (rxe0/1): can't open the RDMA device")
-    assert "this user may not read and write /dev/infiniband/uverbs*" in said.errors[0]
+    assert "this user may not read and write /dev/infiniband/uverbs*" in said.logs[0]
 
 
 # --- a device that has less ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        pytest.param(
-            {"service": "uc", "operation": "write"},
-            "the device has no UC queue pairs; use another service",
-            id="uc",
-        ),
-    ],
-)
-def test_an_operation_that_the_device_lacks(
-    rig: guests.Rig, tmp_path: Path, options: Record, words: str
-) -> None:
+def test_an_operation_that_the_device_lacks(rig: guests.Rig, tmp_path: Path) -> None:
     """Soft-RoCE has them all; a library between says no to what a lesser device refuses."""
-    lesser = {"pattern": "pairs", "verbs": {"depth": 16} | options}
+    lesser = {"pattern": "pairs", "verbs": {"depth": 16, "service": "uc", "operation": "write"}}
     between = vmkit.built("tests/transport/lesser_device.so")
     said = play(rig, job(tmp_path, [PAIRS, lesser], PORT), f"LD_PRELOAD={between}")
-    assert_refused(said, f"node1:e0 (rxe0/1): {words}")
+    why = "the device has no UC queue pairs; use another service"
+    assert_refused(said, f"node1:e0 (rxe0/1): {why}")
     assert_first_test_kept(said)
 
 
@@ -217,7 +195,7 @@ def long_phase(options: Record, window: str = "6s") -> list[Record]:
     ]
 
 
-def assert_resumed(said: Said) -> None:
+def assert_resumed(said: NodeRuns) -> None:
     """All that was sent has arrived, later; nothing is damaged."""
     assert said.status == [0, 0]
     for name in ("node1:e0", "node2:e0"):
@@ -229,7 +207,6 @@ def assert_resumed(said: Said) -> None:
     assert {record["state"] for record in said.of("phase", trial=1, phase=0)} == {"complete"}
 
 
-@pytest.mark.slow
 def test_a_cable_that_is_cut_for_a_second(rig: guests.Rig, tmp_path: Path) -> None:
     """Somewhere behind the port: its carrier stays, packets are lost and sent again."""
     cut = running(rig, lambda: rig.cut("node1/eth0", 1.0))
@@ -259,7 +236,7 @@ def test_a_cable_that_is_pulled_for_a_second(rig: guests.Rig, tmp_path: Path) ->
 NO_ANSWER = "it does not answer, and all retries are used up: its node was killed, its port is down"
 
 
-def assert_given_up(said: Said, trial: int = 1) -> None:
+def assert_given_up(said: NodeRuns, trial: int = 1) -> None:
     """A queue pair has, within its retry limit; what was measured until then is there."""
     assert NO_ANSWER in said.text
     assert "rxe0/1: sending to rank" in said.text
@@ -269,7 +246,6 @@ def assert_given_up(said: Said, trial: int = 1) -> None:
     assert_first_test_kept(said)
 
 
-@pytest.mark.slow
 def test_a_cable_that_is_cut_for_ten_seconds(rig: guests.Rig, tmp_path: Path) -> None:
     cut = running(rig, lambda: rig.cut("node1/eth0", 10.0))
     said = play(rig, job(tmp_path, long_phase(SHORT), PORT), meanwhile=cut)
@@ -278,7 +254,6 @@ def test_a_cable_that_is_cut_for_ten_seconds(rig: guests.Rig, tmp_path: Path) ->
     assert_given_up(said)
 
 
-@pytest.mark.slow
 def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Path) -> None:
     """Longer than a link is waited for; here before any retry limit."""
 
@@ -293,8 +268,8 @@ def test_a_cable_that_is_pulled_for_eleven_seconds(rig: guests.Rig, tmp_path: Pa
     finally:
         rig["node1"].set_link("eth0", up=True)
     assert_all_ended(said)
-    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.errors[0]
-    assert "node1 gave up: port node1:e0 has had no link for 10 s" in said.errors[1]
+    assert "port node1:e0 has had no link for 10 s: check its cable and its peer" in said.logs[0]
+    assert "node1 gave up: port node1:e0 has had no link for 10 s" in said.logs[1]
     assert len(said.of("event", kind="link-down", port="node1:e0")) == 1
     assert said.of("flow", trial=1, side="destination")
     assert_first_test_kept(said)
@@ -307,7 +282,6 @@ done
 """
 
 
-@pytest.mark.slow
 def test_a_peer_that_is_killed(rig: guests.Rig, tmp_path: Path) -> None:
     killed_s = 0.0
 
@@ -319,8 +293,8 @@ def test_a_peer_that_is_killed(rig: guests.Rig, tmp_path: Path) -> None:
     said = play(rig, job(tmp_path, long_phase(SHORT, "15s"), PORT), meanwhile=running(rig, kill))
     assert time.monotonic() - killed_s < 45
     assert said.status == [STOPPED, 128 + signal.SIGKILL]
-    assert "rxe0/1: sending to rank 1 (::ffff:198.18.0.2, queue pair" in said.errors[0]
-    assert NO_ANSWER in said.errors[0]
+    assert "rxe0/1: sending to rank 1 (::ffff:198.18.0.2, queue pair" in said.logs[0]
+    assert NO_ANSWER in said.logs[0]
     assert_given_up(said)
     (sent,) = said.of("flow", trial=1, side="source", phase=0)
     assert sent["payload_bytes"] > 0

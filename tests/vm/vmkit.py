@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,30 +81,7 @@ def traces(pid: int | None = None) -> set[str]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
-    """Fails when it is not so in time."""
-    limit = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < limit, f"not within {limit_s} s: {what}"
-        time.sleep(0.02)
-
-
-def peers(
-    rig: guests.Rig, server: list[str], client: list[str], timeout_s: float = 60
-) -> tuple[str, str]:
-    """A program on node2 that waits, and one on node1 that comes to it; what both print."""
-    with rig["node2"].popen(
-        server,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as waiting:
-        try:
-            retry = ["sh", "-c", 'for i in 1 2 3 4 5 6 7 8; do "$@" && exit; sleep 0.3; done', "-"]
-            came = rig["node1"].run([*retry, *client], timeout_s)
-            assert came.returncode == 0, came.stdout + came.stderr
-            said, _ = waiting.communicate(timeout=timeout_s)
-        finally:
-            waiting.terminate()
-    return said, came.stdout
+def popen(guest: guests.Guest, words: list[str]) -> subprocess.Popen[str]:
+    """Start a program in a guest whose input and outputs are texts of ours."""
+    pipe = subprocess.PIPE
+    return guest.popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
