@@ -446,8 +446,6 @@ class _Resolver:
             "frame_max": min(limits) if all(limits) else 0,
             "queue_bytes": self.site.smallest_queue_bytes,
         }
-        if values.ranks is None and not together:
-            later["ranks"] = [len(ports)]
         if pattern == "pairs" and values.groups is None and self.site.groups:
             later["groups"] = tuple((name,) for name in self.site.groups)
         retransmits = transports.of(transport).byte_stream
