@@ -49,24 +49,39 @@ struct sim_node {
     int64_t timer_ns;       /* the earliest timer event in the queue */
 };
 
-struct sim_conf {
+enum fate {
+    LIVES,
+    SPREAD,      /* over machines, the nodes as many as cores or one more */
+    ABSENT,      /* it never joins, in the place of each node in turn */
+    DIES,        /* between barriers */
+    DIES_WITHIN, /* after each number of arrivals sent, so in each round of barriers 0 to 2 */
+    TWO_DIE,
+    RETURNS, /* at any time while neighbours greet each other and after it */
+    GIVES_UP,
+    GIVES_UP_EARLY, /* before the first barrier, as node 1 never joins */
+    STRANGER,       /* it has another key */
+};
+
+/* Nodes from `first` to `last` by `step`, with seeds 1 to `seeds`. */
+struct scenario {
     const char *what;
-    uint32_t nodes, epochs;
-    uint64_t seed;
-    double loss, duplicate;   /* probabilities */
-    int64_t delay_ns;         /* least time on the way, */
-    int64_t jitter_ns;        /* uniformly added to it */
-    int64_t late_ns;          /* nodes join within so long of the beginning, uniformly */
-    int64_t pause_ns;         /* from when they could enter a barrier until they do, at least, */
-    int64_t entry_ns;         /* and uniformly up to so much more */
-    int64_t timeout_ns;       /* the nodes' */
-    uint32_t cores, machines; /* 0: not to be counted; nodes are spread in turn over machines */
-    uint32_t outcast;         /* a node with another key, or DATAGRAM_NONE */
+    enum fate fate;
+    uint32_t first, last, step;
+    uint32_t epochs;
+    unsigned seeds;
+    bool calm;   /* no disorder, and all know their neighbours when the first one enters; else
+                  * datagrams come twice and overtake each other by milliseconds */
+    double loss; /* of even seeds; odd ones have none where it alternates */
+    bool alternates;
+    int64_t late_ns, entry_ns, timeout_ns; /* 0: as usual */
 };
 
 static struct {
-    struct sim_conf conf;
-    uint64_t random, order;
+    const struct scenario *scenario;
+    uint32_t count, victim;
+    uint32_t cores, machines; /* 0: not to be counted; nodes are spread in turn over machines */
+    uint64_t seed, random, order;
+    double loss;
     int64_t now_ns;
     struct sim_node *nodes;
     struct sim_epoch {
@@ -80,8 +95,8 @@ static struct {
 
 #define broken(...)                                                                                \
     do {                                                                                           \
-        print_error("%s: %u nodes, seed %llu\n", sim.conf.what, sim.conf.nodes,                    \
-                    (unsigned long long)sim.conf.seed);                                            \
+        print_error("%s: %u nodes, seed %llu\n", sim.scenario->what, sim.count,                    \
+                    (unsigned long long)sim.seed);                                                 \
         fail_msg(__VA_ARGS__);                                                                     \
     } while (0)
 
@@ -93,6 +108,11 @@ static bool chance(double probability)
 static int64_t within(int64_t range_ns)
 {
     return range_ns ? (int64_t)(prng_next(&sim.random) % (uint64_t)range_ns) : 0;
+}
+
+static int64_t timeout_ns(void)
+{
+    return sim.scenario->timeout_ns > 0 ? sim.scenario->timeout_ns : 5 * S;
 }
 
 static uint32_t index_of(const struct sim_node *node)
@@ -169,11 +189,11 @@ static void carry(void *context, struct datagram *datagram)
         return;
     sim.sent[datagram->type]++;
     datagram->transmit_ns = sim.now_ns;
-    for (int copies = chance(sim.conf.duplicate) ? 2 : 1; copies > 0; copies--) {
-        int64_t delay_ns = sim.conf.delay_ns + within(sim.conf.jitter_ns);
+    for (int copies = chance(sim.scenario->calm ? 0 : 0.1) ? 2 : 1; copies > 0; copies--) {
+        int64_t delay_ns = 20 * US + within(sim.scenario->calm ? 30 * US : 5 * MS);
         struct datagram *packet;
 
-        if (chance(sim.conf.loss))
+        if (chance(sim.loss))
             continue;
         packet = malloc(sizeof(*packet));
         assert_non_null(packet);
@@ -192,8 +212,11 @@ static void carry(void *context, struct datagram *datagram)
 
 static void plan_entry(struct sim_node *node)
 {
-    if (node->passed < sim.conf.epochs)
-        plan_own(node, SIM_ENTER, sim.now_ns + sim.conf.pause_ns + within(sim.conf.entry_ns));
+    bool calm = sim.scenario->calm;
+    int64_t entry_ns = sim.scenario->entry_ns > 0 ? sim.scenario->entry_ns : calm ? 0 : 10 * MS;
+
+    if (node->passed < sim.scenario->epochs)
+        plan_own(node, SIM_ENTER, sim.now_ns + (calm ? 20 * MS : 0) + within(entry_ns));
 }
 
 /* Has it passed, after anything happened to it, and when is it due again? */
@@ -206,7 +229,7 @@ static void follow_up(struct sim_node *node)
     if (!node->running)
         return;
     if (node->entered && membership_state(&node->membership) == BARRIER_PASSED) {
-        if (node->dead || epoch->entered != sim.conf.nodes)
+        if (node->dead || epoch->entered != sim.count)
             broken("node %u passed barrier %u when %u had entered", index_of(node), node->passed,
                    epoch->entered);
         if (memcmp(found->maximum, epoch->truth.maximum,
@@ -227,7 +250,7 @@ static void follow_up(struct sim_node *node)
 /* Whether a node has heard of this process. */
 static bool is_known(const struct sim_node *node)
 {
-    for (uint32_t i = 0; i < sim.conf.nodes; i++) {
+    for (uint32_t i = 0; i < sim.count; i++) {
         const struct neighbour *neighbour =
             membership_neighbour(&sim.nodes[i].membership, index_of(node));
 
@@ -244,12 +267,12 @@ static void node_joins(struct sim_node *node)
     uint32_t self = index_of(node);
     struct membership_conf conf = {
         .self = self,
-        .count = sim.conf.nodes,
-        .key = {self == sim.conf.outcast ? 2 : 1},
+        .count = sim.count,
+        .key = {sim.scenario->fate == STRANGER && self == sim.victim ? 2 : 1},
         .nonce = prng_next(&sim.random) | 1,
-        .boot = sim.conf.machines ? 1 + self % sim.conf.machines : 1,
-        .timeout_ns = sim.conf.timeout_ns,
-        .cores = sim.conf.cores,
+        .boot = sim.machines > 0 ? 1 + self % sim.machines : 1,
+        .timeout_ns = timeout_ns(),
+        .cores = sim.cores,
         .send = carry,
         .context = node,
     };
@@ -269,7 +292,7 @@ static void node_joins(struct sim_node *node)
 
 static void node_enters(struct sim_node *node)
 {
-    uint64_t state = sim.conf.seed ^ ((uint64_t)index_of(node) << 32 | node->passed);
+    uint64_t state = sim.seed ^ ((uint64_t)index_of(node) << 32 | node->passed);
     struct sim_epoch *epoch = &sim.epochs[node->passed];
     struct barrier_values values;
 
@@ -322,24 +345,16 @@ static void happen(const struct sim_event *event)
     follow_up(node);
 }
 
-static void sim_begin(const struct sim_conf *conf)
-{
-    memset(&sim, 0, sizeof(sim));
-    sim.conf = *conf;
-    sim.random = conf->seed;
-    sim.nodes = calloc(conf->nodes, sizeof(*sim.nodes));
-    sim.epochs = calloc(conf->epochs + 1, sizeof(*sim.epochs));
-    assert_true(sim.nodes != NULL && sim.epochs != NULL);
-    for (uint32_t epoch = 0; epoch < conf->epochs; epoch++)
-        barrier_values_clear(&sim.epochs[epoch].truth);
-}
-
 /* Runs until nothing is due. */
 static void sim_run(void)
 {
-    for (uint32_t i = 0; i < sim.conf.nodes; i++)
+    int64_t late_ns = sim.scenario->late_ns > 0 ? sim.scenario->late_ns
+                      : sim.scenario->calm      ? 0
+                                                : 20 * MS;
+
+    for (uint32_t i = 0; i < sim.count; i++)
         if (!sim.nodes[i].joins)
-            plan(SIM_JOIN, i, within(sim.conf.late_ns));
+            plan(SIM_JOIN, i, within(late_ns));
     for (uint64_t events = 0; sim.heap_size > 0; events++) {
         struct sim_event event = pop();
 
@@ -351,40 +366,7 @@ static void sim_run(void)
     }
 }
 
-static void sim_end(void)
-{
-    free(sim.nodes);
-    free(sim.epochs);
-    free(sim.heap);
-}
-
 /* --- who lives passes, and who dies is named --- */
-
-enum fate {
-    LIVES,
-    SPREAD,      /* over machines, the nodes as many as cores or one more */
-    ABSENT,      /* it never joins, in the place of each node in turn */
-    DIES,        /* between barriers */
-    DIES_WITHIN, /* after each number of arrivals sent, so in each round of barriers 0 to 2 */
-    TWO_DIE,
-    RETURNS, /* at any time while neighbours greet each other and after it */
-    GIVES_UP,
-    GIVES_UP_EARLY, /* before the first barrier, as node 1 never joins */
-    STRANGER,       /* it has another key */
-};
-
-/* Nodes from `first` to `last` by `step`, with seeds 1 to `seeds`. */
-struct scenario {
-    const char *what;
-    enum fate fate;
-    uint32_t first, last, step;
-    uint32_t epochs;
-    unsigned seeds;
-    bool calm;   /* no disorder, and all know their neighbours when the first one enters */
-    double loss; /* of even seeds; odd ones have none where it alternates */
-    bool alternates;
-    int64_t late_ns, entry_ns, timeout_ns; /* 0: as usual */
-};
 
 static const struct scenario scenarios[] =
     {
@@ -471,44 +453,30 @@ static uint32_t victim_of(const struct scenario *scenario, uint32_t nodes, uint3
     }
 }
 
-/* Rough: loss, duplication, datagrams that overtake each other by milliseconds, nodes out of
- * step. */
-static struct sim_conf conf_of(const struct scenario *scenario, uint32_t nodes, uint32_t number)
+static void sim_begin(const struct scenario *scenario, uint32_t nodes, uint32_t number)
 {
-    bool calm = scenario->calm;
-    struct sim_conf conf = {
-        .what = scenario->what,
-        .nodes = nodes,
-        .epochs = scenario->epochs,
-        .seed = number * 64 + nodes,
-        .loss = scenario->alternates && number % 2 == 0 ? 0 : scenario->loss,
-        .duplicate = calm ? 0 : 0.1,
-        .delay_ns = 20 * US,
-        .jitter_ns = calm ? 30 * US : 5 * MS,
-        .late_ns = scenario->late_ns > 0 ? scenario->late_ns
-                   : calm                ? 0
-                                         : 20 * MS,
-        .pause_ns = calm ? 20 * MS : 0,
-        .entry_ns = scenario->entry_ns > 0 ? scenario->entry_ns
-                    : calm                 ? 0
-                                           : 10 * MS,
-        .timeout_ns = scenario->timeout_ns > 0 ? scenario->timeout_ns : 5 * S,
-        .cores = by_tree ? 1 : 0,
-        .outcast = scenario->fate == STRANGER ? victim_of(scenario, nodes, number) : DATAGRAM_NONE,
-    };
+    bool spread = scenario->fate == SPREAD;
 
-    if (scenario->fate == SPREAD) {
-        conf.machines = (number + 1) / 2;
-        conf.cores = nodes - number % 2;
-    }
-    return conf;
+    memset(&sim, 0, sizeof(sim));
+    sim.scenario = scenario;
+    sim.count = nodes;
+    sim.victim = victim_of(scenario, nodes, number);
+    sim.machines = spread ? (number + 1) / 2 : 0;
+    sim.cores = spread ? nodes - number % 2 : by_tree;
+    sim.seed = sim.random = number * 64 + nodes;
+    sim.loss = scenario->alternates && number % 2 == 0 ? 0 : scenario->loss;
+    sim.nodes = calloc(nodes, sizeof(*sim.nodes));
+    sim.epochs = calloc(scenario->epochs + 1, sizeof(*sim.epochs));
+    assert_true(sim.nodes != NULL && sim.epochs != NULL);
+    for (uint32_t epoch = 0; epoch < scenario->epochs; epoch++)
+        barrier_values_clear(&sim.epochs[epoch].truth);
 }
 
-static void set_fate(enum fate fate, uint32_t number, uint32_t victim)
+static void set_fate(uint32_t number)
 {
-    uint32_t nodes = sim.conf.nodes;
+    uint32_t nodes = sim.count, victim = sim.victim;
 
-    switch (fate) {
+    switch (sim.scenario->fate) {
     case ABSENT:
         plan(SIM_JOIN, victim, 0);
         plan(SIM_KILL, victim, 0);
@@ -541,8 +509,10 @@ static void set_fate(enum fate fate, uint32_t number, uint32_t victim)
 }
 
 /* What a node may say at the end: all barriers passed, or a fault that names who is at fault. */
-static void judge(enum fate fate, uint32_t number, uint32_t victim)
+static void judge(uint32_t number)
 {
+    enum fate fate = sim.scenario->fate;
+    uint32_t victim = sim.victim;
     const struct sim_node *node = &sim.nodes[number];
     const struct control_fault *fault = &node->membership.fault;
     bool told = node->membership.aborted;
@@ -551,10 +521,10 @@ static void judge(enum fate fate, uint32_t number, uint32_t victim)
     if (node->dead || (fate == STRANGER && number == victim))
         return; /* it knows nothing of the others */
     if (fate == LIVES || fate == SPREAD || returned_in_time) {
-        if (node->passed != sim.conf.epochs || told)
+        if (node->passed != sim.scenario->epochs || told)
             broken("node %u is not through", number);
         if (fate == SPREAD &&
-            node->membership.crowded != (sim.conf.machines == 1 && sim.conf.cores < sim.conf.nodes))
+            node->membership.crowded != (sim.machines == 1 && sim.cores < sim.count))
             broken("node %u takes the wrong course", number);
         return;
     }
@@ -568,36 +538,36 @@ static void judge(enum fate fate, uint32_t number, uint32_t victim)
         broken("node %u does not tell the reason in time", number);
     if ((fate == ABSENT || fate == STRANGER) && node->passed > 0)
         broken("node %u passed without it", number);
-    if (fate == DIES && !(fault->missing && fault->silence_ns >= sim.conf.timeout_ns &&
+    if (fate == DIES && !(fault->missing && fault->silence_ns >= timeout_ns() &&
                           fault->last_epoch + 1 >= fault->epoch))
         broken("node %u was not silent for so long", victim);
 }
 
 /* Without loss no node asks, and nothing is told twice. */
-static void check_sent(enum fate fate)
+static void check_sent(void)
 {
-    uint64_t nodes = sim.conf.nodes, first = nodes * rounds_of(sim.conf.nodes);
+    enum fate fate = sim.scenario->fate;
+    uint64_t nodes = sim.count, first = nodes * rounds_of(sim.count);
     uint64_t later = by_tree && nodes > 1 ? 2 * (nodes - 1) : first;
 
     assert_int_equal(sim.sent[DATAGRAM_ABORT], fate == GIVES_UP ? 2 : 0);
     if (fate == LIVES)
-        assert_true(sim.sent[DATAGRAM_ARRIVAL] == first + later * (sim.conf.epochs - 1) &&
+        assert_true(sim.sent[DATAGRAM_ARRIVAL] == first + later * (sim.scenario->epochs - 1) &&
                     sim.sent[DATAGRAM_PONG] == 0);
 }
 
 static void play(const struct scenario *scenario, uint32_t nodes, uint32_t number)
 {
-    const struct sim_conf conf = conf_of(scenario, nodes, number);
-    uint32_t victim = victim_of(scenario, nodes, number);
-
-    sim_begin(&conf);
-    set_fate(scenario->fate, number, victim);
+    sim_begin(scenario, nodes, number);
+    set_fate(number);
     sim_run();
     for (uint32_t node = 0; node < nodes; node++)
-        judge(scenario->fate, node, victim);
-    if (scenario->calm && conf.loss <= 0 && scenario->fate != STRANGER)
-        check_sent(scenario->fate);
-    sim_end();
+        judge(node);
+    if (scenario->calm && sim.loss <= 0 && scenario->fate != STRANGER)
+        check_sent();
+    free(sim.nodes);
+    free(sim.epochs);
+    free(sim.heap);
 }
 
 TEST(every_run_ends_as_it_should)

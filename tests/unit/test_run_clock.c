@@ -91,30 +91,35 @@ static const struct path paths[] = {
 };
 #define PATHS (COUNT(paths))
 
-/* How far an estimate is from the truth beyond what it admits; negative: it holds. */
-static int64_t excess_ns(struct offset_estimate estimate, const struct crystal *ours,
-                         const struct crystal *theirs, int64_t true_ns)
-{
-    int64_t truth_ns = shows(theirs, true_ns) - shows(ours, true_ns);
-
-    return llabs(estimate.offset_ns - truth_ns) - estimate.bound_ns - ROUNDING_NS;
-}
-
+/* Nodes in a tree, whose root's clock is the run's; a path joins each with its parent. */
 struct world {
     const struct path *path;
-    struct crystal ours, theirs;
-    struct run_clock clock;
+    struct node {
+        struct crystal crystal;
+        struct run_clock clock;
+    } nodes[NODES];
     uint64_t random;
 };
 
-static struct crystal draw_crystal(uint64_t *random, const struct path *path)
+/* The clock of a node that has to measure. */
+static void begin(struct run_clock *clock, bool is_root)
 {
-    return (struct crystal){
-        .start_ns = (int64_t)(uniform(random) * 1000) * S,
-        .ppm = (2 * uniform(random) - 1) * path->ppm,
-        .turn_ppm = path->turn_ppm,
-        .turn_s = path->turn_s > 0 ? path->turn_s * (1 + uniform(random)) : 0,
-    };
+    run_clock_init(clock, is_root);
+    run_clock_decide(clock, CLOCK_ESTIMATED, false, is_root);
+}
+
+static void begin_world(struct world *world, const struct path *path, uint64_t seed)
+{
+    *world = (struct world){.path = path, .random = seed};
+    for (unsigned i = 0; i < NODES; i++) {
+        begin(&world->nodes[i].clock, i == 0);
+        world->nodes[i].crystal = (struct crystal){
+            .start_ns = (int64_t)(uniform(&world->random) * 1000) * S,
+            .ppm = (2 * uniform(&world->random) - 1) * path->ppm,
+            .turn_ppm = path->turn_ppm,
+            .turn_s = path->turn_s > 0 ? path->turn_s * (1 + uniform(&world->random)) : 0,
+        };
+    }
 }
 
 static void learn(struct run_clock *clock, int64_t origin_ns, int64_t receive_ns,
@@ -124,32 +129,32 @@ static void learn(struct run_clock *clock, int64_t origin_ns, int64_t receive_ns
                     (struct offset_estimate){0, 0});
 }
 
-/* The clock of a node that has to measure. */
-static void begin(struct run_clock *clock)
+/* A node asks its parent, and has its answer at the time that is returned. */
+static int64_t exchange(struct world *world, unsigned node, int64_t now_ns)
 {
-    run_clock_init(clock, false);
-    run_clock_decide(clock, CLOCK_ESTIMATED, false, false);
-}
-
-static void exchange(struct world *world, int64_t now_ns)
-{
+    const struct node *parent = &world->nodes[node & (node - 1)];
+    const struct crystal *ours = &world->nodes[node].crystal, *theirs = &parent->crystal;
     int64_t there_ns = now_ns + delay(&world->random, &world->path->there);
     int64_t reply_ns = there_ns + 10 * US;
     int64_t back_ns = reply_ns + delay(&world->random, &world->path->back);
+    const struct offset_stamps stamps = {shows(ours, now_ns), shows(theirs, there_ns),
+                                         shows(theirs, reply_ns), shows(ours, back_ns)};
 
-    if (uniform(&world->random) < world->path->loss)
-        return;
-    learn(&world->clock, shows(&world->ours, now_ns), shows(&world->theirs, there_ns),
-          shows(&world->theirs, reply_ns), shows(&world->ours, back_ns));
+    if (uniform(&world->random) >= world->path->loss)
+        run_clock_heard(&world->nodes[node].clock, &stamps,
+                        run_clock_estimate(&parent->clock, shows(theirs, reply_ns)));
+    return back_ns;
 }
 
-/* The bound at a moment; it covers the truth. */
-static int64_t covering_bound(const struct world *world, int64_t true_ns)
+/* The bound of a node's estimate at a moment; it covers the truth. */
+static int64_t covering_bound(const struct world *world, unsigned node, int64_t true_ns)
 {
-    struct offset_estimate estimate =
-        run_clock_estimate(&world->clock, shows(&world->ours, true_ns));
+    int64_t now_ns = shows(&world->nodes[node].crystal, true_ns);
+    int64_t truth_ns = shows(&world->nodes[0].crystal, true_ns) - now_ns;
+    struct offset_estimate estimate = run_clock_estimate(&world->nodes[node].clock, now_ns);
 
-    if (estimate.bound_ns >= 0 && excess_ns(estimate, &world->ours, &world->theirs, true_ns) > 0)
+    if (estimate.bound_ns >= 0 &&
+        llabs(estimate.offset_ns - truth_ns) > estimate.bound_ns + ROUNDING_NS)
         fail_msg("%s: wrong by more than %lld ns", world->path->name, (long long)estimate.bound_ns);
     return estimate.bound_ns;
 }
@@ -157,20 +162,18 @@ static int64_t covering_bound(const struct world *world, int64_t true_ns)
 /* A minute of questions, quickly at first; estimates of now, of times to come and of times past. */
 static int64_t run_path(const struct path *path, uint64_t seed)
 {
-    struct world world = {.path = path, .random = seed};
+    struct world world;
     int64_t now_ns = S;
 
-    begin(&world.clock);
-    world.ours = draw_crystal(&world.random, path);
-    world.theirs = draw_crystal(&world.random, path);
+    begin_world(&world, path, seed);
     for (unsigned i = 0; now_ns < 60 * S; i++) {
-        exchange(&world, now_ns);
+        exchange(&world, 1, now_ns);
         now_ns += i < QUICK ? 5 * MS : (int64_t)(uniform(&world.random) * 0.2e9);
-        covering_bound(&world, now_ns + 3 * MS);
-        covering_bound(&world, now_ns + (int64_t)(uniform(&world.random) * 10e9));
-        covering_bound(&world, now_ns - (int64_t)(uniform(&world.random) * 10e9));
+        covering_bound(&world, 1, now_ns + 3 * MS);
+        covering_bound(&world, 1, now_ns + (int64_t)(uniform(&world.random) * 10e9));
+        covering_bound(&world, 1, now_ns - (int64_t)(uniform(&world.random) * 10e9));
     }
-    return covering_bound(&world, now_ns);
+    return covering_bound(&world, 1, now_ns);
 }
 
 TEST(covers_the_truth)
@@ -230,14 +233,14 @@ TEST(each_history_says_this_much)
     };
     struct run_clock clock;
 
-    begin(&clock);
+    begin(&clock, false);
     for (EACH(it, untimely))
         run_clock_heard(&clock, it, (struct offset_estimate){0, 0});
     assert_int_equal(run_clock_estimate(&clock, 1).bound_ns, -1);
     for (EACH(c, cases)) {
         struct offset_estimate right = c->known, known;
 
-        begin(&clock);
+        begin(&clock, false);
         for (unsigned k = 0; k < 3 && c->exchanges[k].arrive_ns != 0; k++)
             run_clock_heard(&clock, &c->exchanges[k], (struct offset_estimate){0, 0});
         known = run_clock_estimate(&clock, c->at_ns);
@@ -254,7 +257,7 @@ TEST(the_oldest_samples_give_way)
     const int64_t slot_ns = RUN_CLOCK_SLOT_NS, samples = RUN_CLOCK_SAMPLES;
     struct run_clock clock;
 
-    begin(&clock);
+    begin(&clock, false);
     for (int64_t i = 1; i <= 3 * samples; i++)
         learn(&clock, i * slot_ns - 2000, i * slot_ns, i * slot_ns, i * slot_ns);
     assert_in_range(run_clock_estimate(&clock, 3 * samples * slot_ns).bound_ns, 1000, 1010);
@@ -267,83 +270,44 @@ TEST(the_oldest_samples_give_way)
 TEST(learns_anew_after_a_step)
 {
     static const int64_t steps_ns[] = {10 * S, -10 * S, 1 * MS, -1 * MS, 400 * US, -400 * US};
+    const struct path path = {.name = "stepped", .there = STEADY, .back = STEADY, .ppm = 50};
 
     for (size_t i = 0; i < COUNT(steps_ns); i++) {
-        const struct path path = {.name = "stepped", .there = STEADY, .back = STEADY, .ppm = 50};
-        struct world world = {.path = &path, .random = i};
-        struct offset_estimate estimate;
         struct crystal *stepped;
+        struct world world;
 
-        begin(&world.clock);
-        world.ours = draw_crystal(&world.random, &path);
-        world.theirs = draw_crystal(&world.random, &path);
-        world.theirs.start_ns += 100 * S;
-        stepped = steps_ns[i] > 0 ? &world.theirs : &world.ours; /* no CLOCK_MONOTONIC goes back */
+        begin_world(&world, &path, i);
+        world.nodes[0].crystal.start_ns += 100 * S;
+        /* No CLOCK_MONOTONIC goes back. */
+        stepped = &world.nodes[steps_ns[i] < 0].crystal;
         stepped->step_at_ns = 20 * S;
         stepped->step_ns = llabs(steps_ns[i]);
         for (int64_t now_ns = S; now_ns < 21 * S; now_ns += S / 4) {
-            exchange(&world, now_ns);
-            estimate = run_clock_estimate(&world.clock, shows(&world.ours, now_ns + MS));
+            exchange(&world, 1, now_ns);
             if (now_ns < 20 * S || now_ns >= 20 * S + S / 2) /* two exchanges later */
-                assert_true(excess_ns(estimate, &world.ours, &world.theirs, now_ns + MS) <= 0);
+                covering_bound(&world, 1, now_ns + MS);
         }
-        assert_in_range(estimate.bound_ns, 1, 200 * US);
+        assert_in_range(covering_bound(&world, 1, 21 * S), 1, 200 * US);
     }
-}
-
-/* ---- run time: a tree of clocks ---- */
-
-static const struct way tree_way = {20000, 30000, 0.1, 100000};
-
-static int64_t ask_parent(struct run_clock *child, const struct crystal *ours,
-                          const struct run_clock *parent, const struct crystal *theirs,
-                          int64_t now_ns, uint64_t *random)
-{
-    int64_t there_ns = now_ns + delay(random, &tree_way);
-    int64_t back_ns = there_ns + delay(random, &tree_way);
-    const struct offset_stamps stamps = {shows(ours, now_ns), shows(theirs, there_ns),
-                                         shows(theirs, there_ns), shows(ours, back_ns)};
-
-    run_clock_heard(child, &stamps, run_clock_estimate(parent, shows(theirs, there_ns)));
-    return back_ns;
 }
 
 TEST(run_time_sums_along_the_tree)
 {
-    const struct path path = {.ppm = 100, .turn_ppm = 0.3, .turn_s = 60};
-    struct crystal crystals[NODES];
-    struct run_clock clocks[NODES];
-    uint64_t random = 5;
+    const struct way way = {20000, 30000, 0.1, 100000};
+    const struct path path = {"tree", way, way, 0, 100, 0.3, 60, 0};
+    struct world world;
     int64_t now_ns = S;
 
-    for (uint32_t i = 0; i < NODES; i++) {
-        crystals[i] = draw_crystal(&random, &path);
-        run_clock_init(&clocks[i], i == 0);
-        run_clock_decide(&clocks[i], CLOCK_ESTIMATED, false, i == 0);
-    }
-    assert_int_equal(run_clock_estimate(&clocks[7], 0).bound_ns, -1);
+    begin_world(&world, &path, 5);
+    assert_int_equal(covering_bound(&world, 7, 0), -1);
     for (unsigned round = 0; round < 2000; round++) {
-        uint32_t node = 1 + (uint32_t)(prng_next(&random) % (NODES - 1));
-        uint32_t parent = node & (node - 1);
-        struct offset_estimate estimate;
-
-        now_ns = ask_parent(&clocks[node], &crystals[node], &clocks[parent], &crystals[parent],
-                            now_ns, &random) +
-                 (int64_t)(uniform(&random) * 0.02e9);
-        for (uint32_t i = 0; i < NODES; i++) {
-            estimate = run_clock_estimate(&clocks[i], shows(&crystals[i], now_ns));
-            if (estimate.bound_ns >= 0)
-                assert_true(excess_ns(estimate, &crystals[i], &crystals[0], now_ns) <= 0);
-            else
-                assert_true(round < 200);
-        }
+        now_ns = exchange(&world, 1 + (unsigned)(prng_next(&world.random) % (NODES - 1)), now_ns) +
+                 (int64_t)(uniform(&world.random) * 0.02e9);
+        for (unsigned i = 0; i < NODES; i++)
+            assert_true(covering_bound(&world, i, now_ns) >= 0 || round < 200);
     }
-    for (uint32_t i = 1; i < NODES; i++) {
-        int64_t at_ns = shows(&crystals[i], now_ns);
-
-        assert_true(run_clock_estimate(&clocks[i], at_ns).bound_ns <
-                    150 * US * __builtin_popcount(i));
-    }
+    for (unsigned i = 1; i < NODES; i++)
+        assert_true(covering_bound(&world, i, now_ns) < 150 * US * __builtin_popcount(i));
 }
 
 /* What is asked for, what the clock is, and what a word of the parent makes of it. */
