@@ -258,19 +258,18 @@ static void set_prefixes(struct port_conf *confs)
 
 static const char *make(struct port_conf *confs)
 {
-    static char macs[PORTS][24], ipv4s[PORTS][24], ipv6s[PORTS][24];
+    static char macs[PORTS][24];
     const char *reason = huge ? reserve_pages() : NULL;
 
     if (reason == NULL)
-        reason = netlab_make_ports(confs, PORTS, !jumbo ? 1500 : xdp ? 3200 : 9200);
-    for (size_t i = 0; reason == NULL && i < PORTS; i++) {
-        snprintf(macs[i], sizeof macs[i], "02:00:00:00:5b:%02zx", i + 1);
-        snprintf(ipv4s[i], sizeof ipv4s[i], "198.18.0.%zu/16", i + 1);
-        snprintf(ipv6s[i], sizeof ipv6s[i], "2001:2::%zx/64", i + 1);
+        reason = netlab_make(PORTS, !jumbo ? 1500 : xdp ? 3200 : 9200);
+    for (unsigned i = 0; reason == NULL && i < PORTS; i++) {
+        snprintf(macs[i], sizeof macs[i], "02:00:00:00:5b:%02x", i + 1);
+        ring_ports_describe(&confs[i], i, NULL);
+        confs[i].netns = netlab_namespace(i);
+        confs[i].iface = "eth0";
         confs[i].driver = xdp ? "af_xdp" : "af_packet";
         confs[i].mac = macs[i];
-        confs[i].ipv4 = ipv4s[i];
-        confs[i].ipv6 = ipv6s[i];
     }
     if (router)
         set_prefixes(confs);
