@@ -13,16 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from configs import needs_engine
-from recorded import replace_rows, results, rows_in
+import golden
+from recorded import replace_rows, rows_in
 from switchbench.analysis import sealing
 from switchbench.base.errors import RunError
 from switchbench.base.model import Run
 from switchbench.cli.main import main
-from switchbench.config import Request, read
 from switchbench.plan import compile
-from switchbench.plan.compile import compile_run
-from switchbench.predict.predictor import Predictor, fabric_of, points
 from switchbench.records.directory import (
     CONFIGURATION,
     PLAN,
@@ -31,30 +28,7 @@ from switchbench.records.directory import (
     read_plan,
     write_plan,
 )
-from synthetic import (
-    frame_side,
-    hello,
-    make_run,
-    make_site,
-    make_trial,
-    phase_record,
-    trial_record,
-)
-
-CONF = """\
-switchbench: 1
-site: {lab: two-racks, nodes: {"node[1-4]": {module: left}, "node[5-8]": {module: right}}}
-transport: dpdk
-load: 95%
-repeat: 2
-window: 1s
-tests:
-- {pattern: random, ranks: [8], degree: 3, count: 2}
-- {pattern: aapc, ranks: [8], order: pairwise}
-expect:
-- {measure: lost_frames, require: "== 0", over: flow}
-"""
-
+from synthetic import make_run, make_site, make_trial
 
 # --- there and back ------------------------------------------------------------------------------
 
@@ -86,30 +60,12 @@ def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
 # --- without the engine and the host -------------------------------------------------------------
 
 
-def records_of(run: Run) -> list[dict[str, object]]:
-    nodes = [process.name for process in run.site.processes]
-    found = [hello(node) for node in nodes]
-    predictor = Predictor(fabric_of(run, None), [])
-    for point in points(run):
-        predictions = list(predictor.predict(point))
-        for trial in (trial for trial in run.trials if trial.point == point.point):
-            at = {"trial": trial.id, "repeat": trial.repeat}
-            for prediction in predictions:
-                place = at | {"phase": prediction.phase}
-                for src, dst in prediction.pairs():
-                    for side in ("source", "destination"):
-                        found.append(frame_side(side, src, dst, 7000, 7000, **place))
-                found += [phase_record(node, **place) for node in nodes]
-            found += [trial_record(node, phases=len(predictions), **at) for node in nodes]
-    return found
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("plan")
-    (folder / "conf.yaml").write_text(CONF)
-    run = compile_run(read(Request(folder / "conf.yaml")))
-    return results(folder / "run", run, records_of(run))
+    """A run that was really measured, with clauses, and its record."""
+    directory = golden.unpack("clauses", tmp_path_factory.mktemp("plan"))
+    sealing.write_record(directory, load_summary(directory))
+    return directory
 
 
 @pytest.fixture
@@ -130,7 +86,6 @@ COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
 }
 
 
-@needs_engine
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("summary", ["whole", "lost"])
@@ -168,7 +123,6 @@ def copied(measured: Path, tmp_path: Path) -> Path:
     return run
 
 
-@needs_engine
 def test_flows_of_the_records_are_those_of_the_plan(
     measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
@@ -190,7 +144,6 @@ def test_flows_of_the_records_are_those_of_the_plan(
     assert "only the engine knows the others: SWITCHBENCH_NODE=/nowhere" in sentence
 
 
-@needs_engine
 def test_a_configuration_of_another_run_is_found(
     measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,7 +176,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@needs_engine
 @pytest.mark.parametrize(
     ("name", "damage"),
     [*(("verify", damage) for damage in DAMAGE), *((name, "cut") for name in COMMANDS)],
