@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from switchbench.analysis import data
 from switchbench.analysis.judge import _OF_PORT
 from switchbench.analysis.measures import DERIVED, REDUCERS
 from switchbench.analysis.phases import reduced
-from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED, registry
+from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED
 from switchbench.compare import measures as compared
 from switchbench.importers.reading import COMMON
 from switchbench.records.schema import columns_of
@@ -25,15 +24,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scripts" / "python" / "switchbench"
 FRAMES = MEASURES.keys() - LATENCY_MEASURES.keys()
 PAGE = (ROOT / "doc" / "reference" / "measures.md").read_text("utf-8")
-
-
-def test_a_second_declaration_is_refused() -> None:
-    measures = list(MEASURES.values())
-    assert registry(*measures) == MEASURES
-    with pytest.raises(ValueError, match="lost_frames"):
-        registry(*measures, replace(MEASURES["lost_frames"], title="other"))
-    with pytest.raises(ValueError, match="frames_lost"):
-        registry(*measures, replace(MEASURES["lost_frames"], key="frames_lost"))
 
 
 def test_every_measure_is_whole() -> None:
@@ -48,6 +38,8 @@ def test_every_measure_is_whole() -> None:
         assert measure.flow or "flow" not in measure.overs, key
         assert measure.entry or measure.key in _OF_PORT, key
     assert not COMMON.keys() & MEASURES.keys()
+    entries = [measure.entry or key for key, measure in MEASURES.items()]
+    assert len(set(entries)) == len(entries)  # no two have one place in a summary
 
 
 def test_the_schema_has_the_registry_s_words() -> None:

@@ -47,18 +47,6 @@ class Measure:
     seen: str = ANY
 
 
-def registry(*measures: Measure) -> dict[str, Measure]:
-    """Return the measures by key; none is declared twice, no two have one place in a summary."""
-    found: dict[str, Measure] = {}
-    entries: dict[str, str] = {}
-    for measure in measures:
-        other = entries.setdefault(measure.entry or measure.key, measure.key)
-        if measure.key in found or other != measure.key:
-            raise ValueError(measure.key)  # declared twice
-        found[measure.key] = measure
-    return found
-
-
 def _jain(values: Sequence[float]) -> float | None:
     most = max(values, default=0.0)
     if not most:
@@ -88,20 +76,17 @@ LATENCY_MEASURES = {
     for name in LATENCY_FIGURES
     if (kind, name) != ("ipdv", "pdv")
 }
-MEASURES = registry(
-    *_declared(),
-    *(
-        Measure(
-            key,
-            f"{kind} {name}".replace("_", " "),
-            "us",
-            f"{name} of the phase's times of kind {kind}",
-            entry=f"latency.{kind}.{name}",
-            overs=("flow", *PHASES),
-            flow=key,
-        )
-        for key, (kind, name) in LATENCY_MEASURES.items()
-    ),
-)
+MEASURES = {measure.key: measure for measure in _declared()} | {
+    key: Measure(
+        key,
+        f"{kind} {name}".replace("_", " "),
+        "us",
+        f"{name} of the phase's times of kind {kind}",
+        entry=f"latency.{kind}.{name}",
+        overs=("flow", *PHASES),
+        flow=key,
+    )
+    for key, (kind, name) in LATENCY_MEASURES.items()
+}
 REDUCED = tuple(m for m in MEASURES.values() if m.entry.startswith("reduced."))
 """Those that have a key of their own in each phase's entry."""

@@ -8,16 +8,6 @@ A further transport is an entry here, its options' keys (config/schema.py) and w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
-
-
-class Way(Enum):
-    """The way from a process to the wire."""
-
-    RAW = auto()  # a driver of its own: the kernel sees none of its frames
-    KERNEL = auto()  # the kernel's sockets, which need an address and no device
-    PACKET = auto()  # the kernel's packet sockets: raw frames of an interface, beside others'
-    RDMA = auto()  # an RDMA device
 
 
 @dataclass(frozen=True)
@@ -25,7 +15,7 @@ class Transport:
     """What the configuration, the compiler and the results ask of a transport."""
 
     name: str
-    way: Way
+    devices: tuple[str, ...]  # keys of a site's port, each of which is enough for it
     frames: bool = False
     """Its sizes are frames', but where one message waits for another; every frame is counted."""
     reliable: bool = False  # it delivers every message, or breaks: it carries plans by steps
@@ -39,24 +29,24 @@ class Transport:
     @property
     def raw(self) -> bool:
         """Return whether it takes a device to itself, whose frames need addresses of their own."""
-        return self.way is Way.RAW
+        return "vdev" in self.devices
 
     @property
     def kernel(self) -> bool:
         """Return whether its bytes go through the kernel's sockets."""
-        return self.way is Way.KERNEL
+        return "tcp_address" in self.devices
 
     @property
     def rdma(self) -> bool:
         """Return whether it needs an RDMA device, with queue pairs and counters of its own."""
-        return self.way is Way.RDMA
+        return "rdma" in self.devices
 
 
 # In the order in which a user who names none is given one.
 TRANSPORTS = (
     Transport(
         "dpdk",
-        Way.RAW,
+        ("iface", "pci", "vdev"),
         frames=True,
         bursts=True,
         settings=("flood_limit",),
@@ -66,25 +56,25 @@ TRANSPORTS = (
     ),
     Transport(
         "verbs",
-        Way.RDMA,
+        ("iface", "pci", "rdma"),
         reliable=True,
         library="libibverbs",
         package="libibverbs-dev",
     ),
     Transport(
         "tcp",
-        Way.KERNEL,
+        ("iface", "pci", "tcp_address"),
         reliable=True,
         byte_stream=True,
     ),
     Transport(
         "udp",
-        Way.KERNEL,
+        ("iface", "pci", "tcp_address"),
         frames=True,
     ),
     Transport(
         "packet",
-        Way.PACKET,
+        ("iface", "pci"),
         frames=True,
     ),
 )

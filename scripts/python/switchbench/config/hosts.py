@@ -14,7 +14,6 @@ from ..base import transports
 from ..base.model import Device, Port, Process, Site, launcher_of
 from ..base.node_names import refuse_strange
 from ..base.source import read_text
-from ..base.transports import Way
 from ..base.words import listed, meant, shown
 from ..topology import topology
 from ..topology.device import check_places, default_port, device_of
@@ -171,14 +170,6 @@ _GUEST_IPV6 = IPv6Address("2001:2:0:2::")
 _ADDRESSES = 65_534
 
 _DEVICES = ("iface", "pci", "rdma", "vdev")
-# What a device can carry, as far as one can tell before the node looks at it.
-_WAYS = {
-    "iface": tuple(Way),
-    "pci": tuple(Way),
-    "rdma": (Way.RDMA,),
-    "tcp_address": (Way.KERNEL,),
-    "vdev": (Way.RAW,),
-}
 _ENGINE_KEYS = (
     "iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "queues", "shared",
 )  # fmt: skip
@@ -302,11 +293,13 @@ def _never_raw(port: PortKeys) -> bool:
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
-    found = [_WAYS[key] for key in (*_DEVICES, "tcp_address") if getattr(port, key)]
-    every = dict.fromkeys(
-        name for ways in found for name in transports.NAMES if transports.of(name).way in ways
+    """Return what its devices can carry, as far as one can tell before the node looks at them."""
+    return tuple(
+        each.name
+        for each in map(transports.of, transports.NAMES)
+        if any(getattr(port, device) for device in each.devices)
+        and not (each.raw and _never_raw(port))
     )
-    return tuple(name for name in every if not (_is_raw(name) and _never_raw(port)))
 
 
 def _is_raw(transport: str) -> bool:

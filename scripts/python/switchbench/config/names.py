@@ -146,14 +146,6 @@ def milliseconds(time_ns: int | None) -> int:
 # From names to rank numbers: the groups and pairs of one trial's network.
 
 
-class FlowError(ValueError):
-    """What is wrong with a flow of a list: its number there, from 0, and a sentence."""
-
-    def __init__(self, number: int, text: str) -> None:
-        super().__init__(text)
-        self.number = number
-
-
 @dataclass(frozen=True)
 class Members:
     """The ranks of one network in a trial. ValueError says which name is wrong, and why."""
@@ -173,30 +165,21 @@ class Members:
 
     def pairs(self, pairs: NamedPairs) -> list[int]:
         """Rank numbers, flat: a0 b0 a1 b1 ..."""
-        found: dict[int, None] = {}
-        for pair in pairs:
-            for name in pair:
-                rank = self._rank(name)
-                if rank in found:
-                    raise ValueError(f"duplicate rank {self.ranks[rank].name}")
-                found[rank] = None
-        return list(found)
-
-    def flows(self, flows: Sequence[Flow]) -> dict[tuple[int, int], float | None]:
-        """Return the share in percent by source and destination; FlowError says which is wrong."""
-        found: dict[tuple[int, int], float | None] = {}
-        for number, flow in enumerate(flows):
-            try:
-                source, destination = self._end(flow.source), self._end(flow.destination)
-            except ValueError as error:
-                raise FlowError(number, str(error)) from None
-            words = f"{self.ranks[source].name} to {self.ranks[destination].name}"
-            if source == destination:
-                raise FlowError(number, f"{words} is no flow")
-            if (source, destination) in found:
-                raise FlowError(number, f"duplicate flow {words}")
-            found[source, destination] = flow.share
+        found = [self._rank(name) for pair in pairs for name in pair]
+        if (twice := first_double(found)) is not None:
+            raise ValueError(f"duplicate rank {self.ranks[twice].name}")
         return found
+
+    def flow(self, flow: Flow) -> tuple[int, int]:
+        """Return the ranks of a flow's source and destination."""
+        source, destination = self._end(flow.source), self._end(flow.destination)
+        if source == destination:
+            raise ValueError(f"{self.words(source, destination)} is no flow")
+        return source, destination
+
+    def words(self, source: int, destination: int) -> str:
+        """Return a flow by its ports' names."""
+        return f"{self.ranks[source].name} to {self.ranks[destination].name}"
 
     def _end(self, end: str | int) -> int:
         if isinstance(end, str):

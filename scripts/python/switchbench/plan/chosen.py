@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 from ..base import transports
@@ -217,23 +218,23 @@ def estimates_s(
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
         point = setting_of(planned, parameters)
-        half = {"throughput_percent": point.loads.max / 2}
-        near = subtest.near if planned.sizes in known else None
-
-        def make(
-            truth: float, subtest: Subtest = subtest, point: SuitePoint = point,
-            half: Row = half, near: Callable[[SuitePoint, float], Row] | None = near,
-        ) -> SearchMethod:  # fmt: skip
-            earlier: dict[str, Row] = dict.fromkeys(subtest.needs, half)
-            if near is not None:
-                earlier["found"] = near(point, truth)
-            made = subtest.method(point, earlier)
-            return FixedTrials((), 0.0, "") if isinstance(made, str) else made
-
+        make = partial(_imagined, subtest, point, subtest.near if planned.sizes in known else None)
         found.append(method_s(make, subtest.range(point), overhead_s(planned), of))
         if subtest.near is not None:
             known.add(planned.sizes)
     return tuple(found)
+
+
+def _imagined(
+    subtest: Subtest,
+    point: SuitePoint,
+    near: Callable[[SuitePoint, float], Row] | None,
+    truth: float,
+) -> SearchMethod:
+    """Return the method of a subtest whose device has this limit, behind those that it needs."""
+    earlier = {key: {"throughput_percent": point.loads.max / 2} for key in subtest.needs}
+    made = subtest.method(point, earlier | ({} if near is None else {"found": near(point, truth)}))
+    return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
 
 def refuse_too_short(run: Run, limit_s: float) -> None:

@@ -34,7 +34,7 @@ from ..base.words import listed
 from ..config import CheckedConfiguration, effective, rules
 from ..config.clauses import excluding, matches, reservations
 from ..config.fields import Strict
-from ..config.names import FlowError, Members
+from ..config.names import Members
 from ..config.schema import PATTERNS, BurstOptions, ResolvedSettings
 from ..config.tests import PointPlace, points
 from ..search.suites import SUITES
@@ -607,13 +607,18 @@ def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict
         raise place.problem(
             "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
         )
-    try:
-        shares = members.flows(point.flows)
-    except FlowError as error:
-        where, line = place.path("flows"), point.flows[error.number].place
-        if line:
-            raise place.document.problem(where, f"{line}: {error}") from None
-        raise place.document.problem((*where, error.number), str(error)) from None
+    shares: dict[tuple[int, int], float | None] = {}
+    for number, flow in enumerate(point.flows):
+        where = place.path("flows")
+        try:
+            ends = members.flow(flow)
+            if ends in shares:
+                raise ValueError(f"duplicate flow {members.words(*ends)}")
+        except ValueError as error:
+            if flow.place:
+                raise place.document.problem(where, f"{flow.place}: {error}") from None
+            raise place.document.problem((*where, number), str(error)) from None
+        shares[ends] = flow.share
     words: dict[str, object] = {"list": [rank for flow in shares for rank in flow]}
     if any(share is not None for share in shares.values()):
         words["shares"] = [round((share or 0.0) * 1e7) for share in shares.values()]

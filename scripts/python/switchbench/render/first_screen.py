@@ -19,7 +19,6 @@ from ..analysis import measures as m
 from ..analysis.judge import counts_words
 from ..base import format, transports
 from ..base.model import WAITING
-from ..base.transports import Way
 from ..plan.chosen import port_of_interface
 from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocument
 from ..search.suites import SUITES
@@ -117,9 +116,10 @@ def named(summary: Mapping[str, Any]) -> SummaryDocument:
 def bypasses(transport: str) -> bool:
     """Return whether a transport, named with its driver, goes past the kernel."""
     name, _, drivers = transport.rstrip(")").partition(" (")
-    if transports.of(name).way in (Way.KERNEL, Way.PACKET):
-        return False
-    return not any(driver in KERNEL_DRIVERS for driver in drivers.split(", "))
+    carrier = transports.of(name)
+    return (carrier.raw or carrier.rdma) and not any(
+        driver in KERNEL_DRIVERS for driver in drivers.split(", ")
+    )
 
 
 def port_count(summary: Mapping[str, Any]) -> int:
