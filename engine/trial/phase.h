@@ -10,9 +10,9 @@
 #define ENGINE_PHASE_H
 
 #include "compute_load.h"
-#include "interval_ring.h"
 #include "node.h"
 #include "schedule_executor.h"
+#include "worker.h"
 
 #include <stddef.h>
 

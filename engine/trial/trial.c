@@ -215,6 +215,7 @@ static void set_drain(const struct phase_run *run, struct worker_task *task)
 static void assign_lanes(struct phase_run *run)
 {
     struct node *node = run->trial->node;
+    const struct phase *phase = &run->template;
     struct worker_lane **next = run->worker_lanes;
 
     for (size_t w = 0; w < node->worker_count; w++) {
@@ -222,9 +223,12 @@ static void assign_lanes(struct phase_run *run)
 
         *task = (struct worker_task){
             .lanes = next,
-            .phase = &run->template,
-            .nominal_end_ns = run->template.start_ns + run->sending_ns,
+            .phase = phase,
+            .nominal_end_ns = phase->start_ns + run->sending_ns,
             .flood_limit = run->trial->doc->flood_limit,
+            .grid = {.open_ns = phase->open_ns,
+                     .step_ns = run->trial->doc->interval_ns,
+                     .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns},
         };
         set_drain(run, task);
         for (size_t i = 0; i < run->lane_count; i++) {
@@ -269,11 +273,6 @@ static void start(struct phase_run *run)
 {
     struct node *node = run->trial->node;
     const struct phase *phase = &run->template;
-    const struct interval_grid grid = {
-        .open_ns = phase->open_ns,
-        .step_ns = run->trial->doc->interval_ns,
-        .close_ns = phase->stop_ns == CLOCK_NEVER ? CLOCK_NEVER : phase->close_ns,
-    };
     const struct compute_conf compute = {
         .threads = (unsigned)node->worker_count, /* whether they send in this phase or not */
         .share = run->trial->doc->compute,
@@ -283,10 +282,6 @@ static void start(struct phase_run *run)
     int rc = 0;
 
     records_hold(node->records, node->has_shared_port);
-    for (size_t i = 0; i < run->lane_count; i++)
-        for (uint32_t q = 0; q < run->lanes[i].queue_count; q++)
-            if (run->lanes[i].queues[q].interval_ring != NULL)
-                interval_ring_begin(run->lanes[i].queues[q].interval_ring, &grid);
     assign_lanes(run);
     for (size_t w = 0; w < node->worker_count; w++)
         if (run->tasks[w].count > 0)

@@ -14,12 +14,89 @@
 #ifndef ENGINE_WORKER_H
 #define ENGINE_WORKER_H
 
-#include "interval_ring.h"
+#include "clock.h"
 #include "transport.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#define INTERVAL_ROOM 16u /**< marks that can wait to be taken */
+
+/**
+ * @brief When marks are made: at open_ns and every step_ns behind it, the last one at close_ns at
+ * the latest (CLOCK_NEVER: as long as the phase runs).
+ *
+ * Local time.
+ */
+struct interval_grid {
+    int64_t open_ns;
+    int64_t step_ns;
+    int64_t close_ns;
+};
+
+struct interval_mark {
+    int64_t at_ns;   /**< when it was really made */
+    uint32_t number; /**< in the grid: 0 is at open_ns */
+    uint64_t *bytes; /**< payload by flow, since the phase began */
+};
+
+/**
+ * @brief Interval results of a lane, opaque: what had come of each of its received flows at every
+ * so many milliseconds of the window, so that a link that sags for a moment is seen.
+ *
+ * The worker marks, the main thread takes the marks and writes records of them; neither waits for
+ * the other. Counts in a mark are since the start of the phase: where there is no room for a mark,
+ * or the worker comes too late for it, the next one covers a longer span and nothing is lost.
+ */
+struct interval_ring;
+
+/**
+ * @brief Make room for the marks of so many flows.
+ *
+ * @param flows Flows of the lane.
+ * @return Ring, for interval_ring_free(); NULL: out of memory.
+ */
+struct interval_ring *interval_ring_make(uint32_t flows);
+/**
+ * @brief Free a ring.
+ *
+ * @param ring Ring of marks.
+ */
+void interval_ring_free(struct interval_ring *ring);
+/**
+ * @brief Make the mark that is due, if one is, of flows that are accounted; for the worker.
+ *
+ * @param ring Ring of marks.
+ * @param grid When marks are made.
+ * @param flows Flows that the lane receives.
+ * @param now_ns Present time of CLOCK_MONOTONIC, ns.
+ * @param most Flows that are marked at once, at most.
+ * @return Time of the next mark; `now_ns`: this one has more flows; CLOCK_NEVER: none will be.
+ */
+int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_grid *grid,
+                           const struct lane_flow *flows, int64_t now_ns, uint32_t most);
+
+/**
+ * @brief Return how many marks wait; for the main thread.
+ *
+ * @param ring Ring of marks.
+ * @return Marks.
+ */
+uint32_t interval_ring_waiting(const struct interval_ring *ring);
+/**
+ * @brief Return the first mark that waits, good until it is dropped; there is one.
+ *
+ * @param ring Ring of marks.
+ * @return Mark.
+ */
+struct interval_mark interval_ring_first(const struct interval_ring *ring);
+/**
+ * @brief Drop the first mark that waits.
+ *
+ * @param ring Ring of marks.
+ */
+void interval_ring_drop(struct interval_ring *ring);
 
 /** @brief One queue of a port in a phase: its lane, and how far its worker is with it. */
 struct worker_lane {
@@ -63,6 +140,7 @@ struct worker_task {
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;              /**< frames for others at one port; 0: none */
+    struct interval_grid grid;         /**< of the lanes that have a ring */
     int64_t interval_due_ns;           /**< the worker's: when the next interval result is due */
     int64_t moved_ns;                  /**< ... and when progress was last seen */
     int64_t awake_ns;                  /**< when the worker was at its lanes */

@@ -284,15 +284,13 @@ static void report_marks(void)
     port.marked = calloc(2, sizeof *port.marked);
     port.queues = queues;
     port.queue_count = 2;
-    for (unsigned q = 0; q < 2; q++) {
+    for (unsigned q = 0; q < 2; q++)
         queues[q].interval_ring = interval_ring_make(2);
-        interval_ring_begin(queues[q].interval_ring, &grid);
-    }
     for (unsigned i = 0; i < 15; i++) {
         flows[1].side.live.payload_bytes = flows[2].side.live.payload_bytes = 1000 * i;
         for (unsigned q = 0; q < 2; q++)
             if (q == 0 || i % 7 != 3)
-                interval_ring_mark(queues[q].interval_ring, &flows[1],
+                interval_ring_mark(queues[q].interval_ring, &grid, &flows[1],
                                    AT(-900) + i * 10 * NS_PER_MS + q, UINT32_MAX);
         if (i % 5 == 4)
             report_intervals(&run, false);

@@ -182,12 +182,13 @@ static void margins_follow_what_starts_needed(void **state)
 #define FLOWS 3
 
 static struct lane_flow flows[FLOWS];
+static struct interval_grid grid = {.open_ns = OPEN, .step_ns = STEP};
 
 static int64_t mark(struct interval_ring *ring, int64_t at_ns, uint64_t bytes)
 {
     for (unsigned i = 0; i < FLOWS; i++)
         flows[i].side.live.payload_bytes = bytes + i;
-    return interval_ring_mark(ring, flows, at_ns, UINT32_MAX);
+    return interval_ring_mark(ring, &grid, flows, at_ns, UINT32_MAX);
 }
 
 static void expect(struct interval_ring *ring, uint32_t number, int64_t at_ns, uint64_t bytes)
@@ -201,16 +202,6 @@ static void expect(struct interval_ring *ring, uint32_t number, int64_t at_ns, u
     for (unsigned i = 0; i < FLOWS; i++)
         assert_int_equal(first.bytes[i], bytes + i);
     interval_ring_drop(ring);
-}
-
-static struct interval_ring *ring_until(int64_t close_ns)
-{
-    const struct interval_grid grid = {.open_ns = OPEN, .step_ns = STEP, .close_ns = close_ns};
-    struct interval_ring *ring = interval_ring_make(FLOWS);
-
-    assert_non_null(ring);
-    interval_ring_begin(ring, &grid);
-    return ring;
 }
 
 /* When a worker comes, when it is to come again, and the mark that it has made; CLOCK_NEVER as its
@@ -237,8 +228,9 @@ static void marks_are_on_a_grid(void **state)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct interval_ring *ring = ring_until(cases[i].close_ns);
+        struct interval_ring *ring = interval_ring_make(FLOWS);
 
+        grid.close_ns = cases[i].close_ns;
         for (unsigned k = 0; k < 4; k++)
             assert_int_equal(mark(ring, cases[i].marks[k].at_ns, 10 * k),
                              cases[i].marks[k].next_ns);
@@ -253,8 +245,9 @@ static void marks_are_on_a_grid(void **state)
 /* Marks for which there is no room are left out; those that wait are not touched. */
 static void a_late_reader_finds_the_first_marks(void **state)
 {
-    struct interval_ring *ring = ring_until(CLOCK_NEVER);
+    struct interval_ring *ring = interval_ring_make(FLOWS);
 
+    grid.close_ns = CLOCK_NEVER;
     for (uint32_t i = 0; i < INTERVAL_ROOM + 5; i++)
         assert_int_equal(mark(ring, OPEN + i * STEP, 1000 * i), OPEN + (i + 1) * STEP);
     assert_int_equal(interval_ring_waiting(ring), INTERVAL_ROOM);
