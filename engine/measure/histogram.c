@@ -10,24 +10,6 @@
 
 static_assert(HISTOGRAM_BUCKETS == 2240, "readers rebuild values from these indices");
 
-/* 0 below 128 ns, where buckets are 1 ns wide; then one more for each power of two. */
-static uint32_t shift_of(uint32_t index)
-{
-    return index < 2 * LINEAR ? 0 : index / LINEAR - 1;
-}
-
-uint64_t histogram_least_of(uint32_t index)
-{
-    uint32_t shift = shift_of(index);
-
-    return (uint64_t)(index - shift * LINEAR) << shift;
-}
-
-uint64_t histogram_width_of(uint32_t index)
-{
-    return UINT64_C(1) << shift_of(index);
-}
-
 void histogram_merge(struct histogram *sum, const struct histogram *part)
 {
     if (part->count == 0)
@@ -43,32 +25,22 @@ void histogram_merge(struct histogram *sum, const struct histogram *part)
         sum->buckets[i] += part->buckets[i];
 }
 
-static uint64_t middle_within(const struct histogram *histogram, uint32_t index)
-{
-    uint64_t middle = histogram_least_of(index) + histogram_width_of(index) / 2;
-
-    if (middle < histogram->min_ns)
-        return histogram->min_ns;
-    return middle > histogram->max_ns ? histogram->max_ns : middle;
-}
-
 uint64_t histogram_quantile(const struct histogram *histogram, double share)
 {
     double wanted = share * (double)histogram->count;
-    uint64_t passed = 0;
+    uint64_t passed = histogram->buckets[0], middle;
+    uint32_t index = 0, shift;
 
-    if (histogram->count == 0)
-        return 0;
     if (wanted <= 1)
+        return histogram->count > 0 ? histogram->min_ns : 0;
+    while ((double)passed < wanted && index + 1 < HISTOGRAM_BUCKETS)
+        passed += histogram->buckets[++index];
+    shift = index < 2 * LINEAR ? 0 : index / LINEAR - 1; /* of the bucket's width */
+    middle = ((uint64_t)(index - shift * LINEAR) << shift) + (UINT64_C(1) << shift) / 2;
+    if (middle < histogram->min_ns)
         return histogram->min_ns;
-    if (wanted > (double)(histogram->count - 1))
-        return histogram->max_ns;
-    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        passed += histogram->buckets[i];
-        if ((double)passed >= wanted)
-            return middle_within(histogram, i);
-    }
-    return histogram->max_ns;
+    return middle > histogram->max_ns || wanted > (double)(histogram->count - 1) ? histogram->max_ns
+                                                                                 : middle;
 }
 
 char *histogram_text(const struct histogram *histogram)

@@ -91,21 +91,6 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value_ns)
 }
 
 /**
- * @brief Return the least value of a bucket; its values end before that and its width.
- *
- * @param index Index of a bucket.
- * @return ns.
- */
-uint64_t histogram_least_of(uint32_t index);
-/**
- * @brief Return the width of a bucket.
- *
- * @param index Index of a bucket.
- * @return Width, ns.
- */
-uint64_t histogram_width_of(uint32_t index);
-
-/**
  * @brief Add another histogram.
  *
  * @param sum Takes the sum.
