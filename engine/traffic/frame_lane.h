@@ -13,13 +13,11 @@
 #define ENGINE_FRAME_LANE_H
 
 #include "clock.h"
-#include "fill.h"
 #include "frame_judge.h"
 #include "pacer.h"
 #include "prober.h"
 #include "signature.h"
 #include "transport.h"
-#include "turns.h"
 
 #include <assert.h>
 
@@ -50,6 +48,33 @@ struct sender_stream {
     uint16_t base;       /**< signature_base() */
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct sender_stream) == 128, "a stream is two cache lines");
+
+/* --- turns: in which order flows with unequal shares send. Each flow has as many places in the
+ * table as its share says, as far apart as they can be. --- */
+
+#define TURNS_MAX 65536u /**< of one table: a share is met to half of one of so many */
+
+struct turns {
+    uint32_t *flow; /**< by turn; NULL: all flows have one turn each, in their order */
+    uint32_t count; /**< turns */
+};
+
+/**
+ * @brief Of flows with a `share`; of flows without, there is no table.
+ *
+ * 0, or -ENOMEM.
+ */
+int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count);
+/**
+ * @brief Return the frames of its port's burst that a lane sends; over all lanes of the port they
+ * come to exactly the port's.
+ *
+ * @param request Lane.
+ * @return Frames.
+ */
+uint64_t turns_burst(const struct lane_request *request);
+/** @brief Free what turns hold. */
+void turns_free(struct turns *turns);
 
 /** Which stream is next: its place, or where there are `turns` a place among them and the first of
  * the streams that this round is of (each is of another UDP source port). */

@@ -13,12 +13,79 @@
 #ifndef ENGINE_SIGNATURE_H
 #define ENGINE_SIGNATURE_H
 
-#include "checksum.h"
-
 #include <assert.h>
 #include <endian.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* --- sums of one's complement (RFC 1071) --- */
+
+/**
+ * @brief Fold carries back until 16 bits are left.
+ *
+ * A sum of anything but zeros never folds to 0.
+ *
+ * @param sum Sum of 16-bit words.
+ * @return 16 bits.
+ */
+static inline uint16_t checksum_fold(uint64_t sum)
+{
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+/**
+ * @brief Return whether the words of a sum that is not zero are right: they come to 0xffff, the
+ * other zero of one's complement arithmetic, which is to be divisible by it.
+ *
+ * One multiplication.
+ *
+ * @param sum Sum of 16-bit words.
+ * @return True: they are.
+ */
+static inline bool checksum_right(uint64_t sum)
+{
+    return sum % 0xffff == 0;
+}
+
+/**
+ * @brief Adds `size` bytes to `sum`; an odd last byte counts as if a zero followed it.
+ *
+ * The data must begin at an even offset of what is summed. Holds 2^32 words before the sum could
+ * overflow. (Four bytes at a time: 2^32 is 1 modulo 0xffff too, and there are no carries to look
+ * after.)
+ */
+static inline __attribute__((always_inline)) uint64_t checksum_add(uint64_t sum, const void *data,
+                                                                   size_t size)
+{
+    const uint8_t *at = data;
+    uint32_t four;
+    uint16_t two;
+
+    for (; size >= 4; size -= 4, at += 4) {
+        memcpy(&four, at, 4);
+        sum += four;
+    }
+    if (size >= 2) {
+        memcpy(&two, at, 2);
+        sum += two;
+        size -= 2;
+        at += 2;
+    }
+    if (size > 0) {
+        two = 0;
+        memcpy(&two, at, 1);
+        sum += two;
+    }
+    return sum;
+}
+
+/* --- the signature --- */
 
 /** @brief All in network byte order. */
 struct signature {
@@ -147,5 +214,38 @@ static inline uint64_t signature_ns(const struct signature *signature)
     memcpy(&ns, end - sizeof ns, sizeof ns);
     return be64toh(ns) & ((UINT64_C(1) << 48) - 1);
 }
+
+/* --- the fill: what lies behind the signature in every frame and datagram. It is the same
+ * pseudo-random bytes in each (a prefix of one table), so a receiver compares instead of summing.
+ * --- */
+
+#define FILL_BYTES 9216u /**< as long as the longest frame */
+
+/**
+ * @brief The bytes, and the one's complement sum of the first n of them at [n].
+ *
+ * Made once.
+ */
+struct fill {
+    uint8_t bytes[FILL_BYTES];
+    uint16_t sum[FILL_BYTES + 1];
+};
+/**
+ * @brief Return the bytes that frames are filled with.
+ *
+ * @return Table; static.
+ */
+const struct fill *fill_table(void);
+
+/**
+ * @brief The first bytes of a frame: headers (66 at most), signature, and fill up to a round number
+ * that is copied without a loop.
+ *
+ * Copying over a shorter frame writes fill behind its end: harmless.
+ */
+#define FRAME_TEMPLATE 96u
+struct frame_template {
+    uint8_t bytes[FRAME_TEMPLATE];
+} __attribute__((aligned(32)));
 
 #endif

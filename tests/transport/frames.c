@@ -5,7 +5,6 @@
  */
 #include "battery.h"
 #include "clock.h"
-#include "fill.h"
 #include "kernel/ip_port.h"
 #include "netlab.h"
 #include "netns.h"

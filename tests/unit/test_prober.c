@@ -163,13 +163,6 @@ static void the_oldest_are_forgotten(void **state)
 
 /* --- when probes leave --- */
 
-static void tags_differ(void **state)
-{
-    for (uint32_t tag = 0; tag <= UINT16_MAX; tag++)
-        assert_true(probe_tag((uint16_t)tag) != tag && probe_answer_tag((uint16_t)tag) != tag &&
-                    probe_tag((uint16_t)tag) != probe_answer_tag((uint16_t)tag));
-}
-
 /* 0.1 % of the line over two flows; where the line has no room for both, the load yields. */
 static void probes_disturb_nobody(void **state)
 {
@@ -438,7 +431,6 @@ int main(void)
         CASE(one_that_was_not_taken_was_not_sent),
         CASE(what_is_given_up_is_lost),
         CASE(the_oldest_are_forgotten),
-        cmocka_unit_test(tags_differ),
         cmocka_unit_test(probes_disturb_nobody),
         CASE(probes_are_even_but_not_regular),
         cmocka_unit_test(late_probes_are_of_all_flows),

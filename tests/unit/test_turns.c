@@ -3,7 +3,7 @@
  * Shares: in turns each flow has its share of a round, spread over it; of a burst a port's lanes
  * send exactly its frames.
  */
-#include "turns.h"
+#include "frame_lane.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -15,7 +15,6 @@
 #define ENGINE_DPDK_FRAME_H
 
 #include "dpdk_options.h"
-#include "fill.h"
 #include "frame_lane.h"
 #include "signature.h"
 

@@ -413,7 +413,7 @@ def smallest_frame(dpdk: DpdkOptions) -> int:
 FRAME_MESSAGE_BYTES = 1024  # of ping-pong over frames
 _HEADERS = {"l2": 14, "ipv4-udp": 42, "ipv6-udp": 62}
 _SIGNATURE_FCS = 18 + 4
-_FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/fill.h)
+_FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/signature.h)
 
 
 def message_room(dpdk: DpdkOptions, frame_max: int) -> int:

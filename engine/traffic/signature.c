@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fill.h"
+#include "signature.h"
 
-#include "checksum.h"
 #include "prng.h"
 
 #include <endian.h>
