@@ -249,6 +249,8 @@ class Suspect:
     frames: lost (or duplicated, ...) frames that this suspect explains; 0 for closed-loop
         transports.
     phases, transports: where it was observed. when: (from, to) in seconds since the window's start.
+    rivals: elements of other explanations nearly as good. measure: of the channel that shows it.
+    pair: the first pair of ports through the element.
     """
 
     element: Element
@@ -266,7 +268,10 @@ class Suspect:
     frames: int
     phases: tuple[PhaseKey, ...]
     transports: tuple[str, ...]
-    when: tuple[float, float] | None = None
+    when: tuple[float, float] | None
+    rivals: tuple[tuple[Element, ...], ...]
+    measure: str
+    pair: tuple[int, int]
 
     def summary(self) -> str:
         """Return element and fault in a few words: "leaf1:p5 out (towards node5) loses 1.2 %"."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,18 +97,16 @@ class PlacedFault:
         return at[keep]
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """A fault with its score: log-likelihood gained less its penalty."""
 
     fault: PlacedFault
-    gained: float
-    penalty: float
+    score: float
 
-    @property
-    def score(self) -> float:
-        """Return what is left after the penalty."""
-        return self.gained - self.penalty
+    @staticmethod
+    def of(fault: PlacedFault, gained: float, penalty: float) -> Hypothesis:
+        """Return a fault that has to pay so much for what it gains."""
+        return Hypothesis(replace(fault, penalty=penalty), gained - penalty)
 
 
 @dataclass
@@ -477,7 +476,7 @@ def _constant(
         penalty = _penalty(model, place, parameters, inside[index]) + cost
         penalty += _share_prior(float(value[index])) if kind == "loss" else 0.0
         fault = PlacedFault(place, kind, "share", float(value[index]), **limits)  # type: ignore[arg-type]
-        made.append(Hypothesis(fault, float(best[index]), penalty))
+        made.append(Hypothesis.of(fault, float(best[index]), penalty))
     return made
 
 
@@ -540,7 +539,7 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
             penalty = _penalty(model, place, 1.0, float(count[index]))
             penalty += max(0.0, -1.5 * float(np.log(largest)) - 1.0)
             fault = PlacedFault(place, "capacity", "capacity", float(value[index]))
-            made.append(Hypothesis(fault, float(best[index]), penalty))
+            made.append(Hypothesis.of(fault, float(best[index]), penalty))
     return made
 
 
@@ -571,7 +570,7 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
         fault = PlacedFault(
             place, "intermittent", "share", float(value[index]), phases=(phases[0], phases[1])
         )
-        made.append(Hypothesis(fault, total, penalty))
+        made.append(Hypothesis.of(fault, total, penalty))
     return made
 
 
@@ -623,7 +622,7 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
                     continue
                 fault, penalty = replace(fault, pairs=pairs), penalty + 1.5
                 penalty += LINK_CAPACITY if form == "capacity" else 0.0
-            made.append(Hypothesis(fault, gained, penalty))
+            made.append(Hypothesis.of(fault, gained, penalty))
     return made
 
 
@@ -781,11 +780,10 @@ def _place(
     What a fault of a trunk is worth is known of all its rows together: its penalty is what its rows
     gain one by one beyond that. before: the objective without the fault.
     """
-    fault = replace(chosen.fault, penalty=chosen.penalty)
-    model.faults = [*kept[:index], fault, *kept[index:]]
+    model.faults = [*kept[:index], chosen.fault, *kept[index:]]
     refit(model, index)
+    fault = model.faults[index]
     if fault.place in model.trunks.links and (model.is_trunk(fault) or fault.pairs is not None):
-        fault = model.faults[index]
         excess = objective(model) - before - chosen.score
         model.faults[index] = replace(fault, penalty=fault.penalty + excess)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -65,16 +65,6 @@ NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pai
 LOST = frozenset({"loss", "capacity", "size", "dead", "intermittent", "burst"})
 
 
-@dataclass(frozen=True)
-class Located:
-    """A suspect with the class that it stands for and its competitors."""
-
-    suspect: Suspect
-    rivals: tuple[tuple[Element, ...], ...]  # elements of other explanations nearly as good
-    measure: str
-    pair: tuple[int, int] = (0, 0)  # the first pair through the element
-
-
 def locate(observations: Observations, paths: Paths) -> Location:
     """Return the elements at fault, ranked, with their evidence.
 
@@ -82,7 +72,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
     """
     problems = list(paths.problems)
     usable = _usable(observations, problems)
-    located: list[Located] = []
+    located: list[Suspect] = []
     expected: list[Oversubscription] = []
     unexplained = 0.0
     crowded = np.zeros(len(observations), np.bool_)
@@ -111,13 +101,11 @@ def locate(observations: Observations, paths: Paths) -> Location:
         for x in located
         if not _rides_on_another(x, located, paths) and not _waits_for_reverse(x, located)
     ]
-    located.sort(key=lambda x: (-x.suspect.confidence, -x.suspect.gain))
-    suspects = tuple(x.suspect for x in located)
+    located.sort(key=lambda x: (-x.confidence, -x.gain))
     untested = _untested(observations, paths)
-    rivals = [(x.suspect, x.rivals) for x in located]
     return Location(
-        suspects, tuple(expected), unexplained, untested,
-        next_test(observations, paths, rivals, untested), tuple(problems),
+        tuple(located), tuple(expected), unexplained, untested,
+        next_test(observations, paths, located, untested), tuple(problems),
     )  # fmt: skip
 
 
@@ -389,7 +377,7 @@ def _named(elements: Sequence[Element]) -> Element:
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
-def _suspect(model: Model, index: int, found: Observations) -> Located:
+def _suspect(model: Model, index: int, found: Observations) -> Suspect:
     fault, channel = model.faults[index], model.channel
     classes = channel.classes
     members = classes.members[fault.place]
@@ -409,15 +397,14 @@ def _suspect(model: Model, index: int, found: Observations) -> Located:
     inside = int((mine & _suffering(rest, least)).sum())
     outside = int((_suffering(model, least) & ~mine).sum())
     phases = np.flatnonzero(np.bincount(channel.phase[row[share > 0]])).tolist()
-    suspect = Suspect(
+    first = int(np.argmax(mine))
+    return Suspect(
         _named(alike), alike, kind, value, low, high, confidence, gain, inside, through,
         len(channel.src) - through - outside, outside, frames,
         tuple(found.phases[p].key for p in phases),
-        tuple(sorted({found.phases[p].transport for p in phases})), when,
+        tuple(sorted({found.phases[p].transport for p in phases})), when, rivals, channel.measure,
+        (int(channel.src[first]), int(channel.dst[first])),
     )  # fmt: skip
-    first = int(np.argmax(mine))
-    pair = (int(channel.src[first]), int(channel.dst[first]))
-    return Located(suspect, rivals, channel.measure, pair)
 
 
 def _suffering(model: Model, least: float) -> Bools:
@@ -521,9 +508,9 @@ def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
 # --- several channels --------------------------------------------------------------------------
 
 
-def _merged(located: Sequence[Located]) -> list[Located]:
+def _merged(located: Sequence[Suspect]) -> list[Suspect]:
     """Return one suspect for each fault that several channels show."""
-    made: list[Located] = []
+    made: list[Suspect] = []
     for one in located:
         for index, other in enumerate(made):
             if _one_fault(other, one):
@@ -534,77 +521,67 @@ def _merged(located: Sequence[Located]) -> list[Located]:
     return made
 
 
-def _worth(one: Located) -> bool:
+def _worth(one: Suspect) -> bool:
     """Return whether a suspect is sure enough, and more than congestion of closed loads."""
-    suspect = one.suspect
-    if suspect.confidence < LEAST_CONFIDENCE or not suspect.suffering:
+    if one.confidence < LEAST_CONFIDENCE or not one.suffering:
         return False
-    by_chance = suspect.element.kind in ("link", "pair") or suspect.kind == "intermittent"
-    hashed = (suspect.element.kind, suspect.kind) == ("trunk", "capacity")
-    hashed &= suspect.element.links > 1
+    kind = one.element.kind
+    by_chance = kind in ("link", "pair") or one.kind == "intermittent"
+    hashed = (kind, one.kind) == ("trunk", "capacity") and one.element.links > 1
     least = LEAST_GAIN * (2 if one.measure == "rate" else 1)  # the same flows meet at each load
     least *= 0.5 if hashed else 1.0
-    if (by_chance or hashed) and suspect.when is None and suspect.gain < least:
+    if (by_chance or hashed) and one.when is None and one.gain < least:
         return False
     if one.measure == "retransmission":
-        return suspect.value >= LEAST_SENT_AGAIN * (4 if suspect.element.kind == "link" else 1)
-    if one.measure == "rate" and suspect.kind == "capacity":
-        few = suspect.suffering < 2 < suspect.through
-        return not few and not suspect.value > NEARLY_LINE * suspect.element.line_bps
+        return one.value >= LEAST_SENT_AGAIN * (4 if kind == "link" else 1)
+    if one.measure == "rate" and one.kind == "capacity":
+        few = one.suffering < 2 < one.through
+        return not few and not one.value > NEARLY_LINE * one.element.line_bps
     return True
 
 
-def _rides_on_another(one: Located, every: Sequence[Located], paths: Paths) -> bool:
+def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
     """Return whether a single pair is named that passes another suspect, or is one of many."""
-    if one.suspect.element.kind != "pair":
+    if one.element.kind != "pair":
         return False
-    same = [x for x in every if (x.suspect.element.kind, x.measure) == ("pair", one.measure)]
-    if len(same) > MOST_PAIRS:
-        return True
-    src, dst = one.pair
-    _, members = paths.of_pairs(np.array([src]), np.array([dst]))
+    same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
+    _, members = paths.of_pairs(*(np.array([end]) for end in one.pair))
     on_way = {paths.elements[m].name for m in members.tolist()}
-    return any(
-        on_way & {x.name for x in other.suspect.alike} for other in every if other is not one
-    )
+    others = {x.name for other in every if other is not one for x in other.alike}
+    return len(same) > MOST_PAIRS or not on_way.isdisjoint(others)
 
 
-def _waits_for_reverse(one: Located, every: Sequence[Located]) -> bool:
+def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
     """Return whether a closed load is slow because of its acknowledgements' direction.
 
     They share the other direction of the element, which lacks more.
     """
-
-    def lacks(located: Located) -> float:
-        return located.suspect.element.line_bps - located.suspect.value
-
-    same = [x for x in every if (x.suspect.kind, x.measure) == ("capacity", "rate")]
+    same = [x for x in every if (x.kind, x.measure) == ("capacity", "rate")]
     return one in same and any(
-        other.suspect.element.name == one.suspect.element.name
-        and other.suspect.element.direction != one.suspect.element.direction
-        and lacks(one) < MILDER * lacks(other)
+        other.element.name == one.element.name
+        and other.element.direction != one.element.direction
+        and one.element.line_bps - one.value < MILDER * (other.element.line_bps - other.value)
         for other in same
     )
 
 
-def _one_fault(one: Located, other: Located) -> bool:
-    both = {x.suspect.kind for x in (one, other)}
-    if not (both <= LOST or len(both) == 1):
-        return False
-    places = [{(x.name, x.direction) for x in y.suspect.alike} for y in (one, other)]
-    return bool(places[0] & places[1])
+def _one_fault(one: Suspect, other: Suspect) -> bool:
+    both = {one.kind, other.kind}
+    places = [{(x.name, x.direction) for x in y.alike} for y in (one, other)]
+    return bool((both <= LOST or len(both) == 1) and places[0] & places[1])
 
 
-def _joined(one: Located, other: Located) -> Located:
+def _joined(one: Suspect, other: Suspect) -> Suspect:
     """Return two views of one fault as one suspect, in the words of the first."""
-    a, b = one.suspect, other.suspect
-    if one.measure == other.measure and b.frames > a.frames:
+    a, b = one, other
+    if a.measure == b.measure and b.frames > a.frames:
         a, b = b, a
-    if one.measure == "rate" and other.measure == "retransmission" and a.kind != "dead":
-        a, b = (b, a) if b.kind == "loss" else (a, b)
+    sent_again = (one.measure, other.measure) == ("rate", "retransmission")
+    if sent_again and a.kind != "dead" and b.kind == "loss":
+        a, b = b, a
     common = {(x.name, x.direction) for x in b.alike}
     alike = tuple(x for x in a.alike if (x.name, x.direction) in common)
-    suspect = replace(
+    return replace(
         a,
         element=_named(alike),
         alike=alike,
@@ -613,8 +590,10 @@ def _joined(one: Located, other: Located) -> Located:
         frames=a.frames + b.frames,
         phases=tuple(dict.fromkeys([*a.phases, *b.phases])),
         transports=tuple(sorted({*a.transports, *b.transports})),
+        rivals=one.rivals + other.rivals,
+        measure=one.measure,
+        pair=one.pair,
     )
-    return replace(one, suspect=suspect, rivals=one.rivals + other.rivals)
 
 
 def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
@@ -631,11 +610,9 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
 
 # --- the smallest test that tells suspects apart, or loads what was never loaded -----------------
 
-Rivals = Sequence[tuple[Suspect, Sequence[Sequence[Element]]]]
-
 
 def next_test(
-    found: Observations, paths: Paths, rivals: Rivals, untested: Sequence[Element]
+    found: Observations, paths: Paths, suspects: Sequence[Suspect], untested: Sequence[Element]
 ) -> NextTest | None:
     """Return the test to run next; None where nothing is left to decide."""
     if not len(found) or not paths.elements:
@@ -648,8 +625,8 @@ def next_test(
     pair = np.repeat(np.arange(len(src)), np.diff(indptr))
     number = {element: index for index, element in enumerate(paths.elements)}
     swap = ""
-    for suspect, others in rivals:
-        groups = [[x] for x in suspect.alike] + [list(group) for group in others]
+    for suspect in suspects:
+        groups = [[x] for x in suspect.alike] + [list(group) for group in suspect.rivals]
         known = [[number[x] for x in group if x in number] for group in groups]
         known = [group for group in known if group]
         if len(known) < 2:
