@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -248,7 +249,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     hostkit.program(ssh, hostkit.ssh_script(f"cat {folder}/$host; exit 0"))
 
     def measured(one: campaign.Campaign) -> None:
-        one.done, one.carriers = one.done + 1, None
+        one.progress.done, one.progress.carriers = one.progress.done + 1, None
         one.write()
 
     monkeypatch.setattr(campaign, "_measure", measured)
@@ -348,9 +349,54 @@ def test_a_directory_that_is_no_campaign(
 ) -> None:
     assert command(str(tmp_path)) == 2
     assert "is no campaign: it has no campaign.json that can be read" in capsys.readouterr().err
-    (tmp_path / "campaign.json").write_text('{"schema": "switchbench-campaign/9"}')
-    assert command(str(tmp_path)) == 2
-    assert "is of a newer form" in capsys.readouterr().err
+    for state, says in (
+        ('{"schema": "switchbench-campaign/9"}', "is of a newer form"),
+        ('{"schema": "switchbench-campaign/1", "rounds": 3}', "is no campaign"),
+    ):
+        (tmp_path / "campaign.json").write_text(state)
+        assert command(str(tmp_path)) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_a_state_of_other_ports(
+    tmp_path: Path, answers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf, out = begin(tmp_path)
+    say(answers, link(4), link(7))
+    assert command(str(conf), "--out", str(out)) == 3
+    state = json.loads((out / "campaign.json").read_text())
+    for key, value in (("done", 9), ("rounds", [{"node9:e0": "p1"}]), ("rounds", [])):
+        (out / "campaign.json").write_text(json.dumps(state | {key: value}))
+        assert command(str(out)) == 2
+        assert "campaign.json does not fit configuration.yaml" in capsys.readouterr().err
+
+
+def test_a_terminal_is_waited_at(
+    tmp_path: Path,
+    answers: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is wrong is said, and asked for again; with Ctrl-C it goes on another time."""
+    conf, out = begin(tmp_path)
+    say(answers, link(4), link(7))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    turns = iter([(link(4), link(7)), (link(6), link(9)), None])
+
+    def moved(_prompt: str) -> str:
+        links = next(turns)
+        if links is None:
+            raise KeyboardInterrupt
+        say(answers, *links)
+        return ""
+
+    monkeypatch.setattr("builtins.input", moved)
+    assert command(str(conf), "--out", str(out)) == main.INTERRUPTED
+    shown = capsys.readouterr()
+    assert shown.out.count("move node1:e0 from p1 to p3") == 2
+    assert shown.out.count("move node1:e0 from p3 to p5") == 1
+    assert "node1:e0 kept its link" in shown.err
+    assert json.loads((out / "campaign.json").read_text())["done"] == 2
 
 
 def test_rounds_become_one_run(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ SMOKES = {
     "test_messages.py::test_scatter[fixed-tcp]": "messages, over tcp",
     "test_routed.py::test_messages_pass_the_nodes_predicted": "nodes that forward",
     # Commands around a run.
+    "test_campaign.py::test_a_rotation_finds_the_port[8]": "more ports than hosts",
     "test_acceptance.py::test_a_good_switch_passes": "run, sign and the verdict",
     "test_acceptance.py::test_both_are_as_they_were_signed": "verify",
     "test_live.py::test_metrics_are_there_while_the_run_lasts": "metrics",

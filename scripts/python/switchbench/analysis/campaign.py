@@ -8,7 +8,7 @@ of the device from a bad host.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +131,10 @@ def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
 
 def _change(number: int, names: Names, keep_once: bool) -> Any:
     """Return what makes rows of a round's table those of the whole."""
+    quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
+
+    def named(found: re.Match[str]) -> str:
+        return f'"{names[found[0][1:-1]]}"'
 
     def change(table: str, data: Any) -> Any:
         for key in ("src", "dst", "port"):
@@ -140,9 +144,8 @@ def _change(number: int, names: Names, keep_once: bool) -> Any:
         data = _put(data, "trial", trials)
         if table != "events":
             return data
-        details = [one and json.dumps(_named(json.loads(one), names))
-                   for one in data["details"].to_pylist()]  # fmt: skip
-        data = _put(data, "details", details)
+        texts = data["details"].to_pylist()
+        data = _put(data, "details", [text and quoted.sub(named, text) for text in texts])
         kept = [keep_once or kind not in _ONCE for kind in data["type"].to_pylist()]
         return data.filter(pa.array(kept, pa.bool_()))
 
@@ -153,12 +156,3 @@ def _put(data: Any, key: str, values: Sequence[Any]) -> Any:
     place = data.schema.get_field_index(key)
     field = data.schema.field(place)
     return data.set_column(place, field, pa.array(values, field.type))
-
-
-def _named(value: Any, names: Names) -> Any:
-    """Return a JSON value with the new names of ports."""
-    if isinstance(value, dict):
-        return {key: _named(one, names) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_named(one, names) for one in value]
-    return names.get(value, value) if isinstance(value, str) else value

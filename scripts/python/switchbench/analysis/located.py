@@ -205,7 +205,7 @@ def _ports_at(element: Element, site: Site) -> list[str]:
     return [
         port.name
         for port in site.ports
-        if name in (port.name, port.tester or None, f"{port.switch}:{port.switch_port}")
+        if name and name in (port.name, port.tester, f"{port.switch}:{port.switch_port}")
     ]
 
 

@@ -8,18 +8,24 @@ terminal or an ssh session that is lost costs nothing.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from ..analysis.campaign import summarize
 from ..analysis.sealing import fix_clauses, write_record
 from ..base import format
 from ..base.errors import ConfigurationError, RunError
-from ..base.model import Device, Port, Run
+from ..base.model import Device, Run
+from ..base.programs import Handled
 from ..base.source import read_file
 from ..config import read
 from ..hosts.alike import read_links, refuse_unmoved
@@ -45,6 +51,7 @@ from ..records.directory import (
     refuse_other_form,
     replace_json,
 )
+from ..records.store import Tables
 from ..render.printer import make_console
 from ..render.terminal import SummaryPrinter
 from .common import configuration, load_runnable, request
@@ -55,38 +62,41 @@ STATE = "campaign.json"
 
 
 @dataclass
+class Progress:
+    """What campaign.json has."""
+
+    rounds: list[Places]  # of a chain those until now
+    done: int = 0
+    carriers: dict[str, int | None] | None = None  # before cables were moved; None: not yet asked
+    schema: str = SCHEMA
+
+
+@dataclass
 class Campaign:
     """A campaign as its directory has it."""
 
     directory: Path
     run: Run  # its configuration, with cables as they are before the first round
     device: Device
-    rounds: list[Places]  # of a chain those until now
-    done: int = 0
-    carriers: dict[str, int | None] | None = None  # before cables were moved; None: not yet asked
-
-    @property
-    def in_lab(self) -> bool:
-        """Whether the command moves the cables itself."""
-        return self.run.site.launcher.in_lab
+    progress: Progress
 
     @property
     def left(self) -> int:
         """Rounds that are planned and not measured."""
-        return len(self.rounds) - self.done
+        return len(self.progress.rounds) - self.progress.done
 
-    def before(self) -> Places:
-        """Return where host ports are until the next round."""
-        return self.rounds[max(self.done - 1, 0)]
+    @property
+    def number(self) -> str:
+        """The next round, in words."""
+        return f"round {self.progress.done + 1} of {len(self.progress.rounds)}"
 
     def folder(self, number: int) -> Path:
         """Return the results directory of a round, from 1."""
         return self.directory / f"round-{number:02}"
 
     def write(self) -> None:
-        """Keep it."""
-        state = {"rounds": self.rounds, "done": self.done, "carriers": self.carriers}
-        replace_json(self.directory / STATE, {"schema": SCHEMA, **state})
+        """Keep what is known."""
+        replace_json(self.directory / STATE, asdict(self.progress))
 
 
 def campaign_command(args: argparse.Namespace) -> int:
@@ -124,14 +134,10 @@ def _begin(args: argparse.Namespace) -> Campaign:
             f"campaign: links are read by ssh, and this site says launch: {run.site.launch}"
         )
     at = {port.name: str(port.switch_port) for port in run.site.ports}
-    if device.chain:
-        span = next_passes(len(device.ports) // 2, [])
-        assert span is not None
-        rounds = [chain_places(device, list(at), span)]
-    else:
-        rounds = rotation(device, at)
+    whole = (0, len(device.ports) // 2 - 1)
+    rounds = [chain_places(device, list(at), whole)] if device.chain else rotation(device, at)
     path = args.out or default_path(f"campaign-{Path(args.conf or 'hosts').stem}")
-    campaign = Campaign(path, run, device, rounds)
+    campaign = Campaign(path, run, device, Progress(rounds))
     if not args.plan:
         made = RunDirectory(path)
         made.write_configuration(run.effective)
@@ -144,27 +150,28 @@ def _resume(args: argparse.Namespace) -> Campaign:
     path = args.conf
     try:
         state = read_json(path / STATE)
+        refuse_other_form(state, SCHEMA, path / STATE)
+        progress = TypeAdapter(Progress).validate_python(state)
     except (OSError, ValueError):
         raise ConfigurationError(
             f"{path} is no campaign: it has no {STATE} that can be read; name a configuration, or "
             "the directory that `switchbench campaign` made"
         ) from None
-    refuse_other_form(state, SCHEMA, path / STATE)
     args.conf = path / CONFIGURATION
     run = compile_run(read(request(args)))
-    device = run.site.device
-    if device is None or not state["rounds"]:
-        raise ConfigurationError(f"{path} is no campaign: its configuration has no `device`")
-    return Campaign(path, run, device, state["rounds"], state["done"], state["carriers"])
+    testers = {port.name for port in run.site.ports}
+    known = progress.rounds and all(places.keys() == testers for places in progress.rounds)
+    if run.site.device is None or not known or not 0 <= progress.done <= len(progress.rounds):
+        raise ConfigurationError(f"{path} is no campaign: {STATE} does not fit {CONFIGURATION}")
+    return Campaign(path, run, run.site.device, progress)
 
 
 def _print_plan(campaign: Campaign) -> None:
-    each = campaign.run.expected_s
+    rounds = campaign.progress.rounds
     more = " and more, as they find" if campaign.device.chain else ""
-    rounds = format.of(len(campaign.rounds), "round")
-    print(f"{rounds}{more}, {format.human(each)} each; {campaign.done} done")
-    for number, places in enumerate(campaign.rounds, start=1):
-        before = campaign.rounds[max(number - 2, 0)]
+    each = f"{format.human(campaign.run.expected_s)} each; {campaign.progress.done} done"
+    print(f"{format.of(len(rounds), 'round')}{more}, {each}")
+    for number, (before, places) in enumerate(pairwise([rounds[0], *rounds]), start=1):
         print(f"round {number}: {', '.join(f'{a} in {b}' for a, b in places.items())}")
         for line in moves(campaign.device, before, places):
             print(f"  {line}")
@@ -175,33 +182,31 @@ def _print_plan(campaign: Campaign) -> None:
 
 def _cable(campaign: Campaign) -> bool:
     """See that cables are as the next round has them; False: they are still to be moved."""
-    if campaign.in_lab:
+    site, progress = campaign.run.site, campaign.progress
+    if site.launcher.in_lab:
         return True
-    places, number = campaign.rounds[campaign.done], campaign.done + 1
-    site = campaign.run.site
+    before, places = progress.rounds[max(progress.done - 1, 0)], progress.rounds[progress.done]
     ports = [replace(port, switch_port=places[port.name]) for port in site.ports]
-    moved = {port.name for port in ports if campaign.before()[port.name] != port.switch_port}
-    todo = moves(campaign.device, campaign.before(), places)
-    asked = campaign.carriers is not None or not todo
+    moved = {tester for tester, port in places.items() if port != before[tester]}
+    todo = moves(campaign.device, before, places)
+    asked = progress.carriers is not None or not todo  # in an earlier session
     if not asked:
-        campaign.carriers = {name: link.changes for name, link in read_links(site).items()}
+        progress.carriers = {name: link.changes for name, link in read_links(site).items()}
         campaign.write()
     while True:
         if not asked:
-            print(f"round {number} of {len(campaign.rounds)}:")
-            print("\n".join(f"  {line}" for line in todo))
+            print("\n  ".join([f"{campaign.number}:", *todo]))
             if not sys.stdin.isatty():
                 return False
             input("Enter when that is done; Ctrl-C to go on another time: ")
         try:
-            refuse_unmoved(ports, moved, campaign.carriers or {}, read_links(site))
+            refuse_unmoved(ports, moved, progress.carriers or {}, read_links(site))
+            return True
         except ConfigurationError as error:
             if not sys.stdin.isatty():
                 raise
             print(f"switchbench: {error}", file=sys.stderr)
             asked, todo = False, todo or [f"{port.name} in {port.switch_port}" for port in ports]
-            continue
-        return True
 
 
 # --- rounds ---------------------------------------------------------------------------------------
@@ -209,71 +214,73 @@ def _cable(campaign: Campaign) -> bool:
 
 def _measure(campaign: Campaign) -> None:
     """Run a round as any run; RunError where it was not measured whole."""
-    number = campaign.done + 1
-    folder, conf = campaign.folder(number), campaign.directory / f"round-{number:02}.yaml"
+    progress = campaign.progress
+    folder = campaign.folder(progress.done + 1)
     document = read_file(campaign.directory / CONFIGURATION).data
-    _place(
-        document["site"], campaign.device, campaign.rounds[campaign.done], campaign.run.site.ports
-    )
+    _place(document["site"], campaign, progress.rounds[progress.done])
+    conf = folder.with_suffix(".yaml")
     RunDirectory(campaign.directory, begun=True).write_document(conf.name, document)
-    aside = 1
-    while folder.exists() and (cut := folder.with_name(f"{folder.name}.cut-{aside}")):
-        aside += 1
-        if not cut.exists():
-            folder.rename(cut)
-    print(f"round {number} of {len(campaign.rounds)}", file=sys.stderr)
+    if folder.exists():  # cut off: what it measured is kept
+        folder.rename(folder.with_name(f"{folder.name}.cut-{time.time_ns()}"))
+    print(campaign.number, file=sys.stderr)
     words = [sys.executable, "-m", "switchbench", "run", str(conf), "--out", str(folder), "--quiet"]
-    status = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+    popen = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+
+    def pass_on(number: int, _frame: object) -> None:
+        if number != signal.SIGINT:  # which a terminal sends to the run, too
+            popen.send_signal(number)
+
+    with Handled(pass_on):
+        status = popen.wait()
     if not _is_measured(folder, status):
         error = ConfigurationError if status == ConfigurationError.status else RunError
-        raise error(
-            f"round {number} was not measured whole: `switchbench campaign {campaign.directory}` "
-            "repeats it"
-        )
-    campaign.done, campaign.carriers = number, None
+        again = f"`switchbench campaign {campaign.directory}` repeats it"
+        raise error(f"{campaign.number} was not measured whole: {again}")
+    progress.done, progress.carriers = progress.done + 1, None
     if campaign.device.chain:
         span = next_passes(len(campaign.device.ports) // 2, _seen(campaign))
         if span is not None:
-            testers = list(campaign.rounds[0])
-            campaign.rounds.append(chain_places(campaign.device, testers, span))
+            testers = list(progress.rounds[0])
+            progress.rounds.append(chain_places(campaign.device, testers, span))
     campaign.write()
-    if campaign.left and not campaign.in_lab:
+    if campaign.left and not campaign.run.site.launcher.in_lab:
         _judge(campaign)
 
 
-def _place(site: dict[str, Any], device: Device, places: Places, ports: tuple[Port, ...]) -> None:
+def _place(site: dict[str, Any], campaign: Campaign, places: Places) -> None:
     """Write into a site where its ports are plugged in."""
-    for port in ports:
+    for port in campaign.run.site.ports:
         where = places[port.name]
         if "lab" in site:
             own = site.setdefault("overrides", {})
             own[port.host] = {**own.get(port.host, {}), "port": where}
         else:
-            site["wiring"] = {**(site.get("wiring") or {}), port.name: [device.name, where]}
+            wiring = {port.name: [campaign.device.name, where]}
+            site["wiring"] = {**(site.get("wiring") or {}), **wiring}
 
 
 def _is_measured(folder: Path, status: int) -> bool:
     """Return whether a round has ended by itself: what the device does not let pass is a result."""
     if status == ConfigurationError.status or not (folder / SUMMARY).exists():
         return False
-    summary = load_summary(folder)
-    dead = any(one["kind"] == "dead" for one in summary["findings"])
-    return summary["status"] == "complete" or dead
+    if load_summary(folder)["status"] == "complete":
+        return True
+    return any(event["type"] == "unreachable" for event in Tables(folder, ()).events())
 
 
 def _seen(campaign: Campaign) -> list[ChainResult]:
     """Return what each round through the chain lost."""
     found = []
-    for number in range(1, campaign.done + 1):
-        places = sorted(map(campaign.device.ports.index, campaign.rounds[number - 1].values()))
+    for number, places in enumerate(campaign.progress.rounds[: campaign.progress.done], start=1):
+        first, last = sorted(campaign.device.ports.index(port) // 2 for port in places.values())
         phases = load_summary(campaign.folder(number))["trials"]
-        sent = sum(one["offered_frames"] or 0 for one in phases)
-        lost = sum(
-            max((one["lost_frames"] or 0) - (one["host_dropped_frames"] or 0), 0) for one in phases
+        sent, lost, hosts = (
+            sum(phase[key] or 0 for phase in phases)
+            for key in ("offered_frames", "lost_frames", "host_dropped_frames")
         )
-        if not sent:  # the connectivity check ended it: nothing passes
-            sent = lost = 1000
-        found.append(ChainResult(places[0] // 2, places[1] // 2, sent, lost))
+        # Without any the connectivity check ended the round: nothing passes.
+        counts = (sent, max(lost - hosts, 0)) if sent else (1000, 1000)
+        found.append(ChainResult(first, last, *counts))
     return found
 
 
@@ -294,11 +301,10 @@ def _judge(campaign: Campaign) -> Mapping[str, Any]:
     """Write summary, report and record of the rounds until now."""
     from ..render.report import build
 
-    rounds = {number: campaign.folder(number) for number in range(1, campaign.done + 1)}
-    left = []
-    if campaign.left:
-        rest = f"{campaign.left} of {format.of(len(campaign.rounds), 'round')}"
-        left = [f"{rest} not measured: `switchbench campaign {campaign.directory}` goes on"]
+    done = range(1, campaign.progress.done + 1)
+    rounds = {number: campaign.folder(number) for number in done}
+    again = f"`switchbench campaign {campaign.directory}` goes on"
+    left = [f"{campaign.number} is not measured: {again}"] if campaign.left else []
     summary = summarize(campaign.directory, campaign.run, rounds, left)
     build.write(campaign.directory)
     write_record(campaign.directory, summary)

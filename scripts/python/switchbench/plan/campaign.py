@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 
 from ..base.errors import ConfigurationError
 from ..base.model import Device
@@ -167,13 +167,8 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
     exits = [(0, last) for last in range(passes)]
     best = min(exits, key=beside)
     if beside(best) > 0.5 - ENOUGH:
-        best = min(combinations_of(passes), key=beside)
+        best = min(combinations_with_replacement(range(passes), 2), key=beside)
     return best
-
-
-def combinations_of(passes: int) -> list[tuple[int, int]]:
-    """Return all parts of a chain that can be loaded alone."""
-    return [(first, last) for first in range(passes) for last in range(first, passes)]
 
 
 def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:

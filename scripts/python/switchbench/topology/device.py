@@ -80,12 +80,8 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
         if len(last) != 1 or first % 2 or not last[0] % 2:
             raise ValueError(
                 "chain: two host ports are needed, one in the first port of a VLAN and the other "
-                f"in the second port of the same or a later one, not {_listed(places.values())}"
+                f"in the second port of the same or a later one, not {', '.join(places.values())}"
             )
-
-
-def _listed(ports: Iterable[str]) -> str:
-    return ", ".join(ports)
 
 
 def loop_cables(device: Device, places: Iterable[str]) -> dict[str, str]:
