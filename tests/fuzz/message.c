@@ -155,12 +155,12 @@ static void judge_claim(const uint8_t *bytes, size_t size)
     uint8_t *claim = (uint8_t *)&shake + TCP_CHALLENGE_END;
 
     memcpy(claim, bytes, size < claim_bytes ? size : claim_bytes);
-    check(!tcp_claim_valid(&shake, key));
-    tcp_claim_make(&shake, key);
-    check(tcp_claim_valid(&shake, key));
+    check(!tcp_is_proven(&shake, TCP_CONNECTOR, key));
+    tcp_prove(&shake, TCP_CONNECTOR, key);
+    check(tcp_is_proven(&shake, TCP_CONNECTOR, key));
     if (size > claim_bytes) {
         claim[bytes[claim_bytes] % claim_bytes] ^= 1;
-        check(!tcp_claim_valid(&shake, key));
+        check(!tcp_is_proven(&shake, TCP_CONNECTOR, key));
     }
 }
 

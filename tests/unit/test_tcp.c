@@ -585,27 +585,30 @@ static void nothing_is_forged_or_replayed(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     derive(key, 'k', "run");
     tcp_challenge_make(&shake);
-    tcp_claim_make(&shake, key);
-    tcp_proof_make(&shake, key);
-    assert_true(tcp_claim_valid(&shake, key) && tcp_proof_valid(&shake, key));
+    tcp_prove(&shake, TCP_CONNECTOR, key);
+    tcp_prove(&shake, TCP_ACCEPTOR, key);
+    assert_true(tcp_is_proven(&shake, TCP_CONNECTOR, key) &&
+                tcp_is_proven(&shake, TCP_ACCEPTOR, key));
     for (size_t i = 0; i < 8 * sizeof shake; i++) {
         other = shake;
         ((uint8_t *)&other)[i / 8] ^= (uint8_t)(1 << i % 8);
-        assert_int_equal(tcp_claim_valid(&other, key), i / 8 >= TCP_CLAIM_END);
-        assert_int_equal(tcp_proof_valid(&other, key),
+        assert_int_equal(tcp_is_proven(&other, TCP_CONNECTOR, key), i / 8 >= TCP_CLAIM_END);
+        assert_int_equal(tcp_is_proven(&other, TCP_ACCEPTOR, key),
                          i / 8 >= offsetof(struct tcp_handshake, claim) && i / 8 < TCP_CLAIM_END);
     }
     other = shake;
     tcp_challenge_make(&other); /* a later one */
-    assert_false(tcp_claim_valid(&other, key) || tcp_proof_valid(&other, key));
+    assert_false(tcp_is_proven(&other, TCP_CONNECTOR, key) ||
+                 tcp_is_proven(&other, TCP_ACCEPTOR, key));
     other = shake;
-    tcp_claim_make(&other, key); /* with another nonce */
-    assert_false(tcp_proof_valid(&other, key));
+    tcp_prove(&other, TCP_CONNECTOR, key); /* with another nonce */
+    assert_false(tcp_is_proven(&other, TCP_ACCEPTOR, key));
     memcpy(other.proof, other.claim, sizeof other.proof);
-    assert_false(tcp_proof_valid(&other, key));
+    assert_false(tcp_is_proven(&other, TCP_ACCEPTOR, key));
     for (unsigned i = 0; i < 2; i++) {
         derive(other_key, i == 0 ? 'K' : 'k', i == 0 ? "run" : "another run");
-        assert_false(tcp_claim_valid(&shake, other_key) || tcp_proof_valid(&shake, other_key));
+        assert_false(tcp_is_proven(&shake, TCP_CONNECTOR, other_key) ||
+                     tcp_is_proven(&shake, TCP_ACCEPTOR, other_key));
     }
 }
 

@@ -126,7 +126,7 @@ static bool read_claim(struct transport_port *port, struct tcp_arrival *arrival,
     rc = read_handshake(arrival->fd, &arrival->shake, &arrival->shaken, TCP_CLAIM_END);
     if (rc < 0 || (rc > 0 && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)) {
         reject(port, arrival, "it ended before it said who it is");
-    } else if (rc > 0 && !tcp_claim_valid(&arrival->shake, port->key)) {
+    } else if (rc > 0 && !tcp_is_proven(&arrival->shake, TCP_CONNECTOR, port->key)) {
         reject(port, arrival, "it does not hold this run's key");
     } else if (rc > 0) {
         detach(port, arrival);
@@ -470,14 +470,14 @@ static int shake_hands(struct tcp_lane *lane, struct tcp_end *out, struct err *e
                                           .dst = htonl(out->base.flow->dst),
                                           .tag = htons(phase->tag),
                                           .stream = htons(out->base.stream.script.stream)};
-        tcp_claim_make(shake, lane->port->key);
+        tcp_prove(shake, TCP_CONNECTOR, lane->port->key);
         if (!send_handshake(out->fd, shake, &out->shaken, TCP_CLAIM_END))
             return -ECONNABORTED;
     }
     rc = read_handshake(out->fd, shake, &out->shaken, TCP_PROOF_END);
     if (rc <= 0)
         return rc;
-    if (!tcp_proof_valid(shake, lane->port->key))
+    if (!tcp_is_proven(shake, TCP_ACCEPTOR, lane->port->key))
         return refuse(out, -EPROTO, "the partner does not hold this run's key", err);
     epoll_ctl(lane->port->epoll, EPOLL_CTL_DEL, out->fd, NULL);
     return share(lane, out);
@@ -569,7 +569,7 @@ static int answer(struct tcp_lane *lane, struct tcp_end *in, struct tcp_arrival 
         rc = set_options(lane, in->fd, err);
     if (rc < 0)
         return rc;
-    tcp_proof_make(&arrival->shake, lane->port->key);
+    tcp_prove(&arrival->shake, TCP_ACCEPTOR, lane->port->key);
     /* A partner that has gone shows itself again in poll. */
     (void)send_handshake(in->fd, &arrival->shake, &arrival->shaken, TCP_PROOF_END);
     rc = share(lane, in);

@@ -27,9 +27,8 @@ void tcp_challenge_make(struct tcp_handshake *shake)
     randombytes_buf(shake->acceptor_nonce, sizeof shake->acceptor_nonce);
 }
 
-/* The role makes the two directions' MACs differ, so neither can be sent back as the other. */
-static void make_mac(uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_handshake *shake,
-                     const uint8_t *key)
+static void make_mac(uint8_t mac[TCP_MAC_BYTES], const struct tcp_handshake *shake,
+                     enum tcp_role role, const uint8_t *key)
 {
     uint8_t text[1 + offsetof(struct tcp_handshake, claim)];
 
@@ -38,33 +37,20 @@ static void make_mac(uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_han
     crypto_generichash(mac, TCP_MAC_BYTES, text, sizeof text, key, TCP_KEY_BYTES);
 }
 
-static bool is_mac(const uint8_t mac[TCP_MAC_BYTES], char role, const struct tcp_handshake *shake,
-                   const uint8_t *key)
+void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key)
+{
+    if (role == TCP_CONNECTOR) {
+        shake->magic = htonl(TCP_MAGIC);
+        randombytes_buf(shake->connector_nonce, sizeof shake->connector_nonce);
+    }
+    make_mac(role == TCP_CONNECTOR ? shake->claim : shake->proof, shake, role, key);
+}
+
+bool tcp_is_proven(const struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key)
 {
     uint8_t due[TCP_MAC_BYTES];
 
-    make_mac(due, role, shake, key);
-    return sodium_memcmp(due, mac, sizeof due) == 0;
-}
-
-void tcp_claim_make(struct tcp_handshake *shake, const uint8_t *key)
-{
-    shake->magic = htonl(TCP_MAGIC);
-    randombytes_buf(shake->connector_nonce, sizeof shake->connector_nonce);
-    make_mac(shake->claim, 'c', shake, key);
-}
-
-bool tcp_claim_valid(const struct tcp_handshake *shake, const uint8_t *key)
-{
-    return shake->magic == htonl(TCP_MAGIC) && is_mac(shake->claim, 'c', shake, key);
-}
-
-void tcp_proof_make(struct tcp_handshake *shake, const uint8_t *key)
-{
-    make_mac(shake->proof, 'a', shake, key);
-}
-
-bool tcp_proof_valid(const struct tcp_handshake *shake, const uint8_t *key)
-{
-    return is_mac(shake->proof, 'a', shake, key);
+    make_mac(due, shake, role, key);
+    return shake->magic == htonl(TCP_MAGIC) &&
+           sodium_memcmp(due, role == TCP_CONNECTOR ? shake->claim : shake->proof, sizeof due) == 0;
 }

@@ -72,35 +72,27 @@ void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *s
  * @param shake Takes the challenge.
  */
 void tcp_challenge_make(struct tcp_handshake *shake);
+/** @brief Who proves that it holds the key: the two MACs differ, so neither can be sent back as the
+ * other. */
+enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
+
 /**
- * @brief Claim a place, in answer to a challenge.
+ * @brief Make the connector's claim, in answer to a challenge, or the acceptor's proof, in answer
+ * to a claim.
  *
- * @param shake Handshake with the challenge and the place; takes the rest of the claim.
+ * @param shake Handshake up to there, with the place; takes the rest of the claim, or the proof.
+ * @param role Who proves it.
  * @param key Key of the run.
  */
-void tcp_claim_make(struct tcp_handshake *shake, const uint8_t *key);
+void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 /**
- * @brief Return whether a claim was made with the key for this challenge.
+ * @brief Return whether a claim or a proof was made with the key, for what came before it.
  *
- * @param shake Handshake up to the claim.
- * @param key Key of the run.
- * @return True: it was.
- */
-bool tcp_claim_valid(const struct tcp_handshake *shake, const uint8_t *key);
-/**
- * @brief Make the acceptor's proof.
- *
- * @param shake Handshake up to the claim; takes the proof.
- * @param key Key of the run.
- */
-void tcp_proof_make(struct tcp_handshake *shake, const uint8_t *key);
-/**
- * @brief Return whether a proof was made with the key for this claim.
- *
- * @param shake Whole handshake.
+ * @param shake Handshake up to there.
+ * @param role Who has proven it.
  * @param key Key of the run.
  * @return True: it was.
  */
-bool tcp_proof_valid(const struct tcp_handshake *shake, const uint8_t *key);
+bool tcp_is_proven(const struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 
 #endif
