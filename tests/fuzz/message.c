@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Fuzzing of all that the partner of a message transport sends: a stream's bytes, single messages
- * and notices, and the claim of a TCP connection. The input: a script (one byte of message sizes in
- * use, two bytes each, two bytes of total in units of 16, 0 for endless), then records of four
- * bytes: what comes next (enum record), a byte that says how, two bytes of length. Built with
- * -fsanitize=fuzzer by clang; tests/unit/test_message.c runs the same entry point on seeded inputs
- * with any compiler.
+ * and notices. The input: a script (one byte of message sizes in use, two bytes each, two bytes of
+ * total in units of 16, 0 for endless), then records of four bytes: what comes next (enum record),
+ * a byte that says how, two bytes of length. Built with -fsanitize=fuzzer by clang;
+ * tests/unit/test_message.c runs the same entry point on seeded inputs with any compiler.
  */
 #include "message.h"
 #include "fuzz.h"
-#include "tcp/handshake.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -23,7 +21,6 @@ enum record {
     RECORD_LOST,    /* the same, but it never comes */
     RECORD_END,     /* the end mark that is due at the source */
     RECORD_RAW,     /* the input's own bytes */
-    RECORD_CLAIM,   /* the input's own bytes as a claim; nothing of the stream */
     RECORDS,
 };
 
@@ -43,8 +40,6 @@ struct target {
     struct port_count count;
     uint64_t fed;
 };
-
-static const uint8_t key[TCP_KEY_BYTES] = {1};
 
 /* The next byte of the input; 0 behind its end. */
 static uint8_t take_byte(struct input *input)
@@ -147,23 +142,6 @@ static size_t produce(struct target *target, uint8_t *bytes, size_t size)
     return made;
 }
 
-/* Without the key nothing is a claim; with it, any changed bit is found. */
-static void judge_claim(const uint8_t *bytes, size_t size)
-{
-    struct tcp_handshake shake = {.greeting = 1};
-    const size_t claim_bytes = TCP_CLAIM_END - TCP_CHALLENGE_END;
-    uint8_t *claim = (uint8_t *)&shake + TCP_CHALLENGE_END;
-
-    memcpy(claim, bytes, size < claim_bytes ? size : claim_bytes);
-    check(!tcp_is_proven(&shake, TCP_CONNECTOR, key));
-    tcp_prove(&shake, TCP_CONNECTOR, key);
-    check(tcp_is_proven(&shake, TCP_CONNECTOR, key));
-    if (size > claim_bytes) {
-        claim[bytes[claim_bytes] % claim_bytes] ^= 1;
-        check(!tcp_is_proven(&shake, TCP_CONNECTOR, key));
-    }
-}
-
 static void take_record(struct target *target, struct input *input)
 {
     static uint8_t bytes[UINT16_MAX];
@@ -171,12 +149,9 @@ static void take_record(struct target *target, struct input *input)
     uint8_t how = take_byte(input);
     size_t size = take_number(input);
 
-    if (kind == RECORD_RAW || kind == RECORD_CLAIM) {
+    if (kind == RECORD_RAW) {
         size = size < input->size ? size : input->size;
-        if (kind == RECORD_CLAIM)
-            judge_claim(input->bytes, size);
-        else
-            feed(target, input->bytes, size, how);
+        feed(target, input->bytes, size, how);
         input->bytes += size;
         input->size -= size;
         return;
