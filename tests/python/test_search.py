@@ -359,6 +359,20 @@ def test_loss_is_verified_where_asked() -> None:
     assert run(CountSearch(10**5, UNIT), measure)[0].result().longest == (777,)
 
 
+def test_a_later_search_asks_for_lengths_below_what_failed() -> None:
+    """A device that loses frames of its first bursts alone: no max is mixed into the mean."""
+    asked: list[float] = []
+
+    def measure(trial: ProposedTrial) -> TrialLoss:
+        asked.append(trial.value)
+        return TrialLoss(10, int(trial.value > 100 and len(asked) < 12), trial.duration_s)
+
+    found = run(CountSearch(325, UNIT, repeats=3), measure)[0].result()
+    assert len(found.longest) == 3
+    assert max(found.longest) < 325
+    assert asked.count(325) == 2
+
+
 def test_a_count_that_the_tester_cannot_offer() -> None:
     def measure(trial: ProposedTrial) -> TrialLoss:
         return TrialLoss(1, 0, trial.duration_s, tester_limited=trial.value > 50)

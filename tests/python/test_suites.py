@@ -585,26 +585,6 @@ def test_a_reset_that_failed_or_was_not_begun_is_said(window_s: float, words: st
 # --- searches ------------------------------------------------------------------------------------
 
 
-def test_a_later_search_asks_for_lengths_below_what_failed(planned: Planned) -> None:
-    """A device that loses frames of its first bursts alone: no max is mixed into the mean."""
-    run = planned("rfc2544 back-to-back", 1518, burst_repeats=3)
-    most = round(0.2 * 20e6 / (8 * 1538))
-
-    def measure(trial: Trial) -> TrialFacts:
-        lost = int(trial_document(trial)["burst"]["frames"] > 100 and trial.id < 12)
-        return TrialFacts(offered=10, lost=lost, tester_limited=False)
-
-    asked = []
-    course = SuiteCourse(run)
-    while course.trial is not None:
-        asked.append(trial_document(course.trial)["burst"]["frames"])
-        course.answer(measure(course.trial))
-    (row,) = rows(course, "back-to-back")
-    assert row["searches"] == 3
-    assert row["back_to_back_max"] < most
-    assert asked.count(most) == 2
-
-
 SECTION_3 = {
     "buffer-efficiency": "efficiency_buffer", "buffer-port": "port_buffer",
     "buffer-port-pairs": "pair_buffer", "buffer-many-to-one": "buffer",
@@ -715,25 +695,6 @@ def test_the_estimate_of_buffers_is_near_what_they_take(planned: Planned) -> Non
     used_s = [one.search.used_s for one in course.measurements if one.search is not None]
     assert sum(run.estimates_s) < 3 * sum(used_s)
     refuse_too_long(replace(run, time_limit_s=1.1 * sum(used_s)))
-
-
-def test_the_throughput_s_interval_has_the_truth_in_every_run(planned: Planned) -> None:
-    """Relative width 0.5 %, 100 devices whose loss varies, with the document's own parameters."""
-    run = planned("rfc2544 throughput", 64, "profile: standard\n")
-    for seed in range(100):
-        rng = random.Random(seed)
-        truth = rng.uniform(2.0, 99.0)
-
-        def device(trial: Trial, truth: float = truth, rng: random.Random = rng) -> TrialFacts:
-            load = trial.load.percent or 0.0
-            offered = round(3e4 * load * trial.window_s)
-            lost = offered * max(0.0, 1 - truth / load) * rng.lognormvariate(0.0, 0.3)
-            found = min(offered, max(1, round(lost))) if load > truth else 0
-            return TrialFacts(offered=offered, lost=found, tester_limited=False)
-
-        (row,) = rows(measured(run, device), "throughput")
-        assert row["throughput_percent"] <= truth < row["upper_bound_percent"], seed
-        assert row["throughput_percent"] >= row["upper_bound_percent"] * (1 - 0.005 - 1e-9), seed
 
 
 # --- flows ---------------------------------------------------------------------------------------
