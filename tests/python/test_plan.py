@@ -106,7 +106,7 @@ def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = tmp_path / "job.yaml"
     plan(capsys, str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
     assert stat.S_IMODE(job.stat().st_mode) == 0o600
-    assert "key:" in job.read_text()
+    assert '"key": ' in job.read_text()
 
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:

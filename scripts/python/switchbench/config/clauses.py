@@ -160,7 +160,7 @@ def clauses_sha256(clauses: Sequence[Spec]) -> str:
 # --- which trials they are about -----------------------------------------------------------------
 
 
-def matches(where: Mapping[str, Any], trial: Trial) -> bool:
+def matches(where: Spec, trial: Trial) -> bool:
     """Return whether a clause's `where` holds for a trial.
 
     A list holds when one of its values does.
@@ -169,7 +169,7 @@ def matches(where: Mapping[str, Any], trial: Trial) -> bool:
     return all(_holds(wanted, facts.get(key, [])) for key, wanted in where.items())
 
 
-def excluding(where: Mapping[str, Any], trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
+def excluding(where: Spec, trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
     """Of a `where` that holds for no trial.
 
     The key that rules all of them out, and the values that they have there. None: no key does so
@@ -215,7 +215,7 @@ def _same(wanted: Any, fact: Any) -> bool:
     return bool(wanted == fact) or str(wanted) == str(fact)
 
 
-def selected(where: Mapping[str, Any], trials: Iterable[Trial]) -> Iterator[Trial]:
+def selected(where: Spec, trials: Iterable[Trial]) -> Iterator[Trial]:
     """Yield the trials that a clause is about."""
     return (trial for trial in trials if matches(where, trial))
 

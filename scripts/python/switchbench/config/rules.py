@@ -155,7 +155,7 @@ def operation_of(verbs: VerbsOptions) -> str:
     return verbs.operation or OPERATIONS[verbs.service][0]
 
 
-def _beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
+def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
     """Yield options that apply only beside certain others.
 
     Whether they do, their defaults by key, and why they have no effect.
@@ -170,12 +170,6 @@ def _beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], s
     if isinstance(options, VerbsOptions):
         why = f"with service {options.service}, which acknowledges nothing (with rc)"
         yield options.service == "rc", {"retry": 6, "rnr_retry": 6, "timeout": 14}, why
-
-
-def option_defaults(options: Strict) -> dict[str, object]:
-    """Return the defaults of the options that apply beside the others."""
-    found = (keys for applies, keys, _ in _beside_others(options) if applies)
-    return {key: value for keys in found for key, value in keys.items()}
 
 
 def without_effect(values: ResolvedSettings) -> dict[str, str]:
@@ -237,25 +231,13 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
         if values.repetitions is not None:
             no(" with repetitions, which are counted", *_TIMES)
     options = getattr(values, transport)
-    for applies, keys, why in _beside_others(options) if options is not None else ():
+    for applies, keys, why in beside_others(options) if options is not None else ():
         if not applies:
             no(f" {why}", *(f"{transport}.{key}" for key in keys))
     if traffic in WAITING and transports.of(transport).frames:
         keys_of = _MANY_FRAMES if transport == "dpdk" else ("dither",)
         no(": the next message waits for the last", *(f"{transport}.{key}" for key in keys_of))
     return idle
-
-
-def size_refusal(pattern: str, size: int) -> str:
-    """Return why a pattern can't have messages of so many bytes; empty if it can."""
-    odd = size % _FLOAT_BYTES
-    if not PATTERNS[pattern].floats or odd == 0:
-        return ""
-    near = f"{size - odd} or {size - odd + _FLOAT_BYTES}"
-    return f"{size} bytes: {pattern} adds up floats of {_FLOAT_BYTES} bytes: take {near}"
-
-
-_FLOAT_BYTES = 4
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -411,14 +393,9 @@ def smallest_frame(dpdk: DpdkOptions) -> int:
 
 
 FRAME_MESSAGE_BYTES = 1024  # of ping-pong over frames
-_HEADERS = {"l2": 14, "ipv4-udp": 42, "ipv6-udp": 62}
-_SIGNATURE_FCS = 18 + 4
-_FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/signature.h)
-
-
-def message_room(dpdk: DpdkOptions, frame_max: int) -> int:
-    """Return the bytes of the largest ping-pong message that fits one untagged or tagged frame."""
-    return (frame_max or _FRAME_MOST) - _HEADERS[dpdk.header] - _SIGNATURE_FCS
+HEADERS = {"l2": 14, "ipv4-udp": 42, "ipv6-udp": 62}
+SIGNATURE_FCS = 18 + 4
+FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/signature.h)
 
 
 def frame_header(values: Settings) -> DpdkOptions:

@@ -472,7 +472,6 @@ class HostSite(RankOrder):
 # error a location: a path of keys, which the document's marks turn into a line.
 
 Model = TypeVar("Model", bound=BaseModel)
-Details = Mapping[str, Any]
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:

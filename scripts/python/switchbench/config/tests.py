@@ -539,7 +539,13 @@ def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) ->
     options = getattr(values, name)
     lost = [key.partition(".")[2] for key in idle if key.startswith(f"{name}.")]
     options = options.model_copy(update=dict.fromkeys(lost))
-    own, each_bytes = rules.option_defaults(options), rules.FRAME_MESSAGE_BYTES
+    own = {
+        key: value
+        for applies, keys, _ in rules.beside_others(options)
+        for key, value in keys.items()
+        if applies
+    }
+    each_bytes = rules.FRAME_MESSAGE_BYTES
     if isinstance(options, VerbsOptions):
         own["operation"] = rules.operation_of(options)
         each_bytes = rules.verbs_message_bytes(options, values.frame_max)

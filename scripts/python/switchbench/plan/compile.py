@@ -45,6 +45,7 @@ from .engine import PlanRefused, layer1_bps, plan_size, port_parts
 Refusals = Iterator[tuple[str, str]]  # a key (or several, the first that was given), a sentence
 
 _MEMINFO = Path("/proc/meminfo")
+FLOAT_BYTES = 4
 WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
 
 
@@ -115,7 +116,8 @@ def _frames(point: ResolvedSettings) -> Refusals:
         if (header.addresses or 1) > 1:
             yield "dpdk.addresses", "of frames to all ports, each port has one address"
     if rules.carries_messages(carrier.name, point.traffic):
-        room, size = rules.message_room(header, point.frame_max), max(point.sizes)
+        room = (point.frame_max or rules.FRAME_MOST) - rules.HEADERS[header.header]
+        room, size = room - rules.SIGNATURE_FCS, max(point.sizes)
         if carrier.frames and point.traffic == "pingpong" and size > room:
             yield (
                 "message_size scatter",
@@ -202,9 +204,11 @@ def _messages(point: ResolvedSettings) -> Refusals:
     if not transports.of(point.transport).reliable:
         text = f"{point.transport} carries no dependent steps: {transports.BY_STEPS_ONLY}"
         yield "transport", text
-    for size in point.sizes:
-        if odd := rules.size_refusal(point.pattern, size):
-            yield "message_size", odd
+    for size in point.sizes if form.floats else ():
+        if odd := size % FLOAT_BYTES:
+            near = f"{size - odd} or {size - odd + FLOAT_BYTES}"
+            text = f"{size} bytes: {point.pattern} adds up floats of {FLOAT_BYTES} bytes"
+            yield "message_size", f"{text}: take {near}"
     if point.algorithm is not None and form.algorithms and point.algorithm not in form.algorithms:
         text = f"{point.algorithm} is no algorithm of {point.pattern}"
         yield "algorithm", f"{text}: it has {listed(form.algorithms)}"
@@ -718,11 +722,17 @@ def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
         return _scatter_s(site, trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
-        return repetitions * _repetition_s(trial)
+        steps, ports = trial.steps, _ports(trial)
+        if steps is None:
+            return 0.0
+        # At line rate and without computing.
+        each_bytes = steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
+        return repetitions * (steps.steps * _TURN_S + round_trip_s(ports, each_bytes) / 2)
     if trial.window_s:
         return trial.warmup_s + trial.window_s + trial.cooldown_s
-    if trial.burst is not None:
-        return _bursts_s(trial, trial.burst)
+    if (burst := trial.burst) is not None:
+        frames = burst.count * burst.frames
+        return frames / trial.frames_per_s(_line_bps(trial)) + (burst.count - 1) * burst.gap_ns / NS
     bits = 8 * (trial.transfer_bytes or 0) * max(1.0, flows / len(_ports(trial)))
     return bits / _line_bps(trial) * 100 / (trial.load.percent or 100.0)
 
@@ -739,19 +749,6 @@ def round_trip_s(ports: Iterable[Port], size: int) -> float:
     """Return the seconds of a round trip, at line rate and alone."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
-
-
-def _repetition_s(trial: Trial) -> float:
-    """Return one repetition by steps, at line rate and without computing: about so long."""
-    if trial.steps is None:
-        return 0.0
-    each_bytes = trial.steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
-    return trial.steps.steps * _TURN_S + round_trip_s(_ports(trial), each_bytes) / 2
-
-
-def _bursts_s(trial: Trial, burst: Burst) -> float:
-    frame_s = 1 / trial.frames_per_s(_line_bps(trial))
-    return burst.count * burst.frames * frame_s + (burst.count - 1) * burst.gap_ns / 1e9
 
 
 def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
