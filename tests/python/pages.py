@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages of doc that have a source, whole (command line, results' keys, suites) or in part
-(measures, standards).
+"""The pages of doc that have a source, whole (suites) or in part, between marks.
 
     .venv/bin/python tests/python/pages.py
 
@@ -13,7 +12,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,44 +32,25 @@ PLAIN = ("number", "integer", "string", "boolean", "object", "any")
 SHARED = 3
 CHOOSES = "--lab"  # an option of every command that takes a configuration
 
-COMMAND_LINE = """\
-# Command line
-
-`switchbench COMMAND --help` says the same, with examples; so do the manual pages. Exit status: 0
-done and PASS, 1 FAIL, 2 invalid input, 3 not completed (what was measured is kept), 4 INCONCLUSIVE.
-When several apply, the order is 2, 3, 1, 4.
-"""
-
-RESULTS = """\
-# Results
-
-A run leaves one directory. `switchbench verify DIR` checks it, `table`, `report` and `compare` read
-it, on any machine.
-
-| file | holds |
-| --- | --- |
-| `configuration.yaml` | the effective configuration, which can be run again |
-| `plan.json` | the trials that were made of it |
-| `flows.parquet` ... | what the nodes told, as the [tables](#tables) below |
-| `flows.1.arrows` ... | during the run: Arrow streams, read piece by piece: the last may be cut |
-| `superseded/` | the same tables, of phases that `remeasure` measured again |
-| `nodes.log` | the log of the nodes |
-| `summary.json` | what was concluded, by the schema below |
-| `report.html` | the [report](../how-to/report.md) |
-| `switch.ndjson` | counts of a [modelled switch](model.md) |
-| `clauses.json` | [clauses](acceptance.md) as they were hashed |
-| `verdict.xml` | their verdict as JUnit XML |
-| `manifest.json` | SHA-256 of each of these files; a signature is of this file |
-
-`python -m switchbench.records.summary_form` prints the JSON Schema of `summary.json`, with the
-meaning of every key; [types](../developer/summary.md#types-of-summaryjson) lists the keys, and
-[measures](measures.md) has the formulas. `null` is *not observed*.
-"""
-
 
 def cells(*texts: str) -> str:
     """A row of a table."""
     return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |"
+
+
+def rows_below(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table."""
+    lines = [cells(*head), cells(*["---"] * len(head)), *(cells(*row) for row in rows)]
+    return "\n".join([*lines, ""])
+
+
+def with_made(page: str, **made: str) -> str:
+    """Return the page with each part put anew between its marks."""
+    for name, text in made.items():
+        begin, end = f"<!-- made: {name} -->\n", "<!-- end -->\n"
+        before, _, after = page.partition(begin)
+        page = f"{before}{begin}\n{text.strip()}\n\n{end}{after.partition(end)[2]}"
+    return page
 
 
 # --- the command line ----------------------------------------------------------------------------
@@ -79,8 +59,8 @@ Parser = argparse.ArgumentParser
 Option = tuple[str, str]  # an argument as it is written, and its help
 
 
-def command_line() -> str:
-    """Every command with its arguments and options."""
+def command_line(page: str) -> str:
+    """Return the page with every command, its arguments and options."""
     commands = dict(_commands(build_parser()))
     takes = {name: set(_arguments(command)) for name, command in commands.items()}
     uses = Counter(argument for command in commands.values() for argument in _arguments(command))
@@ -89,7 +69,7 @@ def command_line() -> str:
     choice = [a for a in shared if all(a in taken for taken in users)]  # of a configuration
     others = [a for a in shared if a not in choice]
     parts = [
-        *(HEAD + COMMAND_LINE, "## Arguments of several commands\n", _table(others)),
+        *("## Arguments of several commands\n", _table(others)),
         *("## Choice of a configuration\n", _table(choice)),
     ]
     for name, command in commands.items():
@@ -103,7 +83,7 @@ def command_line() -> str:
             _table(a for a in _arguments(command) if a not in shared),
             f"Also: {', '.join(also)}.\n" if also else "",
         ]
-    return "\n".join(part for part in parts if part)
+    return with_made(page, commands="\n".join(part for part in parts if part))
 
 
 def _below(action: argparse.Action) -> dict[str, Parser]:
@@ -154,113 +134,36 @@ def _help(command: Parser, action: argparse.Action) -> str:
 
 
 def _table(options: Iterable[Option]) -> str:
-    rows = [cells(f"`{name}`", words) for name, words in options]
-    return "\n".join([cells("argument", "meaning"), cells("---", "---"), *rows, ""]) if rows else ""
+    rows = [(f"`{name}`", words) for name, words in options]
+    return rows_below(("argument", "meaning"), rows) if rows else ""
 
 
 # --- the results' keys ---------------------------------------------------------------------------
 
 
-def results() -> str:
-    """The keys of summary.json: those of the top level in words, all others by their types."""
-    schema = summary_schema()
-    parts = [HEAD + RESULTS, "## summary.json\n"]
-    rows = [
-        cells(f"`{key}`", _type(value), value.get("description", ""))
-        for key, value in schema["properties"].items()
-    ]
-    head = [cells("key", "type", "meaning"), cells("---", "---", "---")]
-    parts.append("\n".join([*head, *rows, ""]))
-    named = [cells(f"`{name}`", TITLES[name]) for name in TABLES]
-    return "\n".join(
-        [*parts, TABLES_HEAD, cells("table", "holds"), cells("---", "---"), *named, ""]
+def results(page: str) -> str:
+    """Return the page with the top-level keys of summary.json, and the list of tables."""
+    keys = (
+        (f"`{key}`", _type(value), value.get("description", ""))
+        for key, value in summary_schema()["properties"].items()
+    )
+    tables = ((f"`{name}`", TITLES[name]) for name in TABLES)
+    return with_made(
+        page,
+        summary=rows_below(("key", "type", "meaning"), keys),
+        tables=rows_below(("table", "holds"), tables),
     )
 
 
-def types() -> str:
-    """The columns of each table, and the types of summary.json, each with its keys."""
-    named = summary_schema()["$defs"].items()
-    rows = [
-        cells(f"`{name}`", ", ".join(_keys(part)))
-        for name, part in sorted(named)
-        if part.get("properties")
-    ]
-    columns = map(_table_columns, TABLES)
-    return "\n".join(
-        [HEAD + KEYS, *columns, TYPES, cells("type", "keys"), cells("---", "---"), *rows, ""]
+def types(page: str) -> str:
+    """Return the page with the columns of each table, and the keys of each type of summary.json."""
+    named = sorted(summary_schema()["$defs"].items())
+    rows = ((f"`{name}`", ", ".join(_keys(part))) for name, part in named if part.get("properties"))
+    return with_made(
+        page,
+        columns="\n".join(map(_table_columns, TABLES)),
+        types=rows_below(("type", "keys"), rows),
     )
-
-
-KEYS = """\
-# Columns and types of results
-
-The columns of the [tables](../reference/results.md#tables), and the types of
-[summary.json](../reference/results.md#summaryjson).
-"""
-TYPES = """\
-## Types of summary.json
-
-Plain values stand without a type. `X[]` is a list of `X`, `?` marks what may be null, several
-values are a choice.
-"""
-
-
-TABLES_HEAD = """\
-## In Python
-
-`switchbench.load` gives tables (Arrow; `.to_pandas()`, `.to_polars()`), plan and summary. The lost
-frames of each flow, most first:
-
-```python
-import pyarrow.compute as pc
-import switchbench
-
-flows = switchbench.load("results/20260101-120000-four-matrices").flows.arrow
-lost = pc.subtract(pc.subtract(flows["sent_frames"], flows["received_frames"]), flows["corrupted"])
-ordered = flows.append_column("lost", lost).sort_by([("lost", "descending")])
-print(ordered.select(["src", "dst", "lost"]).slice(0, 5).to_pylist())
-```
-
-Each port's received throughput, mean over phases:
-
-```python
-import pyarrow.compute as pc
-import switchbench
-
-flows = switchbench.load("results/20260101-120000-four-matrices").flows.arrow
-seconds = pc.divide(pc.cast(flows["received_window_ns"], "double"), 1e9)
-megabits = pc.multiply(pc.cast(flows["received_window_payload_bytes"], "double"), 8e-6)
-mbps = pc.divide(megabits, seconds)
-moment = flows.append_column("mbps", mbps).group_by(["trial", "repeat", "network", "phase", "dst"])
-ports = moment.aggregate([("mbps", "sum", pc.ScalarAggregateOptions(skip_nulls=False))])
-print(ports.group_by("dst").aggregate([("mbps_sum", "mean")]).to_pylist())
-```
-
-How idle hosts were in tester-limited phases:
-
-```python
-import switchbench
-
-run = switchbench.load("results/20260101-120000-four-matrices")
-limited = {(t["trial"], t["phase"]) for t in run.summary["trials"] if t["tester_limited"]}
-for row in run.phases.arrow.to_pylist():
-    if (row["trial"], row["phase"]) in limited:
-        print(row["node"], row["phase"], row["cpu_idle_s"] / row["cpu_span_s"] / row["cpus"])
-```
-
-DuckDB reads the files:
-
-```sql
-SELECT dst, sum(sent_frames - received_frames - corrupted) AS lost
-FROM 'results/20260101-120000-four-matrices/flows.parquet' GROUP BY dst;
-```
-
-## Tables
-
-Parquet (zstd), with unit, meaning and null rule in each column's metadata
-([all columns](../developer/summary.md)). Keys are those of `plan.json`; phase -1 is the
-connectivity check.
-"""
 
 
 _KEYS = ("trial", "repeat", "network", "phase", "src", "dst")  # described once
@@ -283,11 +186,11 @@ def _table_columns(name: str) -> str:
             row = rows.setdefault(column.key or column.name, ([], column.unit, meaning))
             row[0].append(f"`{column.name}`")
     keys = ", ".join(f"`{c.name}`" for c in TABLES[name] if c.name in (*_KEYS, _OWN_KEY.get(name)))
-    head = [cells("column", "unit", "meaning"), cells(*["---"] * 3)]
-    body = [cells("<br>".join(names), unit, meaning) for names, unit, meaning in rows.values()]
+    body = (("<br>".join(names), unit, meaning) for names, unit, meaning in rows.values())
     others = [f"\nOf {kind}: {', '.join(names)}." for kind, names in special.items()]
     about = f"## {name}\n\n{TITLES[name]}. Keys: {keys}.\n"
-    return "\n".join([about, *head, *body, *others, ""])
+    table = rows_below(("column", "unit", "meaning"), body)
+    return "\n".join([about, table.removesuffix("\n"), *others, ""])
 
 
 def _keys(part: Mapping[str, Any]) -> Iterator[str]:
@@ -312,14 +215,12 @@ def _type(value: Mapping[str, Any]) -> str:
     return str(value.get("type", "any"))
 
 
-PAGES = {
+PAGES = {name: HEAD + text for name, text in standards_page.pages().items()}
+# Pages of which a part has a source, and what makes it anew in the page.
+PARTS = {
     "command-line.md": command_line,
     "results.md": results,
     "../developer/summary.md": types,
-    **{name: lambda text=text: HEAD + text for name, text in standards_page.pages().items()},
-}
-# Pages of which a part has a source, and what makes it anew in the page.
-PARTS = {
     "measures.md": measures_page.refreshed,
     "standards.md": standards_page.refreshed,
     "../developer/conformance.md": standards_page.conformance,
@@ -328,8 +229,8 @@ PARTS = {
 
 def main() -> None:
     """Writes all of them, and the words of measures.md that the package brings."""
-    for name, make in PAGES.items():
-        (FOLDER / name).write_text(make(), "utf-8")
+    for name, text in PAGES.items():
+        (FOLDER / name).write_text(text, "utf-8")
     for name, refreshed in PARTS.items():
         (FOLDER / name).write_text(refreshed((FOLDER / name).read_text("utf-8")), "utf-8")
     words = measures_page.parse((FOLDER / "measures.md").read_text("utf-8"))
