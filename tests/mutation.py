@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many small faults the tests notice: `mutation.py [NUMBER [SEED [SECONDS [FOLDER]]]]`.
+"""How many small faults in analysis/ the tests notice: `mutation.py [NUMBER [SEED [SECONDS]]]`.
 
-Takes a random sample of places in the code of a package (`analysis`, or another FOLDER as
-`run/controller`), the same for the same seed and code. Each place gets one of Cosmic Ray's faults:
-another operator, a number one larger or smaller, a condition turned round, a loop that does not
-run. A fault is noticed when one of the tests that run the faulty function fails, or when they no
-longer end. Faults that change no result are left out: in type hints, in what guards against a
-programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
+Takes a random sample of places in its functions, the same for the same seed and code. Each place
+gets one of Cosmic Ray's faults: another operator, a number one larger or smaller, a condition
+turned round, a loop that does not run. A fault is noticed when one of the tests that run the faulty
+function fails, or when they no longer end. Faults that change no result are left out: in type
+hints, in what guards against a programmer (`strict` of zip, `frozen` of a dataclass), and `cache`.
 
 One process loads pytest and the libraries, and forks once per fault: a fault costs about as much as
 its tests. A first run of all tests tells which test runs which function. Prints the faults that no
@@ -23,13 +22,12 @@ import importlib
 import os
 import pickle
 import random
-import re
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -44,14 +42,10 @@ from cosmic_ray.plugins import get_operator, operator_names
 from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = sys.argv[4] if len(sys.argv) > 4 else "analysis"
-PACKAGE = ROOT / "scripts/python/switchbench" / FOLDER
+PACKAGE = ROOT / "scripts/python/switchbench/analysis"
 TESTS = ROOT / "tests/python"
-# Test files that use the package, and those of them that start processes or take long.
-HELPERS = "reports|synthetic|simulated|golden" if FOLDER == "analysis" else "configs"
-USES = re.compile(
-    rf"switchbench\.{FOLDER.replace('/', '.')}\b|(import|from) ({HELPERS})\b",
-)
+# What test files say that use the package, and those of them that start processes or take long.
+USES = ("switchbench.analysis", "reports", "synthetic", "simulated", "golden")
 SLOW = {f"test_{name}.py" for name in ("controller", "hostile_results", "live", "report_page")}
 LIBRARIES = ("networkx", "numpy", "pyarrow", "pydantic", "rich.table", "scipy.stats", "jsonschema")
 GUARDS = ("strict", "frozen", "slots")
@@ -66,6 +60,7 @@ class Place:
     path: Path
     line: int
     column: int
+    function: range = field(compare=False)  # the lines of the outermost around it
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(PACKAGE)}:{self.line}"
@@ -98,17 +93,19 @@ def meaning(code: str) -> str:
 
 
 def places() -> dict[Place, list[tuple[str, int]]]:
-    """Where the package can be made faulty: by which operators, and at which occurrence of each."""
+    """Return where functions can be made faulty: by which operators, and which occurrence."""
     found = defaultdict(list)
     operators = [(name, get_operator(name)) for name in operator_names()]
     for path in sorted(PACKAGE.rglob("*.py")):
         nodes = list(ast_nodes(get_ast(path.read_text())))
+        around = sorted(functions(path), key=len, reverse=True)
         for name, operator in operators:
             if operator.arguments():
                 continue
             starts = (start for node in nodes for start, _ in operator().mutation_positions(node))
             for occurrence, start in enumerate(starts):
-                found[Place(path, *start)].append((name, occurrence))
+                if inside := [lines for lines in around if start[0] in lines]:
+                    found[Place(path, start[0], start[1], inside[0])].append((name, occurrence))
     return found
 
 
@@ -161,74 +158,26 @@ class Recorder:
         if report.failed:
             self.failed.append(report.nodeid)
 
-    def within(self, path: Path, function: ast.AST) -> set[str]:
-        """The tests that run a function, or one inside of it."""
-        lines = range(first_line(function), getattr(function, "end_lineno", 0) + 1)
-        return set().union(*(self.callers.get((str(path), line), ()) for line in lines))
-
     def tests_of(self, place: Place) -> list[str]:
-        """The tests that run the function at this place: the fastest of each file, the next of
-        each, and so on. Outside of functions: those that run a function with the name that is
-        defined there. Where there are none, just any: it may run when the module is loaded."""
-        module = ast.parse(place.path.read_text())
-        function, names = at(module, place.line)
-        if function:
-            found = self.within(place.path, function)
-        else:
-            found = set().union(
-                *(
-                    self.within(path, node)
-                    for path in PACKAGE.rglob("*.py")
-                    for node in ast.walk(ast.parse(path.read_text()))
-                    if isinstance(node, ast.FunctionDef) and names & words(node)
-                )
-            )
+        """Return the fastest tests that run the function at this place; none does: any, it may run
+        when the module is loaded."""
+        found = set().union(*(self.callers.get((str(place.path), n), ()) for n in place.function))
         chosen: list[str] = []
         left = BUDGET_S
-        for name in self.in_turns(found or self.seconds):
+        for name in sorted(found or self.seconds, key=self.seconds.__getitem__):
             left -= self.seconds[name]
             if left < 0 and chosen:
                 break
             chosen.append(name)
         return chosen
 
-    def in_turns(self, names: Iterable[str]) -> list[str]:
-        """The fastest test of each file, then the next one of each, and so on."""
-        before: Counter[str] = Counter()
-        rank = {}
-        for name in sorted(names, key=self.seconds.__getitem__):
-            file = name.partition("::")[0]
-            rank[name] = before[file], self.seconds[name]
-            before[file] += 1
-        return sorted(rank, key=rank.__getitem__)
 
-
-def at(module: ast.Module, line: int) -> tuple[ast.FunctionDef | None, set[str]]:
-    """The outermost function at a line, or else the names that the statement there defines."""
-    inside: Sequence[ast.stmt] = module.body
-    names: set[str] = set()
-    while around := [n for n in inside if first_line(n) <= line <= (n.end_lineno or 0)]:
-        if isinstance(around[0], ast.FunctionDef):
-            return around[0], set()
-        inside = around[0].body if isinstance(around[0], ast.ClassDef) else []
-        targets = [n for n in ast.walk(around[0]) if isinstance(getattr(n, "ctx", None), ast.Store)]
-        defined = {n.id for n in targets if isinstance(n, ast.Name)}
-        names = defined if not inside else {around[0].name}  # type: ignore[attr-defined]
-    return None, names
-
-
-def words(function: ast.AST) -> set[str]:
-    """The names and attributes that a function uses."""
-    nodes = list(ast.walk(function))
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-
-
-def first_line(statement: ast.AST) -> int:
-    """Where a statement starts, its decorators included."""
-    decorators = getattr(statement, "decorator_list", [])
-    lines: list[int] = [node.lineno for node in (statement, *decorators)]
-    return min(lines)
+def functions(path: Path) -> Iterator[range]:
+    """Yield the lines of each function of a module, with those of its decorators."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            lines = [node.lineno, *(one.lineno for one in node.decorator_list)]
+            yield range(min(lines), (node.end_lineno or node.lineno) + 1)
 
 
 @dataclass
@@ -268,9 +217,10 @@ def run_pytest(files: Iterable[str], plugin: object, *options: str) -> int:
 
 def record() -> Recorder:
     """Run all tests once, without a fault."""
-    slow = SLOW if FOLDER == "analysis" else ()
-    paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in slow]
-    files = [str(path.relative_to(ROOT)) for path in paths if USES.search(path.read_text())]
+    paths = [path for path in sorted(TESTS.glob("test_*.py")) if path.name not in SLOW]
+    files = [
+        str(path.relative_to(ROOT)) for path in paths if any(w in path.read_text() for w in USES)
+    ]
     with tempfile.NamedTemporaryFile() as kept:
 
         def work() -> int:
