@@ -52,8 +52,7 @@ struct device_need {
 };
 
 /**
- * @brief Open a device of DPDK's by its arguments ("net_memif0,role=server"), or one that exists
- * already by its name, which then stays when it is closed.
+ * @brief Open a device of DPDK's by its arguments ("net_memif0,role=server").
  *
  * @param device Takes the device.
  * @param arguments DPDK's device arguments.

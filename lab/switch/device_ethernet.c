@@ -20,7 +20,6 @@
 struct ethernet {
     struct device device;
     uint16_t port;
-    bool exists; /* before: not ours to remove */
 };
 
 static uint16_t receive(struct device *device, struct rte_mbuf **frames, uint16_t most)
@@ -47,7 +46,7 @@ static void close_ethernet(struct device *device)
     struct rte_eth_dev_info info;
 
     (void)rte_eth_dev_stop(ethernet->port);
-    if (!ethernet->exists && rte_eth_dev_info_get(ethernet->port, &info) == 0) {
+    if (rte_eth_dev_info_get(ethernet->port, &info) == 0) {
         (void)rte_eth_dev_close(ethernet->port);
         (void)rte_dev_remove(info.device);
     }
@@ -82,24 +81,20 @@ int device_open_ethernet(struct device **device, const char *arguments, struct r
     struct ethernet *ethernet;
     char name[RTE_ETH_NAME_MAX_LEN];
     uint16_t port;
-    bool exists;
-    int rc = 0;
+    int rc;
 
     if (length >= sizeof name)
         return err_set(err, -EINVAL, "'%s' has too long a name", arguments);
     snprintf(name, sizeof name, "%.*s", (int)length, arguments);
-    exists = rte_eth_dev_get_port_by_name(name, &port) == 0;
     eal_log_clear();
-    if (!exists)
-        rc = rte_eal_hotplug_add("vdev", name, arguments + length + (arguments[length] != '\0'));
+    rc = rte_eal_hotplug_add("vdev", name, arguments + length + (arguments[length] != '\0'));
     if (rc != 0 || rte_eth_dev_get_port_by_name(name, &port) != 0)
         return err_set(err, rc < 0 ? rc : -ENODEV, "DPDK can't make '%s': %s", arguments,
                        eal_log_first());
     ethernet = calloc(1, sizeof *ethernet);
     if (ethernet == NULL)
         return err_set(err, -ENOMEM, "out of memory");
-    *ethernet =
-        (struct ethernet){.device = {.kind = &kind, .pool = pool}, .port = port, .exists = exists};
+    *ethernet = (struct ethernet){.device = {.kind = &kind, .pool = pool}, .port = port};
     if ((rc = start(port, pool)) != 0) {
         close_ethernet(&ethernet->device);
         return err_set(err, rc, "DPDK's port %u does not start: %s", port, rte_strerror(-rc));
