@@ -5,12 +5,9 @@
  */
 #include "counters.h"
 #include "delay_stats.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define VALUES 20000
 
@@ -27,7 +24,7 @@ static int compare(const void *a, const void *b)
 
 /* As histogram.h says it, by which readers rebuild values: buckets follow each other without gap or
  * overlap, and each is as narrow as promised. */
-static void buckets_tile(void **state)
+TEST(buckets_tile)
 {
     uint64_t least = 0;
 
@@ -44,7 +41,7 @@ static void buckets_tile(void **state)
 
 /* Values spread log-uniformly over up to 11 powers of ten, in two parts that are added up. All
  * buckets come back from the text. */
-static void quantiles_are_within_the_error(void **state)
+TEST(quantiles_are_within_the_error)
 {
     static const double shares[] = {0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1};
     static uint64_t values[VALUES];
@@ -69,10 +66,10 @@ static void quantiles_are_within_the_error(void **state)
         assert_int_equal(histogram.min_ns, values[0]);
         assert_int_equal(histogram.max_ns, values[VALUES - 1]);
         assert_int_equal(histogram.sum_ns, all_ns);
-        for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-            double rank = ceil(shares[i] * VALUES);
+        for (EACH(share, shares)) {
+            double rank = ceil(*share * VALUES);
             double want = (double)values[rank < 1 ? 0 : (size_t)rank - 1];
-            double got = (double)histogram_quantile(&histogram, shares[i]);
+            double got = (double)histogram_quantile(&histogram, *share);
 
             assert_true(fabs(got - want) <= want * HISTOGRAM_ERROR + 0.5);
         }
@@ -90,7 +87,7 @@ static void quantiles_are_within_the_error(void **state)
 
 /* Beyond the scale: counted, its greatest kept, its size in no bucket. An empty one adds nothing.
  */
-static void ends_of_the_scale(void **state)
+TEST(ends_of_the_scale)
 {
     static struct histogram empty;
     char *text = histogram_text(&empty);
@@ -132,7 +129,7 @@ static const struct histogram *summed(enum delay_kind kind)
 
 /* Delays as they come, of which stream, with how far each is ahead, and what they come to: their
  * number, sum, least and greatest. */
-static void delays_by_hand(void **state)
+TEST(delays_by_hand)
 {
     static const struct {
         struct {
@@ -158,13 +155,13 @@ static void delays_by_hand(void **state)
         {{{40, 0, 0}, {1000, 0, 1}, {41, 0, 0}}, 3, {{3, 1081, 40, 1000}, {1, 1, 1, 1}}},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         fresh(state);
-        for (unsigned k = 0; k < cases[i].count; k++)
-            delay_stats_add(&streams[cases[i].adds[k].stream], &buckets, cases[i].adds[k].delay_ns,
-                            cases[i].adds[k].ahead);
+        for (unsigned k = 0; k < c->count; k++)
+            delay_stats_add(&streams[c->adds[k].stream], &buckets, c->adds[k].delay_ns,
+                            c->adds[k].ahead);
         for (enum delay_kind kind = 0; kind < DELAY_KINDS; kind++) {
-            const uint64_t *expected = cases[i].expected[kind];
+            const uint64_t *expected = c->expected[kind];
 
             assert_int_equal(summed(kind)->count, expected[0]);
             assert_int_equal(sum.sum_ns, expected[1]);
@@ -178,7 +175,7 @@ static void delays_by_hand(void **state)
 
 /* Runs of equal delays come to what frames come to one by one; a run may be longer than its
  * counter (a clock that is behind makes all delays 0). */
-static void runs_are_single_frames(void **state)
+TEST_BETWEEN(runs_are_single_frames, fresh, NULL)
 {
     static struct histogram one_way, ipdv;
     uint64_t last = DELAY_NONE;
@@ -213,7 +210,7 @@ static void runs_are_single_frames(void **state)
 
 /* Flows are told apart as long as there is room, in two queues' tables; the others are counted
  * together, and none is lost from the sum. */
-static void strays_are_told_apart(void **state)
+TEST(strays_are_told_apart)
 {
     static struct misdelivered_flows all, part;
     uint64_t known = 0;
@@ -233,7 +230,7 @@ static void strays_are_told_apart(void **state)
     assert_int_equal(known + all.others, MISDELIVERED_SLOTS * (2 * MISDELIVERED_SLOTS + 1) + 5);
 }
 
-static void counts_of_queues_add_up(void **state)
+TEST(counts_of_queues_add_up)
 {
     struct flow_side all = {.live.frames = 3, .first_ns = 50, .last_ns = 60, .late = 1};
     const struct flow_side none = {.live.frames = 0};
@@ -256,19 +253,4 @@ static void counts_of_queues_add_up(void **state)
     assert_int_equal(count_rest(5, 7), -1); /* never negative, or unknown */
     assert_int_equal(count_rest(5, -1), -1);
     assert_int_equal(count_rest(-1, 0), -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_tile),
-        cmocka_unit_test(quantiles_are_within_the_error),
-        cmocka_unit_test(ends_of_the_scale),
-        cmocka_unit_test(delays_by_hand),
-        cmocka_unit_test_setup(runs_are_single_frames, fresh),
-        cmocka_unit_test(strays_are_told_apart),
-        cmocka_unit_test(counts_of_queues_add_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

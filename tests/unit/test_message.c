@@ -5,14 +5,10 @@
  */
 #include "../fuzz/fuzz.h"
 #include "message.h"
-
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define ROOM (8u << 20)
 #define FUZZ_ROUNDS 3000
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct bed {
     struct message_script script;
@@ -114,7 +110,7 @@ static void check_counts(uint64_t messages, uint64_t payload, uint64_t corrupted
 
 /* --- streams --- */
 
-static void streams_are_whole_in_any_pieces(void **state)
+TEST(streams_are_whole_in_any_pieces)
 {
     static const size_t pieces[] = {1, 5, 13, 14, 15, 16, 17, 1448, 65536, 1 << 20};
     static const struct {
@@ -141,7 +137,7 @@ static void streams_are_whole_in_any_pieces(void **state)
 }
 
 /* Whatever byte of a stream is changed, exactly that is not delivered, or the end is not whole. */
-static void every_flipped_byte(void **state)
+TEST(every_flipped_byte)
 {
     for (size_t at = 0; at < 3 * 1000 + MESSAGE_HEADER_BYTES; at++) {
         begin(one_size, 1, 3000);
@@ -183,7 +179,7 @@ static void spoil(enum damage damage)
         bed.end.script.src = 1;
 }
 
-static void damaged_streams(void **state)
+TEST(damaged_streams)
 {
     static const struct {
         enum damage damage;
@@ -200,19 +196,19 @@ static void damaged_streams(void **state)
         {OTHER_FLOW, 0, 9980, 20 + MESSAGE_HEADER_BYTES, 0, false},
     };
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (EACH(c, cases)) {
         begin(one_size, 1, 10000);
         make_stream(ROOM);
-        spoil(cases[i].damage);
+        spoil(c->damage);
         feed(300);
-        check_counts(cases[i].messages, cases[i].payload, cases[i].corrupted, cases[i].reordered);
-        assert_int_equal(bed.end.whole, cases[i].whole);
+        check_counts(c->messages, c->payload, c->corrupted, c->reordered);
+        assert_int_equal(bed.end.whole, c->whole);
     }
 }
 
 /* --- cursors --- */
 
-static void a_skip_ends_where_steps_would(void **state)
+TEST(a_skip_ends_where_steps_would)
 {
     static const uint32_t counts[] = {0, 1, 2, 3, 7, 64, 1001, 70001};
     static const uint64_t totals[] = {FLOW_ENDLESS, 3000000, UINT64_C(1000) * 70000 + 5};
@@ -235,7 +231,7 @@ static void a_skip_ends_where_steps_would(void **state)
 
 /* A message that is another stream's has nearly all bytes wrong, as one that is another of its own
  * has (damaged_streams). */
-static void payloads_of_streams_differ(void **state)
+TEST(payloads_of_streams_differ)
 {
     begin(one_size, 1, FLOW_ENDLESS);
     bed.end.script.stream++;
@@ -247,7 +243,7 @@ static void payloads_of_streams_differ(void **state)
 /* --- whole messages --- */
 
 /* Of sizes in turn, or drawn: both ends come to the same. */
-static void whole_messages_count(void **state)
+TEST(whole_messages_count)
 {
     for (unsigned drawn = 0; drawn < 2; drawn++) {
         uint32_t least = UINT32_MAX, most = 0;
@@ -271,7 +267,7 @@ static void whole_messages_count(void **state)
 
 /* Each wrong byte; all of a message of another length; nearly all of an old one that lies in place,
  * whether or not its header is new. */
-static void damage_is_counted(void **state)
+TEST(damage_is_counted)
 {
     begin(mixed, COUNT(mixed), FLOW_ENDLESS);
     for (unsigned i = 0; i < COUNT(mixed); i++) {
@@ -303,7 +299,7 @@ static void damage_is_counted(void **state)
 
 /* In a stream's large messages a wrong last word is always found, a wrong block of any eighth of a
  * message, too; a single byte only when it is sampled, but then counted exactly. */
-static void samples_find_damage(void **state)
+TEST(samples_find_damage)
 {
     static const uint32_t size[] = {65536};
     unsigned found = 0;
@@ -335,7 +331,7 @@ static void samples_find_damage(void **state)
 /* --- an unreliable service --- */
 
 /* Messages come in this order, of those that were sent. */
-static void what_is_lost_late_or_twice_is_told_apart(void **state)
+TEST(what_is_lost_late_or_twice_is_told_apart)
 {
     static const struct {
         uint32_t size;
@@ -368,7 +364,7 @@ static void what_is_lost_late_or_twice_is_told_apart(void **state)
 
 /* A message is of this stream, or none. A number from the wire may be anything: a jump takes a
  * round of the sizes, or is refused. */
-static void what_is_forged_is_foreign(void **state)
+TEST(what_is_forged_is_foreign)
 {
     static const uint32_t sizes[] = {4, 8};
 
@@ -394,7 +390,7 @@ static void what_is_forged_is_foreign(void **state)
 }
 
 /* Records that are mostly right, of a few hundred bytes, behind a script of short messages. */
-static void survives_the_fuzzer(void **state)
+TEST(survives_the_fuzzer)
 {
     uint64_t random = 4;
 
@@ -407,23 +403,4 @@ static void survives_the_fuzzer(void **state)
             bytes[i] &= 1;
         assert_int_equal(LLVMFuzzerTestOneInput(bytes, sizeof bytes), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_are_whole_in_any_pieces),
-        cmocka_unit_test(every_flipped_byte),
-        cmocka_unit_test(damaged_streams),
-        cmocka_unit_test(a_skip_ends_where_steps_would),
-        cmocka_unit_test(payloads_of_streams_differ),
-        cmocka_unit_test(whole_messages_count),
-        cmocka_unit_test(damage_is_counted),
-        cmocka_unit_test(samples_find_damage),
-        cmocka_unit_test(what_is_lost_late_or_twice_is_told_apart),
-        cmocka_unit_test(what_is_forged_is_foreign),
-        cmocka_unit_test(survives_the_fuzzer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

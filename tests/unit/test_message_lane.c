@@ -6,12 +6,9 @@
  */
 #include "clock.h"
 #include "message_lane.h"
+#include "unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define BYTES_MOST 4096u
 #define BUDGET_MOST 8192u
@@ -189,7 +186,7 @@ static void begin(enum traffic traffic, uint32_t size)
 
 /* A stream's counts at both ends; probes beside a stream, and a ping-pong, each of which loses as
  * many times as messages are lost, and no byte of its flow. */
-static void what_is_lost_holds_up_nothing(void **state)
+TEST(what_is_lost_holds_up_nothing)
 {
     static const struct {
         enum traffic traffic;
@@ -205,25 +202,25 @@ static void what_is_lost_holds_up_nothing(void **state)
         {TRAFFIC_PINGPONG, 1, 2, 0, 11},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bool stream = cases[i].traffic == TRAFFIC_STREAM && cases[i].probe_fps == 0;
+    for (EACH(c, cases)) {
+        bool stream = c->traffic == TRAFFIC_STREAM && c->probe_fps == 0;
         const struct message_plan plan = {.transport = "test",
                                           .label = "p",
-                                          .streams = cases[i].streams,
-                                          .probe_fps = cases[i].probe_fps,
+                                          .streams = c->streams,
+                                          .probe_fps = c->probe_fps,
                                           .unreliable = !stream};
         struct flow_reading reading = {0};
         const struct latency *latency =
-            &reading.latency[cases[i].probe_fps > 0 ? LATENCY_ROUND_TRIP : LATENCY_PINGPONG];
+            &reading.latency[c->probe_fps > 0 ? LATENCY_ROUND_TRIP : LATENCY_PINGPONG];
 
-        begin(cases[i].traffic, 1000);
+        begin(c->traffic, 1000);
         bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
         if (!stream)
             bed.phase.load.rate_fps = 0.001; /* nothing but probes */
-        wire.lose_every = cases[i].lose_every;
+        wire.lose_every = c->lose_every;
         run(&plan);
         message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
-        assert_int_equal(wire.finished, cases[i].finished);
+        assert_int_equal(wire.finished, c->finished);
         if (stream) {
             assert_true(bed.flows[0].side.live.messages >= MESSAGES);
             assert_int_equal(bed.flows[1].side.live.messages, bed.flows[0].side.live.messages);
@@ -231,16 +228,16 @@ static void what_is_lost_holds_up_nothing(void **state)
                              bed.flows[0].side.live.payload_bytes);
         } else {
             assert_true(latency->sent > 10);
-            assert_in_range(latency->histogram.count, cases[i].lose_every > 0 ? 1 : latency->sent,
-                            latency->sent - (cases[i].lose_every > 0));
-            assert_true(cases[i].probe_fps == 0 || bed.flows[0].side.live.messages <= 1);
-            assert_true(cases[i].probe_fps > 0 || latency->sent == 15);
+            assert_in_range(latency->histogram.count, c->lose_every > 0 ? 1 : latency->sent,
+                            latency->sent - (c->lose_every > 0));
+            assert_true(c->probe_fps == 0 || bed.flows[0].side.live.messages <= 1);
+            assert_true(c->probe_fps > 0 || latency->sent == 15);
         }
         message_lane_free(&bed.lane);
     }
 }
 
-static void an_answer_with_a_wrong_byte_is_none(void **state)
+TEST(an_answer_with_a_wrong_byte_is_none)
 {
     const struct message_plan plan = {.transport = "test", .label = "p", .streams = 1};
     struct flow_reading reading = {0};
@@ -259,7 +256,7 @@ static void an_answer_with_a_wrong_byte_is_none(void **state)
 /* What a flow sends in a second, to a message or so, and what its load asked for: of a rate its
  * share, of a transfer every byte, of a check the sizes in turn whatever the load is, and as fast
  * as it goes what was sent. */
-static void loads_are_met(void **state)
+TEST(loads_are_met)
 {
     static const struct {
         enum traffic traffic;
@@ -276,35 +273,35 @@ static void loads_are_met(void **state)
         {TRAFFIC_PROBE, {.rate_fps = 1e6}, 0, 1, 1000 + 3000 + 1000, 0},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         const struct message_plan plan = {
-            .transport = "test", .label = "p", .streams = cases[i].streams, .check_bytes = 3000};
+            .transport = "test", .label = "p", .streams = c->streams, .check_bytes = 3000};
         const struct flow_side *side = &bed.flows[0].side;
 
-        begin(cases[i].traffic, 1000);
+        begin(c->traffic, 1000);
         bed.phase.sizes[bed.phase.size_count++] = 3000;
-        bed.phase.load = cases[i].load;
+        bed.phase.load = c->load;
         bed.phase.transfer_bytes = 10001;
         bed.phase.probes = 3;
-        bed.share = cases[i].share;
+        bed.share = c->share;
         make(&plan);
         bed.phase.start_ns = NS_PER_S;
         bed.phase.stop_ns = 2 * NS_PER_S;
         for (int64_t now_ns = NS_PER_S; now_ns < 2 * NS_PER_S + NS_PER_MS; now_ns += 100000)
             (void)message_lane_poll(&bed.lane.lane, now_ns);
         assert_true(bed.lane.lane.tx_done && bed.lane.lane.rx_done);
-        if (cases[i].sends > 0)
-            assert_in_range(side->live.payload_bytes, cases[i].sends, cases[i].sends + 9000);
-        if (cases[i].traffic != TRAFFIC_STREAM)
-            assert_int_equal(side->live.payload_bytes, cases[i].sends);
-        assert_in_range(side->intended, cases[i].intended, side->live.payload_bytes);
+        if (c->sends > 0)
+            assert_in_range(side->live.payload_bytes, c->sends, c->sends + 9000);
+        if (c->traffic != TRAFFIC_STREAM)
+            assert_int_equal(side->live.payload_bytes, c->sends);
+        assert_in_range(side->intended, c->intended, side->live.payload_bytes);
         assert_int_equal(bed.flows[1].side.live.payload_bytes, side->live.payload_bytes);
         message_lane_free(&bed.lane);
         bed.share = 0;
     }
 }
 
-static void what_no_transport_can_do_is_refused(void **state)
+TEST(what_no_transport_can_do_is_refused)
 {
     static const struct {
         enum traffic traffic;
@@ -318,30 +315,18 @@ static void what_no_transport_can_do_is_refused(void **state)
         {TRAFFIC_SCHEDULE, 2, PATTERN_GENERATE, "a step's message goes by one stream"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (EACH(c, cases)) {
         const struct message_plan plan = {
-            .transport = "test", .label = "p", .streams_key = "many", .streams = cases[i].streams};
+            .transport = "test", .label = "p", .streams_key = "many", .streams = c->streams};
         struct lane_request request = {
             .phase = &bed.phase, .ranks = 2, .flows = bed.flows, .send_count = 1};
         struct err err = {""};
 
-        begin(cases[i].traffic, 10);
-        bed.flows[0].role = cases[i].role;
+        begin(c->traffic, 10);
+        bed.flows[0].role = c->role;
         memset(&bed.lane, 0, sizeof bed.lane);
         assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, &plan, &err), -EINVAL);
-        assert_non_null(strstr(err.text, cases[i].says));
+        assert_non_null(strstr(err.text, c->says));
         message_lane_free(&bed.lane);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_lost_holds_up_nothing),
-        cmocka_unit_test(an_answer_with_a_wrong_byte_is_none),
-        cmocka_unit_test(loads_are_met),
-        cmocka_unit_test(what_no_transport_can_do_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

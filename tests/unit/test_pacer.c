@@ -5,13 +5,9 @@
 #include "pacer.h"
 
 #include "clock.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #define BURST 64
 
@@ -38,7 +34,7 @@ static uint64_t simulate(struct pace *pace, uint32_t cost, int64_t step_ns, doub
 /* Rates whose interval is no whole number of nanoseconds, in frames and in bits (1,518-byte frames
  * at 95 % of 100 Gbit/s): within one frame after a minute. After a month of spending the next frame
  * is still due when it should be, within 1 us. */
-static void no_error_in_the_long_run(void **state)
+TEST(no_error_in_the_long_run)
 {
     static const struct {
         double rate;
@@ -50,12 +46,12 @@ static void no_error_in_the_long_run(void **state)
     const double month_s = 86400 * 30, rate = 148809523.8;
     struct pace pace;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double want = cases[i].rate / cases[i].cost * cases[i].seconds;
+    for (EACH(c, cases)) {
+        double want = c->rate / c->cost * c->seconds;
         uint64_t frames;
 
-        pace_init(&pace, cases[i].rate, BURST, 123456789);
-        frames = simulate(&pace, cases[i].cost, cases[i].step_ns, cases[i].seconds);
+        pace_init(&pace, c->rate, BURST, 123456789);
+        frames = simulate(&pace, c->cost, c->step_ns, c->seconds);
         assert_true(fabs((double)frames - want) <= 2 + want / 60 * 20e-6 + 5);
         assert_int_equal(pace.given_up, 0);
     }
@@ -68,7 +64,7 @@ static void no_error_in_the_long_run(void **state)
 /* A sender of 1,000 frames/s that may catch up with 8 comes at these times, the first of them the
  * schedule's origin: what it sends, and has given up and sent as a clump by then. It is never
  * early, and never sends more at once than it may. */
-static void a_late_sender_catches_up_within_bounds(void **state)
+TEST(a_late_sender_catches_up_within_bounds)
 {
     static const struct {
         struct {
@@ -84,22 +80,22 @@ static void a_late_sender_catches_up_within_bounds(void **state)
         {{{0, 1, 0, 0}, {1000, 1, 0, 0}, {3000, 2, 0, 0}, {9000, 6, 0, 6}, {9001, 0, 0, 6}}},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         struct pace pace;
 
         pace_init(&pace, 1000, 8, NS_PER_S);
         assert_int_equal(pace_allow(&pace, NS_PER_S - 1, 1, BURST), 0);
-        for (size_t k = 0; k < 6 && (k == 0 || cases[i].comes[k].at_us > 0); k++) {
-            assert_int_equal(send_due(&pace, NS_PER_S + cases[i].comes[k].at_us * NS_PER_US, 1),
-                             cases[i].comes[k].sends);
-            assert_int_equal(pace.given_up, cases[i].comes[k].given_up);
-            assert_int_equal(pace.clumped, cases[i].comes[k].clumped);
+        for (size_t k = 0; k < 6 && (k == 0 || c->comes[k].at_us > 0); k++) {
+            assert_int_equal(send_due(&pace, NS_PER_S + c->comes[k].at_us * NS_PER_US, 1),
+                             c->comes[k].sends);
+            assert_int_equal(pace.given_up, c->comes[k].given_up);
+            assert_int_equal(pace.clumped, c->comes[k].clumped);
         }
     }
 }
 
 /* One whose device takes no more comes in time: that is no clump. */
-static void a_full_device_makes_no_clump(void **state)
+TEST(a_full_device_makes_no_clump)
 {
     struct pace pace;
 
@@ -111,7 +107,7 @@ static void a_full_device_makes_no_clump(void **state)
 }
 
 /* Sent + given up + still due is what was asked for, to the frame, however the sender slept. */
-static void test_intended_adds_up(void **state)
+TEST(test_intended_adds_up)
 {
     struct pace pace;
     int64_t now_ns = 0;
@@ -130,7 +126,7 @@ static void test_intended_adds_up(void **state)
 
 /* A sleeper gathers three quarters of what it may catch up, but not for longer than PACE_GATHER_NS;
  * without a limit frames are due at once, and none is late. */
-static void a_sleeper_wakes_in_time(void **state)
+TEST(a_sleeper_wakes_in_time)
 {
     static const struct {
         double rate;
@@ -139,9 +135,9 @@ static void a_sleeper_wakes_in_time(void **state)
     } cases[] = {{1000, 8, PACE_GATHER_NS}, {100000, 8, 50000}, {100000, 1, 0}, {0, 8, 0}};
     struct pace pace;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pace_init(&pace, cases[i].rate, cases[i].catch_up, 0);
-        assert_int_equal(pace_wake(&pace, 1), cases[i].wake_ns);
+    for (EACH(c, cases)) {
+        pace_init(&pace, c->rate, c->catch_up, 0);
+        assert_int_equal(pace_wake(&pace, 1), c->wake_ns);
     }
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(send_due(&pace, 1000, 1), BURST);
@@ -149,7 +145,7 @@ static void a_sleeper_wakes_in_time(void **state)
 }
 
 /* A dither spreads departures over its whole range and adds nothing up. */
-static void test_dither(void **state)
+TEST(test_dither)
 {
     const int64_t interval_ns = 1230000; /* of 813 frames/s */
     const int frames = 20000;
@@ -170,18 +166,4 @@ static void test_dither(void **state)
     for (int i = 0; i < 4; i++)
         assert_in_range(quarters[i], frames / 4 * 9 / 10, frames / 4 * 11 / 10);
     assert_int_equal(pace.given_up, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_error_in_the_long_run),
-        cmocka_unit_test(a_late_sender_catches_up_within_bounds),
-        cmocka_unit_test(a_full_device_makes_no_clump),
-        cmocka_unit_test(test_intended_adds_up),
-        cmocka_unit_test(a_sleeper_wakes_in_time),
-        cmocka_unit_test(test_dither),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

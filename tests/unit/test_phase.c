@@ -6,11 +6,7 @@
 #include "phase.h"
 
 #include "clock.h"
-
-#include <errno.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 /* --- loads: shares of a line, rates in bits and in frames, and what no line carries --- */
 
@@ -91,32 +87,31 @@ static const struct {
     {&frames, 0, true, 1, {.bps = 1e6}, 0, 0, false, "set line_rate"},
 };
 
-static void a_load_is_resolved_or_refused(void **state)
+TEST(a_load_is_resolved_or_refused)
 {
-    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
-        struct phase_lane *lane =
-            lay(loads[i].transport, loads[i].line_bps, loads[i].shared, loads[i].part);
+    for (EACH(each, loads)) {
+        struct phase_lane *lane = lay(each->transport, each->line_bps, each->shared, each->part);
         const struct load *load = &lane->phase.load;
         struct err err = {0};
 
-        bed.ask = loads[i].ask;
-        assert_int_equal(lane_resolve_load(lane, &err), loads[i].refused != NULL ? -EINVAL : 0);
-        if (loads[i].refused != NULL) {
+        bed.ask = each->ask;
+        assert_int_equal(lane_resolve_load(lane, &err), each->refused != NULL ? -EINVAL : 0);
+        if (each->refused != NULL) {
             assert_non_null(strstr(err.text, "node1:e0"));
-            assert_non_null(strstr(err.text, loads[i].refused));
+            assert_non_null(strstr(err.text, each->refused));
             continue;
         }
         assert_string_equal(err.text, "");
-        assert_float_equal(load->rate_bps, loads[i].bps, 1);
-        assert_float_equal(load->rate_fps, loads[i].fps, 1e-9);
-        assert_int_equal(load->unlimited, loads[i].unlimited);
-        assert_float_equal(load->part, loads[i].part, 0);
+        assert_float_equal(load->rate_bps, each->bps, 1);
+        assert_float_equal(load->rate_fps, each->fps, 1e-9);
+        assert_int_equal(load->unlimited, each->unlimited);
+        assert_float_equal(load->part, each->part, 0);
     }
 }
 
 /* Slow: the network is not known yet. Three to one partner take as long as three to each of many:
  * 0.15 s. */
-static void probes_are_slow_and_spread(void **state)
+TEST(probes_are_slow_and_spread)
 {
     static const struct {
         uint64_t line_bps;
@@ -125,10 +120,9 @@ static void probes_are_slow_and_spread(void **state)
     } probes[] = {{LINE_BPS, 3000, FPS / 10},           {1000000, 3000, FPS / 1000}, {0, 0, 1000},
                   {UINT64_C(100000000000), 3000, 1000}, {LINE_BPS, 3, 20},           {0, 30, 200}};
 
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
-        assert_float_equal(
-            lane_probe_fps(lay(&frames, probes[i].line_bps, false, 1), probes[i].probes),
-            probes[i].fps, 0.01);
+    for (EACH(probe, probes))
+        assert_float_equal(lane_probe_fps(lay(&frames, probe->line_bps, false, 1), probe->probes),
+                           probe->fps, 0.01);
 }
 
 /* --- margins: a safe guess first, then what the last starts needed --- */
@@ -157,17 +151,17 @@ static const struct {
     {{{1, 0}}, 100, 5000},
 };
 
-static void margins_follow_what_starts_needed(void **state)
+TEST(margins_follow_what_starts_needed)
 {
     struct start_margin margin;
 
-    for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+    for (EACH(each, margins)) {
         start_margin_init(&margin, true);
         for (size_t s = 0; s < RUNS; s++)
-            for (unsigned t = 0; t < margins[i].starts[s].times; t++)
-                start_margin_note(&margin, margins[i].starts[s].needed_us * NS_PER_US);
-        assert_int_equal(start_margin_next(&margin, true), margins[i].hasty_us * NS_PER_US);
-        assert_int_equal(start_margin_next(&margin, false), margins[i].careful_us * NS_PER_US);
+            for (unsigned t = 0; t < each->starts[s].times; t++)
+                start_margin_note(&margin, each->starts[s].needed_us * NS_PER_US);
+        assert_int_equal(start_margin_next(&margin, true), each->hasty_us * NS_PER_US);
+        assert_int_equal(start_margin_next(&margin, false), each->careful_us * NS_PER_US);
     }
     start_margin_init(&margin, false);
     assert_int_equal(start_margin_next(&margin, true), 2 * NS_PER_MS);
@@ -206,7 +200,7 @@ static void expect(struct interval_ring *ring, uint32_t number, int64_t at_ns, u
 
 /* When a worker comes, when it is to come again, and the mark that it has made; CLOCK_NEVER as its
  * time: none. One that slept over marks makes one of them, and comes back to the grid. */
-static void marks_are_on_a_grid(void **state)
+TEST(marks_are_on_a_grid)
 {
     static const struct {
         int64_t close_ns;
@@ -227,23 +221,22 @@ static void marks_are_on_a_grid(void **state)
           {OPEN + 99 * STEP, CLOCK_NEVER, 10}}},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         struct interval_ring *ring = interval_ring_make(FLOWS);
 
-        grid.close_ns = cases[i].close_ns;
+        grid.close_ns = c->close_ns;
         for (unsigned k = 0; k < 4; k++)
-            assert_int_equal(mark(ring, cases[i].marks[k].at_ns, 10 * k),
-                             cases[i].marks[k].next_ns);
+            assert_int_equal(mark(ring, c->marks[k].at_ns, 10 * k), c->marks[k].next_ns);
         for (unsigned k = 0; k < 4; k++)
-            if (cases[i].marks[k].number >= 0)
-                expect(ring, (uint32_t)cases[i].marks[k].number, cases[i].marks[k].at_ns, 10 * k);
+            if (c->marks[k].number >= 0)
+                expect(ring, (uint32_t)c->marks[k].number, c->marks[k].at_ns, 10 * k);
         assert_int_equal(interval_ring_waiting(ring), 0);
         interval_ring_free(ring);
     }
 }
 
 /* Marks for which there is no room are left out; those that wait are not touched. */
-static void a_late_reader_finds_the_first_marks(void **state)
+TEST(a_late_reader_finds_the_first_marks)
 {
     struct interval_ring *ring = interval_ring_make(FLOWS);
 
@@ -257,17 +250,4 @@ static void a_late_reader_finds_the_first_marks(void **state)
         expect(ring, i, OPEN + i * STEP, 1000 * i);
     expect(ring, 50, OPEN + 50 * STEP, 50000);
     interval_ring_free(ring);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_load_is_resolved_or_refused),
-        cmocka_unit_test(probes_are_slow_and_spread),
-        cmocka_unit_test(margins_follow_what_starts_needed),
-        cmocka_unit_test(marks_are_on_a_grid),
-        cmocka_unit_test(a_late_reader_finds_the_first_marks),
-    };
-
-    return cmocka_run_group_tests_name("phase", tests, NULL, NULL);
 }

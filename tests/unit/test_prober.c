@@ -8,10 +8,7 @@
 #include "frame_lane.h"
 #include "prober.h"
 #include "signature.h"
-
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define PARTNER 3u
 #define PARTNERS 3u
@@ -96,7 +93,7 @@ static void expect(uint64_t answers)
         assert_int_equal(sum.histogram.max_ns, RTT_NS);
 }
 
-static void an_answer_counts_once_by_any_queue(void **state)
+TEST_BETWEEN(an_answer_counts_once_by_any_queue, begin, end)
 {
     for (uint32_t i = 0; i < PROBES; i++)
         for (unsigned times = 0; times < 4; times++)
@@ -105,7 +102,7 @@ static void an_answer_counts_once_by_any_queue(void **state)
 }
 
 /* To no probe that was sent, or with another stamp: that would make any round trip of it. */
-static void what_never_left_is_forged(void **state)
+TEST_BETWEEN(what_never_left_is_forged, begin, end)
 {
     static const struct {
         uint32_t number;
@@ -114,7 +111,7 @@ static void what_never_left_is_forged(void **state)
                   {INT32_MAX, GAP_NS}, {UINT32_MAX, GAP_NS},        {4, 0},
                   {4, 5 * GAP_NS + 1}, {4, (UINT64_C(1) << 48) - 1}};
 
-    for (unsigned i = 0; i < sizeof forged / sizeof forged[0]; i++)
+    for (unsigned i = 0; i < COUNT(forged); i++)
         for (unsigned queue = 0; queue < 2; queue++)
             assert_false(prober_back(&bed.probers[queue], 0, forged[i].number, forged[i].stamp_ns,
                                      1000 * (int64_t)GAP_NS));
@@ -125,7 +122,7 @@ static void what_never_left_is_forged(void **state)
     expect(1);
 }
 
-static void one_that_was_not_taken_was_not_sent(void **state)
+TEST_BETWEEN(one_that_was_not_taken_was_not_sent, begin, end)
 {
     prober_leaves(&bed.probers[0], 0, (PROBES + 1) * GAP_NS);
     prober_stays(&bed.probers[0], 0);
@@ -135,7 +132,7 @@ static void one_that_was_not_taken_was_not_sent(void **state)
 }
 
 /* What is given up is sent, and not back, also when it comes after all; what left later stays. */
-static void what_is_given_up_is_lost(void **state)
+TEST_BETWEEN(what_is_given_up_is_lost, begin, end)
 {
     prober_forget(&bed.probers[0], 0, 3 * GAP_NS);
     assert_int_equal(bed.probers[0].flows[0].oldest, 2);
@@ -149,7 +146,7 @@ static void what_is_given_up_is_lost(void **state)
 }
 
 /* More probes than there is room for: old ones are lost, not forged, and numbers begin anew. */
-static void the_oldest_are_forgotten(void **state)
+TEST_BETWEEN(the_oldest_are_forgotten, begin, end)
 {
     uint32_t room = bed.probers[0].room;
 
@@ -164,7 +161,7 @@ static void the_oldest_are_forgotten(void **state)
 /* --- when probes leave --- */
 
 /* 0.1 % of the line over two flows; where the line has no room for both, the load yields. */
-static void probes_disturb_nobody(void **state)
+TEST(probes_disturb_nobody)
 {
     static const struct {
         double asked_fps;
@@ -186,22 +183,22 @@ static void probes_disturb_nobody(void **state)
         {0, 100000000, {.unlimited = true}, 276, 0, 1},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const struct phase phase = {.load = cases[i].load, .latency.probe_fps = cases[i].asked_fps};
+    for (EACH(c, cases)) {
+        const struct phase phase = {.load = c->load, .latency.probe_fps = c->asked_fps};
         const struct lane_request request = {.phase = &phase,
-                                             .line_rate_bps = cases[i].line_bps,
+                                             .line_rate_bps = c->line_bps,
                                              .port_sends = bed.flows,
                                              .port_send_count = 1,
                                              .receive_count = 1};
 
-        assert_float_equal(prober_rate(&request, cases[i].line_bytes), cases[i].rate_fps, 1e-9);
-        assert_int_equal(prober_displaces(&request, cases[i].line_bytes, 500), cases[i].displaces);
+        assert_float_equal(prober_rate(&request, c->line_bytes), c->rate_fps, 1e-9);
+        assert_int_equal(prober_displaces(&request, c->line_bytes, 500), c->displaces);
     }
 }
 
 /* In a second as many as the rate says, no two closer than half of their distance, and at distances
  * that fill the range: not the same again and again. Who slept does not send what it missed. */
-static void probes_are_even_but_not_regular(void **state)
+TEST_BETWEEN(probes_are_even_but_not_regular, begin, end)
 {
     struct prober *prober = &bed.probers[0];
     unsigned tenths[10] = {0}, count = 0;
@@ -228,7 +225,7 @@ static void probes_are_even_but_not_regular(void **state)
 }
 
 /* However late a lane is, one probe of each flow leaves. */
-static void late_probes_are_of_all_flows(void **state)
+TEST(late_probes_are_of_all_flows)
 {
     const struct phase phase = {.sizes = {64}, .size_count = 1, .latency.probe_fps = 1000};
     unsigned left[PARTNERS] = {0};
@@ -248,7 +245,7 @@ static void late_probes_are_of_all_flows(void **state)
 
 /* Uniform in their logarithm, both ends of the range included; and the same on every machine, since
  * both ends of a flow depend on it. */
-static void sizes_are_drawn(void **state)
+TEST(sizes_are_drawn)
 {
     struct prng_sizes sizes = prng_sizes(7, 4, 65535), few = prng_sizes(1, 3, 5);
     struct prng_sizes fixed = prng_sizes(prng_seed(1, 2, 3), 4, 1 << 20);
@@ -329,7 +326,7 @@ static void check_times(uint64_t sent, uint64_t back, uint64_t min_ns, uint64_t 
 
 /* Sizes in turn, one message in flight, until the stop; what is given up is sent and not back, and
  * what began outside of the window is not measured. */
-static void a_flow_has_a_message_in_flight(void **state)
+TEST(a_flow_has_a_message_in_flight)
 {
     sit_down((struct pingpong_options){0});
     for (int n = 0; n < 4; n++) {
@@ -354,7 +351,7 @@ static void a_flow_has_a_message_in_flight(void **state)
 }
 
 /* Where messages are lost, one is given up after its time, and the next begins. */
-static void a_lost_message_holds_up_nothing(void **state)
+TEST(a_lost_message_holds_up_nothing)
 {
     sit_down((struct pingpong_options){.count = 3, .timeout_ns = 1});
     while (prober_play(&bed.probers[0], true, send_one), !bed.probers[0].ended)
@@ -371,7 +368,7 @@ static bool sound(const struct frame_lane *lane, const struct frame_seen *seen)
 }
 
 /* An answer has its own message's size, also where another message is in flight when it comes. */
-static void an_answer_too_late_is_no_stranger(void **state)
+TEST(an_answer_too_late_is_no_stranger)
 {
     static struct frame_lane lane;
     static uint16_t flow_of[PATTERN_RANKS_MAX];
@@ -399,7 +396,7 @@ static void an_answer_too_late_is_no_stranger(void **state)
 
 /* One message in flight for all, by partners that are drawn: each gets about a third, and each
  * single time is kept with whose it was. */
-static void partners_are_drawn(void **state)
+TEST(partners_are_drawn)
 {
     const struct prober *prober = &bed.probers[0];
     uint32_t by_rank[PARTNER + PARTNERS] = {0}, began = 0;
@@ -419,27 +416,4 @@ static void partners_are_drawn(void **state)
     for (uint32_t i = PARTNER; i < PARTNER + PARTNERS; i++)
         assert_in_range(by_rank[i], 70, 130);
     end(NULL);
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_answer_counts_once_by_any_queue),
-        CASE(what_never_left_is_forged),
-        CASE(one_that_was_not_taken_was_not_sent),
-        CASE(what_is_given_up_is_lost),
-        CASE(the_oldest_are_forgotten),
-        cmocka_unit_test(probes_disturb_nobody),
-        CASE(probes_are_even_but_not_regular),
-        cmocka_unit_test(late_probes_are_of_all_flows),
-        cmocka_unit_test(sizes_are_drawn),
-        cmocka_unit_test(a_flow_has_a_message_in_flight),
-        cmocka_unit_test(a_lost_message_holds_up_nothing),
-        cmocka_unit_test(an_answer_too_late_is_no_stranger),
-        cmocka_unit_test(partners_are_drawn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

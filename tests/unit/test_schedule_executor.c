@@ -6,16 +6,11 @@
  */
 #include "clock.h"
 #include "schedule_executor.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define RANKS_MOST 16u
 #define OPS_MOST 256u
 #define ROUNDS_MOST 20000000u
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 struct rank {
     struct phase phase; /* its own: ranks may see other times */
@@ -203,7 +198,7 @@ static void check_counts(const struct pattern_request *request, const struct pha
     sim_free();
 }
 
-static void a_count_ends_after_whole_batches(void **state)
+TEST(a_count_ends_after_whole_batches)
 {
     static const struct {
         const char *name;
@@ -222,14 +217,13 @@ static void a_count_ends_after_whole_batches(void **state)
         {"pairs", 5, 8, 6, 3, 1, false, 0},     /* the last rank has no steps */
     };
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct pattern_request request = all_to_all(cases[i].n, cases[i].bytes);
-        struct phase phase =
-            counted(cases[i].count, cases[i].batch, cases[i].warmup, cases[i].compute);
+    for (EACH(c, cases)) {
+        struct pattern_request request = all_to_all(c->n, c->bytes);
+        struct phase phase = counted(c->count, c->batch, c->warmup, c->compute);
 
-        request.name = cases[i].name;
+        request.name = c->name;
         request.local = strcmp(request.name, "exchange") != 0;
-        check_counts(&request, &phase, cases[i].verified);
+        check_counts(&request, &phase, c->verified);
     }
     for (uint32_t n = 2; n <= RANKS_MOST; n++) { /* a barrier has every shape */
         struct pattern_request request = all_to_all(n, 1000);
@@ -252,7 +246,7 @@ static struct phase windowed(int64_t open, int64_t close, int64_t stop)
     return phase;
 }
 
-static void a_window_measures_what_begins_in_it(void **state)
+TEST(a_window_measures_what_begins_in_it)
 {
     struct pattern_request request = all_to_all(7, 1000);
     struct phase phase = windowed(100, 200, 300);
@@ -274,7 +268,7 @@ static void a_window_measures_what_begins_in_it(void **state)
 }
 
 /* One rank alone says that it is over, another that it is not yet the window: all heed them. */
-static void one_rank_stops_all(void **state)
+TEST(one_rank_stops_all)
 {
     struct pattern_request request = all_to_all(7, 1000);
     struct phase phase = windowed(0, 60000, 60000);
@@ -292,7 +286,7 @@ static void one_rank_stops_all(void **state)
 
 /* A wrong byte, or bytes that never came, in the last or the first repetition of a batch: the rank
  * names itself, and what was verified before stays; where nothing is computed nothing is found. */
-static void a_wrong_result_is_found(void **state)
+TEST(a_wrong_result_is_found)
 {
     for (unsigned i = 0; i < 4; i++) {
         struct pattern_request request = all_to_all(7, 1000);
@@ -316,16 +310,4 @@ static void a_wrong_result_is_found(void **state)
         }
         sim_free();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_count_ends_after_whole_batches),
-        cmocka_unit_test(a_window_measures_what_begins_in_it),
-        cmocka_unit_test(one_rank_stops_all),
-        cmocka_unit_test(a_wrong_result_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,7 @@
  * arrival.
  */
 #include "sequence.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #define ARRIVALS_MOST 8000
 #define NUMBERS_MOST 16384u
@@ -101,7 +94,7 @@ static const char letters[SEQUENCE_VERDICTS] = {[SEQUENCE_FRESH] = 'F',
 
 /* Numbers as they come, and what each is; then the sum of extents, the greatest, and how many have
  * three greater ones directly before them. */
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
     static const struct {
         uint32_t numbers[12];
@@ -118,20 +111,20 @@ static void test_by_hand(void **state)
         {{3, 0, 2, 1, 0}, "FRRRD", 1 + 2 + 3, 3, 0},                      /* the first was lost */
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (EACH(c, cases)) {
         static struct bed bed;
 
         clear(&bed);
-        for (size_t k = 0; cases[i].verdicts[k]; k++)
-            assert_int_equal(letters[arrive(&bed, cases[i].numbers[k])], cases[i].verdicts[k]);
-        assert_int_equal(bed.count.extent_sum, cases[i].extent_sum);
-        assert_int_equal(bed.count.extent_max, cases[i].extent_max);
-        assert_int_equal(bed.count.near, cases[i].near);
+        for (size_t k = 0; c->verdicts[k]; k++)
+            assert_int_equal(letters[arrive(&bed, c->numbers[k])], c->verdicts[k]);
+        assert_int_equal(bed.count.extent_sum, c->extent_sum);
+        assert_int_equal(bed.count.extent_max, c->extent_max);
+        assert_int_equal(bed.count.near, c->near);
     }
 }
 
 /* The short way is one way only: it takes what the long way would, and all but words' first. */
-static void test_short_way(void **state)
+TEST(test_short_way)
 {
     static struct bed stream;
     struct sequence early = {.next = 4, .recent = 8};
@@ -157,7 +150,7 @@ static void test_short_way(void **state)
 }
 
 /* Jumps of every length up to beyond the window, from every place in a word. */
-static void test_jumps(void **state)
+TEST(test_jumps)
 {
     for (uint32_t from = 0; from < 64; from++) {
         for (uint32_t jump = 1; jump < SEQUENCE_WINDOW + 130; jump += 7) {
@@ -209,7 +202,7 @@ static void send(struct bed *bed, const struct network *network, uint64_t first,
 }
 
 /* Verdicts, extents and n-reordering are exact whatever happens. */
-static void test_against_memory(void **state)
+TEST(test_against_memory)
 {
     static const struct network networks[] = {
         {0, 0, 10, 5},     {10, 10, 100, 8},   {300, 0, 50, 6},  {0, 0, 500, 10},
@@ -252,7 +245,7 @@ static void test_against_memory(void **state)
 
 /* No stream has more gaps than where every other frame is missing; and more are missing at once
  * than the window holds. All that are not late come after all, backwards. */
-static void test_most_is_missing(void **state)
+TEST(test_most_is_missing)
 {
     for (uint32_t step = 2; step <= 2999; step += 2997) {
         static struct bed bed;
@@ -270,7 +263,7 @@ static void test_most_is_missing(void **state)
 }
 
 /* A stream that runs through the wrap of 32 bits is judged as any other. */
-static void test_wrap(void **state)
+TEST(test_wrap)
 {
     static const struct network network = {50, 20, 100, 8};
 
@@ -289,15 +282,4 @@ static void test_wrap(void **state)
         assert_memory_equal(low.verdicts, high.verdicts, sizeof low.verdicts);
         assert_memory_equal(&low.count, &high.count, sizeof low.count);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),         cmocka_unit_test(test_short_way),
-        cmocka_unit_test(test_jumps),           cmocka_unit_test(test_against_memory),
-        cmocka_unit_test(test_most_is_missing), cmocka_unit_test(test_wrap),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,9 @@
  * send exactly its frames.
  */
 #include "frame_lane.h"
+#include "unit.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 static struct turns turns_of(const double *shares, uint32_t count)
 {
@@ -23,7 +20,7 @@ static struct turns turns_of(const double *shares, uint32_t count)
     return turns;
 }
 
-static void shares_make_a_table(void **state)
+TEST(shares_make_a_table)
 {
     static const uint32_t expected[] = {0, 1, 2, 0};
     struct turns turns = turns_of((const double[]){0, 0, 0}, 3);
@@ -47,7 +44,7 @@ static void shares_make_a_table(void **state)
 
 /* At any time no flow is a frame ahead of its share, or behind it, by more than the others' ties.
  */
-static void any_shares_are_met_all_along(void **state)
+TEST(any_shares_are_met_all_along)
 {
     srand(1);
     for (unsigned try = 0; try < 100; try++) {
@@ -75,7 +72,7 @@ static void any_shares_are_met_all_along(void **state)
     }
 }
 
-static void lanes_send_exactly_the_ports_frames(void **state)
+TEST(lanes_send_exactly_the_ports_frames)
 {
     static const double shares[] = {0.5, 0.01, 0.03, 0.06, 0.1, 0.1, 0.2};
 
@@ -85,23 +82,12 @@ static void lanes_send_exactly_the_ports_frames(void **state)
         uint64_t sum = 0;
 
         assert_int_equal(turns_burst(&request), frames); /* one lane */
-        for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        for (EACH(share, shares)) {
             request.share_from = request.share_to;
-            request.share_to += shares[i];
-            assert_float_equal((double)turns_burst(&request), (double)frames * shares[i], 1);
+            request.share_to += *share;
+            assert_float_equal((double)turns_burst(&request), (double)frames * *share, 1);
             sum += turns_burst(&request);
         }
         assert_int_equal(sum, frames);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_make_a_table),
-        cmocka_unit_test(any_shares_are_met_all_along),
-        cmocka_unit_test(lanes_send_exactly_the_ports_frames),
-    };
-
-    return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -5,22 +5,15 @@
  * interface or a PCI address means, on a sysfs made of files.
  */
 #include "clock.h"
+#include "unit.h"
 #include "verbs.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* An info is of this version and this size alone; a sender fills the places that its partner
  * offers: they must be there, and as large. */
-static void an_info_is_checked(void **state)
+TEST(an_info_is_checked)
 {
     static const struct {
         uint32_t slots, stride, first;
@@ -36,19 +29,19 @@ static void an_info_is_checked(void **state)
     struct transport_port port = {0};
     struct ibv_mr region = {0};
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (EACH(c, cases)) {
         const struct verbs_qp qp = {
             .port = &port,
             .memory = {.region = &region},
-            .place = cases[i].first,
-            .config = {.slots = cases[i].slots, .stride = cases[i].stride, .mtu = cases[i].mtu}};
+            .place = c->first,
+            .config = {.slots = c->slots, .stride = c->stride, .mtu = c->mtu}};
         struct qp_info info;
         struct blob blob = {.size = sizeof info};
 
         verbs_qp_describe(&qp, &info);
         memcpy(blob.bytes, &info, sizeof info);
         assert_true(qp_info_read(&info, &blob));
-        assert_int_equal(qp_info_fits(&info, 4096), cases[i].fits);
+        assert_int_equal(qp_info_fits(&info, 4096), c->fits);
         blob.bytes[3]++; /* another version */
         assert_false(qp_info_read(&info, &blob));
         blob.bytes[3]--;
@@ -58,7 +51,7 @@ static void an_info_is_checked(void **state)
 }
 
 /* Only the two ends of one connected queue pair, which are at the same message, are reused. */
-static void both_ends_come_to_the_same(void **state)
+TEST(both_ends_come_to_the_same)
 {
     static const struct qp_info ends[] = {{.number = 1},
                                           {.number = 1, .connected_to = 2, .turn = 5},
@@ -87,7 +80,7 @@ static struct ibv_gid_entry gid(uint32_t index, uint32_t type, uint8_t first, bo
     return made;
 }
 
-static void the_best_gid_is_chosen(void **state)
+TEST(the_best_gid_is_chosen)
 {
     const struct ibv_gid_entry table[] = {
         gid(0, IBV_GID_TYPE_ROCE_V1, 0xfe, false), gid(1, IBV_GID_TYPE_ROCE_V2, 0xfe, false),
@@ -133,7 +126,7 @@ static struct verbs_qp *acquire(struct transport_port *port, uint16_t stream)
 }
 
 /* The one that was kept last serves first; the least recently used go. */
-static void the_port_keeps_those_that_were_used_last(void **state)
+TEST(the_port_keeps_those_that_were_used_last)
 {
     struct transport_port port = {0};
     struct verbs_qp *kept[6];
@@ -178,7 +171,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *work, struct ibv_rec
 
 /* What an immediate says is the partner's: a gap is jumped over, one that no sender can have left
  * (by steps it took minutes) or a length that no place holds is not. */
-static void an_immediate_is_checked(void **state)
+TEST(an_immediate_is_checked)
 {
     static const struct {
         uint32_t immediate, bytes;
@@ -191,7 +184,7 @@ static void an_immediate_is_checked(void **state)
     };
     static const uint32_t size = 48;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (EACH(c, cases)) {
         struct ibv_context context = {
             .ops = {.poll_cq = poll_cq, .post_send = post_send, .post_recv = post_recv}};
         struct ibv_cq cq = {.context = &context};
@@ -237,22 +230,20 @@ static void an_immediate_is_checked(void **state)
         lane.base.ins = &in;
         message_cursor_start(&in.end.base.stream.at, &stream->script);
         at = stream->at;
-        message_cursor_skip(&at, &stream->script,
-                            cases[i].immediate < 100 ? cases[i].immediate : 0);
+        message_cursor_skip(&at, &stream->script, c->immediate < 100 ? c->immediate : 0);
         header = message_cursor_header(&at, &stream->script);
         place = ring + (3 + at.sequence) % SLOTS * STRIDE;
         memcpy(place, message_payload_at(&at, 0), size);
         memcpy(place, &header, sizeof header);
-        come = (struct ibv_wc){.byte_len = cases[i].bytes,
-                               .wc_flags = IBV_WC_WITH_IMM,
-                               .imm_data = htonl(cases[i].immediate)};
+        come = (struct ibv_wc){
+            .byte_len = c->bytes, .wc_flags = IBV_WC_WITH_IMM, .imm_data = htonl(c->immediate)};
         (void)verbs_hooks.reap(&lane.base, 1);
-        assert_int_equal(stream->at.sequence, cases[i].sequence);
-        assert_int_equal(side.live.messages, cases[i].messages);
-        assert_int_equal(stream->missed, cases[i].missed);
-        assert_int_equal(count.foreign, cases[i].foreign);
-        assert_int_equal(side.corrupted, cases[i].corrupted);
-        assert_int_equal(in.place, cases[i].place);
+        assert_int_equal(stream->at.sequence, c->sequence);
+        assert_int_equal(side.live.messages, c->messages);
+        assert_int_equal(stream->missed, c->missed);
+        assert_int_equal(count.foreign, c->foreign);
+        assert_int_equal(side.corrupted, c->corrupted);
+        assert_int_equal(in.place, c->place);
     }
 }
 
@@ -284,7 +275,7 @@ static void make_file(const char *path, const char *text)
 #define PCI "bus/pci/devices/0000:3b:00.0"
 #define CLASS "class/infiniband/"
 
-static void a_device_is_found(void **state)
+TEST(a_device_is_found)
 {
     static const char *const files[][2] = {
         {CLASS "mlx5_0/ports/1/gid_attrs/ndevs/0", "eth1"},
@@ -306,13 +297,13 @@ static void a_device_is_found(void **state)
     char name[72], command[64];
 
     assert_non_null(mkdtemp(sys));
-    for (size_t i = 0; i < COUNT(files); i++)
-        make_file(files[i][0], files[i][1]);
-    for (size_t i = 0; i < COUNT(devices); i++) {
-        assert_int_equal(verbs_device_of_interface(sys, devices[i][0], name, sizeof name),
-                         devices[i][1] != NULL);
-        if (devices[i][1] != NULL)
-            assert_string_equal(name, devices[i][1]);
+    for (EACH(file, files))
+        make_file((*file)[0], (*file)[1]);
+    for (EACH(device, devices)) {
+        assert_int_equal(verbs_device_of_interface(sys, (*device)[0], name, sizeof name),
+                         (*device)[1] != NULL);
+        if ((*device)[1] != NULL)
+            assert_string_equal(name, (*device)[1]);
     }
     assert_true(verbs_device_of_pci(sys, "0000:3b:00.0", name, sizeof name));
     assert_string_equal(name, "mlx4_0/1");
@@ -321,18 +312,4 @@ static void a_device_is_found(void **state)
     assert_false(verbs_device_of_interface(sys, "eth1", name, 8));
     snprintf(command, sizeof command, "rm -r %s", sys);
     assert_int_equal(system(command), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_info_is_checked),
-        cmocka_unit_test(both_ends_come_to_the_same),
-        cmocka_unit_test(the_best_gid_is_chosen),
-        cmocka_unit_test(the_port_keeps_those_that_were_used_last),
-        cmocka_unit_test(an_immediate_is_checked),
-        cmocka_unit_test(a_device_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

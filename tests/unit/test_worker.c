@@ -5,17 +5,12 @@
  */
 #include "clock.h"
 #include "compute_load.h"
+#include "unit.h"
 #include "worker.h"
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 /* A lane that counts a frame a poll between start and stop, and receives what it sends. */
 struct fake_lane {
@@ -185,7 +180,7 @@ static int strike(void **state)
     return 0;
 }
 
-static void the_window_is_copied_on_each_lane(void **state)
+TEST_BETWEEN(the_window_is_copied_on_each_lane, NULL, strike)
 {
     set_scene(&fake_transport);
     play();
@@ -206,7 +201,7 @@ static void the_window_is_copied_on_each_lane(void **state)
 }
 
 /* What waits when a late worker comes back has come before the window opened, or closed. */
-static void a_backlog_is_not_counted_in_the_window(void **state)
+TEST_BETWEEN(a_backlog_is_not_counted_in_the_window, NULL, strike)
 {
     set_scene(&away_transport);
     play();
@@ -220,7 +215,7 @@ static void a_backlog_is_not_counted_in_the_window(void **state)
 }
 
 /* The others would make a system call each to find that nothing has come for them. */
-static void of_a_wake_its_own_lane_is_told(void **state)
+TEST_BETWEEN(of_a_wake_its_own_lane_is_told, NULL, strike)
 {
     set_scene(&fake_transport);
     for (int i = 0; i < LANES; i++)
@@ -262,10 +257,9 @@ static const struct ending {
      .flood_limit = 999999, .misdelivered = {600000, 400000}},
 };
 
-static void each_phase_ends_its_way(void **state)
+TEST(each_phase_ends_its_way)
 {
-    for (size_t k = 0; k < sizeof endings / sizeof endings[0]; k++) {
-        const struct ending *ending = &endings[k];
+    for (EACH(ending, endings)) {
         int64_t after_ns[] = {0, 0, 0, 0};
 
         set_scene(ending->transport);
@@ -300,7 +294,7 @@ static void each_phase_ends_its_way(void **state)
     }
 }
 
-static void stopping_ends_at_once_and_keeps_the_counts(void **state)
+TEST_BETWEEN(stopping_ends_at_once_and_keeps_the_counts, NULL, strike)
 {
     struct pollfd ready = {.events = POLLIN};
 
@@ -324,7 +318,7 @@ static void stopping_ends_at_once_and_keeps_the_counts(void **state)
     }
 }
 
-static void ports_are_visited_between_phases(void **state)
+TEST_BETWEEN(ports_are_visited_between_phases, NULL, strike)
 {
     struct worker_port port = {.transport = &fake_transport};
     unsigned seen;
@@ -341,7 +335,7 @@ static void ports_are_visited_between_phases(void **state)
 }
 
 /* What an application computes beside the messages is told apart from what it computes alone. */
-static void computing_is_told_apart(void **state)
+TEST(computing_is_told_apart)
 {
     struct compute_conf conf = {.threads = 2, .share = 0.5, .start_ns = clock_now()};
     struct compute_part alone = {0}, beside = {0};
@@ -357,19 +351,4 @@ static void computing_is_told_apart(void **state)
     assert_int_equal(alone.operations / alone.pieces.count,
                      beside.operations / beside.pieces.count);
     assert_true(alone.pieces.sum_ns < 2 * (uint64_t)(30 * NS_PER_MS)); /* it rests half the time */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_window_is_copied_on_each_lane, strike),
-        cmocka_unit_test_teardown(a_backlog_is_not_counted_in_the_window, strike),
-        cmocka_unit_test_teardown(of_a_wake_its_own_lane_is_told, strike),
-        cmocka_unit_test(each_phase_ends_its_way),
-        cmocka_unit_test_teardown(stopping_ends_at_once_and_keeps_the_counts, strike),
-        cmocka_unit_test_teardown(ports_are_visited_between_phases, strike),
-        cmocka_unit_test(computing_is_told_apart),
-    };
-
-    return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
 }
