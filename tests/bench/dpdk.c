@@ -4,32 +4,409 @@
  * lanes. Seconds are of CPU time where one thread sends; cycles are the TSC's.
  *
  *     engine [SECONDS [FLOWS]]   frames that a worker on a core of its own sends on net_null
- *     bare [SECONDS]             the limit: a loop that gets buffers from a pool, writes 16 bytes
- *                                into each and sends the burst, and no more
- *     send SECONDS PORT          one end of a path between two processes: sends one flow
- *     receive SECONDS PORT       the other: waits for the first frame, and from 0.2 s after it
- *                                counts what it verified
- *     forward [CHUNKS]           of a chain, on ring ports: a frame is dequeued, verified and
- * judged as every received frame is, rewritten with the next hop's headers, sequence and time, and
- * enqueued judge [ROUNDS]             receiving on ring ports: headers, checksums and signature are
- *                                verified, the flow is found, its sequence judged, the frame freed;
- *                                with and without reading the stamps, in turn. And for how long the
+ *     bare [SECONDS]             the limit: a loop that gets buffers from a feed_pool, writes 16
+ * bytes into each and sends the burst, and no more send SECONDS PORT          one end of a path
+ * between two processes: sends one flow receive SECONDS PORT       the other: waits for the first
+ * frame, and from 0.2 s after it counts what it verified forward [CHUNKS]           of a chain, on
+ * ring ports: a frame is dequeued, verified and judged as every received frame is, rewritten with
+ * the next hop's headers, sequence and time, and enqueued judge [ROUNDS]             receiving on
+ * ring ports: headers, checksums and signature are verified, the flow is found, its sequence
+ * judged, the frame freed; with and without reading the stamps, in turn. And for how long the
  *                                worker accounts flows without a look at the ring
  *
  * PORT: vdev=DEVICE, or iface=NAME driver=af_packet|af_xdp netns=NAME. `forward` and `judge` count
  * the polls alone, 512 frames at a time; filling and emptying the rings is not counted.
  */
-#include "bench.h"
-
+#include <rte_cycles.h>
+#undef NS_PER_S /* DPDK's, of another type than clock.h's */
+#include "clock.h"
+#include "dpdk_options.h"
 #include "eal.h"
+#include "frame.h"
+#include "frame_lane.h"
+#include "transport.h"
 #include "worker.h"
 
 #include <inttypes.h>
+#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/times.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <x86intrin.h>
+
+/* --- clocks, medians and verdicts --- */
+
+/* Ends the program with this sentence. */
+static _Noreturn void bench_fail(const char *what)
+{
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
+}
+
+/* TSC ticks a nanosecond, measured for 50 ms. */
+static double bench_tsc_rate(void)
+{
+    int64_t begin_ns = clock_now();
+    uint64_t ticks = __rdtsc();
+
+    clock_sleep_until(begin_ns + NS_PER_S / 20);
+    return (double)(__rdtsc() - ticks) / (double)(clock_now() - begin_ns);
+}
+
+/* CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID. */
+static int64_t bench_cpu_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* How often the kernel has taken the core away from this thread. */
+static long bench_preemptions(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorts `values`. */
+static double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return (values[count / 2] + values[(count - 1) / 2]) / 2;
+}
+
+/* "WHAT: VALUE UNIT (reach: at most REACH): PASS" */
+static void bench_verdict(const char *what, double value, const char *unit, bool at_most,
+                          double reach)
+{
+    bool good = at_most ? value <= reach : value >= reach;
+
+    printf("%s: %.4g %s (reach: at %s %g): %s\n", what, value, unit, at_most ? "most" : "least",
+           reach, good ? "PASS" : "RED");
+    fflush(stdout);
+}
+
+/* Prints what a frame costs whose `frames` took so many ns. */
+static void bench_show_frames(double frames, double ns)
+{
+    printf("%.0f frames/s, %.3f ns, %.2f cycles a frame\n", frames * 1e9 / ns, ns / frames,
+           ns / frames * bench_tsc_rate());
+}
+
+/* --- a port and its lane --- */
+
+#define BED_BURST 64
+#define BED_SIZE 64
+#define BED_TAG 1
+
+extern const struct transport transport_dpdk;
+
+/* Fill in what stands before `phase`, then bed_open(). */
+struct bed {
+    struct port_conf conf;
+    uint32_t rank;
+    uint32_t send_count;    /* to the ranks from 0 on, without the own one; a load without limit */
+    uint32_t receive_count; /* from those ranks */
+    bool forwards;          /* the flow that it sends is the one that it receives */
+    bool stamps;            /* frames' times are measured while bed_time() says so */
+    struct blob partner;    /* every flow's other end; empty: the port's own */
+    struct phase phase;
+    struct dpdk_options options; /* of the phase */
+    struct transport_port *port;
+    struct lane *lane;
+    struct lane_flow *flows; /* sends, then receives */
+    struct port_count count;
+};
+
+static const struct transport_run bench_run = {.run_id = "bench", .node = "bench"};
+
+static void make_flows(struct bed *bed)
+{
+    uint32_t count = bed->send_count + bed->receive_count;
+
+    bed->flows = calloc(count + 1, sizeof *bed->flows);
+    if (bed->flows == NULL)
+        bench_fail("out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        bool sends = i < bed->send_count;
+        uint32_t peer = !sends ? i - bed->send_count : bed->forwards ? bed->rank : i;
+
+        peer += peer >= bed->rank; /* the ranks but the own one */
+        bed->flows[i] = (struct lane_flow){.src = sends ? bed->rank : peer,
+                                           .dst = sends ? peer : bed->rank,
+                                           .role = bed->forwards ? PATTERN_FORWARD : 0,
+                                           .partner = bed->partner};
+    }
+}
+
+static void bed_open(struct bed *bed)
+{
+    struct lane_request request = {
+        .phase = &bed->phase,
+        .rank = bed->rank,
+        .ranks = 65536,
+        .send_count = bed->send_count,
+        .receive_count = bed->receive_count,
+        .count = &bed->count,
+    };
+    struct err err = {""};
+
+    bed->options = (struct dpdk_options){.header = HEADER_IPV4_UDP,
+                                         .ttl = 64,
+                                         .udp_sources = 1,
+                                         .frame = {.burst = BED_BURST, .catch_up = BED_BURST}};
+    bed->phase = (struct phase){.tag = BED_TAG,
+                                .traffic = TRAFFIC_STREAM,
+                                .sizes = {BED_SIZE},
+                                .size_count = 1,
+                                .load = {.unlimited = true},
+                                .latency = {.stamps = bed->stamps},
+                                .options = &bed->options};
+    if (bed->conf.ipv4 == NULL)
+        bed->conf.ipv4 = "198.18.0.1/16";
+    if (bed->conf.name == NULL)
+        bed->conf.name = "bench:e0";
+    if (transport_dpdk.open(&bed->port, &bed->conf, &bench_run, &err) != 0)
+        bench_fail(err.text);
+    if (bed->partner.size == 0)
+        bed->partner = transport_address(&transport_dpdk, bed->port);
+    make_flows(bed);
+    request.port = bed->port;
+    request.flows = bed->flows;
+    if (transport_dpdk.prepare(&bed->lane, &request, &err) != 0 ||
+        transport_dpdk.connect(bed->lane, clock_now(), &err) != 0)
+        bench_fail(err.text);
+}
+
+/* Starts the lane on this thread, from now on for ever. */
+static void bed_start(struct bed *bed)
+{
+    bed->phase.start_ns = clock_now();
+    bed->phase.stop_ns = INT64_MAX / 2;
+    transport_dpdk.poll(bed->lane, clock_now());
+}
+
+/* Opens or closes the window in which the lane measures times, from the next poll on. */
+static void bed_time(struct bed *bed, bool timed)
+{
+    bed->phase.open_ns = 0;
+    bed->phase.close_ns = timed ? INT64_MAX / 2 : 0;
+    ((struct frame_lane *)bed->lane)->timer_ns = 0;
+}
+
+/* Polls as a worker on a core of its own does, for so long. */
+static void bed_burn(struct bed *bed, int64_t for_ns)
+{
+    int64_t now_ns = clock_now();
+
+    for (int64_t end_ns = now_ns + for_ns; now_ns < end_ns; now_ns = clock_now())
+        transport_dpdk.poll(bed->lane, now_ns);
+}
+
+static uint64_t count_frames(struct bed *bed, uint32_t from, uint32_t flows)
+{
+    uint64_t frames = 0;
+
+    transport_dpdk.account(bed->lane, ACCOUNT_ALL);
+    for (uint32_t i = from; i < from + flows; i++)
+        frames += bed->flows[i].side.live.frames;
+    return frames;
+}
+
+/* Frames that all flows have sent or received so far. */
+static uint64_t bed_sent(struct bed *bed)
+{
+    return count_frames(bed, 0, bed->send_count);
+}
+
+static uint64_t bed_received(struct bed *bed)
+{
+    return count_frames(bed, bed->send_count, bed->receive_count);
+}
+
+static void bed_close(struct bed *bed)
+{
+    transport_dpdk.destroy(bed->lane);
+    transport_dpdk.close(bed->port);
+    free(bed->flows);
+}
+
+/* A port "net_ring_NAME" whose two rings are in the caller's hands; starts DPDK. */
+static void bed_make_rings(const char *name, struct rte_ring **in, struct rte_ring **out,
+                           uint32_t size)
+{
+    struct err err = {""};
+    char text[32];
+
+    if (eal_start("bench", &err) != 0)
+        bench_fail(err.text);
+    snprintf(text, sizeof text, "%s_in", name);
+    *in = rte_ring_create(text, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    snprintf(text, sizeof text, "%s_out", name);
+    *out = rte_ring_create(text, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    if (*in == NULL || *out == NULL || rte_eth_from_rings(name, in, 1, out, 1, 0) < 0)
+        bench_fail("no ring port here");
+}
+
+/* --- frames in memory --- */
+
+#define FEED_CHUNK 512u /* frames that lie ready at a time: as many as a device's ring holds */
+#define FEED_PORT "net_ring_feed"
+
+/* What the receiver must have found. */
+struct feed_truth {
+    uint64_t delivered, reordered, duplicated;
+};
+
+#define BUFFERS 2047u
+#define CACHE 256
+#define ROOM (FRAME_TEMPLATE + RTE_PKTMBUF_HEADROOM)
+#define SWAP_EVERY 128
+#define REPEAT_EVERY 1024
+#define SENDER_BURST 32
+#define DELAY_SHIFT 18 /* 2^32 to 16 us */
+
+struct source {
+    struct frame_template template;
+    struct signature_time time; /* of its burst */
+    uint32_t sent;              /* of that */
+    uint32_t next;
+    bool held; /* next - 2 has not been sent yet */
+};
+
+static struct rte_ring *in, *out;
+static struct rte_mempool *feed_pool;
+static struct frame_shape shape;
+static struct source *sources; /* in a random order */
+static uint32_t count, at, random_delay;
+static uint64_t made;
+static int64_t start_ns; /* 0: stamps are 0 */
+static struct feed_truth feed_truth;
+
+/* Throws away what the port has sent; returns how many frames. */
+static uint32_t feed_drain(void)
+{
+    struct rte_mbuf *frames[2 * FEED_CHUNK];
+    uint32_t sent = rte_ring_dequeue_burst(out, (void **)frames, 2 * FEED_CHUNK, NULL);
+
+    rte_pktmbuf_free_bulk(frames, sent);
+    return sent;
+}
+
+/* Opens `bed` on FEED_PORT, starts it, and makes a stream from each of its flows' sources. */
+static void feed_open(struct bed *bed)
+{
+    srandom(1); /* the same order in every run */
+    bed->conf.vdev = FEED_PORT;
+    bed_make_rings("feed", &in, &out, 2 * FEED_CHUNK);
+    bed_open(bed);
+    count = bed->receive_count;
+    frame_shape(&shape, &bed->options, BED_TAG);
+    sources = aligned_alloc(_Alignof(struct source), count * sizeof *sources);
+    feed_pool = rte_pktmbuf_pool_create("feed", BUFFERS, CACHE, 0, ROOM, SOCKET_ID_ANY);
+    if (sources == NULL || feed_pool == NULL)
+        bench_fail("out of memory");
+    for (uint32_t i = 0; i < count; i++) { /* Fisher-Yates, inside out */
+        uint32_t j = (uint32_t)random() % (i + 1), from = bed->flows[bed->send_count + i].src;
+        const struct frame_end ends[2] = {
+            {.ipv4 = {198, 19, (uint8_t)(from >> 8), (uint8_t)from}, .rank = (uint16_t)from},
+            {.ipv4 = {198, 18, 0, 1}, .rank = (uint16_t)bed->rank}};
+
+        sources[i] = sources[j];
+        sources[j] = (struct source){.next = 0};
+        frame_template(&sources[j].template, &shape, ends, 0, BED_SIZE);
+    }
+    bed_start(bed);
+    start_ns = bed->stamps ? bed->phase.start_ns : 0;
+    (void)feed_drain();
+}
+
+/* The number that a source sends now. */
+static uint32_t choose(struct source *source, bool reorder)
+{
+    feed_truth.delivered++;
+    if (source->held) {
+        source->held = false;
+        feed_truth.reordered++;
+        return source->next - 2;
+    }
+    made++;
+    if (reorder && made % SWAP_EVERY == 0) {
+        source->held = true;
+        source->next += 2;
+        return source->next - 1;
+    }
+    if (reorder && made % REPEAT_EVERY == 1 && source->next > 0) {
+        feed_truth.delivered--;
+        feed_truth.duplicated++;
+        return source->next - 1;
+    }
+    return source->next++;
+}
+
+/* Knuth's MMIX generator: the delay's spread matters, not its shape. */
+static const struct signature_time *choose_time(struct source *source, int64_t now_ns)
+{
+    if (start_ns != 0 && source->sent++ % SENDER_BURST == 0) {
+        random_delay = random_delay * 1664525 + 1013904223;
+        source->time = signature_time(now_ns - start_ns - (random_delay >> DELAY_SHIFT));
+    }
+    return &source->time;
+}
+
+/* Puts FEED_CHUNK frames into the ring. `reorder`: one in 128 swaps places with its flow's next,
+ * and one in 1,024 comes twice. Where the bed measures times, frames are stamped as if their
+ * senders' bursts of 32 had been on their way for up to 16 us: each sender's burst has a stamp, and
+ * bursts of different senders come mixed frame by frame. */
+static void feed_fill(bool reorder)
+{
+    int64_t now_ns = clock_now();
+    struct rte_mbuf *frames[FEED_CHUNK];
+
+    if (rte_pktmbuf_alloc_bulk(feed_pool, frames, FEED_CHUNK) != 0)
+        bench_fail("frames got lost");
+    for (uint32_t i = 0; i < FEED_CHUNK; i++) {
+        struct source *source = &sources[at];
+        uint8_t *frame = (uint8_t *)rte_pktmbuf_append(frames[i], BED_SIZE - FRAME_FCS);
+        struct signature *signature = (struct signature *)(frame + shape.payload);
+        const struct signature_time *time = choose_time(source, now_ns);
+
+        memcpy(frame, source->template.bytes, BED_SIZE - FRAME_FCS);
+        signature_stamp(signature, choose(source, reorder), time,
+                        signature_base(signature) + time->sum);
+        at = at + 1 < count ? at + 1 : 0;
+    }
+    if (rte_ring_enqueue_bulk(in, (void **)frames, FEED_CHUNK, NULL) != FEED_CHUNK)
+        bench_fail("the ring is not empty");
+}
+
+/* Has the lane poll as often as the frames of feed_fill() need; returns the TSC ticks. */
+static uint64_t feed_poll(struct bed *bed)
+{
+    uint64_t begin = __rdtsc();
+
+    for (uint32_t i = 0; i < FEED_CHUNK / BED_BURST; i++)
+        transport_dpdk.poll(bed->lane, clock_now());
+    return __rdtsc() - begin;
+}
 
 static uint16_t port_id(const char *device)
 {
@@ -45,7 +422,6 @@ static uint16_t port_id(const char *device)
 #define DEVICE "net_null0"
 #define OFFSET 48 /* of the bytes that the bare loop writes: where the engine's sequence lies */
 #define POOL 1023
-#define CACHE 256
 
 /* CPU time of all threads but this one. */
 static int64_t others_ns(void)
@@ -81,7 +457,7 @@ static void send_by_worker(double seconds, uint32_t flows)
     bed_close(&bed);
 }
 
-static void fill(struct rte_mempool *pool, void *context, void *object, unsigned index)
+static void fill_frame(struct rte_mempool *pool, void *context, void *object, unsigned index)
 {
     struct rte_mbuf *frame = object;
 
@@ -109,7 +485,7 @@ static void send_bare(double seconds)
                                    SOCKET_ID_ANY);
     if (pool == NULL)
         bench_fail("out of memory");
-    rte_mempool_obj_iter(pool, fill, NULL);
+    rte_mempool_obj_iter(pool, fill_frame, NULL);
     used_ns = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     end_ns = clock_now() + (int64_t)(seconds * 1e9);
     while (clock_now() < end_ns)
