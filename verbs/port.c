@@ -28,32 +28,26 @@ static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob"
 
 /* --- its name --- */
 
-/* ".../infiniband/<device>/ports/<number>/gid_attrs/..." as "<device>/<number>" */
-static bool write_name(const char *path, char *name, size_t size)
-{
-    const char *device = strstr(path, "/infiniband/") + strlen("/infiniband/");
-    const char *number = strstr(device, "/ports/") + strlen("/ports/");
-    int written = snprintf(name, size, "%.*s/%.*s", (int)strcspn(device, "/"), device,
-                           (int)strcspn(number, "/"), number);
-
-    return written > 0 && (size_t)written < size;
-}
-
-/* Writes the name of the first port in the paths of a pattern; `owner`: whose file says so; NULL:
- * any. */
+/* Writes "<device>/<number>" by the first path ".../infiniband/<device>/ports/<number>..." of a
+ * pattern; `owner`: whose file says so; NULL: any. */
 static bool find(const char *pattern, const char *owner, char *name, size_t size)
 {
-    bool named = false;
+    int written = 0;
     char line[64];
     glob_t found;
 
     sysfs_glob(&found, "%s", pattern);
-    for (size_t i = 0; i < found.gl_pathc && !named; i++)
-        named = (owner == NULL || (sysfs_line(line, sizeof line, "%s", found.gl_pathv[i]) &&
-                                   strcmp(line, owner) == 0)) &&
-                write_name(found.gl_pathv[i], name, size);
+    for (size_t i = 0; i < found.gl_pathc && written == 0; i++) {
+        const char *device = strstr(found.gl_pathv[i], "/infiniband/") + strlen("/infiniband/");
+        const char *number = strstr(device, "/ports/") + strlen("/ports/");
+
+        if (owner == NULL ||
+            (sysfs_line(line, sizeof line, "%s", found.gl_pathv[i]) && strcmp(line, owner) == 0))
+            written = snprintf(name, size, "%.*s/%.*s", (int)strcspn(device, "/"), device,
+                               (int)strcspn(number, "/"), number);
+    }
     globfree(&found);
-    return named;
+    return written > 0 && (size_t)written < size;
 }
 
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size)

@@ -270,18 +270,6 @@ static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
     }
 }
 
-/* How many messages may be posted now but for their bytes. */
-static uint64_t room(struct verbs_out *out)
-{
-    uint64_t posted = out->end.base.stream.at.sequence;
-    uint64_t free_slots = out->allowed > posted ? out->allowed - posted : 0;
-    uint64_t free_works = out->span - (posted - out->end.base.done);
-
-    if (free_slots == 0 || free_works == 0)
-        out->waits++;
-    return free_slots < free_works ? free_slots : free_works;
-}
-
 /* Messages of the present length, up to the next one that is signalled. */
 static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t max)
 {
@@ -364,12 +352,15 @@ static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
         out->allowed = base->stream.at.sequence + out->end.theirs.slots - 1;
     }
     while (bytes < budget && !base->stopping && base->stream.at.length > 0 && !out->end.failed) {
-        uint64_t max = room(out);
-        uint64_t batch = max > 0 ? post_batch(out, budget - bytes, max) : 0;
+        uint64_t posted = base->stream.at.sequence;
+        uint64_t places = out->allowed > posted ? out->allowed - posted : 0;
+        uint64_t works = out->span - (posted - base->done);
 
-        if (batch == 0)
+        if (places == 0 || works == 0) {
+            out->waits++;
             break;
-        bytes += batch;
+        }
+        bytes += post_batch(out, budget - bytes, places < works ? places : works);
     }
     return bytes;
 }
@@ -593,38 +584,30 @@ static void end_stream(struct verbs_in *in)
     message_end_over(&in->end.base);
 }
 
-static bool credit_is_due(const struct verbs_in *in, uint64_t credit, int64_t now_ns)
-{
-    bool again = in->end.base.lane->unreliable && now_ns - in->credited_ns >= AGAIN_NS;
-
-    /* What is answered needs none; that the end mark has come must be told. */
-    if (in->end.base.use != MESSAGE_LOAD)
-        return again && in->end.base.ended;
-    if (credit - in->credited > in->end.qp->config.slots / 4)
-        return true;
-    return again && (credit > in->credited || in->end.base.ended);
-}
-
 /* Posts receives again, gives credit for messages that are dealt with: taken, and sent on by a
- * forwarder; or lost. */
+ * forwarder; or lost. What is answered needs none; that the end mark has come must be told. */
 static void give_credit(struct verbs_in *in, int64_t now_ns)
 {
     struct verbs_end *end = &in->end;
-    const struct message_end *pair = end->base.pair;
-    uint64_t credit = end->base.lane->forwards ? pair->done : end->base.stream.at.sequence;
+    const struct message_end *base = &end->base;
+    const uint32_t slots = end->qp->config.slots;
+    uint64_t credit = base->lane->forwards ? base->pair->done : base->stream.at.sequence;
+    uint64_t news = base->use == MESSAGE_LOAD ? credit - in->credited : 0;
+    bool again = base->lane->unreliable && now_ns - in->credited_ns >= AGAIN_NS;
 
     if (in->to_post > 0) {
         int code = verbs_qp_post_receives(end->qp, in->to_post_place, in->to_post);
 
-        in->to_post_place = (in->to_post_place + in->to_post) % end->qp->config.slots;
+        in->to_post_place = (in->to_post_place + in->to_post) % slots;
         in->to_post = 0;
         fault_post(end, code);
     }
-    if (!credit_is_due(in, credit, now_ns) || end->control_busy || end->failed)
+    if ((news <= slots / 4 && !(again && (news > 0 || base->ended))) || end->control_busy ||
+        end->failed)
         return;
     in->credited = credit;
     in->credited_ns = now_ns;
-    send_credit(end, in->end.base.ended, credit);
+    send_credit(end, base->ended, credit);
 }
 
 static bool reap_in(struct verbs_in *in, int64_t now_ns)
