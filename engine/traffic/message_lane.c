@@ -46,7 +46,8 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
     bool back = place >= ends;
     unsigned number = back ? lane->stride : place % lane->stride;
     unsigned flow = back ? place - ends : place / lane->stride;
-    bool loads = number<lane->streams, probes = lane->probe_fps> 0 && !loads;
+    bool loads = number < lane->streams;
+    bool probes = lane->probe_fps > 0 && !loads;
 
     end->lane = lane;
     end->sends = sends;

@@ -15,16 +15,29 @@
 #define LIMIT_NS (60 * NS_PER_S)
 #define MESSAGES 40u /* are posted, answers among them; then the lane is stopped */
 
-static struct {
-    uint64_t posted, lose_every; /* every so many-th message is lost; 0: none is */
-    unsigned finished;
+static struct wire {
+    uint64_t lose_every; /* every so many-th message is lost; 0: none is */
+    bool tears;          /* answers come in two parts, and the first has a wrong byte */
+    uint64_t posted;
+    unsigned finished, polls;
+    struct message_end *torn; /* the second part is on its way to it */
+    uint8_t rest[BYTES_MOST];
+    size_t rest_bytes;
 } wire;
+
+static struct bed {
+    struct phase phase;
+    struct lane_flow flows[2]; /* sent, received */
+    struct port_count count;
+    struct message_lane lane;
+    struct err err;
+} bed;
 
 /* The end that a stream of this lane leads to: the flow's own, or its reply's. */
 static struct message_end *other_end(const struct message_end *out)
 {
-    for (unsigned i = 0; i < out->lane->in_count; i++) {
-        struct message_end *in = message_lane_end(out->lane, out->lane->out_count + i);
+    for (unsigned i = out->lane->out_count; i < message_lane_ends(out->lane); i++) {
+        struct message_end *in = message_lane_end(out->lane, i);
 
         if (in->stream.script.stream == out->stream.script.stream && in->use == out->use)
             return in;
@@ -32,53 +45,44 @@ static struct message_end *other_end(const struct message_end *out)
     return NULL;
 }
 
-/* The answers come in two parts, and the first has a wrong byte. */
-static struct {
-    bool splits;
-    struct message_end *in;
-    uint8_t rest[4096];
-    size_t bytes;
-    int polls;
-} torn;
-
-static void tear(struct message_end *in, uint8_t *message, size_t length)
+static void receive(struct message_end *in, uint8_t *message, uint32_t sequence, uint32_t length)
 {
-    const size_t first = length / 2;
+    const size_t first = wire.tears && in->use == MESSAGE_ANSWER ? length / 2 : 0;
 
-    message[first - 1] ^= 1;
-    message_stream_feed(&in->stream, message, first);
-    torn.in = in;
-    torn.bytes = length - first;
-    memcpy(torn.rest, message + first, torn.bytes);
+    if (wire.lose_every > 0 && wire.posted % wire.lose_every == 0)
+        return;
+    if (first > 0) {
+        message[first - 1] ^= 1;
+        message_stream_feed(&in->stream, message, first);
+        wire.torn = in;
+        wire.rest_bytes = length - first;
+        memcpy(wire.rest, message + first, wire.rest_bytes);
+        return;
+    }
+    if (!in->stream.unreliable || !message_stream_gap(&in->stream, sequence, length))
+        message_stream_take(&in->stream, message, length);
+    in->came_ns = clock_now();
 }
 
 static uint64_t post(struct message_end *out, uint64_t budget, int64_t now_ns)
 {
+    struct message_cursor *at = &out->stream.at;
     uint64_t bytes = 0;
 
     budget = budget < BUDGET_MOST ? budget : BUDGET_MOST;
-    while (bytes < budget && out->stream.at.length > 0 && !out->stopping) {
-        struct message_header header = message_cursor_header(&out->stream.at, &out->stream.script);
-        struct message_end *in = other_end(out);
-        uint32_t length = out->stream.at.length;
+    while (bytes < budget && at->length > 0 && !out->stopping) {
+        struct message_header header = message_cursor_header(at, &out->stream.script);
+        uint32_t length = at->length;
         uint8_t message[BYTES_MOST];
 
-        memcpy(message, message_payload_at(&out->stream.at, 0), length);
+        memcpy(message, message_payload_at(at, 0), length);
         memcpy(message, &header, length < sizeof header ? length : sizeof header);
-        message_cursor_next(&out->stream.at, &out->stream.script);
+        message_cursor_next(at, &out->stream.script);
         out->stream.side->live.payload_bytes += length;
         out->stream.side->live.messages++;
         bytes += length;
-        if (++wire.posted % (wire.lose_every > 0 ? wire.lose_every : UINT64_MAX) == 0)
-            continue;
-        if (torn.splits && in->use == MESSAGE_ANSWER) {
-            tear(in, message, length);
-            continue;
-        }
-        if (!in->stream.unreliable ||
-            !message_stream_gap(&in->stream, ntohl(header.sequence), length))
-            message_stream_take(&in->stream, message, length);
-        in->came_ns = clock_now();
+        wire.posted++;
+        receive(other_end(out), message, ntohl(header.sequence), length);
     }
     return bytes;
 }
@@ -100,13 +104,12 @@ static void finish(struct message_end *out, int64_t now_ns)
 
 static bool reap(struct message_lane *lane, int64_t now_ns)
 {
-    if (torn.bytes > 0 && ++torn.polls % 3 == 0) {
-        message_stream_feed(&torn.in->stream, torn.rest, torn.bytes);
-        torn.in->came_ns = clock_now();
-        torn.bytes = 0;
-        return true;
-    }
-    return false;
+    if (wire.rest_bytes == 0 || ++wire.polls % 3 != 0)
+        return false;
+    message_stream_feed(&wire.torn->stream, wire.rest, wire.rest_bytes);
+    wire.torn->came_ns = clock_now();
+    wire.rest_bytes = 0;
+    return true;
 }
 
 static int64_t next(struct message_lane *lane, bool moved, int64_t due_ns, int64_t now_ns)
@@ -130,62 +133,31 @@ static const struct message_hooks hooks = {
     .next = next,
 };
 
-struct bed {
-    struct phase phase;
-    struct lane_flow flows[2];
-    struct port_count count;
-    double share;
-    struct message_lane lane;
-};
-
-static struct bed bed;
-
-static void make(const struct message_plan *plan)
+/* A phase of messages of 1,000 bytes; its flow is not made yet. */
+static void begin(enum traffic traffic)
 {
-    struct lane_request request = {.phase = &bed.phase,
-                                   .rank = 0,
-                                   .ranks = 2,
-                                   .flows = bed.flows,
-                                   .send_count = 1,
-                                   .receive_count = 1,
-                                   .count = &bed.count};
-    struct err err = {""};
-
-    memset(&bed.lane, 0, sizeof bed.lane);
-    wire.posted = wire.finished = 0;
+    memset(&bed, 0, sizeof bed);
+    memset(&wire, 0, sizeof wire);
     for (unsigned i = 0; i < 2; i++)
-        bed.flows[i] = (struct lane_flow){.src = 0, .dst = 1, .share = bed.share};
+        bed.flows[i] = (struct lane_flow){.src = 0, .dst = 1};
+    bed.phase = (struct phase){.traffic = traffic, .sizes = {1000}, .size_count = 1};
     message_payload_init();
-    assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, plan, &err), 0);
 }
 
-static void run(const struct message_plan *plan)
+static int make(const struct message_plan *plan, uint32_t receives)
 {
-    make(plan);
-    bed.phase.start_ns = bed.phase.open_ns = clock_now();
-    bed.phase.stop_ns = bed.phase.close_ns = bed.phase.start_ns + LIMIT_NS;
-    while (!(bed.lane.lane.tx_done && bed.lane.lane.rx_done)) {
-        (void)message_lane_poll(&bed.lane.lane, clock_now());
-        assert_true(clock_now() < bed.phase.stop_ns);
-        if (wire.posted >= MESSAGES && bed.lane.lane.stop_ns == bed.phase.stop_ns)
-            bed.lane.lane.stop_ns = clock_now();
-    }
-    assert_string_equal(bed.lane.lane.error.text, "");
-    assert_int_equal(bed.flows[1].side.corrupted, 0);
-}
+    const struct lane_request request = {.phase = &bed.phase,
+                                         .ranks = 2,
+                                         .flows = bed.flows,
+                                         .send_count = 1,
+                                         .receive_count = receives,
+                                         .count = &bed.count};
 
-static void begin(enum traffic traffic, uint32_t size)
-{
-    memset(&bed.phase, 0, sizeof bed.phase);
-    wire.lose_every = 0;
-    bed.phase.traffic = traffic;
-    bed.phase.sizes[0] = size;
-    bed.phase.size_count = 1;
-    bed.phase.load = (struct load){.rate_fps = 2000};
+    return message_lane_make(&bed.lane, &request, &hooks, plan, &bed.err);
 }
 
 /* A stream's counts at both ends; probes beside a stream, and a ping-pong, each of which loses as
- * many times as messages are lost, and no byte of its flow. */
+ * many times as messages are lost, and no byte of its flow. An answer with a wrong byte is none. */
 TEST(what_is_lost_holds_up_nothing)
 {
     static const struct {
@@ -193,64 +165,59 @@ TEST(what_is_lost_holds_up_nothing)
         unsigned streams, finished;
         double probe_fps;
         uint64_t lose_every;
+        bool tears;
     } cases[] = {
-        {TRAFFIC_STREAM, 3, 3, 0, 0},
-        {TRAFFIC_STREAM, 1, 3, 2000, 0}, /* the load's, the probes' and the answers' end */
-        {TRAFFIC_STREAM, 1, 3, 2000, 3},
-        {TRAFFIC_STREAM, 1, 3, 2000, 6},
-        {TRAFFIC_PINGPONG, 1, 2, 0, 0},
-        {TRAFFIC_PINGPONG, 1, 2, 0, 11},
+        {TRAFFIC_STREAM, 3, 3, 0, 0, false},
+        {TRAFFIC_STREAM, 1, 3, 2000, 0, false}, /* the load's, the probes' and the answers' end */
+        {TRAFFIC_STREAM, 1, 3, 2000, 3, false},
+        {TRAFFIC_STREAM, 1, 3, 2000, 6, false},
+        {TRAFFIC_PINGPONG, 1, 2, 0, 0, false},
+        {TRAFFIC_PINGPONG, 1, 2, 0, 11, false},
+        {TRAFFIC_PINGPONG, 1, 2, 0, 0, true},
     };
+    const struct flow_side *from = &bed.flows[0].side, *to = &bed.flows[1].side;
 
     for (EACH(c, cases)) {
         bool stream = c->traffic == TRAFFIC_STREAM && c->probe_fps == 0;
-        const struct message_plan plan = {.transport = "test",
-                                          .label = "p",
-                                          .streams = c->streams,
-                                          .probe_fps = c->probe_fps,
-                                          .unreliable = !stream};
+        const struct message_plan plan = {
+            .streams = c->streams, .probe_fps = c->probe_fps, .unreliable = !stream && !c->tears};
         struct flow_reading reading = {0};
         const struct latency *latency =
             &reading.latency[c->probe_fps > 0 ? LATENCY_ROUND_TRIP : LATENCY_PINGPONG];
+        struct lane *lane = &bed.lane.lane;
 
-        begin(c->traffic, 1000);
+        begin(c->traffic);
+        bed.phase.load.rate_fps = stream ? 2000 : 0.001; /* nothing but probes */
         bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
-        if (!stream)
-            bed.phase.load.rate_fps = 0.001; /* nothing but probes */
         wire.lose_every = c->lose_every;
-        run(&plan);
-        message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
+        wire.tears = c->tears;
+        assert_int_equal(make(&plan, 1), 0);
+        bed.phase.start_ns = bed.phase.open_ns = clock_now();
+        bed.phase.stop_ns = bed.phase.close_ns = bed.phase.start_ns + LIMIT_NS;
+        while (!lane->tx_done || !lane->rx_done) {
+            (void)message_lane_poll(lane, clock_now());
+            assert_true(clock_now() < bed.phase.stop_ns);
+            if (wire.posted >= MESSAGES && lane->stop_ns == bed.phase.stop_ns)
+                lane->stop_ns = clock_now();
+        }
+        message_lane_read_flow(lane, &bed.flows[0], &reading);
+        assert_string_equal(lane->error.text, "");
+        assert_int_equal(to->corrupted, 0);
         assert_int_equal(wire.finished, c->finished);
         if (stream) {
-            assert_true(bed.flows[0].side.live.messages >= MESSAGES);
-            assert_int_equal(bed.flows[1].side.live.messages, bed.flows[0].side.live.messages);
-            assert_int_equal(bed.flows[1].side.live.payload_bytes,
-                             bed.flows[0].side.live.payload_bytes);
+            assert_true(from->live.messages >= MESSAGES);
+            assert_int_equal(to->live.messages, from->live.messages);
+            assert_int_equal(to->live.payload_bytes, from->live.payload_bytes);
         } else {
+            uint64_t lost = c->lose_every > 0, torn = c->tears ? latency->sent : 0;
+
             assert_true(latency->sent > 10);
-            assert_in_range(latency->histogram.count, c->lose_every > 0 ? 1 : latency->sent,
-                            latency->sent - (c->lose_every > 0));
-            assert_true(c->probe_fps == 0 || bed.flows[0].side.live.messages <= 1);
-            assert_true(c->probe_fps > 0 || latency->sent == 15);
+            assert_in_range(latency->histogram.count, lost ? 1 : latency->sent - torn,
+                            latency->sent - lost - torn);
+            assert_true(c->probe_fps > 0 ? from->live.messages <= 1 : latency->sent == 15);
         }
         message_lane_free(&bed.lane);
     }
-}
-
-TEST(an_answer_with_a_wrong_byte_is_none)
-{
-    const struct message_plan plan = {.transport = "test", .label = "p", .streams = 1};
-    struct flow_reading reading = {0};
-
-    begin(TRAFFIC_PINGPONG, 1000);
-    bed.phase.pingpong = (struct pingpong_options){.count = 15, .timeout_ns = NS_PER_MS};
-    torn.splits = true;
-    run(&plan);
-    torn.splits = false;
-    message_lane_read_flow(&bed.lane.lane, &bed.flows[0], &reading);
-    assert_int_equal(reading.latency[LATENCY_PINGPONG].sent, 15);
-    assert_int_equal(reading.latency[LATENCY_PINGPONG].histogram.count, 0);
-    message_lane_free(&bed.lane);
 }
 
 /* What a flow sends in a second, to a message or so, and what its load asked for: of a rate its
@@ -272,19 +239,18 @@ TEST(loads_are_met)
         {TRAFFIC_TRANSFER, {.rate_bps = 8e6}, 0, 7, 10001, 10001},
         {TRAFFIC_PROBE, {.rate_fps = 1e6}, 0, 1, 1000 + 3000 + 1000, 0},
     };
+    const struct flow_side *side = &bed.flows[0].side;
 
     for (EACH(c, cases)) {
-        const struct message_plan plan = {
-            .transport = "test", .label = "p", .streams = c->streams, .check_bytes = 3000};
-        const struct flow_side *side = &bed.flows[0].side;
+        const struct message_plan plan = {.streams = c->streams, .check_bytes = 3000};
 
-        begin(c->traffic, 1000);
+        begin(c->traffic);
         bed.phase.sizes[bed.phase.size_count++] = 3000;
         bed.phase.load = c->load;
         bed.phase.transfer_bytes = 10001;
         bed.phase.probes = 3;
-        bed.share = c->share;
-        make(&plan);
+        bed.flows[0].share = c->share;
+        assert_int_equal(make(&plan, 1), 0);
         bed.phase.start_ns = NS_PER_S;
         bed.phase.stop_ns = 2 * NS_PER_S;
         for (int64_t now_ns = NS_PER_S; now_ns < 2 * NS_PER_S + NS_PER_MS; now_ns += 100000)
@@ -297,7 +263,6 @@ TEST(loads_are_met)
         assert_in_range(side->intended, c->intended, side->live.payload_bytes);
         assert_int_equal(bed.flows[1].side.live.payload_bytes, side->live.payload_bytes);
         message_lane_free(&bed.lane);
-        bed.share = 0;
     }
 }
 
@@ -318,15 +283,11 @@ TEST(what_no_transport_can_do_is_refused)
     for (EACH(c, cases)) {
         const struct message_plan plan = {
             .transport = "test", .label = "p", .streams_key = "many", .streams = c->streams};
-        struct lane_request request = {
-            .phase = &bed.phase, .ranks = 2, .flows = bed.flows, .send_count = 1};
-        struct err err = {""};
 
-        begin(c->traffic, 10);
+        begin(c->traffic);
         bed.flows[0].role = c->role;
-        memset(&bed.lane, 0, sizeof bed.lane);
-        assert_int_equal(message_lane_make(&bed.lane, &request, &hooks, &plan, &err), -EINVAL);
-        assert_non_null(strstr(err.text, c->says));
+        assert_int_equal(make(&plan, 0), -EINVAL);
+        assert_says(bed.err.text, c->says);
         message_lane_free(&bed.lane);
     }
 }
