@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau, theilslopes
 
+from ..analysis.measures import mean
 from ..base.errors import ConfigurationError
 from .cases import Subject, joined, load
 from .comparison import Compared, CompareOptions, Comparison, compare
@@ -136,7 +137,7 @@ def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
 def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
     """Return the course of a measure, with its trend where there are runs enough to judge one."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
-    values = [_mean(_values(of, measure, directory)) for directory in directories]
+    values = [mean(_values(of, measure, directory)) for directory in directories]
     known = [(place, value) for place, value in enumerate(values) if value is not None]
     course = Course(of.base.title, measure, values, row["verdict"])
     if len(known) < TREND_RUNS or row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
@@ -147,7 +148,7 @@ def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
         return course
     slope = 100 * float(theilslopes(heights, places)[0]) / abs(middle)
     p = float(kendalltau(places, heights).pvalue)
-    return Course(of.base.title, measure, values, row["verdict"], slope, p)
+    return replace(course, slope=slope, p=p)
 
 
 def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[float]:
@@ -157,8 +158,3 @@ def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[flo
             value = None if plan.get("tester_limited") else measure.of(whole_plan(result, plan))
             if value is not None:
                 yield value
-
-
-def _mean(values: Iterator[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from ..analysis import clocks
+from ..analysis import measures as m
 from ..analysis.statistics import MEASURE
 from ..analysis.tester import in_network
 from ..base import format, quantities
@@ -440,24 +441,17 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
     """Return a plan's row: sums and worst figures of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
-    loads = [entry["offered_load"] for entry in phases if entry["offered_load"] is not None]
-    skews = [entry["start_skew_us"] for entry in phases if entry["start_skew_us"] is not None]
-    cpu = _sum_of_known(entry["cpu_s"] for entry in phases)
+    cpu = m.total(entry["cpu_s"] for entry in phases)
     delivered = plan["delivered_bytes"]
     return {
         **plan,
-        **{name: _sum_of_known(entry.get(name) for entry in phases) for name in sums},
-        "offered_load": sum(loads) / len(loads) if loads else None,
-        "start_skew_us": max(skews, default=None),
+        **{name: m.total(entry.get(name) for entry in phases) for name in sums},
+        "offered_load": m.mean(entry["offered_load"] for entry in phases),
+        "start_skew_us": m.greatest(entry["start_skew_us"] for entry in phases),
         "tester_limited": any(entry["tester_limited"] for entry in phases),
         "state": "complete",
         "cpu_s_per_gb": cpu / (delivered / 1e9) if cpu is not None and delivered else None,
     }
-
-
-def _sum_of_known(values: Any) -> Any:
-    parts = list(values)
-    return None if None in parts else sum(parts)
 
 
 # --- the plan of a run ----------------------------------------------------------------------------

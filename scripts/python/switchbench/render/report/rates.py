@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from textwrap import wrap
 from typing import Any, Generic, TypeVar
 
@@ -118,12 +119,12 @@ def group(entries: Iterable[E], *axes: str) -> Group[E]:
     )
 
 
-def by(entries: Iterable[E], key: str | Callable[[E], Any]) -> dict[Any, list[E]]:
+def by(entries: Iterable[T], key: str | Callable[[T], Any]) -> dict[Any, list[T]]:
     """Entries by one of their keys, or by what is made of them, in order of appearance."""
-    found: dict[Any, list[E]] = {}
+    found: dict[Any, list[T]] = {}
+    take: Any = key if callable(key) else itemgetter(key)
     for entry in entries:
-        place = entry[key] if isinstance(key, str) else key(entry)
-        found.setdefault(place, []).append(entry)
+        found.setdefault(take(entry), []).append(entry)
     return found
 
 
@@ -186,9 +187,9 @@ def pairs(measured: Measured) -> Iterator[Figure]:
         return
     found = group(plans)
     unit = unit_for(plan["throughput"]["max"] for plan in plans)
-    named = [replace(s, label=s.label or s.entries[0]["transport"]) for s in found.series]
+    named = [replace(one, label=one.label or _transport(one)) for one in found.series]
     curves = []
-    for transport, mine in by_transport(named).items():
+    for transport, mine in by(named, _transport).items():
         shown = _rates((one.entries for one in mine), unit.scale)
         curves.append(Trace(transport, {"of": [one.label for one in mine]} | shown))
     labels = {"yaxis": named_rows([one.label for one in named])}
@@ -198,12 +199,8 @@ def pairs(measured: Measured) -> Iterator[Figure]:
     )
 
 
-def by_transport(series: Iterable[Series[PlanEntry]]) -> dict[str, list[Series[PlanEntry]]]:
-    """Return the series of each transport."""
-    found: dict[str, list[Series[PlanEntry]]] = {}
-    for one in series:
-        found.setdefault(one.entries[0]["transport"], []).append(one)
-    return found
+def _transport(series: Series[PlanEntry]) -> str:
+    return str(series.entries[0]["transport"])
 
 
 # --- plans of several phases ----------------------------------------------------------------------
@@ -223,10 +220,9 @@ def plans(measured: Measured) -> Iterator[Figure]:
     # What is compared stands next to each other: the same pattern by several paths.
     patterns = list(dict.fromkeys(map(format.pattern, several)))
     found = group(sorted(several, key=lambda plan: patterns.index(format.pattern(plan))))
-    labels = [one.label or one.entries[0]["transport"] for one in found.series]
     named = [
-        replace(one, label="<br>".join(wrap(label, _LETTERS)))
-        for one, label in zip(found.series, labels, strict=True)
+        replace(one, label="<br>".join(wrap(one.label or _transport(one), _LETTERS)))
+        for one in found.series
     ]
     unit = unit_for(plan["throughput"]["mean"] for plan in several)
     yield _whole("plans", found.common, named, lambda plan: plan["throughput"]["mean"], unit)
@@ -244,7 +240,7 @@ def _whole(
     value: Callable[[PlanEntry], float | None], unit: Unit,
 ) -> Figure:  # fmt: skip
     traces = []
-    for transport, mine in by_transport(series).items():
+    for transport, mine in by(series, _transport).items():
         values = [[value(plan) for plan in one.entries] for one in mine]
         columns: Columns = {"of": [one.label for one in mine]}
         for key, choose in (("mean", m.mean), ("low", m.least), ("high", m.greatest)):
@@ -595,16 +591,6 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
     )  # fmt: skip
 
 
-def _numbered(codes: Codes) -> tuple[Codes, Codes]:
-    """Return the distinct codes in order, and for each code its place among them.
-
-    Codes are small.
-    """
-    known = np.zeros(int(codes.max()) + 1, dtype=bool)
-    known[codes] = True
-    return np.flatnonzero(known), (np.cumsum(known) - 1)[codes]
-
-
 def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, Matrix]:
     """Return the codes of rows, the places of columns, and the least rate of each cell.
 
@@ -613,8 +599,9 @@ def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, M
     step = float(np.median(spans.to_ms - spans.from_ms))
     place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
     in_phase = int(place.max()) + 1
-    spans_at, column = _numbered(spans.phase.astype(np.int64) * in_phase + place)
-    codes, row = _numbered(rows)
+    moments = spans.phase.astype(np.int64) * in_phase + place
+    spans_at, column = np.unique(moments, return_inverse=True)
+    codes, row = np.unique(rows, return_inverse=True)
     cells = np.full(len(codes) * len(spans_at), np.inf)
     np.minimum.at(cells, row * len(spans_at) + column, spans.mbps)
     cells[np.isinf(cells)] = np.nan
