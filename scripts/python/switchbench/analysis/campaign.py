@@ -43,26 +43,21 @@ def summarize(
     whole
         The campaign's configuration as a run.
     rounds
-        Results directories by number, from 1; at least one.
+        Results directories by number, from 1 on.
     left
         Sentences on what is not measured yet.
     """
     runs = {number: read_plan(path) for number, path in rounds.items()}
     run, names = merged(whole, runs)
-    first = min(rounds)
-    changes = {
-        number: _change(number, names[number], keep_once=number == first) for number in rounds
-    }
-    join(directory, [(path, changes[number]) for number, path in rounds.items()])
+    join(directory, [(path, _change(n, names[n])) for n, path in rounds.items()])
     write_plan(directory, run)
     summaries = {number: load_summary(path) for number, path in rounds.items()}
-    about = {key: value for key, value in summaries[first]["run"].items() if key != "device"}
-    about["id"] = f"{about['id']}-campaign"
-    about["elapsed_s"] = sum(one["run"]["elapsed_s"] or 0.0 for one in summaries.values())
-    about["command"] = ["switchbench", "campaign", str(directory)]
-    faults = [
-        f"round {number}: {fault}" for number, one in summaries.items() for fault in one["errors"]
-    ]
+    about = summaries[1]["run"] | {
+        "id": f"{summaries[1]['run']['id']}-campaign",
+        "elapsed_s": sum(one["run"]["elapsed_s"] or 0.0 for one in summaries.values()),
+        "command": ["switchbench", "campaign", str(directory)],
+    }
+    faults = [f"round {n}: {fault}" for n, one in summaries.items() for fault in one["errors"]]
     known = {"run": about, "errors": [*faults, *left], "exit_status": 0}
     summary = remade(run, directory, known)
     replace_json(directory / SUMMARY, summary)
@@ -129,7 +124,7 @@ def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
     )
 
 
-def _change(number: int, names: Names, keep_once: bool) -> Any:
+def _change(number: int, names: Names) -> Any:
     """Return what makes rows of a round's table those of the whole."""
     quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
 
@@ -146,7 +141,7 @@ def _change(number: int, names: Names, keep_once: bool) -> Any:
             return data
         texts = data["details"].to_pylist()
         data = _put(data, "details", [text and quoted.sub(named, text) for text in texts])
-        kept = [keep_once or kind not in _ONCE for kind in data["type"].to_pylist()]
+        kept = [number == 1 or kind not in _ONCE for kind in data["type"].to_pylist()]
         return data.filter(pa.array(kept, pa.bool_()))
 
     return change

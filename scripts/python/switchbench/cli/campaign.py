@@ -29,17 +29,7 @@ from ..base.programs import Handled
 from ..base.source import read_file
 from ..config import read
 from ..hosts.alike import read_links, refuse_unmoved
-from ..plan.campaign import (
-    SURE,
-    ChainResult,
-    Places,
-    chain_parts,
-    chain_places,
-    moves,
-    next_passes,
-    probabilities,
-    rotation,
-)
+from ..plan import campaign as planned
 from ..plan.compile import compile_run
 from ..records.directory import (
     CONFIGURATION,
@@ -65,7 +55,7 @@ STATE = "campaign.json"
 class Progress:
     """What campaign.json has."""
 
-    rounds: list[Places]  # of a chain those until now
+    rounds: list[planned.Places]  # of a chain those until now
     done: int = 0
     carriers: dict[str, int | None] | None = None  # before cables were moved; None: not yet asked
     schema: str = SCHEMA
@@ -135,7 +125,11 @@ def _begin(args: argparse.Namespace) -> Campaign:
         )
     at = {port.name: str(port.switch_port) for port in run.site.ports}
     whole = (0, len(device.ports) // 2 - 1)
-    rounds = [chain_places(device, list(at), whole)] if device.chain else rotation(device, at)
+    rounds = (
+        [planned.chain_places(device, list(at), whole)]
+        if device.chain
+        else planned.rotation(device, at)
+    )
     path = args.out or default_path(f"campaign-{Path(args.conf or 'hosts').stem}")
     campaign = Campaign(path, run, device, Progress(rounds))
     if not args.plan:
@@ -173,7 +167,7 @@ def _print_plan(campaign: Campaign) -> None:
     print(f"{format.of(len(rounds), 'round')}{more}, {each}")
     for number, (before, places) in enumerate(pairwise([rounds[0], *rounds]), start=1):
         print(f"round {number}: {', '.join(f'{a} in {b}' for a, b in places.items())}")
-        for line in moves(campaign.device, before, places):
+        for line in planned.moves(campaign.device, before, places):
             print(f"  {line}")
 
 
@@ -188,7 +182,7 @@ def _cable(campaign: Campaign) -> bool:
     before, places = progress.rounds[max(progress.done - 1, 0)], progress.rounds[progress.done]
     ports = [replace(port, switch_port=places[port.name]) for port in site.ports]
     moved = {tester for tester, port in places.items() if port != before[tester]}
-    todo = moves(campaign.device, before, places)
+    todo = planned.moves(campaign.device, before, places)
     asked = progress.carriers is not None or not todo  # in an earlier session
     if not asked:
         progress.carriers = {name: link.changes for name, link in read_links(site).items()}
@@ -233,21 +227,20 @@ def _measure(campaign: Campaign) -> None:
     with Handled(pass_on):
         status = popen.wait()
     if not _is_measured(folder, status):
-        error = ConfigurationError if status == ConfigurationError.status else RunError
         again = f"`switchbench campaign {campaign.directory}` repeats it"
-        raise error(f"{campaign.number} was not measured whole: {again}")
+        raise RunError(f"{campaign.number} was not measured whole: {again}")
     progress.done, progress.carriers = progress.done + 1, None
     if campaign.device.chain:
-        span = next_passes(len(campaign.device.ports) // 2, _seen(campaign))
+        span = planned.next_passes(len(campaign.device.ports) // 2, _seen(campaign))
         if span is not None:
             testers = list(progress.rounds[0])
-            progress.rounds.append(chain_places(campaign.device, testers, span))
+            progress.rounds.append(planned.chain_places(campaign.device, testers, span))
     campaign.write()
     if campaign.left and not campaign.run.site.launcher.in_lab:
         _judge(campaign)
 
 
-def _place(site: dict[str, Any], campaign: Campaign, places: Places) -> None:
+def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> None:
     """Write into a site where its ports are plugged in."""
     for port in campaign.run.site.ports:
         where = places[port.name]
@@ -268,7 +261,7 @@ def _is_measured(folder: Path, status: int) -> bool:
     return any(event["type"] == "unreachable" for event in Tables(folder, ()).events())
 
 
-def _seen(campaign: Campaign) -> list[ChainResult]:
+def _seen(campaign: Campaign) -> list[planned.ChainResult]:
     """Return what each round through the chain lost."""
     found = []
     for number, places in enumerate(campaign.progress.rounds[: campaign.progress.done], start=1):
@@ -280,7 +273,7 @@ def _seen(campaign: Campaign) -> list[ChainResult]:
         )
         # Without any the connectivity check ended the round: nothing passes.
         counts = (sent, max(lost - hosts, 0)) if sent else (1000, 1000)
-        found.append(ChainResult(first, last, *counts))
+        found.append(planned.ChainResult(first, last, *counts))
     return found
 
 
@@ -289,11 +282,11 @@ def _found(campaign: Campaign) -> str:
     seen = _seen(campaign)
     if not any(one.lost for one in seen):
         return "no frame was lost in the chain: nothing to look for"
-    likely = probabilities(len(campaign.device.ports) // 2, seen)
+    likely = planned.probabilities(len(campaign.device.ports) // 2, seen)
     best = max(range(len(likely)), key=likely.__getitem__)
-    part = chain_parts(campaign.device)[best]
+    part = planned.chain_parts(campaign.device)[best]
     what = f"ports {' and '.join(part)} (one VLAN)" if len(part) > 1 else f"loop cable {part[0]}"
-    sure = "" if likely[best] >= SURE else ": more rounds or longer windows would tell"
+    sure = "" if likely[best] >= planned.SURE else ": more rounds or longer windows would tell"
     return f"frames are lost at {what}, {min(100 * likely[best], 99.9):.1f} % sure{sure}"
 
 

@@ -9,7 +9,6 @@ at once, and the exit moves until the faulty part is known. Values only: nothing
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, pairwise
@@ -41,16 +40,14 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
     for first in range(0, len(left), len(at)):
         found.append(_moved(found[-1], left[first : first + len(at)]))
     for names in _mixes(list(device.groups), len(at)):
-        now = Counter(_group(device, port) for port in found[-1].values())
-        members = {name: device.groups[name] for name in names}
-        sizes = _shares({name: len(ports) for name, ports in members.items()}, now, len(at))
-        wanted = [
-            port
-            for name, ports in members.items()
-            for port in sorted(ports, key=lambda port: port not in found[-1].values())[
-                : sizes[name]
-            ]
-        ]
+        here = set(found[-1].values())
+
+        def is_new(port: str, here: set[str] = here) -> bool:
+            return port not in here
+
+        groups = {name: sorted(device.groups[name], key=is_new) for name in names}
+        shares = _shares(groups, here, len(at))
+        wanted = [port for name, ports in groups.items() for port in ports[: shares[name]]]
         found.append(_moved(found[-1], wanted))
     return found
 
@@ -60,10 +57,6 @@ def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
     free = [port for port in wanted if port not in before.values()]
     movable = [tester for tester, port in before.items() if port not in wanted]
     return {**before, **dict(zip(movable, free, strict=False))}
-
-
-def _group(device: Device, port: str) -> str | None:
-    return next((name for name, ports in device.groups.items() if port in ports), None)
 
 
 def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
@@ -81,17 +74,18 @@ def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
     return found
 
 
-def _shares(sizes: Mapping[str, int], now: Counter[str | None], total: int) -> dict[str, int]:
+def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> dict[str, int]:
     """Return how many host ports each group gets: alike, and where some are more, where they are.
 
     A group that is smaller than its share is full.
     """
-    shares = dict.fromkeys(sizes, 0)
-    for _ in range(min(total, sum(sizes.values()))):
-        open_groups = [name for name in sizes if shares[name] < sizes[name]]
-        least = min(shares[name] for name in open_groups)
-        alike = [name for name in open_groups if shares[name] == least]
-        shares[max(alike, key=lambda name: now[name] - shares[name])] += 1
+    shares = dict.fromkeys(groups, 0)
+    surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}
+    for _ in range(min(total, sum(map(len, groups.values())))):
+        left = [name for name, ports in groups.items() if shares[name] < len(ports)]
+        least = min(left, key=lambda name: (shares[name], -surplus[name]))
+        shares[least] += 1
+        surplus[least] -= 1
     return shares
 
 

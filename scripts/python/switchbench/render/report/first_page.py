@@ -163,24 +163,17 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
 def _chained(summary: SummaryDocument, device: Mapping[str, Any]) -> dict[str, FacePort]:
     """Return the ports of a chain: those of suspects, and those that frames went through."""
     names: list[str] = device["ports"]
-    faulty: dict[str, str] = {}
+    said = dict.fromkeys(names, "not loaded")
+    for row in summary.get("chain") or []:
+        loaded = names[names.index(row["entry"]) : names.index(row["exit"]) + 1]
+        said |= dict.fromkeys(loaded, "nothing suspected")
+    moods = {"not loaded": "", "nothing suspected": "good"}
     for one in summary["location"]["suspects"]:
-        for element in one["alike"]:
-            for name in element["name"].split(" - "):
-                faulty.setdefault(name.removeprefix(f"{device['name']}:"), one["brief"])
-    loaded = {
-        name
-        for row in summary.get("chain") or []
-        for name in names[names.index(row["entry"]) : names.index(row["exit"]) + 1]
-    }
+        ends = {end for element in one["alike"] for end in element["name"].split(" - ")}
+        said |= {name: one["brief"] for name in names if f"{device['name']}:{name}" in ends}
     return {
-        name: FacePort(
-            name,
-            "",
-            "bad" if name in faulty else "good" if name in loaded else "",
-            f"{name}: {faulty.get(name, 'nothing suspected' if name in loaded else 'not loaded')}",
-        )
-        for name in names
+        name: FacePort(name, "", moods.get(words, "bad"), f"{name}: {words}")
+        for name, words in said.items()
     }
 
 
