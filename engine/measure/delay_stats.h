@@ -19,7 +19,7 @@
 #include "histogram.h"
 
 #include <assert.h>
-#include <stdbool.h>
+#include <string.h>
 
 #define DELAY_NONE UINT64_MAX /**< no delay that the next frame's could be compared with */
 #define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< then a burst more still has room */
@@ -196,7 +196,26 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
  * @param kind Which of the delays.
  * @param sum Takes the sum.
  */
-void delay_stats_sum(struct delay_stats *streams, uint32_t count, struct delay_stats_buckets *all,
-                     enum delay_kind kind, struct histogram *sum);
+static inline void delay_stats_sum(struct delay_stats *streams, uint32_t count,
+                                   struct delay_stats_buckets *all, enum delay_kind kind,
+                                   struct histogram *sum)
+{
+    struct histogram flow = {.min_ns = UINT64_MAX};
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct delay_stats_bounds *bounds = &streams[i].bounds[kind];
+
+        delay_stats_end_run(&streams[i], all);
+        flow.sum_ns += bounds->sum_ns;
+        flow.min_ns = bounds->min_ns < flow.min_ns ? bounds->min_ns : flow.min_ns;
+        flow.max_ns = bounds->max_ns > flow.max_ns ? bounds->max_ns : flow.max_ns;
+    }
+    memcpy(flow.buckets, all[streams->flow].counts[kind], sizeof flow.buckets);
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+        flow.count += flow.buckets[i];
+    if (flow.max_ns >> HISTOGRAM_POWERS)
+        flow.beyond = flow.buckets[HISTOGRAM_BUCKETS - 1];
+    histogram_merge(sum, &flow);
+}
 
 #endif

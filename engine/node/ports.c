@@ -264,7 +264,7 @@ static int ask_guard(const struct node_port *port, struct err *err)
         .shared = conf->shared,
         /* The kernel gives each socket its own and nobody else's, an RDMA device each queue pair.
          * Of a PCI device DPDK's driver is asked to before it is configured
-         * (engine/transport/dpdk/isolate.h); through a kernel interface none can. */
+         * (engine/transport/dpdk/isolate.c); through a kernel interface none can. */
         .isolates_flows = conf->pci != NULL || (port->capabilities & TRANSPORT_TAKES_DEVICE) == 0,
         .leaves_kernel = port->leaves_kernel,
     };

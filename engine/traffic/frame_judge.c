@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "frame_judge.h"
+#include "frame_lane.h"
 
 #define CLOCKS_NS 1000000 /* by which the clocks of two ends may differ */
 #define SLACK 1.05 /* a gap that was refused in error is believed after 20 times its length */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "isolate.h"
-
 #include "port_state.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,6 @@
 
 #include "eal.h"
 #include "frame_lane.h"
-#include "isolate.h"
 
 #include <errno.h>
 #include <rte_bus_vdev.h>

@@ -45,7 +45,7 @@ struct port_queue {
 
 #define ISOLATE_RULES_MAX 12
 
-/** @brief The rules that let a shared port's own frames in (isolate.h). */
+/** @brief The rules that let a shared port's own frames in (isolate.c). */
 struct isolation {
     struct rte_flow *rules[ISOLATE_RULES_MAX];
     unsigned count;
@@ -155,6 +155,40 @@ int choose_queues(struct queue_layout *layout, const struct port_conf *conf,
  * With fewer the device runs out of them.
  */
 uint32_t receive_pool_frames(uint16_t receives, uint16_t sends);
+
+/* --- isolate.c: flow isolation. Of a port that others use too (`shared: true`), DPDK gets our
+ * frames and the kernel keeps the rest: rte_flow's isolated mode under a bifurcated driver (mlx5),
+ * or under any other whose rules say what it takes from a kernel interface (net_tap with `remote`).
+ *
+ * Ours are frames of our EtherType, UDP to the port's own address and our destination, and, behind
+ * a gateway, what asks for that address or answers it: each bare and with an 802.1Q tag. Nothing
+ * else is taken: no promiscuous mode, no rule on a protocol alone. The kernel must not own the
+ * address. Rules end with the process, however it ends: the device belongs to it. --- */
+
+/**
+ * @brief Before the device is configured.
+ *
+ * -ENOTSUP or the like: its driver isolates nothing; -EADDRINUSE: the kernel owns one of the port's
+ * addresses.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
+int isolate_begin(const struct transport_port *port, struct err *err);
+
+/**
+ * @brief Installs the rules that let our frames in, once the device runs with its queues.
+ *
+ * IP comes by all queues if `spread_by` (RTE_ETH_RSS_ bits) is not 0, all else by the first. An
+ * error: the driver can't tell some of our frames from others' frames; then no rule is left.
+ *
+ * @param err Takes the sentence of a failure; unchanged on success.
+ */
+int isolate_install_rules(struct transport_port *port, uint64_t spread_by, struct err *err);
+
+/**
+ * @brief Before the device is stopped: removes the rules, if there are any.
+ */
+void isolate_end(struct transport_port *port);
 
 /* --- port_queue.c: control frames (ARP, neighbour discovery, announcements) of a queue. Each
  * needs the port's lock, or is the queue's own worker's. ---------------------------------------*/
