@@ -19,6 +19,7 @@
 #include "device_counters.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FRAME_OVERHEAD_L1 20u /**< preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
@@ -52,8 +53,8 @@ struct flow_window {
  */
 struct flow_reordering {
     uint64_t extent_sum; /**< RFC 4737, 4.2: arrivals since a greater sequence came first */
+    uint64_t near;       /**< RFC 4737, section 5: 3-reordered, as TCP takes for lost */
     uint64_t extent_max;
-    uint64_t near; /**< RFC 4737, section 5: 3-reordered, as TCP takes for lost */
 };
 
 /**
@@ -62,18 +63,19 @@ struct flow_reordering {
  * The judgements are the destination's; 0 at the source.
  */
 struct flow_side {
+    /** @brief Counts of queues add up, up to `reordering.near`. */
     struct flow_count live;
     struct flow_window window;
     uint64_t duplicated;
     uint64_t reordered; /**< RFC 4737: a sequence smaller than one already seen */
     uint64_t late;      /**< older than the 1,024 sequences in which the two above are judged */
     uint64_t forged;    /**< dpdk, udp: so far ahead that the sender can't have sent it yet */
-    struct flow_reordering reordering;
     uint64_t numbers;   /**< dpdk: one more than the greatest sequence of each stream, in total */
-    int64_t gap_ns;     /**< dpdk: when the frame behind the last gap was sent, since the start */
     uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: bytes other than expected */
     uint64_t intended;  /**< source: frames (tcp: bytes) that the load asked for until the stop */
-    int64_t first_ns;   /**< local time of the first and last frame or byte; 0: none */
+    struct flow_reordering reordering;
+    int64_t gap_ns;   /**< dpdk: when the frame behind the last gap was sent, since the start */
+    int64_t first_ns; /**< local time of the first and last frame or byte; 0: none */
     int64_t last_ns;
     bool is_copy; /**< source: its frames are those of another flow of the port: they go to all */
 };
@@ -165,32 +167,11 @@ static inline int64_t count_rest(int64_t count, int64_t part)
     return part < 0 || count < part ? -1 : count - part;
 }
 
-/**
- * @brief Add counts.
- *
- * @param sum Takes the sum.
- * @param part What is added.
- */
-static inline void flow_count_add(struct flow_count *sum, const struct flow_count *part)
+/** @brief Add so many bytes of counts. */
+static inline void counts_add(void *sum, const void *part, size_t bytes)
 {
-    sum->frames += part->frames;
-    sum->frame_bytes += part->frame_bytes;
-    sum->payload_bytes += part->payload_bytes;
-    sum->messages += part->messages;
-}
-
-/**
- * @brief Add counts of reordering; the greatest extent is the greater one.
- *
- * @param sum Takes the sum.
- * @param part What is added.
- */
-static inline void flow_reordering_add(struct flow_reordering *sum,
-                                       const struct flow_reordering *part)
-{
-    sum->extent_sum += part->extent_sum;
-    sum->extent_max = part->extent_max > sum->extent_max ? part->extent_max : sum->extent_max;
-    sum->near += part->near;
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        ((uint64_t *)sum)[i] += ((const uint64_t *)part)[i];
 }
 
 /**
@@ -201,18 +182,11 @@ static inline void flow_reordering_add(struct flow_reordering *sum,
  */
 static inline void flow_side_add(struct flow_side *sum, const struct flow_side *part)
 {
-    flow_count_add(&sum->live, &part->live);
-    flow_count_add(&sum->window.open, &part->window.open);
-    flow_count_add(&sum->window.close, &part->window.close);
-    sum->duplicated += part->duplicated;
-    sum->reordered += part->reordered;
-    sum->late += part->late;
-    sum->forged += part->forged;
-    flow_reordering_add(&sum->reordering, &part->reordering);
-    sum->numbers += part->numbers;
-    sum->gap_ns = part->gap_ns > sum->gap_ns ? part->gap_ns : sum->gap_ns;
-    sum->corrupted += part->corrupted;
-    sum->intended += part->intended;
+    counts_add(sum, part, offsetof(struct flow_side, reordering.extent_max));
+    if (part->reordering.extent_max > sum->reordering.extent_max)
+        sum->reordering.extent_max = part->reordering.extent_max;
+    if (part->gap_ns > sum->gap_ns)
+        sum->gap_ns = part->gap_ns;
     if (part->first_ns > 0 && (sum->first_ns == 0 || part->first_ns < sum->first_ns))
         sum->first_ns = part->first_ns;
     if (part->last_ns > sum->last_ns)
@@ -227,13 +201,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
  */
 static inline void port_count_add(struct port_count *sum, const struct port_count *part)
 {
-    sum->misdelivered += part->misdelivered;
-    sum->foreign += part->foreign;
-    sum->arp_nd_sent += part->arp_nd_sent;
-    sum->arp_nd_received += part->arp_nd_received;
-    sum->send_refused += part->send_refused;
-    sum->probes_sent += part->probes_sent;
-    sum->probes_received += part->probes_received;
+    counts_add(sum, part, offsetof(struct port_count, misdelivered_flows));
     misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
 }
 

@@ -20,7 +20,6 @@
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
-#include "frame.h"
 #include "eal.h"
 #include "frame.h"
 #include "frame_lane.h"
