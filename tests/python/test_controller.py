@@ -15,6 +15,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import RunError
 from switchbench.base.model import Process, Repeats, Run, Trial
-from switchbench.records.directory import LineFile, RunDirectory
+from switchbench.records.directory import LineFile, RunDirectory, read_plan
 from switchbench.records.store import Begun
 from switchbench.run import controller, nodes
 from switchbench.run.controller import Controller, Outcome, peers
@@ -100,10 +101,12 @@ class Bench:
         self.launcher = FakeLauncher()
         self.watcher = Recorder()
 
-    def conduct(self, begun: Begun | None = None, **behaviours: str) -> Outcome:
+    def conduct(
+        self, begun: Begun | None = None, watched: bool = False, **behaviours: str
+    ) -> Outcome:
         directory = RunDirectory(self.path, begun=(self.path / "plan.json").exists())
         job = {"nodes": [{"name": process.name} for process in self.run.site.processes]}
-        controller = Controller(self.run, job, directory, self.watcher, begun)
+        controller = Controller(self.run, job, directory, self.watcher, begun, watched)
 
         def command(name: str) -> list[str]:
             return [sys.executable, str(FAKE), name, behaviours.get(name, "good")]
@@ -280,6 +283,27 @@ def test_a_signal_stops_in_order(tmp_path: Path, number: signal.Signals) -> None
     assert outcome.status == 3
     assert time.monotonic() - begin < 7
     assert bench.summary(outcome)["status"] == "partial"
+
+
+def test_a_watch_repeats_its_trial_until_a_signal(tmp_path: Path) -> None:
+    """What was sent still ends, and the plan has the trials that were; a second signal is one."""
+    bench = Bench(tmp_path / "run")
+    bench.run = make_run(bench.run.site, make_trial(bench.run.site, flows=2))
+    timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    outcome = bench.conduct(watched=True, node1="late-quit")  # trials of half a second
+    timer.cancel()
+    assert (outcome.faults, outcome.status) == ([], 0)
+    assert len(outcome.trials) > 2
+    assert read_plan(tmp_path / "run").trials == outcome.trials
+    summary = summary_of(replace(bench.run, trials=outcome.trials), bench.path, outcome)
+    assert summary["status"] == "complete"
+    assert [one["repeat"] for one in summary["trials"]] == list(range(len(outcome.trials)))
+    twice = [threading.Timer(s, os.kill, (os.getpid(), signal.SIGINT)) for s in (2, 2.3)]
+    for timer in twice:
+        timer.start()
+    bench.path = tmp_path / "twice"
+    assert bench.conduct(watched=True, node1="hang").faults == ["interrupted (SIGINT)"]
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from recorded import Feed
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Burst, Run
 from switchbench.run.live import metrics, state
-from switchbench.run.live.screen import Plain, Screen, Watch, worst_first
+from switchbench.run.live.screen import Plain, Screen, Seconds, Watch, worst_first
 from switchbench.run.live.state import PhaseLoss, RunState
 from synthetic import frame_side, make_run, make_site, make_trial, phase_record, trial_record
 
@@ -362,6 +362,25 @@ def test_plain_lines_of_one_kind_come_to_an_end() -> None:
     assert first == [f"found: flow {number} lost frames" for number in range(10)]
     assert more == "found: more of this kind (forged), which summary.json names at the end"
     assert last == "found: flow 1 came in disorder"
+
+
+def test_a_watch_has_a_line_for_each_phase() -> None:
+    state = one_trial()
+    stream = io.StringIO()
+    view = Seconds(state, Console(file=stream, width=200))
+    for stage in ("first barrier", "measuring"):
+        state.stage = stage
+        view.stage()
+    fed(state, *flows(1000, 990), phase_record("node1"))
+    ended = take(state, phase_record("node2"))
+    assert ended is not None
+    view.ended(ended)
+    view.ended(replace(ended, times={"one_way": {"p50": 31.5, "p99": None}}))
+    first, second, third = stream.getvalue().splitlines()
+    assert first == "Ctrl-C ends the watch with a summary"
+    assert "; loss 1.00 % (10 of 1,000); worst node2:e0: " in second
+    assert second.endswith("Mbit/s, 10 lost")
+    assert "; one way p50 31.50, p99 - us; " in third
 
 
 def test_a_pipe_and_a_dumb_terminal_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,6 +265,16 @@ def whole_record(out: Path) -> None:
     )
 
 
+def test_what_can_not_be_watched() -> None:
+    for site, trials, says in (
+        (make_site(), 2, "one trial is repeated, and these are 2: choose by --pattern"),
+        (make_site(launch="ssh"), 1, "node1:e0 is not shared: a watch runs on labs"),
+    ):
+        run = make_run(site, *(make_trial(site, number) for number in range(trials)))
+        with pytest.raises(ConfigurationError, match=says):
+            command._watched(run)
+
+
 FULL = "No space left on device"
 NOBODY = KeyError("what nobody thought of")
 

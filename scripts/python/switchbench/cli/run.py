@@ -98,6 +98,7 @@ class _Place:
     left_out: tuple[Unreached, ...]  # hosts that the run goes on without
     begun: Begun | None = None  # what the directory has of the run
     before_s: float = 0.0  # that it took until it was cut off
+    watched: bool = False
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -110,6 +111,8 @@ def run_command(args: argparse.Namespace) -> int:
             tests = document_of(request(args)).data.get("tests", [])
             args.assignments += fit(load_run(args), tests, args.quiet)
         run = load_runnable(args)
+    if args.watched:
+        run = _watched(run)
     if args.locate:
         run = replace(run, locate_s=args.locate_time or LOCATE_S)
     if args.sign is not None:
@@ -128,11 +131,50 @@ def run_command(args: argparse.Namespace) -> int:
     shown = Watch(
         run, run_id, Console(stderr=True),
         quiet=args.quiet, live=not args.no_live, metrics=args.metrics is not None,
+        seconds=args.watched,
     )  # fmt: skip
     with offer_metrics(args.metrics, shown) as metrics, closing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
         return _measure(run, args, launcher, shown, begun)
+
+
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Set that a run is no watch."""
+    parser.set_defaults(watched=False)
+
+
+def watch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Set what a watch is as a run."""
+    parser.set_defaults(
+        watched=True, begun=None, fit=False, locate=False, sign=None, budget=None, quiet=False,
+        no_live=False, json=False, all=False, latency=False,
+    )  # fmt: skip
+
+
+def watch_command(args: argparse.Namespace) -> int:
+    """Repeat a trial of a second until Ctrl-C; the exit status is the summary's."""
+    args.assignments = [*_WATCH, *args.assignments]
+    return run_command(args)
+
+
+_WATCH = ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")  # unless said
+
+
+def _watched(run: Run) -> Run:
+    """Return a run that can be watched; ConfigurationError where it can't."""
+    if len(run.trials) != 1 or run.searches:
+        raise ConfigurationError(
+            f"watch: one trial is repeated, and these are {len(run.trials)}: choose by --pattern, "
+            "--transport and --load"
+        )
+    own = [port.name for port in run.site.ports if not port.engine.get("shared")]
+    if own and not run.site.launcher.in_lab:
+        raise ConfigurationError(
+            f"watch: {own[0]} is not shared: a watch runs on labs, or at a low load on ports with "
+            "`shared: true` (doc/reference/safety.md)"
+        )
+    return replace(run, on_missing="stop", locate_s=None)
 
 
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
@@ -178,7 +220,10 @@ def _measure(
         raise
     now, now_s = datetime.now(UTC), time.monotonic()
     left_out = attendance.left_out
-    place = _Place(now, now_s, _machine(), engine, directory, shown, dealt, left_out, begun)
+    place = _Place(
+        now, now_s, _machine(), engine, directory, shown, dealt, left_out, begun,
+        watched=args.watched,
+    )  # fmt: skip
     if begun is not None:
         told = load_summary(path)["run"]
         started = datetime.fromisoformat(told["started"])
@@ -211,7 +256,7 @@ def _conclude(
             print_json(result)
         elif result["trials"]:  # else nothing was measured, and the reasons follow below
             SummaryPrinter(result, make_console(), args.all, args.latency).print(
-                str(place.directory.path)
+                str(place.directory.path), trials=not place.watched
             )
         else:
             print(f"nothing was measured; log and records: {place.directory.path}")
@@ -270,7 +315,7 @@ def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Sum
 def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
     """Bring up, measure, bring down. Nothing is left running when it returns or raises."""
     job = job_document(run, place.shown.run_id, place.dealt)
-    controller = Controller(run, job, place.directory, place.shown, place.begun)
+    controller = Controller(run, job, place.directory, place.shown, place.begun, place.watched)
     documents.keep_off(place.dealt.polled)
     outcome: Outcome | None = None
     shown = place.shown.of(place.begun.rest(run) if place.begun else run, controller.summary)

@@ -94,17 +94,18 @@ class SummaryPrinter:
         names = {port["port"].partition(":")[2] for port in summary["ports"]}
         self._one_port_a_host = len(names) == 1
 
-    def print(self, directory: str) -> None:
-        """Print all of it."""
+    def print(self, directory: str, trials: bool = True) -> None:
+        """Print all of it, or all but the tables of trials."""
         say(self._console, "")
         for line in first_screen.lines(self._summary):
             room = max(self._console.width, 80) - 12
             say(self._console, f"{line.label:<12}{line.fitted(room)}", line.style or "", hang=12)
         self._suite()
-        if self._every_phase or not self._summary.get("suite"):
+        if trials and (self._every_phase or not self._summary.get("suite")):
             self._phases()
             self._plans()
-        self._times()
+        if trials:
+            self._times()
         show_messages(self._summary["messages"], self._console)
         self._steps()
         self._transports()

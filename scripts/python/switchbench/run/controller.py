@@ -46,7 +46,7 @@ from ..records.directory import (
     run_command,
     write_plan,
 )
-from ..records.record_forms import DamagedRecord, Record, parse
+from ..records.record_forms import REPEATS, DamagedRecord, Record, parse
 from ..records.rows import PhaseRows
 from ..records.store import Begun, TableWriter
 from ..search.suites.declaration import TrialFacts
@@ -109,11 +109,14 @@ class Controller:
         directory: RunDirectory,
         watcher: Watcher,
         begun: Begun | None = None,
+        watched: bool = False,
     ) -> None:
         """Take what is to be run, the `job` document and where records go; start nothing.
 
-        `begun`: what the directory's records have of it already.
+        `begun`: what the directory's records have of it already. `watched`: the run's trial is
+        repeated until a signal comes.
         """
+        self._watched = watched
         decides = run.searches or run.remeasure or run.locate_s
         self.summary = Summary(run, brief=not decides)  # of all that came so far
         self._expected, self._collector = Expected(run), Collector(run)
@@ -191,7 +194,9 @@ class Controller:
             self._greet()
             self._introduce()
             self._read_switch(BEFORE)
-            if self._run.searches:
+            if self._watched:
+                self._watch()
+            elif self._run.searches:
                 self._search()
             else:
                 self._measure()
@@ -209,8 +214,9 @@ class Controller:
 
     def _idle(self) -> None:
         """Do what is due in each turn of a wait; raise what ends the run from outside."""
-        if self._interrupt.name is not None:
+        if self._interrupt.count > self._watched:  # a watch ends in order at the first one
             raise RunError(f"interrupted ({self._interrupt.name})")
+        self._interrupt.drain()
         self._launcher.check()
         self._binder.check()
         self._keep(self._tables.flush)
@@ -273,7 +279,7 @@ class Controller:
             number = len(self._run.trials) + len(self._run.again)
             last = list(trials_again(last, self.summary.remeasurable, number))
             for trial in last:
-                self._add(trial, replace(self._run, again=(*self._run.again, trial)))
+                self._add(replace(self._run, again=(*self._run.again, trial)), trial)
                 self._send(trial)
             self._await_trials()
         if self._run.locate_s is not None:
@@ -290,7 +296,7 @@ class Controller:
             tried.append(flows)
             left_s -= trial.expected_s
             self._watcher.stage(f"locating: {test['why']}")
-            self._add(trial, replace(self._run, trials=(*self._run.trials, trial)))
+            self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
             self._send(trial)
             self._await_trials()
 
@@ -303,7 +309,7 @@ class Controller:
                 "the run's trials do not follow from their results: it can't be continued"
             )
         while (trial := course.trial) is not None:
-            self._add(trial, replace(self._run, trials=(*self._run.trials, trial)))
+            self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
             asked = self._run.device_reset
             if asked is not None and subtest_of(self._run, trial).resets:
                 self._reset = DeviceReset(asked, trial)
@@ -313,24 +319,47 @@ class Controller:
             self._reset = None
             course.answer(self.summary.facts.get(trial.id, TrialFacts()))
 
-    def _add(self, trial: Trial, run: Run) -> None:
-        """Add a trial: the plan is there with it before any record of it."""
+    def _watch(self) -> None:
+        """Repeat the run's trial until a signal comes; what was sent then still ends."""
+        self._watcher.stage("measuring")
+        first, number = self._run.trials[0], 0
+        try:
+            while not self._interrupt.count and number < REPEATS:
+                if number == len(self._run.trials):  # ahead, so that the plan is seldom written
+                    more = [replace(first, id=i, repeat=i) for i in range(number, 2 * number)]
+                    self._add(replace(self._run, trials=(*self._run.trials, *more)), *more)
+                self._send(self._run.trials[number])
+                number += 1
+                self._await_trials(behind=1)
+            self._await_trials()
+        finally:
+            self._plan(replace(self._run, trials=self._run.trials[:number]))
+
+    def _plan(self, run: Run) -> None:
+        """Go on with this plan, which is kept."""
         self._run = run
         self._outcome.trials, self._outcome.again = run.trials, run.again
-        self._expected.add(trial)
-        self.summary.grow(trial)
-        self._watcher.grow(trial)
         write_plan(self._directory.path, run)
+
+    def _add(self, run: Run, *trials: Trial) -> None:
+        """Go on with a run that has more trials: the plan has them before any record of them."""
+        for trial in trials:
+            self._expected.add(trial)
+            self.summary.grow(trial)
+            self._watcher.grow(trial)
+        self._plan(run)
 
     def _send(self, trial: Trial) -> None:
         self._nodes.send("trial", trial_document(trial))
         self._sent += 1
 
-    def _await_trials(self) -> None:
-        """Wait until all that were sent have ended."""
+    def _await_trials(self, behind: int = 0) -> None:
+        """Wait until all that were sent have ended, but for so many."""
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
-        self._nodes.wait(lambda node: node.trials_ended >= self._sent, "to end its trials", limit_s)
+        self._nodes.wait(
+            lambda node: node.trials_ended >= self._sent - behind, "to end its trials", limit_s
+        )
 
     def _read_switch(self, name: str) -> None:
         if self._run.switch_counters is not None:

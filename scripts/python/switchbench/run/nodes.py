@@ -362,7 +362,13 @@ class Interrupt(Handled):
         """Nothing is changed before it is entered."""
         super().__init__(self._note)
         self.name: str | None = None
+        self.count = 0  # signals that came
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def drain(self) -> None:
+        """Take from the pipe what signals have written."""
+        with suppress(BlockingIOError):
+            os.read(self.fd, _CHUNK)
 
     def __exit__(self, *_: object) -> None:
         """Close the pipe too."""
@@ -372,4 +378,5 @@ class Interrupt(Handled):
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.name = signal.Signals(number).name
+        self.count += 1
         os.write(self._write_fd, b"!")

@@ -146,6 +146,44 @@ class Plain:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+class Seconds:
+    """Prints a line for each phase of a watch: rate, loss, latency and the worst port."""
+
+    def __init__(self, state: RunState, console: Console) -> None:
+        """Lines go to `console`."""
+        self._state, self._console = state, console
+
+    def stage(self) -> None:
+        """Say how the watch ends, when it begins."""
+        if self._state.stage == "measuring":
+            self._console.print("Ctrl-C ends the watch with a summary", highlight=False)
+
+    def ended(self, phase: PhaseLoss) -> None:
+        """Print the phase."""
+        state, lost, sent = self._state, phase.lost.total(), phase.sent.total()
+        words = [f"{state.elapsed_s:6.0f} s  delivered {rate(state.delivered_bps)}"]
+        if sent:
+            words.append(f"loss {format.percent(100 * lost / sent)} % ({lost:,} of {sent:,})")
+        for kind in sorted(phase.times.keys() - {"ipdv"})[:1]:  # one way, else there and back
+            p50, p99 = (format.digits(phase.times[kind][name]) for name in ("p50", "p99"))
+            words.append(f"{kind.replace('_', ' ')} p50 {p50}, p99 {p99} us")
+        worst = worst_first(state.ports.values())[0]
+        came = phase.rates.get(worst.name)
+        if came is not None and came.delivered_bps is not None:
+            lost_there = f", {phase.lost[worst.name]:,} lost" if phase.lost[worst.name] else ""
+            words.append(f"worst {worst.name}: {rate(came.delivered_bps)}{lost_there}")
+        self._console.print("; ".join(words), highlight=False, markup=False, soft_wrap=True)
+
+    def turn(self) -> None:
+        """Lines come with phases alone."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+View = Terminal | Plain | Seconds
+
+
 # --- screen ---------------------------------------------------------------------------------------
 # What runs, every port's rates and loss, the worst first, and what was found.
 
@@ -387,16 +425,17 @@ class Watch:
 
     def __init__(
         self, run: Run, run_id: str, console: Console, *, quiet: bool = False, live: bool = True,
-        metrics: bool = False,
+        metrics: bool = False, seconds: bool = False,
     ) -> None:  # fmt: skip
         """Take the console; with `metrics` the state is kept though nothing is shown."""
         self.run_id = run_id
         self.state = RunState(run, Summary(run, brief=True))
         self._console = console
         drawable = live and console.is_terminal and not console.is_dumb_terminal
-        self._kind = None if quiet else Terminal if drawable else Plain
+        kind = Seconds if seconds else Terminal if drawable else Plain
+        self._kind: type[View] | None = None if quiet else kind
         self._is_asked = metrics or not quiet
-        self._view: Terminal | Plain | None = None
+        self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
         """Show this run from now on, with its controller's summary."""
@@ -434,7 +473,7 @@ class Watch:
         self._show(lambda view: view.close())
         self._view = None
 
-    def _show(self, act: Callable[[Terminal | Plain], None]) -> None:
+    def _show(self, act: Callable[[View], None]) -> None:
         """Show it; a terminal that has gone must not end what is being measured."""
         if self._view is not None:
             try:

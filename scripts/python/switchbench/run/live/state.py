@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ class PhaseLoss:
     lost: Counter[str] = field(default_factory=Counter)
     judged: Counter[str] = field(default_factory=Counter)  # of JUDGED
     rates: dict[str, PortRates] = field(default_factory=dict)
+    times: dict[str, Mapping[str, float]] = field(default_factory=dict)  # latency by kind, in us
 
     @property
     def sentence(self) -> str | None:
@@ -59,6 +61,8 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
     """Return what a phase lost and moved, summed over its networks."""
     moment, results = ended
     loss = PhaseLoss(*moment)
+    for result in results:
+        loss.times |= {kind: found for kind, found in result.entry["latency"].items() if found}
     for flows in (result.every for result in results if result.every.settled):
         loss.rates |= _rates(flows)
         # TCP and RDMA repeat what is lost.
