@@ -52,8 +52,7 @@ def rows(terminal: ptykit.Terminal) -> dict[str, list[str]]:
 
 def test_a_watch_ends_at_a_signal_with_a_summary(topology: Path, tmp_path: Path) -> None:
     conf = configuration(topology, transport="udp", window="500ms")
-    path = tmp_path / "conf.yaml"
-    path.write_text(yaml.safe_dump({"switchbench": 1, **conf}))
+    path = runs.write(tmp_path, conf)
     words = runs.command("watch", str(path), "--out", str(tmp_path / "results"))
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as one:
         assert one.stderr is not None
