@@ -9,11 +9,12 @@ all do. Draws are seeded: the same call writes the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from switchbench.analysis.remake import gather
@@ -63,14 +64,6 @@ class Choice:
     def timed(self) -> int:
         """`times_every`; unless said, each phase of few ranks has histograms, one in 16 of many."""
         return (1 if self.ranks <= FEW else 16) if self.times_every is None else self.times_every
-
-
-@dataclass
-class _Clock:
-    """Run time goes on from phase to phase."""
-
-    now_ns: int = 1_000_000_000_000
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
 
 # --- the run -----------------------------------------------------------------------------------
@@ -176,7 +169,7 @@ class _Result:
         ]
 
 
-def rates_bps(choice: Choice, phase: Phase, random: np.random.Generator) -> tuple[Floats, Floats]:
+def rates_bps(choice: Choice, phase: Phase, random: Generator) -> tuple[Floats, Floats]:
     """Layer-1 bit/s of each flow: offered, and what the trunks let through."""
     each = -(-choice.ranks // MODULES)
     offered = LOAD * LINE_BPS / np.bincount(phase.src, minlength=choice.ranks)[phase.src]
@@ -191,16 +184,17 @@ def rates_bps(choice: Choice, phase: Phase, random: np.random.Generator) -> tupl
     return offered, np.minimum(offered, delivered * jitter)
 
 
-def _result(choice: Choice, trial: Trial, number: int, phase: Phase, clock: _Clock) -> _Result:
-    offered, delivered = rates_bps(choice, phase, clock.random)
+def _result(
+    choice: Choice, trial: Trial, number: int, phase: Phase, start_ns: int, draw: Generator
+) -> _Result:
+    offered, delivered = rates_bps(choice, phase, draw)
     names = [port.name for port in trial.parts[0].ranks]
     if trial.transport == "dpdk":
         counts = [(rate / 8 / LAYER1).astype(np.int64) for rate in (offered, delivered)]
     else:
         sent = (delivered * TCP_SHARE / 8).astype(np.int64)
         counts = [sent, sent]
-    clock.now_ns += 2_000_000_000
-    return _Result(names, phase, number, trial, counts[0], counts[1], clock.now_ns)
+    return _Result(names, phase, number, trial, counts[0], counts[1], start_ns)
 
 
 Row = dict[str, Any]
@@ -337,7 +331,7 @@ def simulate(path: Path, choice: Choice) -> Path:
     directory.write_configuration(run.effective)
     write_plan(path, run)
     nodes = [process.name for process in run.site.processes]
-    clock = _Clock(random=np.random.default_rng(choice.seed))
+    draw, now_ns = np.random.default_rng(choice.seed), 1_000_000_000_000
     with TableWriter(path) as tables:
         for event in _events(nodes, run.site.ports):
             tables.add_event(event)
@@ -345,7 +339,8 @@ def simulate(path: Path, choice: Choice) -> Path:
             ranks = len(trial.parts[0].ranks)
             phases = phases_of(trial.pattern["name"], ranks, choice.seed)
             for number, phase in enumerate(phases):
-                result = _result(choice, trial, number, phase, clock)
+                now_ns += 2_000_000_000  # run time goes on from phase to phase
+                result = _result(choice, trial, number, phase, now_ns, draw)
                 tables.add_phase(_tables(result, choice, nodes))
             end = {"type": "trial", "trial": trial.id, "repeat": trial.repeat, "state": "complete"}
             end |= {"phases": trial.phases, "elapsed_ns": trial.phases * 2_000_000_000}

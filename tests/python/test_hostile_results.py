@@ -28,7 +28,7 @@ import pytest
 
 from conftest import Command
 from recorded import Feed, results, rows_in, write_tables
-from switchbench.analysis import remake, sealing
+from switchbench.analysis import sealing
 from switchbench.analysis.data import Columns
 from switchbench.analysis.remake import gather
 from switchbench.base.errors import ConfigurationError, RunError
@@ -198,12 +198,10 @@ def text(name: str, content: bytes) -> Damage:
     return lambda path: (path / name).write_bytes(content) and None
 
 
-def both(*damages: Damage) -> Damage:
-    def act(path: Path) -> None:
-        for damage in damages:
-            damage(path)
-
-    return act
+def old_form(path: Path) -> None:
+    for file in path.glob("*.parquet"):
+        file.unlink()
+    (path / "records.ndjson").write_bytes(b"{}\n")
 
 
 def details(text: str) -> Damage:
@@ -220,10 +218,7 @@ BY_HAND: dict[str, Damage] = {
     "a table of something else": table_of("flows", lambda _, __: pa.table({"a": [1]})),
     "another table": lambda path: shutil.copy(path / "ports.parquet", path / FLOWS) and None,
     "a stream that is none": text("flows.2.arrows", b"\xff" * 100),
-    "results of the old form": both(
-        lambda path: [file.unlink() for file in path.glob("*.parquet")] and None,
-        text("records.ndjson", b"{}\n"),
-    ),
+    "results of the old form": old_form,
     "copies": more_rows("flows", *[{}] * 500),
     "flows of a phase that is none": more_rows("flows", *({"phase": n} for n in range(1, 300))),
     "flows of a trial that is none": more_rows("flows", *({"trial": n} for n in range(1, 300))),
@@ -270,20 +265,17 @@ def changed_part(file: str, at: tuple[Any, ...], new: Any) -> Damage:
 def damaged_summaries() -> dict[str, Damage]:
     """A hundred parts of the summary, chosen by a fixed seed, each replaced."""
 
-    def damage(number: int) -> Damage:
-        def act(path: Path) -> None:
-            choose = random.Random(number)
-            every = sorted(places(json.loads((path / SUMMARY).read_text())), key=str)
-            changed_part(SUMMARY, choose.choice(every), choose.choice([*STRANGE, ...]))(path)
-
-        return act
+    def damage(number: int, path: Path) -> None:
+        choose = random.Random(number)
+        every = sorted(places(json.loads((path / SUMMARY).read_text())), key=str)
+        changed_part(SUMMARY, choose.choice(every), choose.choice([*STRANGE, ...]))(path)
 
     top = {
         f"summary's {key} is {new!r}": changed_part(SUMMARY, (key,), new)
         for key in ("run", "trials", "plans", "findings", "warnings", "status", "verdict", "errors")
         for new in (..., None, 7, "x", [7], {"x": []})
     }
-    return top | {f"summary {number}": damage(number) for number in range(100)}
+    return top | {f"summary {number}": partial(damage, number) for number in range(100)}
 
 
 def damaged_plans() -> dict[str, Damage]:
@@ -498,32 +490,16 @@ def test_a_summary_made_again_can_be_read(whole: tuple[Path, Run], tmp_path: Pat
     assert entry["offered_load"] is None
 
 
-@pytest.mark.parametrize("trials", [None, 0, "", {}, [{}]])
-def test_only_a_summary_without_trials_is_begun_only(trials: Any) -> None:
-    summary = {"trials": [], "exit_status": 3}
-    assert remake.is_begun_only(summary)
-    assert not remake.is_begun_only(summary | {"trials": trials})
-
-
 @pytest.mark.parametrize(
     "words",
-    [
-        ["table", ESCAPE],
-        ["table", "x", ESCAPE],
-        ["plan", "conf/tree.yaml", "--set", f"{ESCAPE}=1"],
-        ["plan"],
-    ],
-)
-def test_an_error_shows_what_it_quotes(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    [["table", ESCAPE], ["table", "x", ESCAPE], ["plan", "conf/tree.yaml", "--set", f"{ESCAPE}=1"],
+     ["plan"]],
+)  # fmt: skip
+def test_an_error_shows_what_it_quotes(words: list[str], tmp_path: Path, capsys: Any) -> None:
     """Arguments, and the keys of a configuration."""
-    if words == ["plan"]:
-        file = tmp_path / "conf.yaml"
-        file.write_text(json.dumps({"switchbench": 1, ESCAPE: 1}))
-        words = ["plan", str(file)]
+    (tmp_path / "conf.yaml").write_text(json.dumps({"switchbench": 1, ESCAPE: 1}))
     with suppress(SystemExit):
-        assert main(words) == 2
+        assert main(words if len(words) > 1 else ["plan", str(tmp_path / "conf.yaml")]) == 2
     said = capsys.readouterr().err
     assert r"\x1b[2J" in said
     assert not OBEYED.search(said)

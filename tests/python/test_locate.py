@@ -60,14 +60,6 @@ def test_what_trunks_have_no_room_for_is_expected(tmp_path: Path, cli: Command) 
     assert cli("locate", directory).status == 0
 
 
-def test_what_is_no_results_directory_is_said(tmp_path: Path, cli: Command) -> None:
-    (tmp_path / "empty").mkdir()
-    for place in (tmp_path / "nothing", tmp_path / "empty"):
-        status, _, err = cli("locate", place)
-        assert status == 2
-        assert err.startswith(f"switchbench: {place} is no results directory: ")
-
-
 def test_without_records_nothing_can_be_judged_and_a_stream_that_was_cut_is_named(
     bare: Path, cli: Command
 ) -> None:
@@ -88,7 +80,12 @@ def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(tmp_path: Path, cl
     assert (directory / MANIFEST).read_bytes() == sealed
 
 
-def test_a_topology_file_that_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
+def test_what_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "nothing", tmp_path / "empty"):
+        status, _, err = cli("locate", place)
+        assert status == 2
+        assert err.startswith(f"switchbench: {place} is no results directory: ")
     directory = unpack("clauses", tmp_path)
     (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
     status, _, err = cli("locate", directory, "--topology", tmp_path / "bad.yaml")

@@ -221,22 +221,18 @@ def test_contradictory_counts_are_stated_and_the_rest_is_located() -> None:
     assert "3 flows of aapc phase 1" in located.problems[0]
 
 
-def test_nothing_observed_gives_nothing() -> None:
-    net = network([4])
-    case, _ = run(net, [])
-    none = taken(case.observations, np.zeros(len(case.observations), np.bool_))
-    found = locate(none, case.paths)
-    assert found.suspects == ()
-    assert len(found.untested) == len(net.elements)
-
-
-def test_limited_flows_say_nothing_of_a_capacity() -> None:
+def test_limited_flows_say_nothing_of_a_capacity_or_of_retransmissions() -> None:
     net = network([8])
     case, _ = run(net, [Planted(number(net, "sw1:p4", "in"), "capacity", 0.5)], transports=("tcp",))
     limited = case.observations.src == 3
     found = locate(replace(case.observations, limited=limited), case.paths)
     assert found.suspects == ()
     assert "node4" in {x.name for x in found.untested}
+    case, _ = run(net, [], loads=(0.5,), transports=("tcp",))
+    seen = replace(case.observations, retransmitted=300.0 * (case.observations.src == 3))
+    assert one(locate(seen, case.paths)) == ("sw1:p4", "in", "loss")
+    limited = replace(seen, limited=np.ones(len(seen), bool))
+    assert locate(limited, case.paths).suspects == ()
 
 
 @pytest.mark.parametrize("ports", [4, 8])
@@ -268,19 +264,12 @@ def test_a_slow_direction_delays_the_acknowledgements_of_the_other() -> None:
     assert {x.element.direction for x in found.suspects} == {"in", "out"}
 
 
-def test_limited_flows_say_nothing_of_retransmissions() -> None:
-    net = network([8])
-    case, _ = run(net, [], loads=(0.5,), transports=("tcp",))
-    seen = replace(case.observations, retransmitted=300.0 * (case.observations.src == 3))
-    assert one(locate(seen, case.paths)) == ("sw1:p4", "in", "loss")
-    limited = replace(seen, limited=np.ones(len(seen), bool))
-    assert locate(limited, case.paths).suspects == ()
-
-
 def test_untested_elements_are_loaded_by_the_next_test() -> None:
     net = network([4, 4], [(0, 1, 1)])
     case, _ = run(net, [])
     inside = (case.observations.src < 4) & (case.observations.dst < 4)
+    none = locate(taken(case.observations, inside & ~inside), case.paths)
+    assert (none.suspects, len(none.untested)) == ((), len(net.elements))
     found = locate(taken(case.observations, inside), case.paths)
     assert "sw1 - sw2" in {x.name for x in found.untested}
     assert found.next_test is not None
@@ -388,16 +377,3 @@ def test_healthy_networks_have_no_suspects() -> None:
 def test_links_that_are_full_by_chance_blame_no_other_link(seed: int) -> None:
     """Behind several trunks of parallel links, one of them was called slow, 99.9 % sure."""
     assert totals(range(seed, seed + 1), 0)[2] == 0
-
-
-@pytest.mark.slow
-def test_simulated_networks_at_length() -> None:
-    """Measured on 1,071 seeds: precision 99.0 %, recall 91.2 %; reach: 98 % and 95 %."""
-    precision, recall, _ = totals(range(970_000, 971_000))
-    assert precision >= 0.98
-    assert recall >= 0.90
-
-
-@pytest.mark.slow
-def test_healthy_networks_at_length() -> None:
-    assert totals(range(975_000, 975_300), 0)[2] == 0

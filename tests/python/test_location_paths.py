@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from recorded import fed
 from switchbench.analysis.location.facts import Paths
@@ -107,19 +106,6 @@ def test_pairs_without_a_way_are_located_by_their_groups() -> None:
     assert way(paths, 0, 2)[3:6] == ["module x", "group x - y from x to y", "module y"]
 
 
-def test_many_pairs_are_routed_at_once() -> None:
-    count = 64
-    cables = [CableBundle(f"leaf{i}", "spine", G10) for i in range(8)]
-    paths = paths_of(site([f"leaf{i // 8}" for i in range(count)], cables))
-    src, dst = (grid.ravel() for grid in np.mgrid[0:count, 0:count])
-    src, dst = src[src != dst], dst[src != dst]
-    indptr, members = paths.of_pairs(src, dst)
-    lengths = np.diff(indptr)
-    assert lengths.tolist() == np.where(src // 8 == dst // 8, 7, 11).tolist()
-    hosts = np.array([element.kind == "host" for element in paths.elements])
-    assert np.bincount(np.repeat(np.arange(len(src)), lengths), hosts[members]).min() == 2
-
-
 # --- observations --------------------------------------------------------------------------------
 
 SITE = make_site(4)
@@ -184,7 +170,6 @@ def test_lost_probes_are_a_phase_of_all_pairs_of_the_trial() -> None:
     assert found.lost[check].tolist() == [5, 0]
 
 
-@pytest.mark.parametrize("ports", [2, 5])
-def test_no_phase_at_all_is_no_observation(ports: int) -> None:
-    summary = Summary(make_run(make_site(ports), make_trial(make_site(ports), flows=2)))
+def test_no_phase_at_all_is_no_observation() -> None:
+    summary = Summary(make_run(SITE, make_trial(SITE, flows=2)))
     assert len(summary.locator.observed.observations()) == 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,16 +56,31 @@ class Phase:
     window_ns: int
 
     @property
+    def pairs(self) -> list[Pair]:
+        """All flows of which an end left a record."""
+        return list({**self.sent, **self.came})
+
+    @property
+    def delivered(self) -> dict[Pair, int | None]:
+        """By flow; None where that is not known."""
+        return {pair: (self.came.get(pair) or (None,))[0] for pair in self.pairs}
+
+    @property
     def lost(self) -> dict[Pair, int | None]:
         """By the definition."""
-        found: dict[Pair, int | None] = {}
-        for pair in {**self.sent, **self.came}:
-            sent, came = self.sent.get(pair), self.came.get(pair)
-            known = sent is not None and came is not None and self.state not in UNSETTLED
-            found[pair] = max(0, sent - sum(came)) if known and sent and came else None
-            if known and sent == 0:
-                found[pair] = 0
+        found: dict[Pair, int | None] = dict.fromkeys(self.pairs)
+        for pair, sent in self.sent.items():
+            came = self.came.get(pair)
+            if sent is not None and came is not None and self.state not in UNSETTLED:
+                found[pair] = max(0, sent - sum(came))
         return found
+
+    @property
+    def rates(self) -> dict[Pair, float]:
+        """Payload in Mbit/s of the flows whose destination had a window."""
+        known = {pair: count for pair, count in self.delivered.items() if count is not None}
+        scale = 8e3 * FRAME_PAYLOAD / self.window_ns if self.window_ns else 0
+        return {pair: count * scale for pair, count in known.items() if scale}
 
 
 FRAMES = st.integers(0, 10**6)
@@ -126,13 +140,6 @@ def live(run: Run, records: list[Json]) -> dict[int, PhaseLoss]:
     return found
 
 
-def exported(directory: Path, summary: Json) -> dict[int, list[Json]]:
-    rows: defaultdict[int, list[Json]] = defaultdict(list)
-    for row in tidy(directory, summary).to_pylist():
-        rows[row["phase"]].append(row)
-    return rows
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(phases(), min_size=1, max_size=3), st.booleans())
 def test_all_readers_say_the_same(happened: list[Phase], ended: bool) -> None:
@@ -161,62 +168,46 @@ def check(run: Run, happened: list[Phase], records: list[Json], directory: Path)
     columns.read(directory)
     assert columns.damage == []
     flows = [found for entry in entries.values() if (found := columns.flows(plan_key(entry)))]
-    rows, told = exported(directory, summary), live(run, records)
+    rows, told = tidy(directory, summary).to_pylist(), live(run, records)
     seen = measured_bps({(0, 0): run.trials[0]}, directory)
     for number, phase in enumerate(happened):
         if number not in entries:
-            assert not {**phase.sent, **phase.came}
+            assert not phase.pairs
             continue
-        entry = entries[number]
-        came = {pair: None if c is None else c[0] for pair, c in phase.came.items()}
-        every = list({**phase.sent, **phase.came})
-        assert entry["lost_frames"] == total(phase.lost[pair] for pair in every)
-        assert entry["delivered_frames"] == total(came.get(pair) for pair in every)
-        assert entry["offered_frames"] == total(phase.sent.get(pair) for pair in every)
-
-        by_pair = {(row["src"], row["dst"]): row for row in rows[number]}
-        assert by_pair.keys() == set(every)
-        assert {pair: row["lost_frames"] for pair, row in by_pair.items()} == phase.lost
-        assert {pair: row["delivered_frames"] for pair, row in by_pair.items()} == {
-            pair: came.get(pair) for pair in every
-        }
-        rates = {
-            pair: 8e3 * count * FRAME_PAYLOAD / phase.window_ns
-            for pair, count in came.items()
-            if count is not None and phase.window_ns
-        }
-        assert {
-            pair: row["throughput_mbps"]
-            for pair, row in by_pair.items()
-            if row["throughput_mbps"] is not None
-        } == pytest.approx(rates)
-        if rates.keys() == set(every):
+        entry, rates = entries[number], phase.rates
+        assert entry["lost_frames"] == total(phase.lost.values())
+        assert entry["delivered_frames"] == total(phase.delivered.values())
+        assert entry["offered_frames"] == total(map(phase.sent.get, phase.pairs))
+        if rates.keys() == set(phase.pairs):
             assert entry["throughput"]["total"] == pytest.approx(sum(rates.values()))
+
+        by_pair = {(row["src"], row["dst"]): row for row in rows if row["phase"] == number}
+        for name, wanted in (
+            ("lost_frames", phase.lost),
+            ("delivered_frames", phase.delivered),
+            ("throughput_mbps", {pair: rates.get(pair) for pair in phase.pairs}),
+        ):
+            said = {pair: row[name] for pair, row in by_pair.items()}
+            assert said == {
+                pair: v if v is None else pytest.approx(v) for pair, v in wanted.items()
+            }
 
         if flows:
             mine = flows[0].phase == number
-            drawn = {
-                (PORTS[src], PORTS[dst]): (lost, mbps)
-                for src, dst, lost, mbps in zip(
-                    *(c[mine].tolist() for c in (flows[0].src, flows[0].dst)),
-                    *(c[mine].tolist() for c in (flows[0].lost, flows[0].mbps)),
-                    strict=True,
-                )
-            }
-            assert drawn.keys() == phase.came.keys()
-            for pair, (lost, mbps) in drawn.items():
-                assert (None if np.isnan(lost) else lost) == phase.lost[pair]
-                assert mbps == pytest.approx(rates.get(pair, np.nan), nan_ok=True)
+            src, dst, lost, mbps = (
+                getattr(flows[0], name)[mine].tolist() for name in ("src", "dst", "lost", "mbps")
+            )
+            drawn = [(PORTS[one], PORTS[other]) for one, other in zip(src, dst, strict=True)]
+            assert set(drawn) == phase.came.keys()
+            truly = [np.nan if phase.lost[pair] is None else phase.lost[pair] for pair in drawn]
+            assert lost == pytest.approx(truly, nan_ok=True)
+            seen_mbps = [rates.get(pair, np.nan) for pair in drawn]
+            assert mbps == pytest.approx(seen_mbps, nan_ok=True)
 
-        if phase.state == "complete":
-            lost = {pair: count or 0 for pair, count in phase.lost.items()}
-            assert told[number].lost.total() == sum(lost.values())
-        else:
-            assert not told[number].lost
-
-        place = (run.trials[0].point, "lab", number)
+        known = sum(count or 0 for count in phase.lost.values())
+        assert told[number].lost.total() == (known if phase.state == "complete" else 0)
         line = {pair: rate * (FRAME_PAYLOAD + 38) / FRAME_PAYLOAD for pair, rate in rates.items()}
-        delivered = seen.delivered.get(place, {})
+        delivered = seen.delivered.get((run.trials[0].point, "lab", number), {})
         assert {pair: bps / 1e6 for pair, bps in delivered.items()} == pytest.approx(line)
 
 

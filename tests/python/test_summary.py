@@ -241,20 +241,16 @@ def test_repeats_end_one_by_one() -> None:
 
 def test_networks_together_are_apart() -> None:
     site = make_site(4)
-    ports = [
-        replace(port, network=network)
-        for port, network in zip(site.ports, ("a", "a", "b", "b"), strict=True)
-    ]
+    ports = [replace(port, network=name) for port, name in zip(site.ports, "aabb", strict=True)]
     parts = (Part("a", tuple(ports[:2])), Part("b", tuple(ports[2:])))
     trial = make_trial(site, parts=parts, flows=2)
     records = [
-        frame_side("source", "node1:e0", "node2:e0", 100, 90, network="a"),
-        frame_side("destination", "node1:e0", "node2:e0", 100, 90, network="a"),
-        frame_side("source", "node3:e0", "node4:e0", 100, 45, network="b"),
-        frame_side("destination", "node3:e0", "node4:e0", 99, 45, network="b"),
-        *(phase_record(f"node{number}") for number in range(1, 5)),
-        *(trial_record(f"node{number}") for number in range(1, 5)),
+        frame_side(side, f"node{src}:e0", f"node{src + 1}:e0", frames, 90, network=network)
+        for src, network, came in ((1, "a", 100), (3, "b", 99))
+        for side, frames in (("source", 100), ("destination", came))
     ]
+    for made in (phase_record, trial_record):
+        records += [made(f"node{number}") for number in range(1, 5)]
     result = summarise(records, make_run(site, trial))
     first, second = result["trials"]
     assert (first["network"], second["network"]) == ("a", "b")
@@ -273,8 +269,9 @@ def test_a_bad_port_is_beside_the_median_port_of_every_phase(traffic: str) -> No
     records = []
     for phase in range(3):
         for source in range(6):
-            got = 950 if (source + phase + 1) % 6 == 3 else 1000  # a bad cable at node4
-            flow = (f"node{source + 1}:e0", f"node{(source + phase + 1) % 6 + 1}:e0")
+            dst = (source + phase + 1) % 6
+            flow = (f"node{source + 1}:e0", f"node{dst + 1}:e0")
+            got = 950 if dst == 3 else 1000  # a bad cable at node4
             records.append(frame_side("source", *flow, 1000, 1000, phase=phase))
             records.append(frame_side("destination", *flow, got, got, phase=phase))
     result = summarise(records, make_run(site, trial))
@@ -284,8 +281,7 @@ def test_a_bad_port_is_beside_the_median_port_of_every_phase(traffic: str) -> No
         return
     bad = result["ports"][3]
     assert bad["as_destination"]["relative_to_median"] == pytest.approx(0.95)
-    assert bad["as_destination"]["lost_frames"] == 150
-    assert len(bad["slowest_phases"]) == 3
+    assert (bad["as_destination"]["lost_frames"], len(bad["slowest_phases"])) == (150, 3)
     assert [port["port"] for port in result["ports"] if port["suspect"]] == ["node4:e0"]
 
 

@@ -323,7 +323,12 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
             raise
         damage.append(str(error))
     # What was wrong with the summary makes the run a partial one.
-    known = {"run": summary.get("run", _about(directory)), "errors": damage, "exit_status": 0}
+    machine = filled("MachineEntry", host="unknown", system="unknown", cpus=0)
+    about = filled(
+        "BegunRun", id=directory.name, started="unknown", command=[], launch="hand",
+        excluded_hosts=[], versions={}, machine=machine,
+    )  # fmt: skip
+    known = {"run": summary.get("run", about), "errors": damage, "exit_status": 0}
     try:
         again = remade(read_plan(directory), directory, known, ended=False)
     except SwitchbenchError as error:
@@ -331,20 +336,6 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     damage.append("what is shown here was made of the tables that there are")
     shown: SummaryDocument = as_read(again)  # its text as a terminal can show it
     return shown
-
-
-def _about(directory: Path) -> Entry:
-    """Return what a summary says of its run, where only the records are left."""
-    return filled(
-        "BegunRun",
-        id=directory.name,
-        started="unknown",
-        command=[],
-        launch="hand",
-        excluded_hosts=[],
-        versions={},
-        machine=filled("MachineEntry", host="unknown", system="unknown", cpus=0),
-    )
 
 
 # --- ports and modules -------------------------------------------------------------------------

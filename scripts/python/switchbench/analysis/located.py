@@ -31,7 +31,7 @@ from ..records.summary_form import (
     filled,
 )
 from . import measures as m
-from .location.facts import Element, NextTest, Oversubscription, Paths, Suspect
+from .location.facts import Element, Oversubscription, Paths, Suspect
 from .location.inference import locate
 from .location.observed import ObservationTable
 from .location.wired import paths_of
@@ -154,6 +154,7 @@ class Locator:
     def _locate(self) -> tuple[LocationEntry, list[FindingEntry]]:
         observations, paths = self.observed.observations(), self.paths()
         found = locate(observations, paths)
+        test = found.next_test
         lost = float(np.nansum(observations.lost))
         explained = sum(one.frames for one in found.suspects)
         explained += sum(one.frames for one in found.expected)
@@ -174,7 +175,9 @@ class Locator:
             "expected": list(_expected(found.expected, self._site)),
             "unexplained_frames": round(max(left, 0.0)),
             "untested": [filled("ElementEntry", one) for one in found.untested[:MOST_UNTESTED]],
-            "next_test": _next_test(found.next_test),
+            "next_test": test and filled(
+                "NextTestEntry", test, flows=[[*pair] for pair in test.flows], load=100 * test.load
+            ),
             "problems": list(dict.fromkeys([*paths.problems, *found.problems])),
         }  # fmt: skip
         said = [
@@ -251,14 +254,6 @@ def _expected(found: Sequence[Oversubscription], site: Site) -> Iterator[Entry]:
             "frames": sum(one.frames for one in some),
             "phases": len(some),
         }
-
-
-def _next_test(test: NextTest | None) -> Entry | None:
-    if test is None:
-        return None
-    return filled(
-        "NextTestEntry", test, flows=[list(pair) for pair in test.flows], load=100 * test.load
-    )
 
 
 # --- the summary's `findings` --------------------------------------------------------------------

@@ -12,7 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -149,19 +149,10 @@ def packets_of(
         packet_shape(verbs, opened.get((src, transport), {}), one)
         for (src, _), one in zip(flows.pairs, observed(mtu), strict=True)
     ]
-    columns = np.array(shapes, dtype=np.float64).reshape(-1, 3)
-    return Packets(*columns.T)
+    return Packets(*np.array(shapes, dtype=np.float64).reshape(-1, 3).T)
 
 
-class PacketShape(NamedTuple):
-    """Packets of one flow."""
-
-    path_mtu_bytes: int
-    packet_bytes: int
-    message_bytes: int
-
-
-def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> PacketShape:
+def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> Packets:
     """Of one flow: path MTU, layer-1 bytes of each packet beside its payload, and of a message."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET
@@ -169,9 +160,8 @@ def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None)
         mapped = str(opened.get("gid") or _IPV4_MAPPED).startswith(_IPV4_MAPPED)
         packet = _ROCE_PACKET["ipv4" if mapped else "ipv6"]
     packet += _DATAGRAM if verbs.get("service") == "ud" else 0
-    writes = verbs.get("operation") == "write"
-    message = _WRITE if writes else 0
-    return PacketShape(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
+    message = _WRITE if verbs.get("operation") == "write" else 0
+    return Packets(int(mtu or opened.get("mtu") or USUAL_PATH_MTU), packet, message)
 
 
 def line_bits(flows: PhaseFlows, end: str) -> Floats:

@@ -122,10 +122,8 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
 class ConfidenceInterval:
     """The confidence interval of a mean."""
 
-    count: int
     mean: float
     deviation: float  # standard deviation of the sample
-    confidence: float  # 0.95
     half_width: float
     correlation: float | None  # lag 1
     dependent: bool  # beyond chance: Student's interval is too narrow, and half_width is wider
@@ -155,14 +153,10 @@ def interval(
     if len(values) < 2:
         return None
     found = estimates(np.array(values, dtype=np.float64)[:, None], confidence, chosen)
-    (mean,), (deviation,), (error,), (correlation,), (dependent,) = (
-        column.tolist()
-        for column in (found.mean, found.deviation, found.error, found.correlation, found.dependent)
-    )
-    half_width = t_quantile(confidence, len(values) - 1) * error
-    known = None if math.isnan(correlation) else correlation
+    half_width = t_quantile(confidence, len(values) - 1) * float(found.error[0])
+    known = None if np.isnan(found.correlation[0]) else float(found.correlation[0])
     return ConfidenceInterval(
-        len(values), mean, deviation, confidence, half_width, known, dependent
+        float(found.mean[0]), float(found.deviation[0]), half_width, known, bool(found.dependent[0])
     )
 
 
@@ -223,8 +217,7 @@ class RepeatTable:
         None: it is not, or nobody asked.
         """
         point = self._points[trial.point]
-        networks = [part.network for part in trial.parts]
-        doubts = [self._doubt(trial.repeats, point.of(network)) for network in networks]
+        doubts = (self._doubt(trial.repeats, point.of(part.network)) for part in trial.parts)
         return next((doubt for doubt in doubts if doubt), None)
 
     def summary(self) -> list[Entry]:
@@ -259,13 +252,11 @@ class RepeatTable:
         )
 
     def _entry(self, point: _Point, network: str) -> Entry:
-        repeats = point.first.repeats
-        values = point.of(network)
-        asked = repeats.width is not None
+        repeats, by_steps = point.first.repeats, point.first.traffic == SCHEDULE
+        values, width = point.of(network), repeats.width
         known = [value for value in values if value is not None]
-        found = interval(known, repeats.confidence, chosen=asked)
+        found = interval(known, repeats.confidence, chosen=width is not None)
         doubt = self._doubt(repeats, values)
-        by_steps = point.first.traffic == SCHEDULE
         return filled(
             "StatisticEntry",
             {key: getattr(found, name, None) for key, name in _INTERVAL.items()},
@@ -278,12 +269,12 @@ class RepeatTable:
             values=values,
             min_repeats=repeats.least,
             max_repeats=repeats.most,
-            target_ci_width_percent=100 * repeats.width if repeats.width is not None else None,
+            target_ci_width_percent=None if width is None else 100 * width,
             confidence_percent=100 * repeats.confidence,
             ci_width_percent=None
             if found is None or math.isinf(found.width)
             else 100 * found.width,
-            verdict=None if not asked else "inconclusive" if doubt else "conclusive",
+            verdict=None if width is None else "inconclusive" if doubt else "conclusive",
             reason=doubt,
         )
 

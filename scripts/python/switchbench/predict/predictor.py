@@ -154,7 +154,7 @@ def _payload_share(trial: Trial) -> float:
         payload = measures.TCP_SEGMENT_PAYLOAD
         return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
     shape = measures.packet_shape(trial.options, {}, None)
-    return shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes)
+    return float(shape.path_mtu_bytes / (shape.path_mtu_bytes + shape.packet_bytes))
 
 
 # --- beside what was measured ---------------------------------------------------------------------

@@ -105,19 +105,18 @@ def checked(record: Record) -> Record:
     try:
         found: Record = _adapter(record["type"]).validator.validate_python(record)
     except ValidationError as error:
-        raise DamagedRecord(_sentence(record["type"], error)) from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = ".".join(str(part) for part in first["loc"][:3])
+        what = first["msg"]
+        if first["type"] == "string_pattern_mismatch":
+            what = "takes `number:count number:count ...` within its limits"
+        kind = record["type"]
+        raise DamagedRecord(
+            f"a {kind} record's `{place}` is not what it has to be: {what}"
+        ) from None
     return found
 
 
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(_form(_RECORD | _keys(_DECLARED["records"][kind]) | _RECORD))
-
-
-def _sentence(kind: str, error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"][:3])
-    what = first["msg"]
-    if first["type"] == "string_pattern_mismatch":
-        what = "takes `number:count number:count ...` within its limits"
-    return f"a {kind} record's `{place}` is not what it has to be: {what}"

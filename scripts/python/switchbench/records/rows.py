@@ -458,13 +458,12 @@ class NameIndex(Generic[_Name]):
         return NameIndex.of(self.names[place] for place in self.place[which].tolist())
 
 
-@dataclass(frozen=True)
-class Packets:
-    """Layer-1 bytes that each flow's RDMA messages take on the line beside their payload."""
+class Packets(NamedTuple):
+    """Layer-1 bytes that the RDMA messages of a flow, or of each, take beside their payload."""
 
-    path_mtu_bytes: Floats
-    packet_bytes: Floats  # headers of each packet
-    message_bytes: Floats  # further headers, once a message
+    path_mtu_bytes: Any  # int, or Floats
+    packet_bytes: Any  # headers of each packet
+    message_bytes: Any  # further headers, once a message
 
 
 @dataclass(frozen=True)
@@ -539,7 +538,7 @@ class PhaseFlows:
             rows=rows,
             times={pair: self.times[pair] for pair in rows.pairs() if pair in self.times},
             window_off=self.window_off[which],
-            packets=packets and Packets(*(column[which] for column in vars(packets).values())),
+            packets=packets and Packets(*(column[which] for column in packets)),
         )
 
 

@@ -388,7 +388,10 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
     confidence, gain, rivals = _posterior(model, rest, fault)
     at, share = model.shares(fault, model.upstream)
     row = classes.row[at]
-    frames = _explained(model, rest, fault)
+    frames = 0  # that it explains beyond all others
+    if channel.measure != "rate":
+        more = (model.p - rest.p) / np.maximum(model.p, 1e-12)
+        frames = round(float((channel.k * more)[model.p > rest.p].sum()))
     kind, value, low, high, when = _quantified(model, rest, fault, found)
     through = int(classes.pairs_through[fault.place])
     mine = np.zeros(len(channel.src), np.bool_)
@@ -440,15 +443,6 @@ def _posterior(
     near = sorted((x for x in others if others[x] > own - penalty - 8.0), key=lambda x: -others[x])
     rivals = tuple(tuple(classes.elements[m] for m in classes.members[x]) for x in near[:3])
     return min(float(sum(same)), 0.999), float(gain), rivals
-
-
-def _explained(model: Model, rest: Model, fault: PlacedFault) -> int:
-    """Return the frames that a fault explains beyond all others."""
-    channel = model.channel
-    if channel.measure == "rate":
-        return 0
-    share = (model.p - rest.p) / np.maximum(model.p, 1e-12)
-    return round(float((channel.k * share)[model.p > rest.p].sum()))
 
 
 def _quantified(
