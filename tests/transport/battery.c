@@ -583,8 +583,8 @@ static void case_pingpong(void **state)
             continue;
         begin_pingpong(PAIRS);
         run.phase.sizes[0] = *size;
-        if (*size > 1 << 16)
-            run.duration_ns = (subject->emulated ? 8 : 2) * NS_PER_S; /* there are several */
+        if (subject->emulated || *size > 1 << 16) /* there are several */
+            run.duration_ns = (subject->emulated && *size > 1 << 16 ? 8 : 2) * NS_PER_S;
         play_pingpong(1);
         for (size_t f = 0; f < run.flow_count; f++) {
             const struct latency *times = &battery_times[f][LATENCY_PINGPONG];
