@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import synthetic
 from recorded import results
 from switchbench.base.model import Load, Trial
+from switchbench.cli.main import main
 
 WINDOW_S = 1.0
 
@@ -24,6 +28,17 @@ class Repeats:
     load: float = 95.0
     pattern: str = "pairs"
     settings: dict[str, Any] = field(default_factory=dict)  # as understood
+
+
+def compared(
+    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the command writes as JSON, and its only comparison."""
+    capsys.readouterr()
+    assert main(["compare", *map(str, words), "--json", "-"]) == status
+    whole: dict[str, Any] = json.loads(capsys.readouterr().out)
+    (one,) = whole["comparisons"]
+    return whole, one
 
 
 def rate_mbps(frames: float) -> float:

@@ -15,7 +15,7 @@ import pytest
 from scipy.special import stdtrit
 
 from claims import DESIGNS, Design, share_claiming, share_found
-from compared import Repeats, make, rate_mbps
+from compared import Repeats, compared, make, rate_mbps
 from recorded import replace_rows, rows_in, told_in, write_tables
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
@@ -40,8 +40,7 @@ def result(capsys: Capture, *words: object, status: int = 0) -> dict[str, Any]:
 
 def only(capsys: Capture, *words: object, status: int = 0) -> dict[str, Any]:
     """The only comparison."""
-    (found,) = result(capsys, *words, status=status)["comparisons"]
-    return dict(found)
+    return compared(capsys, *words, status=status)[1]
 
 
 def refused(capsys: Capture, *words: object, shown: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compared import Repeats, make
+from compared import Repeats, compared, make
 from foreign_data import FOREIGN, bring_in, hpccoutf
 from switchbench.cli.main import main
 from switchbench.records.directory import SUMMARY, replace_json
@@ -25,9 +25,7 @@ def figures(
     capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
 ) -> dict[Key, tuple[float, float]]:
     """Return the values of both sides."""
-    capsys.readouterr()
-    assert main(["compare", *map(str, words), "--json", "-"]) == status
-    (one,) = json.loads(capsys.readouterr().out)["comparisons"]
+    _, one = compared(capsys, *words, status=status)
     found = {}
     for row in one["plans"]:
         sides = [one["pairs"][row["pair"]][side]["settings"] for side in ("baseline", "other")]
@@ -168,10 +166,7 @@ def test_values_of_several_files_are_repeats(
             latency = 10 * share * slower
             files.append(hpccoutf(file, AvgPingPongLatency_usec=latency))
     one, other = bring_in(tmp_path / "a", *files[::2]), bring_in(tmp_path / "b", *files[1::2])
-    capsys.readouterr()
-    assert main(["compare", str(one), str(other), "--json", "-"]) == 0
-    (compared,) = json.loads(capsys.readouterr().out)["comparisons"]
-    rows = {row["measure"]: row for row in compared["plans"]}
+    rows = {row["measure"]: row for row in compared(capsys, one, other)[1]["plans"]}
     row = rows["pingpong_time"]
     assert (row["repeats"], row["verdict"], row["better"]) == ([3, 3], "worse", "less")
     assert rows["hpl"]["verdict"] == "same"

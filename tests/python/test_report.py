@@ -99,18 +99,6 @@ def test_page_is_whole_and_alone(directory: Path, tmp_path: Path) -> None:
     assert out.stat().st_size < 4_000_000
 
 
-@pytest.mark.parametrize("word", ["PASS", "FAIL", "INCONCLUSIVE"])
-def test_the_verdict_is_the_summary_s(word: str) -> None:
-    verdict = {
-        "verdict": word, "sentence": "Sentence.", "scope": "Scope.", "warnings": ["Less."],
-        "failed": 0, "inconclusive": 0, "passed": 0, "clauses_sha256": "00",
-    }  # fmt: skip
-    summary = whole_summary() | {"verdict": verdict}
-    text = page_of(build.glance(named(summary)), *filter(None, build.verdict(named(summary))))
-    assert f'data-verdict="{word}"' in text
-    assert all(words in text for words in (word, "Sentence.", "Scope.", "Less."))
-
-
 def test_tiles_compare_like_with_like() -> None:
     """A ring's flows share their ports: the least of all rates is theirs, and says nothing."""
 

@@ -205,14 +205,6 @@ def test_course_shows_the_span_in_which_all_fell(measured: Measured) -> None:
     assert spans.mbps[last].max() < spans.mbps[~last].min()
 
 
-def test_course_of_a_transfer_ends_with_its_data() -> None:
-    zeros = np.zeros(4, dtype=np.int32)
-    ends = np.array([0, 0, 0, 1], dtype=np.int32)
-    to_ms = np.array([10.0, 20.0, 30.0, 10.0])
-    spans = Spans(zeros, zeros, ends, to_ms - 10, to_ms, np.array([5.0, 3.0, 0.0, 7.0]))
-    assert spans.until_done().to_ms.tolist() == [10.0]
-
-
 def test_the_end_of_a_transfer_is_each_flows_own() -> None:
     """Flows of two phases and three ports; one of them brings nothing."""
     flows = [(phase, src, dst) for phase in (0, 1) for src, dst in ((0, 1), (1, 0), (0, 2), (2, 0))]
@@ -280,13 +272,7 @@ def test_thinning_keeps_lone_times() -> None:
     chosen = times.thinned(size, time_us, 5000)
     assert len(set(far) & set(chosen)) > 0.8 * len(far)
     assert 4000 < len(np.unique(chosen)) == len(chosen) <= 5000
-
-
-def test_thin_fields_are_thinned_evenly_too() -> None:
-    random = np.random.default_rng(1)
-    size = np.exp(random.uniform(np.log(4), np.log(1 << 18), 2000))
-    time_us = random.uniform(90, 110, 2000)
-    assert len(times.thinned(size, time_us, 1500)) == 1500
+    assert len(times.thinned(size[:2000], random.uniform(90, 110, 2000), 1500)) == 1500
 
 
 # --- what a directory may be like --------------------------------------------------------------
@@ -338,15 +324,12 @@ def test_what_was_not_observed_is_drawn_as_a_gap(copy: Path) -> None:
         np.arange(100, dtype=np.int64),
         np.array([1 << 40] * 30),
         np.arange(60, dtype=np.float32).reshape(6, 10),
-        np.array([1.5, 2.5]),
+        np.array([1.5, np.nan, 2.5]),
     ],
 )
 def test_packed_arrays_come_back(values: Any) -> None:
-    assert unpacked(json.loads(json.dumps(packed(values)))) == pytest.approx(values)
-
-
-def test_what_was_not_observed_is_null_in_short_lists() -> None:
-    assert packed(np.array([1.0, np.nan])) == [1.0, None]
+    text = json.dumps(packed(values), allow_nan=False)  # null is what was not observed
+    assert unpacked(json.loads(text)) == pytest.approx(values, nan_ok=True)
 
 
 def test_coarse_numbers_are_within_what_is_shown() -> None:

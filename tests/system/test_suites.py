@@ -25,7 +25,14 @@ def site(queue: str = "16KiB", **model: Any) -> dict[str, Any]:
     return {"lab": "model-good", "nodes": 4, "rate": "20M", "queue": queue, "model": model}
 
 
-SUITE = {"suite": "ndr-pdr", "transport": "dpdk", "warmup": "200ms"}
+def measured(
+    folder: Path, suite: str, where: dict[str, Any], *subtests: str, **more: Any
+) -> runs.Result:
+    """Run a suite, or some of its subtests, to its end."""
+    some = {"subtests": list(subtests)} if subtests else {}
+    done = runs.run(folder, {"suite": suite, "site": where} | some | more)
+    assert done.status == 0, done.errors
+    return done
 
 
 def rows(done: runs.Result, subtest: str) -> list[dict[str, Any]]:
@@ -39,8 +46,8 @@ def rows(done: runs.Result, subtest: str) -> list[dict[str, Any]]:
 
 
 def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
-    done = runs.run(tmp_path, SUITE | {"site": site(**CAPACITY)})
-    assert done.status == 0, done.errors
+    more = {"transport": "dpdk", "warmup": "200ms"}
+    done = measured(tmp_path, "ndr-pdr", site(**CAPACITY), **more)
     assert "Searches" in done.output
     for entry, allowed in zip(done.summary["searches"], (0.0, 0.5), strict=True):
         assert entry["regular"], entry["outcome"]
@@ -52,16 +59,16 @@ def test_a_search_finds_the_planted_capacity(tmp_path: Path) -> None:
 
 
 def test_time_limit_ends_a_search_with_what_it_has(tmp_path: Path) -> None:
-    done = runs.run(tmp_path, SUITE | {"site": site(), "time_limit": "20s"})
+    conf = {"suite": "ndr-pdr", "transport": "dpdk", "site": site(), "time_limit": "20s"}
+    done = runs.run(tmp_path, conf)
     assert done.status == 2
     assert "(pairs 1518 B at least" in done.errors
 
 
 def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None:
-    conf = {"suite": "rfc2544", "subtests": ["throughput", "loss-rate"], "frame_size": 1518}
     clause = {"measure": "rfc2544.throughput_percent", "require": ">= 74"}
-    done = runs.run(tmp_path, conf | {"site": site(**CAPACITY), "expect": [clause]})
-    assert done.status == 0, done.errors
+    more = {"frame_size": 1518, "expect": [clause]}
+    done = measured(tmp_path, "rfc2544", site(**CAPACITY), "throughput", "loss-rate", **more)
     (row,) = rows(done, "throughput")
     assert 0.99 < row["throughput_percent"] / CAPACITY_PERCENT < 1 + HIDDEN_PERCENT / 100
     losses = rows(done, "loss-rate")
@@ -73,9 +80,7 @@ def test_rfc2544_finds_the_planted_capacity_and_its_loss(tmp_path: Path) -> None
 def test_rfc2544_finds_the_rate_of_a_slow_port(tmp_path: Path) -> None:
     """Its host can send no more either, which is the device's doing."""
     slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
-    conf = {"suite": "rfc2544", "subtests": ["throughput"], "frame_size": 128}
-    done = runs.run(tmp_path, conf | {"site": site(faults=slow)})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc2544", site(faults=slow), "throughput", frame_size=128)
     (row,) = rows(done, "throughput")
     assert row["throughput_percent"] == pytest.approx(50.0, rel=0.03)
 
@@ -83,9 +88,8 @@ def test_rfc2544_finds_the_rate_of_a_slow_port(tmp_path: Path) -> None:
 def test_rfc2544_finds_the_planted_recovery(tmp_path: Path) -> None:
     """A port of half the rate is overloaded; it drops all for 150 ms behind that."""
     slow = [{"kind": "slow", "port": "node2", "rate": "10M"}]
-    conf = {"suite": "rfc2544", "subtests": ["throughput", "recovery"], "frame_size": 1518}
-    done = runs.run(tmp_path, conf | {"site": site(faults=slow, recovery_ms=150)})
-    assert done.status == 0, done.errors
+    where = site(faults=slow, recovery_ms=150)
+    done = measured(tmp_path, "rfc2544", where, "throughput", "recovery", frame_size=1518)
     (row,) = rows(done, "recovery")
     assert row["recovery_trials"] == 2
     assert row["recovery_time"] == pytest.approx(150, abs=2 * row["recovery_resolution"])
@@ -96,10 +100,9 @@ def test_rfc2544_finds_the_planted_reset(tmp_path: Path) -> None:
     """Below line rate, where nothing waits that the reset drops, and where floods leave room."""
     commands = state.RUN_DIR / f"{Path(labkit.own('model-good')).stem}.m0.in"
     reset = {"command": ["sh", "-c", f"echo reset 500 > {commands}"]}
-    conf = {"suite": "rfc2544", "subtests": ["throughput", "reset"], "frame_size": 1518}
-    where = {"load": "95%", "site": site() | {"nodes": 2}}
-    done = runs.run(tmp_path, conf | where | {"device_reset": reset})
-    assert done.status == 0, done.errors
+    more = {"frame_size": 1518, "load": "95%", "device_reset": reset}
+    where = site() | {"nodes": 2}
+    done = measured(tmp_path, "rfc2544", where, "throughput", "reset", **more)
     (row,) = rows(done, "reset")
     frame_ms = 8 * 1538 / 20e6 * 1e3
     assert row["reset_trials"] == 2
@@ -108,8 +111,7 @@ def test_rfc2544_finds_the_planted_reset(tmp_path: Path) -> None:
 
 
 def test_rfc9004_finds_the_planted_buffer(tmp_path: Path) -> None:
-    done = runs.run(tmp_path, {"suite": "rfc9004", "frame_size": 1518, "site": site(queue="64KiB")})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc9004", site(queue="64KiB"), frame_size=1518)
     (row,) = rows(done, "back-to-back")
     # Three senders to one: of each frame per port, two wait (lab/switch: floor((B/S - 1)/(N - 1))).
     assert row["back_to_back"] == pytest.approx((65536 // 1518 - 1) // 2, abs=1)
@@ -139,9 +141,8 @@ def test_rfc8239_finds_the_planted_buffer_in_all_procedures(tmp_path: Path) -> N
         "buffer-port-pairs": ("pair_buffer", 1, 1),
         "buffer-many-to-one": ("buffer", 6, 5),  # one per ingress
     }  # fmt: skip
-    conf = {"suite": "rfc8239", "subtests": list(exact), "frame_size": 1518}
-    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB") | {"nodes": 6}})
-    assert done.status == 0, done.errors
+    where = site(queue="64KiB") | {"nodes": 6}
+    done = measured(tmp_path, "rfc8239", where, *exact, frame_size=1518)
     for subtest, (prefix, variants, frames) in exact.items():
         found = rows(done, subtest)
         assert len(found) == variants
@@ -151,9 +152,8 @@ def test_rfc8239_finds_the_planted_buffer_in_all_procedures(tmp_path: Path) -> N
 
 def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> None:
     """The burst's frames wait behind what TCP keeps in the queue of the egress port."""
-    conf = {"suite": "rfc8239", "subtests": ["incast"], "frame_size": 1518, "transport": "udp"}
-    done = runs.run(tmp_path, conf | {"site": site(queue="64KiB")})
-    assert done.status == 0, done.errors
+    more = {"frame_size": 1518, "transport": "udp"}
+    done = measured(tmp_path, "rfc8239", site(queue="64KiB"), "incast", **more)
     found = rows(done, "incast")
     assert len(found) == 3
     for row in found:
@@ -170,10 +170,8 @@ def test_rfc8239_incast_sends_by_tcp_and_udp_in_one_phase(tmp_path: Path) -> Non
 @pytest.mark.parametrize("size", [256, 32768])
 def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
     asked = {"addresses_max": 2 * size, "learning_fps": 20_000}
-    conf = {"suite": "rfc2889", "subtests": ["address-capacity"], "suite_parameters": asked}
     where = site(table={"size": size}) | {"nodes": 3, "rate": "100M"}
-    done = runs.run(tmp_path, conf | {"site": where})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc2889", where, "address-capacity", suite_parameters=asked)
     (row,) = rows(done, "address-capacity")
     assert row["address_capacity"] == size
 
@@ -181,18 +179,14 @@ def test_address_capacity_is_the_planted_one(tmp_path: Path, size: int) -> None:
 def test_the_learning_rate_is_the_planted_one(tmp_path: Path) -> None:
     where = site(table={"size": 65536, "learn_per_s": 400})
     asked = {"learning_addresses": 1000, "learning_fps_max": 2000}
-    conf = {"suite": "rfc2889", "subtests": ["learning-rate"], "suite_parameters": asked}
-    done = runs.run(tmp_path, conf | {"site": where})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc2889", where, "learning-rate", suite_parameters=asked)
     (row,) = rows(done, "learning-rate")
     assert row["address_learning_rate"] == pytest.approx(400, rel=0.05)
 
 
 @pytest.mark.parametrize("filters", [True, False])
 def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filters: bool) -> None:
-    conf = {"suite": "rfc2889", "subtests": ["errored-frames"]}
-    done = runs.run(tmp_path, conf | {"site": site(drop_undersize=filters)})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc2889", site(drop_undersize=filters), "errored-frames")
     found = rows(done, "errored-frames")
     assert [row["errored_size"] for row in found] == [36, 63, 1519, 9018]
     assert [row["errored_filtered"] for row in found] == [float(filters)] * 2 + [None] * 2
@@ -201,9 +195,8 @@ def test_errored_frames_are_filtered_where_that_is_planted(tmp_path: Path, filte
 
 
 def test_a_broadcast_frame_takes_the_planted_time(tmp_path: Path) -> None:
-    conf = {"suite": "rfc2889", "subtests": ["broadcast-latency"], "frame_size": 64}
-    done = runs.run(tmp_path, conf | {"site": site(latency_ns=100_000_000)})
-    assert done.status == 0, done.errors
+    where = site(latency_ns=100_000_000)
+    done = measured(tmp_path, "rfc2889", where, "broadcast-latency", frame_size=64)
     (row,) = rows(done, "broadcast-latency")
     assert row["latency_trials"] == 3
     # A switch whose core was taken away dates what came meanwhile back.
@@ -222,9 +215,7 @@ def test_blocking_and_backpressure_of_rfc2889(tmp_path: Path, blocks: bool) -> N
         # At twice the rate the sender's ring is full, and its trials are the tester's.
         else site(queue="256KiB", pause={"send": True}) | {"rate": "10M"}
     )
-    conf = {"suite": "rfc2889", "subtests": ["congestion-control"], "frame_size": 1518}
-    done = runs.run(tmp_path, conf | {"site": where})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc2889", where, "congestion-control", frame_size=1518)
     (row,) = rows(done, "congestion-control")
     assert (row["head_of_line_blocking"], row["backpressure"]) == (blocks, not blocks)
 
@@ -234,9 +225,7 @@ def test_blocking_is_seen_with_the_load_split_over_four_ports(tmp_path: Path, bl
     """RFC 8239, 5.2, procedure 2: only a switch that queues at its inputs blocks."""
     where = site(queueing="input" if blocks else "output") | {"nodes": 8, "rate": "10M"}
     test = {"subtest": "head-of-line", "variant": "all groups, port 1 first"}
-    conf = {"suite": "rfc8239", "frame_size": 1518}
-    done = runs.run(tmp_path, conf | {"site": where, "tests": [test]})
-    assert done.status == 0, done.errors
+    done = measured(tmp_path, "rfc8239", where, frame_size=1518, tests=[test])
     (row,) = rows(done, "head-of-line")
     assert row["blocking"] == blocks
     assert (row["blocked_loss"] > 1) == blocks
