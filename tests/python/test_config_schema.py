@@ -42,12 +42,8 @@ def test_the_published_schema_is_current(name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_examples_validate(path: Path) -> None:
+    """Each names its schema by a path from its own folder, where editors look it up."""
     assert mistakes(FILES[path], load(path)) == []
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_examples_name_their_schema(path: Path) -> None:
-    """By a path from their own folder, where editors look it up."""
     (line,) = (one for one in path.read_text().splitlines() if "yaml-language-server" in one)
     _, _, schema = line.partition("# yaml-language-server: $schema=")
     assert (path.parent / schema).resolve() == CONF / f"{FILES[path]}.schema.json"
