@@ -58,13 +58,9 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
     """
     parts = _PART.findall(names)
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
-        raise TooManyError(f"{_shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
+        raise TooManyError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        raise TooManyError(f"{_shown(names)} stands for more than {most} names, which is the most")
-
-
-def _shown(names: str) -> str:
-    return f'"{names}"' if len(names) <= 60 else f'"{names[:57]}..."'
+        raise TooManyError(f"{shown(names)} stands for more than {most} names, which is the most")
 
 
 def padded(names: str) -> str:

@@ -52,29 +52,24 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
     if not run.site.launcher.in_lab:
         return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
     machine = machine or LocalCores.here()
-    if not named:
-        lanes, cores = sum(map(queues, processes)), sorted(machine.usable)
-        if run.worker == "sleep" or (run.worker == "auto" and len(cores) <= lanes + 1):
-            return Deal("sleep")
-        if len(cores) - 1 < len(processes):
-            raise ConfigurationError(
-                f"worker: poll: {len(processes)} node processes need a core each besides the "
-                f"command's, and this machine has {len(cores)} to use ({written(cores)}): pack the "
-                "nodes into fewer processes, or worker: sleep"
-            )
-        return Deal("poll", _spread(processes, cores[1:][-lanes:]))
+    if named:
+        cores, enough = list(named), len(named) >= len(processes)
+        there = f"cores names {len(named)}"
+    else:
+        lanes, usable = sum(map(queues, processes)), sorted(machine.usable)
+        cores, enough = usable[1:][-lanes:], len(usable) > lanes + 1
+        there = f"this machine has {len(usable)} to use, one of them for the command"
     absent = [core for core in named if core not in machine.present]
     if absent:
         raise ConfigurationError(
             f"cores: {written(absent)}: this machine has only {written(machine.present)}"
         )
-    enough = len(named) >= len(processes)
     if run.worker == "sleep" or (run.worker == "auto" and not enough):
         return Deal("sleep", _spread(processes, named))
-    if not enough:
+    if len(cores) < len(processes):
         raise ConfigurationError(
-            f"worker: poll: {len(processes)} node processes need a core each, and cores names "
-            f"{len(named)}: name more, pack more nodes into a process, or worker: sleep"
+            f"worker: poll: {len(processes)} node processes need a core each, and {there}: pack "
+            "more nodes into a process, or worker: sleep"
         )
     # Not every core is polled: the command, its heartbeats and main threads need one.
     both = machine.usable & frozenset(named)
@@ -83,12 +78,12 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
             f"cores: {written(both)}: the command itself was given {written(machine.usable)}: name "
             "others for its nodes, or start it elsewhere (`taskset`)"
         )
-    if not machine.present - frozenset(named):
+    if named and not machine.present - frozenset(named):
         raise ConfigurationError(
             f"cores: {written(named)} are all that this machine has, and the command needs one: "
             "leave one out, or worker: sleep"
         )
-    return Deal("poll", _spread(processes, named))
+    return Deal("poll", _spread(processes, cores))
 
 
 def queues(process: Process) -> int:
@@ -113,6 +108,7 @@ def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tup
     return {
         process.name: tuple(cores[i::count]) or (cores[i % len(cores)],)
         for i, process in enumerate(processes)
+        if cores
     }
 
 
