@@ -643,12 +643,30 @@ static void send_paced(int64_t gap_ns, int64_t until_ns, enum model_drop why)
     }
 }
 
-static void open_fast_input(void)
+static void open_fast_input(uint32_t recovery_ms)
 {
     plain(3, 0);
     bed.ports[2].rate_bps = 100 * M;
     bed.conf.buffer_bytes = 10 * SIZE;
+    bed.conf.recovery_ms = recovery_ms;
     open_bed();
+}
+
+/* Nothing at the output's rate; then 110 % of it, then half: the last loss comes as long behind the
+ * change as it was planted, within two frame times. */
+TEST(an_overloaded_output_recovers_after_its_time)
+{
+    int64_t changed_ns;
+
+    open_fast_input(50);
+    send_paced(FRAME_NS, bed.now_ns + 2000LL * FRAME_NS, MODEL_DROP_RECOVERY);
+    assert_int_equal(dropped(MODEL_DROP_RECOVERY), 0);
+    send_paced(FRAME_NS * 10 / 11, bed.now_ns + 2000LL * FRAME_NS, MODEL_DROP_RECOVERY);
+    changed_ns = bed.now_ns;
+    send_paced(2 * FRAME_NS, changed_ns + 200 * MS, MODEL_DROP_RECOVERY);
+    assert_in_range(last_drop_ns - changed_ns, 50 * MS - 2 * FRAME_NS, 50 * MS + 2 * FRAME_NS);
+    assert_int_equal(dropped(MODEL_DROP_QUEUE), 0);
+    close_bed();
 }
 
 /* It takes nothing for its downtime, loses what waits, and has to learn again. */
@@ -657,7 +675,7 @@ TEST(a_reset_costs_its_time_and_what_waits)
     static const int64_t down_ns = 30 * MS;
     int64_t reset_ns;
 
-    open_fast_input();
+    open_fast_input(0);
     for (unsigned i = 0; i < 5; i++)
         receive(0, STATION(0), STATION(2), SIZE, 0x88b5);
     run(10);
