@@ -167,8 +167,8 @@ def scratch(folder: Path) -> dict[str, str]:
 
 
 def to_run(line: str) -> bool:
-    """Whether it is for this machine, and not for a whole of minutes."""
-    return docs.NEEDS_HARDWARE not in line and line.split()[0] not in WHOLE
+    """Whether it is for this machine, whole, and not for minutes."""
+    return not (docs.NEEDS_HARDWARE in line or "…" in line or line.split()[0] in WHOLE)
 
 
 def script_of(page: str) -> list[str]:

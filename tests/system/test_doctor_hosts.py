@@ -104,7 +104,7 @@ def cables_are_told(hosts: sshkit.Hosts) -> Iterator[None]:
 
 
 def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int) -> Any:
-    path = str(hosts.write(folder, {"site": site, "tests": [PAIRS]}))
+    path = str(runs.write(folder, {"site": site, "tests": [PAIRS]}))
     shown = hosts.command("doctor", path)
     print(shown.stdout)
     assert shown.returncode == status, shown.stdout + shown.stderr
@@ -114,7 +114,7 @@ def doctor(hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], status: int)
 
 
 def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path) -> None:
-    path = str(hosts.write(tmp_path, {"site": hosts.site(), "tests": [PAIRS]}))
+    path = str(runs.write(tmp_path, {"site": hosts.site(), "tests": [PAIRS]}))
     alike = hosts.command("doctor", path)
     # All hosts are this machine: nothing differs, and its clock may be kept by no one.
     unfit = int("clock: node[1-8]: not synchronized" in alike.stdout)
@@ -130,7 +130,7 @@ def test_hosts_that_differ_are_in_the_table(hosts: sshkit.Hosts, tmp_path: Path)
     assert list(most.values()) == ["1500", __version__, "heard by all", "within 0.1 s"]
     assert found["silent"] == {}
     config = hosts.rewrite(tmp_path, "Host node5\n  Port 22023")
-    path = str(hosts.write(tmp_path, {"site": hosts.site(config=str(config)), "tests": [PAIRS]}))
+    path = str(runs.write(tmp_path, {"site": hosts.site(config=str(config)), "tests": [PAIRS]}))
     done = hosts.command("doctor", path)
     assert done.returncode == 3
     assert "node5: it can't be reached (connect to host 100.64.0.5" in done.stdout

@@ -177,7 +177,7 @@ def test_push_from_the_wheel(environment: Path, tmp_path: Path) -> None:
     with sshkit.hosts(topology, tmp_path / "keys") as hosts:
         site = hosts.site()
         del site["ssh"]["engine"]
-        path = hosts.write(tmp_path / "push", {"site": site, "tests": [{"pattern": "pairs"}]})
+        path = runs.write(tmp_path / "push", {"site": site, "tests": [{"pattern": "pairs"}]})
         words = [str(environment / "bin" / "switchbench"), "push", str(path)]
         process = hosts.popen(words, env=os.environ | {"PYTHONPATH": packages})
         output, errors = process.communicate(timeout=120)

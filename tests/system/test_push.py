@@ -48,7 +48,7 @@ def site_of(hosts: sshkit.Hosts, *names: str, **ssh: Any) -> dict[str, Any]:
 def push(
     hosts: sshkit.Hosts, folder: Path, site: dict[str, Any], *words: str
 ) -> subprocess.CompletedProcess[str]:
-    path = hosts.write(folder, {"site": site, "tests": [PAIRS]})
+    path = runs.write(folder, {"site": site, "tests": [PAIRS]})
     return hosts.command("push", str(path), *words)
 
 

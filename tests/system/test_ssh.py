@@ -336,7 +336,7 @@ def test_bind_on_all_hosts_at_once(hosts: sshkit.Hosts, tmp_path: Path) -> None:
         "bind": {"driver": "uio_pci_generic", "hugepages": 512},
         "groups": {"rack1": "node[1-4]"},
     }
-    path = str(hosts.write(tmp_path, {"site": site, "tests": [PAIRS]}))
+    path = str(runs.write(tmp_path, {"site": site, "tests": [PAIRS]}))
     done = hosts.command("bind", path)
     assert done.returncode == 3, done.stderr
     *lines, fifth = sorted(done.stdout.splitlines(), key=lambda line: "node5" in line)

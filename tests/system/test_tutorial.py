@@ -117,8 +117,9 @@ def test_two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [words[1] for words in every] == ["push", "doctor", "plan", "run"]
         for words in every:
             done = hosts.command(*words[1:])
-            # A busy machine may be the limit: then the clause is inconclusive.
-            expected = {0, 4} if words[1] == "run" else {0}
+            # A busy machine may be the limit: then the clause is inconclusive. Its clock may not be
+            # synchronized, which doctor says.
+            expected = {"run": {0, 4}, "doctor": {0, 1}}.get(words[1], {0})
             assert done.returncode in expected, done.stdout + done.stderr
     summary = json.loads((tmp_path / "first" / "summary.json").read_text())
     assert {trial["transport"] for trial in summary["trials"]} == {"dpdk", "tcp"}
