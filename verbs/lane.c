@@ -75,7 +75,7 @@ static const struct option options[] = {
     {.key = NULL},
 };
 
-const struct option_table verbs_option_table = {options, sizeof(struct verbs_options), NULL};
+static const struct option_table option_table = {options, sizeof(struct verbs_options), NULL};
 
 /* --- what the port can do --- */
 
@@ -443,7 +443,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
     if (lane == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", port->label);
     o = &lane->options;
-    *o = *verbs_options(request->phase);
+    *o = *(const struct verbs_options *)request->phase->options;
     lane->base.lane.request = *request;
     lane->port = port;
     lane->mtu = (uint16_t)(o->mtu != 0 ? o->mtu : verbs_mtu_bytes(port->attributes.active_mtu));
@@ -658,7 +658,7 @@ const struct transport transport_verbs = {
     .name = "verbs",
     .capabilities =
         TRANSPORT_PINGPONG | TRANSPORT_SCHEDULES | TRANSPORT_KNOWS_END | TRANSPORT_NEEDS_RDMA,
-    .options = &verbs_option_table,
+    .options = &option_table,
     .open = verbs_port_open,
     .facts = verbs_port_facts,
     .prepare = prepare,
