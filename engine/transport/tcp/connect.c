@@ -237,25 +237,6 @@ static struct tcp_arrival *find_arrival(const struct tcp_lane *lane)
 
 /* --- what a socket is asked for --- */
 
-static int set_congestion(const struct tcp_lane *lane, int fd, const char *name, struct err *err)
-{
-    char available[256] = "";
-    int code;
-
-    if (name[0] == '\0' ||
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
-        return 0;
-    code = errno;
-    (void)sysfs_line(available, sizeof available,
-                     "/proc/sys/net/ipv4/tcp_available_congestion_control");
-    return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s", lane->base.label,
-                   name,
-                   code == ENOENT  ? "this kernel has no such one"
-                   : code == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
-                                   : strerror(code),
-                   available);
-}
-
 /* TCP_NOTSENT_LOWAT bounds what a socket holds unsent: a paced flow holds next to nothing, an
  * unpaced one as much when the window closes as when it opened, so that buffered bytes do not make
  * the window's offered load larger. */
@@ -273,12 +254,23 @@ uint32_t tcp_unsent_most(const struct lane_request *request)
 static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
 {
     const struct tcp_options *tcp = tcp_options(lane->base.lane.request.phase);
+    const char *name = tcp->congestion, *label = lane->base.label;
     uint32_t unsent = tcp_unsent_most(&lane->base.lane.request);
-    int one = 1;
-    int rc = set_congestion(lane, fd, tcp->congestion, err);
+    char available[256] = "";
+    int one = 1, rc;
 
-    if (rc == 0)
-        rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
+    if (name[0] != '\0' &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0) {
+        rc = errno;
+        (void)sysfs_line(available, sizeof available,
+                         "/proc/sys/net/ipv4/tcp_available_congestion_control");
+        return err_set(err, -EINVAL, "%s: congestion control `%s`: %s; available: %s", label, name,
+                       rc == ENOENT  ? "this kernel has no such one"
+                       : rc == EPERM ? "only root may use it (see tcp_allowed_congestion_control)"
+                                     : strerror(rc),
+                       available);
+    }
+    rc = ip_port_buffer(&lane->port->ip, fd, SO_SNDBUF, tcp->send_buffer, err);
     /* Refused here on both sides: a receiver's sockets are made by the listener, later. */
     if (rc == 0)
         rc = ip_port_buffer(&lane->port->ip, fd, SO_RCVBUF, tcp->receive_buffer, err);
@@ -288,8 +280,8 @@ static int set_options(const struct tcp_lane *lane, int fd, struct err *err)
     if (tcp->nodelay)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (tcp->zero_copy && setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) != 0)
-        return err_set(err, -errno, "%s: this kernel does not send without copying: %s",
-                       lane->base.label, strerror(errno));
+        return err_set(err, -errno, "%s: this kernel does not send without copying: %s", label,
+                       strerror(errno));
     return 0;
 }
 
@@ -700,24 +692,12 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_max / 4 < HALF_OPEN_MOST ? (unsigned)limit.rlim_max / 4 : HALF_OPEN_MOST;
 }
 
-static int listen_on(struct transport_port *port, struct err *err)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    char text[IP_ADDRESS_TEXT];
-
-    port->epoll = epoll_create1(EPOLL_CLOEXEC);
-    port->listening = true;
-    if (port->epoll >= 0 && listen(port->ip.socket, BACKLOG) == 0 &&
-        epoll_ctl(port->epoll, EPOLL_CTL_ADD, port->ip.socket, &event) == 0)
-        return 0;
-    return err_set(err, -errno, "%s: can't listen on %s: %s", port->ip.conf->name,
-                   ip_address_text(&port->ip.address, text), strerror(errno));
-}
-
 int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
                   const struct transport_run *run, struct err *err)
 {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     struct transport_port *made;
+    char text[IP_ADDRESS_TEXT];
     int rc;
 
     (void)run;
@@ -727,13 +707,17 @@ int tcp_port_open(struct transport_port **port, const struct port_conf *conf,
     if (made == NULL)
         return err_set(err, -ENOMEM, "%s: out of memory", conf->name);
     made->epoll = -1;
+    made->listening = true;
     TAILQ_INIT(&made->arrivals[false]);
     TAILQ_INIT(&made->arrivals[true]);
     made->half_open_most = raise_descriptor_limit();
     message_payload_init();
     rc = ip_port_open(&made->ip, conf, "tcp", SOCK_STREAM, err);
-    if (rc == 0)
-        rc = listen_on(made, err);
+    if (rc == 0 && ((made->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+                    listen(made->ip.socket, BACKLOG) != 0 ||
+                    epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->ip.socket, &event) != 0))
+        rc = err_set(err, -errno, "%s: can't listen on %s: %s", conf->name,
+                     ip_address_text(&made->ip.address, text), strerror(errno));
     if (rc < 0)
         tcp_port_close(made);
     else

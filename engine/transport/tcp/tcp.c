@@ -277,30 +277,28 @@ static void finish(struct message_end *base, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* The connection has ended. A forwarder that its own source can't reach has no check's message to
- * send on: the next rank misses it. */
-static void closed(struct tcp_lane *lane, struct tcp_end *in, int why)
+/* What became of a receive: bytes; 0 when there is nothing, or the connection has ended. A
+ * forwarder that its own source can't reach has no check's message to send on: the next rank misses
+ * it. */
+static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got)
 {
+    int why = got < 0 ? errno : 0;
+
+    if (got > 0)
+        return (size_t)got;
+    if (why == EAGAIN || why == EINTR) {
+        in->open = why == EINTR;
+        return 0;
+    }
     epoll_ctl(lane->epoll, EPOLL_CTL_DEL, in->fd, NULL);
     if (lane->wakes >= 0)
         epoll_ctl(lane->wakes, EPOLL_CTL_DEL, in->fd, NULL);
     if (in->base.stream.ended)
-        return;
+        return 0;
     if (why != 0 || !message_lane_checks(&lane->base))
         fault(in, why);
     else
         message_end_over(&in->base);
-}
-
-/* What became of a receive: bytes, 0 when there is nothing, or the connection has ended. */
-static size_t pull_result(struct tcp_lane *lane, struct tcp_end *in, ssize_t got)
-{
-    if (got > 0)
-        return (size_t)got;
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        in->open = errno == EINTR;
-    else
-        closed(lane, in, got < 0 ? errno : 0);
     return 0;
 }
 
