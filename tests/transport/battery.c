@@ -849,17 +849,13 @@ bool battery_word(int argc, char **argv, const char *word)
 int battery_main(const struct battery_subject *which, int argc, char **argv)
 {
     const char *reason;
-    int failed;
 
     words.count = argc;
     words.list = argv;
     subject = which;
-    if (subject->make != NULL && (reason = subject->make(confs)) != NULL) {
+    if ((reason = subject->make(confs)) != NULL) {
         printf("skipped: %s: %s\n", subject->what, reason);
         return 77;
     }
-    failed = run_cases();
-    if (subject->unmake != NULL)
-        subject->unmake();
-    return failed == 0 ? 0 : 1;
+    return run_cases() == 0 ? 0 : 1;
 }

@@ -5,7 +5,7 @@
  * thread polling. A transport's own file says how to make its ports, in a few lines:
  *
  *     static const struct battery_subject subject = {...};
- *     int main(void) { return battery_main(&subject); }
+ *     int main(int argc, char **argv) { return battery_main(&subject, argc, argv); }
  */
 #ifndef TESTS_TRANSPORT_BATTERY_H
 #define TESTS_TRANSPORT_BATTERY_H
@@ -36,10 +36,9 @@ struct battery_subject {
     const struct transport *transport;
     const char *what; /* for messages: "dpdk on af_packet" */
     size_t ports;     /* 2; 3 or more: chains too */
-    /* Makes what the ports need and describes them (strings live until unmake). Returns 0; or a
-     * reason why this machine can't: the battery is skipped. NULL: nothing to make. */
+    /* Makes what the ports need and describes them (strings live for ever). Returns NULL; or a
+     * reason why this machine can't: the battery is skipped. */
     const char *(*make)(struct port_conf *confs);
-    void (*unmake)(void);
     /* Options of the transport's own, "KEY=VALUE ...", beside those of the command line: of every
      * phase; of messages that wait for each other; NULL: none. */
     const char *options;

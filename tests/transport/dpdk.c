@@ -585,7 +585,6 @@ int main(int argc, char **argv)
         .what = "dpdk",
         .ports = PORTS,
         .make = make,
-        .unmake = netlab_unmake,
         .options = battery_word(argc, argv, "header=l2") ? "catch_up=64 dscp=10"
                                                          : "catch_up=64 dscp=10 udp_sources=2",
         .more = more,

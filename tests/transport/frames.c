@@ -308,7 +308,6 @@ int main(int argc, char **argv)
         .what = udp ? "udp between namespaces" : "packet between namespaces",
         .ports = PORTS,
         .make = make,
-        .unmake = netlab_unmake,
         .options = "catch_up=64",
         .overrun = udp ? "receive_buffer=20000 burst=128" : "burst=128",
         .drops_one = battery_word(argc, argv, "offload=1"),

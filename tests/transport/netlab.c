@@ -10,7 +10,6 @@
 
 static size_t made;
 static char names[NAMESPACES_MAX][48];
-static char addresses[NAMESPACES_MAX][40];
 static char switch_name[32];
 
 bool netlab_run(const char *format, ...)
@@ -24,13 +23,21 @@ bool netlab_run(const char *format, ...)
     return system(command) == 0;
 }
 
+static void unmake(void)
+{
+    while (made > 0)
+        (void)netlab_run("ip netns del %s", names[--made]);
+    if (switch_name[0] != '\0')
+        (void)netlab_run("ip netns del %s", switch_name);
+    switch_name[0] = '\0';
+}
+
 /* One node: a veth pair whose far end is a port of the bridge. No kernel chatter: no IPv6. */
 static bool make_node(size_t i, unsigned mtu)
 {
     const char *name = names[i];
 
     snprintf(names[i], sizeof names[i], "sbt%d-n%zu", (int)getpid(), i);
-    snprintf(addresses[i], sizeof addresses[i], "10.99.0.%zu", i + 1);
     if (!netlab_run("ip netns add %s", name))
         return false;
     made = i + 1;
@@ -38,7 +45,7 @@ static bool make_node(size_t i, unsigned mtu)
                       switch_name, i, mtu, mtu, name) &&
            netlab_run("ip -n %s link set eth0 addrgenmode none", name) &&
            netlab_run("ip -n %s link set p%zu addrgenmode none master br0 up", switch_name, i) &&
-           netlab_run("ip -n %s addr add %s/24 dev eth0", name, addresses[i]) &&
+           netlab_run("ip -n %s addr add 10.99.0.%zu/24 dev eth0", name, i + 1) &&
            netlab_run("ip -n %s link set eth0 up", name);
 }
 
@@ -49,7 +56,7 @@ const char *netlab_make(size_t count, unsigned mtu)
     if (geteuid() != 0)
         return "network namespaces need root here";
     snprintf(switch_name, sizeof switch_name, "sbt%d-sw", (int)getpid());
-    atexit(netlab_unmake);
+    atexit(unmake);
     done = netlab_run("ip netns add %s", switch_name) &&
            netlab_run("ip -n %s link add br0 type bridge mcast_snooping 0", switch_name) &&
            netlab_run("ip -n %s link set br0 addrgenmode none up", switch_name);
@@ -57,7 +64,7 @@ const char *netlab_make(size_t count, unsigned mtu)
         done = make_node(i, mtu);
     if (done)
         return NULL;
-    netlab_unmake();
+    unmake();
     return "the kernel or iproute2 can't make namespaces with veth and a bridge";
 }
 
@@ -74,15 +81,6 @@ const char *netlab_make_ports(struct port_conf *confs, size_t count, unsigned mt
     return reason;
 }
 
-void netlab_unmake(void)
-{
-    while (made > 0)
-        (void)netlab_run("ip netns del %s", names[--made]);
-    if (switch_name[0] != '\0')
-        (void)netlab_run("ip netns del %s", switch_name);
-    switch_name[0] = '\0';
-}
-
 const char *netlab_namespace(size_t i)
 {
     return names[i];
@@ -91,9 +89,4 @@ const char *netlab_namespace(size_t i)
 const char *netlab_switch(void)
 {
     return switch_name;
-}
-
-const char *netlab_address(size_t i)
-{
-    return addresses[i];
 }

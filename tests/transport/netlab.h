@@ -12,17 +12,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes `count` namespaces, eth0's MTU `mtu`, its kernel address 10.99.0.(i + 1)/24. Returns NULL,
- * or the reason why this machine can't. */
+/* Makes `count` namespaces until the program ends, eth0's MTU `mtu`, its kernel address 10.99.0.(i
+ * + 1)/24. Returns NULL, or the reason why this machine can't. */
 const char *netlab_make(size_t count, unsigned mtu);
-void netlab_unmake(void);
 /* The same, and describes a port on each eth0, "node0:e0" and so on. */
 const char *netlab_make_ports(struct port_conf *confs, size_t count, unsigned mtu);
 
-/* The name of namespace i, of the bridge's, and the kernel's address in namespace i. Static. */
+/* The name of namespace i, and of the bridge's. Static. */
 const char *netlab_namespace(size_t i);
 const char *netlab_switch(void);
-const char *netlab_address(size_t i);
 
 /* Runs a shell's command, which is put together as by printf; whether it worked. */
 __attribute__((format(printf, 1, 2))) bool netlab_run(const char *format, ...);

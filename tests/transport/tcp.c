@@ -44,7 +44,6 @@ int main(int argc, char **argv)
             .what = "tcp between namespaces",
             .ports = PORTS,
             .make = make,
-            .unmake = netlab_unmake,
             .waiting = "streams=1 zero_copy=0",
             .sizes = {1, 16, 100, 1448, 8192},
             .refusals = refusals,
