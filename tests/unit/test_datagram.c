@@ -174,7 +174,7 @@ TEST(refuses_impossible_fields)
         bytes[wrong[i].offset] = wrong[i].value;
         datagram_seal(bytes, size - DATAGRAM_SEAL_BYTES, key);
         if (datagram_read(&back, bytes, size, key))
-            fail_msg("case %u was accepted", i);
+            fail_msg("case %zu was accepted", i);
     }
 }
 
