@@ -5,14 +5,9 @@
  */
 #include "dpdk_lane.h"
 #include "ring_ports.h"
+#include "unit.h"
 
-#include <errno.h>
 #include <rte_ring.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 extern const struct transport transport_dpdk;
 
@@ -66,8 +61,26 @@ static void deliver(struct rte_mbuf *frame)
     assert_int_equal(rte_ring_enqueue(bed.rings.received[1], frame), 0);
 }
 
+/* Two ports, which all tests use. */
+static void open_rings(void)
+{
+    static const struct transport_run run = {.run_id = "test", .node = "n"};
+    const char *why = ring_ports_make(&bed.rings, 2, false, bed.confs);
+    struct err err = {""};
+
+    if (why != NULL)
+        fail_msg("%s", why);
+    for (unsigned i = 0; i < 2; i++) {
+        bed.confs[i].line_rate_bps = LINE_BPS;
+        if (transport_dpdk.open(&bed.ports[i], &bed.confs[i], &run, &err) != 0)
+            fail_msg("%s", err.text);
+    }
+}
+
 static int fresh(void **state)
 {
+    if (bed.ports[0] == NULL)
+        open_rings();
     bed.options = (struct dpdk_options){.header = HEADER_L2,
                                         .ttl = 64,
                                         .udp_sources = 1,
@@ -264,7 +277,7 @@ static void expect_bursts(uint64_t frames)
 }
 
 /* The gap begins when the last frame has left the wire, and ends with the next burst's first. */
-static void bursts_have_their_frames_and_gaps(void **state)
+TEST_BETWEEN(bursts_have_their_frames_and_gaps, fresh, end)
 {
     begin_bursts(3, CLOCK_NEVER);
     assert_int_equal(received_by(START_NS + 10 * US, BURST_STEP_NS), 10);
@@ -279,7 +292,7 @@ static void bursts_have_their_frames_and_gaps(void **state)
 }
 
 /* The core is taken away for most of a burst, and then between two. */
-static void a_late_sender_of_bursts_gives_nothing_up(void **state)
+TEST_BETWEEN(a_late_sender_of_bursts_gives_nothing_up, fresh, end)
 {
     begin_bursts(2, CLOCK_NEVER);
     play(START_NS + 20 * US, BURST_STEP_NS);
@@ -292,7 +305,7 @@ static void a_late_sender_of_bursts_gives_nothing_up(void **state)
 }
 
 /* A run that ends early waits for no burst, and says what it did not send. */
-static void a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_within(void **state)
+TEST_BETWEEN(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_within, fresh, end)
 {
     int64_t stop_ns = START_NS + BURST_NS + GAP_NS + 100 * US;
 
@@ -313,7 +326,7 @@ static void a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_withi
 
 /* Its worker comes 40 ms after the start, and finds in the ring what came; it may have visited its
  * port meanwhile as it does between phases. */
-static void a_late_worker_counts_what_came(void **state)
+TEST_BETWEEN(a_late_worker_counts_what_came, fresh, end)
 {
     for (unsigned visits = 0; visits < 2; visits++) {
         again(state);
@@ -346,7 +359,7 @@ static bool is_not_lost(struct rte_mbuf *frame)
 
 /* The last loss is told by the frame behind it; frames lost at the end are numbers that are
  * missing. */
-static void a_load_falls_and_its_last_loss_is_told(void **state)
+TEST_BETWEEN(a_load_falls_and_its_last_loss_is_told, fresh, end)
 {
     static const struct {
         int64_t from_ns, until_ns, gap_ns; /* of what is lost; what is told */
@@ -440,7 +453,7 @@ static uint64_t mark_windows(void)
 
 /* Of more flows than are accounted at once: what passed before an end is before it, whenever it is
  * accounted, and nothing that came behind it. */
-static void an_end_of_the_window_divides_what_passed(void **state)
+TEST_BETWEEN(an_end_of_the_window_divides_what_passed, fresh, end)
 {
     uint64_t opened, closed;
 
@@ -518,7 +531,7 @@ static uint32_t take_learning(uint32_t number)
 
 /* Its announcement, and one frame from each address at their rate, 10,000/s; then a switch has some
  * time. Of more than a ring holds those that it does not take are sent when it does. */
-static void a_port_that_receives_makes_its_addresses_known(void **state)
+TEST_BETWEEN(a_port_that_receives_makes_its_addresses_known, fresh, end)
 {
     static const uint32_t counts[] = {ADDRESSES, 2000};
 
@@ -570,7 +583,7 @@ static bool has_its_addresses(struct rte_mbuf *frame)
 }
 
 /* In turn; or to all, one frame of both flows of its sender. */
-static void frames_go_to_their_addresses(void **state)
+TEST_BETWEEN(frames_go_to_their_addresses, fresh, end)
 {
     const struct flow_side *further = &bed.flows[0][1].side;
 
@@ -597,7 +610,7 @@ static void frames_go_to_their_addresses(void **state)
 
 /* Short frames (RFC 2889, 5.9) are sent as they are, where they are asked for by name and hold a
  * signature. */
-static void what_can_not_be_is_refused(void **state)
+TEST_BETWEEN(what_can_not_be_is_refused, fresh, end)
 {
     static const struct {
         uint32_t size, addresses;
@@ -714,7 +727,7 @@ static bool arrives_with_harmed(struct rte_mbuf *frame)
 
 /* Everything that arrives is counted, once and as what it is; of every header kind, and of several
  * streams a flow: one has a way of its own. */
-static void each_frame_is_counted_as_what_it_is(void **state)
+TEST_BETWEEN(each_frame_is_counted_as_what_it_is, fresh, end)
 {
     for (unsigned i = 0; i < 5; i++) { /* the last two: of two streams */
         uint64_t expected[HARMS] = {0}, strays = 0;
@@ -813,7 +826,7 @@ static void expect_passed(uint64_t lost)
 
 /* What comes early waits: the next hop may not be there yet. Frames that find no room are this
  * host's drops: not sent, and no number is used for them. */
-static void a_forwarder_waits_for_the_start_and_drops_what_finds_no_room(void **state)
+TEST_BETWEEN(a_forwarder_waits_for_the_start_and_drops_what_finds_no_room, fresh, end)
 {
     begin_passing(32, START_NS + 50 * US);
     play(START_NS + 40 * US, US);
@@ -828,7 +841,7 @@ static void a_forwarder_waits_for_the_start_and_drops_what_finds_no_room(void **
 
 /* The driver takes a part of a burst, then nothing: the rest waits, and what comes meanwhile stays
  * behind it. A burst may be larger than what is sent at a time. */
-static void a_forwarder_keeps_the_order(void **state)
+TEST_BETWEEN(a_forwarder_keeps_the_order, fresh, end)
 {
     for (uint16_t burst = 4; burst <= 32; burst *= 8) {
         again(state);
@@ -925,7 +938,7 @@ static void expect_judged(void)
 /* A stamp of the future says nothing of how much a sender may have sent. The first frame of all can
  * be forged, too; and before the phase's start is known no sender has had time. Where nothing is
  * known of the line a paced sender keeps to its load. */
-static void jumps_ahead_are_refused(void **state)
+TEST_BETWEEN(jumps_ahead_are_refused, fresh, end)
 {
     /* The last is just beyond what the line and a burst allow for the first frame. */
     static const struct forgery jumps[] = {
@@ -954,7 +967,7 @@ static void jumps_ahead_are_refused(void **state)
 
 /* What is lost for a while leaves a gap that the time since then explains; a receiver that was away
  * finds old frames and, behind what its queue had no room for, new ones, all at one time. */
-static void a_long_loss_is_a_loss(void **state)
+TEST_BETWEEN(a_long_loss_is_a_loss, fresh, end)
 {
     for (unsigned i = 0; i < 4; i++) {
         bed.confs[0].line_rate_bps = bed.confs[1].line_rate_bps = i < 2 ? LINE_BPS : 0;
@@ -972,7 +985,7 @@ static void a_long_loss_is_a_loss(void **state)
 
 /* One frame of each second comes, with a stamp that is off; then the time between arrivals has to
  * do. */
-static void clocks_that_differ_do_no_harm(void **state)
+TEST_BETWEEN(clocks_that_differ_do_no_harm, fresh, end)
 {
     bed.confs[0].line_rate_bps = bed.confs[1].line_rate_bps = LINE_BPS;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -986,54 +999,4 @@ static void clocks_that_differ_do_no_harm(void **state)
             expect_judged();
         }
     }
-}
-
-/* --- all ---------------------------------------------------------------------------------------*/
-
-static int open_rings(void **state)
-{
-    static const struct transport_run run = {.run_id = "test", .node = "n"};
-    const char *why = ring_ports_make(&bed.rings, 2, false, bed.confs);
-    struct err err = {""};
-
-    if (why != NULL)
-        fail_msg("%s", why);
-    for (unsigned i = 0; i < 2; i++) {
-        bed.confs[i].line_rate_bps = LINE_BPS;
-        if (transport_dpdk.open(&bed.ports[i], &bed.confs[i], &run, &err) != 0)
-            fail_msg("%s", err.text);
-    }
-    return 0;
-}
-
-static int close_ports(void **state)
-{
-    for (unsigned i = 0; i < 2; i++)
-        transport_dpdk.close(bed.ports[i]);
-    return 0;
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, fresh, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(bursts_have_their_frames_and_gaps),
-        CASE(a_late_sender_of_bursts_gives_nothing_up),
-        CASE(a_stop_that_is_known_ends_behind_a_burst_and_one_that_is_moved_within),
-        CASE(a_late_worker_counts_what_came),
-        CASE(a_load_falls_and_its_last_loss_is_told),
-        CASE(an_end_of_the_window_divides_what_passed),
-        CASE(a_port_that_receives_makes_its_addresses_known),
-        CASE(frames_go_to_their_addresses),
-        CASE(what_can_not_be_is_refused),
-        CASE(each_frame_is_counted_as_what_it_is),
-        CASE(jumps_ahead_are_refused),
-        CASE(a_long_loss_is_a_loss),
-        CASE(clocks_that_differ_do_no_harm),
-        CASE(a_forwarder_waits_for_the_start_and_drops_what_finds_no_room),
-        CASE(a_forwarder_keeps_the_order),
-    };
-
-    return cmocka_run_group_tests_name("dpdk_lanes", tests, open_rings, close_ports);
 }
