@@ -176,11 +176,12 @@ def bisection(fabric: Fabric) -> Bisection:
         ),
         options={"node_limit": _NODES, "time_limit": _LIMIT_S},
     )
-    best = sum(sorted(map(fabric.access_bps, fabric.hosts))[:half])  # all switches on one side
+    # All switches are on one side.
+    best = float(sum(sorted(map(fabric.access_bps, fabric.hosts))[:half]))
     if found.x is not None:
         side = [round(x) for x in found.x[:places]]
         cut = sum(bps * abs(side[a] * sizes[b] - side[b] * sizes[a]) for a, b, bps in edges)
-        best = min(best, cut)
+        best = min(best, float(cut))
     if found.status == 0:
         return Bisection(best, best, "exact: integer program")
     return Bisection(_lower_bps(fabric), best, "bounds: uniform traffic, and the best cut found")
