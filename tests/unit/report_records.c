@@ -161,8 +161,8 @@ static void lay(const char *name, unsigned capabilities, enum traffic traffic)
         .queue_count = 1,
         .lane = &lane,
         .count = {1, 2, 3, 4, 5, 6, 7, {.others = 8}},
-        .before = {1, 2, 3, 4, 0, 5, -1, 1, 1, 1, 1, 1, -1},
-        .after = {11, 22, 33, 44, 50, -1, 6, 2, 3, 4, 5, 6, 7},
+        .before = {1, 2, 3, 4, 0, 5, -1, 1, 1, 1, 1, 1, -1, {1, 1, 1, 1, 1, 1, -1}},
+        .after = {11, 22, 33, 44, 50, -1, 6, 2, 3, 4, 5, 6, 7, {9, 10, 11, 12, 13, -1, 7}},
     };
     misdelivered_add(&port.count.misdelivered_flows, &(struct misdelivered_flow){9, 0, 2});
     misdelivered_add(&port.count.misdelivered_flows, &(struct misdelivered_flow){1, 900, 2});
