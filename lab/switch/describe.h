@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The description of a modelled switch (doc/reference/model.md): one YAML document in, the
+ * @brief The description of a modelled switch (doc/developer/switch.md): one YAML document in, the
  * core's own description out.
  *
  * Unknown keys and wrong types are refused with their position.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * switchbench-switch: a description in, a switch between devices, reports of what it did out
- * (doc/reference/model.md).
+ * (doc/developer/switch.md).
  */
 #include "clock.h"
 #include "command_reader.h"
@@ -34,7 +34,7 @@ static const char usage[] =
     "lines `report`, `clear` and `reset MILLISECONDS` follow. Records go to\n"
     "standard output, one a line. It runs until its input ends, or SIGTERM.\n"
     "\n"
-    "The description's keys are explained in doc/reference/model.md.\n";
+    "The description's keys are explained in doc/developer/switch.md.\n";
 
 static volatile sig_atomic_t signalled;
 

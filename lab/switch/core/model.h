@@ -6,14 +6,14 @@
  * No I/O, no clock, nothing of DPDK's: time is simulated, in nanoseconds that the caller passes in,
  * and everything random comes from the seed, so that the same frames at the same times give the
  * same result. One model is one switch module; modules are joined by trunk ports.
- * doc/reference/model.md says what each part does, by formula.
+ * doc/developer/switch.md says what each part does, by formula.
  *
  *     wire in -> table, faults -> [fabric of limited capacity] -> queue -> wire out
  *
  * The order of events of one moment is fixed: departures, arrivals (each by port), fabric, frames
  * held back, PAUSE renewals, matching.
  *
- * @see doc/reference/model.md; IEEE 802.1Q, 8.6 and 8.8; IEEE 802.3, annex 31B
+ * @see doc/developer/switch.md; IEEE 802.1Q, 8.6 and 8.8; IEEE 802.3, annex 31B
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
@@ -132,7 +132,7 @@ struct model_fault_conf {
     uint64_t rate_bps;              /**< slow */
 };
 
-/** @brief A description, as its document has it (doc/reference/model.md). */
+/** @brief A description, as its document has it (doc/developer/switch.md). */
 struct model_conf {
     uint64_t seed;
     struct model_port_conf *ports; /**< 2 to MODEL_PORTS_MAX */

@@ -93,7 +93,7 @@ def find_binary() -> Path:
 
 
 def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
-    """Yield what each module's switch reads (doc/reference/model.md), in the modules' order."""
+    """Yield what each module's switch reads (doc/developer/switch.md), in the modules' order."""
     model = topology.model or Behaviour()
     # Where every node's worker and every switch may have a core.
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1

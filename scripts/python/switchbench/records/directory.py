@@ -8,7 +8,7 @@ flows.parquet ...    what the nodes told, as tables (schema.py); `flows.1.arrows
                      goes on; of a phase that was measured again, the last measurement
 superseded/          the same tables, of phases that were measured again
 nodes.log            what the nodes wrote on standard error
-switch.ndjson        what a modelled switch did (doc/reference/model.md), in a lab that has one
+switch.ndjson        what a modelled switch did (doc/developer/switch.md), in a lab that has one
 switch-counters-*.txt  what the switch said before and after, where a command asks it
 summary.json         what it amounts to (summary_form.py)
 verdict.xml          the verdict as JUnit XML, for continuous integration
