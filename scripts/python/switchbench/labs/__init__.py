@@ -40,9 +40,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return what makes labs, loaded when one is made.
+    """Return a public name of `labs.lab`, importing the module at first use.
 
-    Netlink's library takes a sixth of a second.
+    Netlink's library takes a sixth of a second to import.
     """
     if name in __all__:
         return getattr(importlib.import_module(".lab", __name__), name)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bridges, ports, trunks, nodes and routers of a lab, made in their namespaces.
+"""Creation of a lab's bridges, ports, trunks, nodes and routers in their namespaces.
 
 Nodes of a routed lab forward IP:
 
-    sb-<lab>-<node>                                     sb-<lab>-<another node>
-      lo    198.18.i.i/32, what others send to
-      eth0  to its switch, as in a lab of bridges
-      eth1 [TBF] ====================================== [TBF] eth1
+sb-<lab>-<node>                                     sb-<lab>-<another node>
+  lo    198.18.i.i/32, what others send to
+  eth0  to its switch, as in a lab of bridges
+  eth1 [TBF] ====================================== [TBF] eth1
 
 A cable's shapers are its two ends' queues, where a host's NIC has them: what a node sends itself
 is held back there, and what it forwards is dropped there when the queue is full. Each link has a
@@ -68,26 +68,26 @@ _LINK_PREFIX = 31
 
 @dataclass(frozen=True)
 class Interface:
-    """One of a node's interfaces under test."""
+    """One of a node's interfaces under test in a routed lab."""
 
     name: str
-    """`eth0` to its switch; `eth1`, `eth2`, ... over its links, in the topology's order."""
+    """`eth0` to the node's switch; `eth1`, `eth2`, ... over its links, in the topology's order."""
     address: str
     prefix: int
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where a node sends what is for another one."""
+    """Next hop from a node to another node of a routed lab."""
 
     destination: str
-    """The other node's one address."""
+    """The destination node's only address."""
     gateway: str
     interface: str
 
 
 class Routing:
-    """All of a topology's."""
+    """Interfaces and routes of all nodes of a routed topology."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -99,12 +99,12 @@ class Routing:
         return list(self._interfaces[node].values())
 
     def ends(self, position: int) -> tuple[str, str]:
-        """Return the two interfaces of the link at that position of the topology."""
+        """Return the names of both interfaces of the link at index `position` of the topology."""
         link = self._topology.links[position]
         return (self._interfaces[link.a][link.b].name, self._interfaces[link.b][link.a].name)
 
     def routes(self, node: str) -> list[Route]:
-        """To each other node."""
+        """Return a node's routes to each other node."""
         source = self._fabric.hosts.index(node)
         return [
             self._route(source, destination)
@@ -126,7 +126,7 @@ class Routing:
 
     @cached_property
     def _interfaces(self) -> dict[str, dict[str, Interface]]:
-        """By node, then by what is at the cable's other end."""
+        """Return the interfaces by node, then by the name at the cable's other end."""
         found: dict[str, dict[str, Interface]] = {node.name: {} for node in self._topology.nodes}
         taken = [0] * len(self._segments)
         for node in self._topology.nodes:
@@ -146,7 +146,7 @@ class Routing:
 
     @cached_property
     def _segments(self) -> dict[str, int]:
-        """Return by module the number of the network that it is part of."""
+        """Return the number of each module's IP network; modules joined by trunks share one."""
         number = {module: i for i, module in enumerate(self._topology.modules)}
         for trunk in self._topology.trunks:
             one, other = number[trunk.a], number[trunk.b]
@@ -159,7 +159,7 @@ class Routing:
 
 SHAPER_HANDLE = 0x10000
 
-_LAYER1_LEAST_BYTES = 84  # A frame of 64 bytes with preamble, start delimiter and gap.
+_LAYER1_LEAST_BYTES = 84  # frame of 64 bytes with preamble, start delimiter and gap
 _LINKLAYER_ETHERNET = 1
 _CLSACT_INGRESS = 0xFFFFFFF2
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
@@ -175,7 +175,7 @@ class _ShaperMessage(tcmsg):  # type: ignore[misc]
 
 
 def _attributes(*values: tuple[int, bytes]) -> bytes:
-    """Return netlink attributes of these numbers, each padded to four bytes."""
+    """Return netlink attributes with the given numbers and values, each padded to four bytes."""
     return b"".join(
         struct.pack("HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
         for number, value in values
@@ -183,7 +183,7 @@ def _attributes(*values: tuple[int, bytes]) -> bytes:
 
 
 def add_shaper(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
-    """Shape what leaves by the interface.
+    """Shape the frames that leave by an interface.
 
     Rates are at layer 1: TBF stands behind a size table ("stab"), by which a frame of n bytes as
     Linux counts them (without FCS) is charged max(n + 24, 84). Linux takes VLAN tags out of frames
@@ -216,7 +216,7 @@ def add_shaper(netlink: IPRoute, ifindex: int, shaper: Shaper) -> None:
 
 
 def redirect_to_ifb(netlink: IPRoute, ifindex: int, ifb_index: int) -> None:
-    """Lead all that comes in by the interface through the IFB, and from there on as before."""
+    """Send all frames that arrive at an interface through an IFB interface first."""
     netlink.tc("add", "clsact", ifindex)
     netlink.tc(
         "add-filter",
@@ -237,13 +237,14 @@ def redirect_to_ifb(netlink: IPRoute, ifindex: int, ifb_index: int) -> None:
 
 
 MANY = 16
-"""Nodes; with more, each knows all others."""
+"""Node count above which each node gets a permanent neighbour entry for all others."""
 
 
 def add_neighbours(node: LabNode, nodes: Iterable[LabNode], on_one_link: bool) -> None:
-    """Tell the kernel of this namespace, the node's, where all others are.
+    """Add permanent neighbour entries for all other nodes, in the node's own namespace.
 
-    `on_one_link`: under test, too; behind routers only the control addresses are neighbours.
+    With `on_one_link` also for the addresses under test; behind routers only the control addresses
+    are neighbours.
     """
     lines = []
     for other in (other for other in nodes if other is not node):
@@ -268,16 +269,16 @@ def add_neighbours(node: LabNode, nodes: Iterable[LabNode], on_one_link: bool) -
         raise LabFailedError(f"the kernel rejected a neighbour entry: {done.stderr.strip()[:200]}")
 
 
-# In this order: forwarding sets others to what routers have by default (ip-sysctl: ip_forward).
+# The order matters: setting ip_forward resets other values to router defaults (ip-sysctl).
 ROUTER_SYSCTLS = {
     "ipv4/ip_forward": 1,
-    "ipv4/conf/all/rp_filter": 0,  # Ways back may differ from ways there.
+    "ipv4/conf/all/rp_filter": 0,  # Return paths may differ from forward paths.
     "ipv4/conf/default/rp_filter": 0,
     "ipv4/conf/all/send_redirects": 0,
     "ipv4/conf/default/send_redirects": 0,
     "ipv4/conf/all/accept_redirects": 0,
     "ipv4/conf/default/accept_redirects": 0,
-    "ipv4/conf/all/arp_announce": 2,  # Not the loopback's address: it is on no link.
+    "ipv4/conf/all/arp_announce": 2,  # Not the loopback's address, which is on no link.
     "ipv4/conf/all/arp_ignore": 1,
     "ipv6/conf/all/disable_ipv6": 1,
     "ipv6/conf/default/disable_ipv6": 1,
@@ -292,7 +293,7 @@ _FORWARDING_TIMEOUT_S = 10.0
 _SILENCE_S = 0.05
 _SILENCE_TIMEOUT_S = 2.0
 
-# Interface numbers in the switch's namespace, chosen so that nothing has to be looked up.
+# Interface numbers in the switch's namespace, fixed so that no lookup is needed.
 _BRIDGE_INDEX = 10
 _CONTROL_BRIDGE_INDEX = 9
 _TRUNK_INDEX = 10_000
@@ -300,9 +301,9 @@ _PORT_INDEX = 100_000
 _CONTROL_PORT_INDEX = 200_000
 _IFB_INDEX = 300_000
 
-# Nothing but the benchmark and the address resolution that it causes may send on a link under
-# test. Multicast listener reports (RFC 3810) can't be switched off; they are all sent while the
-# lab is being made: each twice, within a few timer ticks.
+# Only the benchmark, and the address resolution that it causes, may send on a link under test.
+# Multicast listener reports (RFC 3810) cannot be switched off; all are sent while the lab is made,
+# each twice, within a few timer ticks.
 NODE_SYSCTLS = {
     "ipv6/conf/default/accept_ra": 0,
     "ipv6/conf/default/autoconf": 0,
@@ -319,11 +320,11 @@ SWITCH_SYSCTLS = {
     "ipv6/conf/default/disable_ipv6": 1,
 }
 
-# linux/ethtool.h. With segments or checksums left to a NIC that isn't there, the size table
-# charges 64 KB as one frame and captures show wrong checksums. Without GRO what comes from a veth
-# peer waits on the CPU that sent it, and frames of a sender that moves to another CPU overtake its
-# earlier ones; with it, all wait in one ring. Frames that are longer than the limit when merged are
-# not merged.
+# linux/ethtool.h. With segmentation or checksums left to a NIC that does not exist, the size table
+# charges 64 KB as one frame and captures show wrong checksums. Without GRO, frames from a veth peer
+# wait on the CPU that sent them, and frames of a sender that moves to another CPU overtake its
+# earlier ones; with GRO all wait in one ring. Frames longer than the limit when merged are not
+# merged.
 _SIOCETHTOOL = 0x8946
 
 # Commands and values: receive and transmit checksums, TSO, GSO; GRO.
@@ -339,9 +340,10 @@ def set_sysctls(values: dict[str, int]) -> None:
 
 
 def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> None:
-    """Make the switch: bridges, ports, shapers and trunks; `nodes`: their namespaces, open.
+    """Make the switch's bridges, ports, shapers and trunks in the switch's namespace.
 
-    A modelled switch's ports have no master: its process opens them (switches.py).
+    `nodes` are open descriptors of the nodes' namespaces. The ports of a modelled switch have no
+    bridge: the switch process opens them (switches.py).
     """
     _add_bridge(netlink, _CONTROL_BRIDGE_INDEX, "ctl", "control")
     add_bridges = switches.add_wires if topology.kind == OVS else _add_bridges
@@ -375,7 +377,7 @@ def build_switch(netlink: IPRoute, topology: Topology, nodes: Sequence[int]) -> 
 
 
 def _add_bridges(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """Return a bridge for each module; to which of them each interface of the switch belongs."""
+    """Add one bridge per module; return the bridge's index for each interface of the switch."""
     masters: dict[str, int] = {}
     for number, module in enumerate(topology.modules):
         index = _BRIDGE_INDEX + number
@@ -394,7 +396,7 @@ def _add_bridge(netlink: IPRoute, index: int, name: str, alias: str) -> None:
 def _add_veth(
     netlink: IPRoute, ends: tuple[str, str], alias: str, peer: dict[str, object], **own: object
 ) -> None:
-    """Add a veth pair, whose other end is the `peer`."""
+    """Add a veth pair whose second end has the attributes `peer`."""
     netlink.link(
         "add", ifname=ends[0], kind="veth", ifalias=alias, state="up",
         peer={"ifname": ends[1], **peer}, **own,
@@ -402,14 +404,14 @@ def _add_veth(
 
 
 def _shape(netlink: IPRoute, topology: Topology, cable: Cable, index: int) -> None:
-    """Shape what leaves an end of a cable, unless nothing limits this."""
+    """Shape the frames that leave one end of a cable, unless the cable has no rate limit."""
     if cable.rate_bps != UNSHAPED:
         shape = Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes)
         add_shaper(netlink, index, shape)
 
 
 def _shape_both_ways(netlink: IPRoute, topology: Topology, node: AttachedHost, port: int) -> None:
-    """Shape a port of the switch, and by an IFB what comes in by it."""
+    """Shape a switch port's outgoing frames, and by an IFB interface its incoming frames."""
     ifb = _IFB_INDEX + node.index
     netlink.link(
         "add", index=ifb, ifname=lab_addresses.inbound_shaper(node), kind="ifb",
@@ -421,7 +423,7 @@ def _shape_both_ways(netlink: IPRoute, topology: Topology, node: AttachedHost, p
 
 
 def _bring_up(netlink: IPRoute, interface: str, *addresses: tuple[str, int]) -> int:
-    """Return the index of an interface, which is up and has these addresses and prefixes."""
+    """Bring an interface up with the given addresses and prefix lengths; return its index."""
     index = socket.if_nametoindex(interface)
     netlink.link("set", index=index, state="up")
     for address, prefix in addresses:
@@ -430,7 +432,7 @@ def _bring_up(netlink: IPRoute, interface: str, *addresses: tuple[str, int]) -> 
 
 
 def build_node(node: LabNode) -> None:
-    """Set up a node's interfaces, in whose namespace the calling thread is."""
+    """Set up a node's interfaces; the calling thread is in the node's namespace."""
     namespaces.write_sysctl(f"ipv6/conf/{node.control_iface}/disable_ipv6", 1)
     ipv4, ipv6 = lab_addresses.IPV4_PREFIX, lab_addresses.IPV6_PREFIX
     with IPRoute() as netlink:
@@ -443,9 +445,9 @@ def build_node(node: LabNode) -> None:
 def build_routed_nodes(
     topology: Topology, lab_nodes: Sequence[LabNode], nodes: Sequence[int]
 ) -> None:
-    """Join the nodes of a routed lab, and give them addresses, shapers and routes.
+    """Join the nodes of a routed lab by links, and set up addresses, shapers and routes.
 
-    Their namespaces are open; the calling thread is left in one of them.
+    `nodes` are open descriptors of their namespaces; the calling thread ends in one of these.
     """
     routing = Routing(topology)
     by_name = dict(zip((node.name for node in lab_nodes), nodes, strict=True))
@@ -468,7 +470,7 @@ def build_routed_nodes(
 def _configure_router(
     netlink: IPRoute, topology: Topology, routing: Routing, node: LabNode
 ) -> None:
-    """Set up a node that forwards, in whose namespace the calling thread is."""
+    """Set up a forwarding node's interfaces and routes; the calling thread is in its namespace."""
     interfaces = routing.interfaces(node.name)
     set_offloads(netlink, [*(interface.name for interface in interfaces), node.control_iface])
     _bring_up(netlink, "lo", (node.ipv4, 32))
@@ -489,11 +491,11 @@ def _configure_router(
 
 
 def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
-    """Each frame crosses these alone, and in the order in which it was sent."""
+    """Turn offloads off on interfaces, so that each frame crosses alone and in sending order."""
     indices = [socket.if_nametoindex(name) for name in interfaces]
     for index in indices:
         netlink.link("set", index=index, gro_max_size=MERGED_BYTES)
-    # Linux before 5.19 takes the limit for none, of all devices alike.
+    # Linux before 5.19 has no such limit and ignores the setting, for all devices alike.
     links = netlink.get_links(indices[0]) if indices else []
     merges = any(link.get("gro_max_size") != MERGED_BYTES for link in links)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -506,7 +508,7 @@ def set_offloads(netlink: IPRoute, interfaces: Sequence[str]) -> None:
 
 
 def wait_forwarding(netlink: IPRoute) -> None:
-    """Wait until every bridge port forwards: the kernel's link watch may take a while."""
+    """Wait until every bridge port forwards; the kernel's link watch may delay this."""
     deadline = time.monotonic() + _FORWARDING_TIMEOUT_S
     while True:
         ports = [link for link in netlink.get_links() if link.get("master")]
@@ -523,7 +525,7 @@ def wait_forwarding(netlink: IPRoute) -> None:
 
 
 def wait_silence(netlink: IPRoute) -> None:
-    """Wait until the nodes' kernels have said what they say on a new link."""
+    """Wait until the nodes' kernels send no more start-up frames on the new links."""
     deadline = time.monotonic() + _SILENCE_TIMEOUT_S
     last: list[int] = []
     while time.monotonic() < deadline:
@@ -536,23 +538,23 @@ def wait_silence(netlink: IPRoute) -> None:
 
 # --- what this machine and this user lack to make a lab, found by trying ---
 
-# Everything is tried in a namespace that has no name and vanishes with the thread that made it.
+# Each need is tried in an unnamed namespace, which ends with the thread that made it.
 
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing that a lab needs and that isn't there."""
+    """One thing that a lab needs and that this machine lacks, with a remedy."""
 
     what: str
     remedy: str
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
+        """Return the missing thing and its remedy as a sentence."""
         return f"{self.what} (remedy: {self.remedy})"
 
 
-# What a lab needs, the kernel modules that bring it, and how it is tried: the interfaces stay down,
-# and the loopback interface, which is 1, asks for nothing but the discipline itself.
+# Each need of a lab, its kernel module, and a trial. Interfaces stay down, and the loopback
+# interface (index 1) needs only the discipline itself.
 _NEEDS: tuple[tuple[str, str, Callable[[IPRoute], object]], ...] = (
     ("virtual Ethernet pairs", "veth",
      lambda to: to.link("add", index=101, ifname="v0", kind="veth", peer={"ifname": "v1"})),
@@ -573,10 +575,7 @@ _SYSCTLS_THAT_FORBID = {
 
 
 def missing() -> list[Missing]:
-    """Return what a lab needs and can't have here.
-
-    Empty if labs can be made, as root or without.
-    """
+    """Return the things that a lab needs and this machine or user lacks; [] if labs can be made."""
     if namespaces.is_privileged():
         return namespaces.in_thread(_try_all)
     try:
@@ -605,10 +604,7 @@ def _try_all() -> list[Missing]:
 
 
 def _no_privilege(error: OSError) -> Missing:
-    """Return why this user can have no namespaces.
-
-    It lacks the capabilities, and user namespaces too.
-    """
+    """Return the lack of privilege: no capabilities, and no user namespaces either."""
     for key, forbidding in _SYSCTLS_THAT_FORBID.items():
         path = Path("/proc/sys") / key
         if path.exists() and path.read_text().strip() == forbidding:

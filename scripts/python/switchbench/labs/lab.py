@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Labs of network namespaces: they are made, used and removed.
+"""Making, using and removing labs of network namespaces.
 
-    sb-<lab>-switch                                      sb-<lab>-<node>
-      module 0: bridge b0 -- p1 [TBF to the node] ======== eth0, under test
-                             `-- i1 [IFB, TBF from it]
-      trunk 0: t0a [TBF] == t0b [TBF], between bridges
-      control: bridge ctl -- c1 ========================== ctl0, never shaped
+sb-<lab>-switch                                      sb-<lab>-<node>
+  module 0: bridge b0 -- p1 [TBF to the node] ======== eth0, under test
+                         `-- i1 [IFB, TBF from it]
+  trunk 0: t0a [TBF] == t0b [TBF], between bridges
+  control: bridge ctl -- c1 ========================== ctl0, never shaped
 
 In a lab of `kind: model` there are p1 and ctl alone, and a process a module instead of the bridges.
 In one of `kind: ovs` Open vSwitch has the bridges (switches.py). In one of `kind: routed` nodes
@@ -48,18 +48,21 @@ from .state import LabError, LabFailedError
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab that is up."""
+    """A lab that is up: its name and topology."""
 
     name: str
     topology: Topology
 
     @cached_property
     def nodes(self) -> tuple[lab_addresses.LabNode, ...]:
-        """Names and addresses of its nodes, in the topology's order."""
+        """Return the names and addresses of the lab's nodes, in the topology's order."""
         return tuple(lab_addresses.lab_node(self.name, node) for node in self.topology.nodes)
 
     def node(self, name: str) -> lab_addresses.LabNode:
-        """Return the node of that name; `TopologyError` names those there are."""
+        """Return the node with a given name.
+
+        The `TopologyError` for an unknown name lists all names.
+        """
         return self.nodes[self.topology.node(name).index - 1]
 
     def popen(self, node: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
@@ -85,9 +88,10 @@ def up(topology: Topology, name: str | None = None) -> Lab:
 
 @contextmanager
 def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
-    """Return a lab for the time of a run, alone: nobody else uses or removes it meanwhile.
+    """Hold a lab exclusively during a run.
 
-    One that `up` has left is used, and left again, if its topology is the same.
+    A lab that `up` made is used and kept if its topology is equal; any other lab is removed at the
+    end.
     """
     lab = _lab(topology, name)
     with state.locked(lab.name):
@@ -109,7 +113,7 @@ def session(topology: Topology, name: str | None = None) -> Iterator[Lab]:
 
 
 def find(name: str) -> Lab:
-    """Return the lab of that name, if it is up."""
+    """Return the lab with a given name; `LabError` where it is not up."""
     known = state.read(name)
     if known is None:
         up_now = ", ".join(state.labs()) or "none"
@@ -118,7 +122,7 @@ def find(name: str) -> Lab:
 
 
 def down(name: str) -> None:
-    """Remove a lab, or what a crash left of it, with every process in it."""
+    """Remove a lab, or the remains of a crashed one, with every process in it."""
     find(name)
     with state.locked(name):
         _remove(find(name))
@@ -143,7 +147,7 @@ def _lab(topology: Topology, name: str | None) -> Lab:
 
 
 def _clear_for(lab: Lab) -> None:
-    """Remove what crashes have left, with the lab's lock held."""
+    """Remove the remains of crashed labs; the caller holds the lab's lock."""
     _remove_abandoned(lab.name)
     known = state.read(lab.name)
     if known is not None and known.kept:
@@ -164,7 +168,7 @@ def _clear_for(lab: Lab) -> None:
 
 
 def _remove_abandoned(but: str) -> None:
-    """Other labs that were to go with their run, which was killed."""
+    """Remove other labs whose run was killed before it could remove them."""
     for name in state.labs():
         if name == but or state.holder(name) is not None:
             continue
@@ -185,7 +189,7 @@ def _remove(lab: Lab) -> None:
 
 
 def _terminate(names: Sequence[str]) -> None:
-    """End the processes in these namespaces, which would else keep them in being unseen."""
+    """End the processes in these namespaces, which would keep the namespaces alive."""
     signals = [signal.SIGTERM, signal.SIGKILL]
     for number in signals:
         pids = [pid for pid in namespaces.processes(names) if pid != os.getpid()]
@@ -250,7 +254,10 @@ def _build(lab: Lab) -> None:
 def bring_up(
     topology: str, name: str | None = None, overrides: Mapping[str, Any] | None = None
 ) -> str:
-    """Make a lab of a topology's file or name; it stays until `down`."""
+    """Make a lab from a topology's file or name that stays until `down`.
+
+    Return a status sentence.
+    """
     namespaces.need_root("lab up")
     model = load(topology, overrides)
     start = time.monotonic()
@@ -260,7 +267,7 @@ def bring_up(
 
 
 def take_down(name: str | None = None, everything: bool = False) -> Iterator[str]:
-    """Remove one lab, the only one if no name is given, or all; yield a sentence for each."""
+    """Remove one lab, the only one if no name is given, or all; yield a sentence per lab."""
     namespaces.need_root("lab down")
     failures = []
     for lab in state.labs() if everything else [_chosen(name)]:
@@ -274,16 +281,14 @@ def take_down(name: str | None = None, everything: bool = False) -> Iterator[str
 
 
 def status() -> list[str]:
-    """Return a sentence for each lab of this machine."""
+    """Return a status sentence for each lab of this machine."""
     return [_status_of(name) for name in state.labs()] or ["no lab is up"]
 
 
 def run_command(node: str, command: Sequence[str], name: str | None = None) -> int:
-    """Run a command on a node of a lab, or on its `switch`.
+    """Run a command on a lab's node or `switch`; return its exit status, 128 + n for signal n.
 
-    Return its exit status, 128 + n for signal n.
-
-    `node` may be `<lab>/<node>`, which says the same as `name`.
+    `node` may be `<lab>/<node>`, which is equal to passing `name`.
     """
     namespaces.need_root("lab exec")
     lab_name, _, node_name = node.rpartition("/")
@@ -292,7 +297,7 @@ def run_command(node: str, command: Sequence[str], name: str | None = None) -> i
         process = lab.popen(node_name, command)
     except (FileNotFoundError, PermissionError) as error:
         raise LabError(f"{command[0]} can't be run: {error.strerror}") from None
-    # The process gets Ctrl-C from the terminal itself and decides what it means.
+    # The terminal sends Ctrl-C to the process itself, which decides what to do.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code: int = process.wait()
@@ -302,7 +307,7 @@ def run_command(node: str, command: Sequence[str], name: str | None = None) -> i
 
 
 def describe(topology: Topology) -> str:
-    """Return a topology in words: `24 nodes of 10M on 2 modules, trunks left-right of 80M`."""
+    """Describe a topology in words: `24 nodes of 10M on 2 modules, trunks left-right of 80M`."""
     nodes = f"{len(topology.nodes)} nodes{_of_rates(topology.nodes)}"
     modules = len(topology.modules)
     where = "one module" if modules == 1 else f"{modules} modules"
@@ -316,13 +321,16 @@ def describe(topology: Topology) -> str:
 
 
 def _of_rates(ends: Sequence[AttachedHost | Bundle]) -> str:
-    """Return ` of 10M`; nothing where none is on a switch."""
+    """Return the rates of ends as ` of 10M`; "" where no end is on a switch."""
     rates = sorted({end.rate_bps for end in ends if isinstance(end, Bundle) or end.module})
     return f" of {' and '.join(link_rate_text(rate) for rate in rates)}" if rates else ""
 
 
 def _chosen(name: str | None) -> str:
-    """Return the lab that is meant: by its name, or the only one."""
+    """Return the given lab name, or the name of the only lab.
+
+    `LabError` where there is a choice.
+    """
     if name:
         return name
     labs = state.labs()

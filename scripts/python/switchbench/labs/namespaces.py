@@ -46,32 +46,32 @@ def _check(status: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """unshare(2) for the calling thread."""
+    """Call unshare(2) for the calling thread."""
     _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
 def setns(fd: int, kind: int) -> None:
-    """setns(2) for the calling thread."""
+    """Call setns(2) for the calling thread."""
     _check(_libc.setns(ctypes.c_int(fd), ctypes.c_int(kind)), "setns")
 
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2)."""
     arguments = (source.encode(), target.encode(), kind.encode())
     status = _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode())
     _check(status, f"mount {target}")
 
 
 def leave_mounts() -> None:
-    """From now on what the calling thread mounts is its own."""
+    """Give the calling thread a mount namespace of its own, whose mounts others do not see."""
     unshare(CLONE_NEWNS)
     mount("none", "/", "none", MS_REC | MS_SLAVE)
 
 
 def in_thread(function: Callable[[], _Result]) -> _Result:
-    """Return what `function` returns or raises.
+    """Run a function in a new thread, which may change its namespaces.
 
-    Run in a thread of its own that may change
+    Return or raise its result.
     """
     results: list[_Result] = []
     errors: list[BaseException] = []
@@ -91,7 +91,7 @@ def in_thread(function: Callable[[], _Result]) -> _Result:
 
 
 def inside(path: Path, function: Callable[[], _Result]) -> _Result:
-    """Return what `function` returns or raises, run in a thread inside the namespace at `path`."""
+    """Run a function in a thread inside the namespace at `path`; return or raise its result."""
 
     def work() -> _Result:
         enter(path)
@@ -110,9 +110,9 @@ def enter(path: Path) -> None:
 
 
 def create(name: str) -> int:
-    """Move the calling thread into a new namespace called `name`; its file descriptor.
+    """Move the calling thread into a new namespace with a given name; return its descriptor.
 
-    `FileExistsError` if the name is taken.
+    Raise `FileExistsError` if the name is in use.
     """
     from pyroute2 import netns  # a sixth of a second, and most commands make no lab
 
@@ -122,25 +122,25 @@ def create(name: str) -> int:
 
 
 def remove(name: str) -> None:
-    """Take the name away, and with it the namespace as soon as no process is in it.
+    """Remove a namespace's name; the namespace ends when no process is in it.
 
-    A name that is not there is no error; nor is the empty file that a crash between making it
-    and mounting the namespace on it leaves.
+    A missing name is no error, nor is the empty file that a crash leaves between making the file
+    and mounting the namespace on it.
     """
     from pyroute2 import netns
 
     with contextlib.suppress(FileNotFoundError):
-        # pyroute2's own removal ignores that nothing is mounted, and so unlinks such a file too.
+        # pyroute2's own removal ignores an unmounted file, and so unlinks such a file too.
         netns.remove(name)
 
 
 def exists(name: str) -> bool:
-    """Return whether there is a namespace of that name, or what a crash left of one."""
+    """Return true where a namespace, or the remains of a crash, has the given name."""
     return (NAMESPACES / name).exists()
 
 
 def processes(names: Iterable[str]) -> list[int]:
-    """Return the processes whose main thread is in one of these namespaces."""
+    """Return the process numbers whose main thread is in one of the named namespaces."""
     wanted = set()
     for name in names:
         with contextlib.suppress(FileNotFoundError):
@@ -148,7 +148,7 @@ def processes(names: Iterable[str]) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # It ended meanwhile, or is another user's.
+            with contextlib.suppress(OSError):  # The process has ended, or belongs to another user.
                 if (entry / "ns" / "net").stat().st_ino in wanted:
                     found.append(int(entry.name))
     return found
@@ -157,7 +157,7 @@ def processes(names: Iterable[str]) -> list[int]:
 def popen(path: Path, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Start a process in the namespace at `path`; `options` are those of `subprocess.Popen`.
 
-    It sees that namespace's interfaces in /sys too, where this user may mount it.
+    The process also sees the namespace's interfaces in /sys, where this user may mount it.
     """
 
     def work() -> subprocess.Popen[Any]:
@@ -170,8 +170,8 @@ def popen(path: Path, command: Sequence[str], **options: Any) -> subprocess.Pope
 
 
 def write_sysctl(key: str, value: int) -> None:
-    """Set a network parameter of the calling thread's namespace (`ipv6/conf/all/forwarding`)."""
-    # By descriptor: buffered files cost four times as much, and a lab writes hundreds.
+    """Set a network parameter (`ipv6/conf/all/forwarding`) in the calling thread's namespace."""
+    # os.write on a descriptor: buffered files cost four times as much, and a lab writes hundreds.
     fd = os.open(f"/proc/sys/net/{key}", os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, str(value).encode())
@@ -184,7 +184,7 @@ _CAP_SYS_ADMIN = 21
 
 
 def is_privileged() -> bool:
-    """Return whether this process may make namespaces and interfaces as it is."""
+    """Return true where this process has the capabilities to make namespaces and interfaces."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             effective = int(line.split()[1], 16)
@@ -194,7 +194,7 @@ def is_privileged() -> bool:
 
 
 def need_root(command: str) -> None:
-    """Refuse a command on labs that stay, of a user without privilege."""
+    """Raise `LabError` for a command on a lasting lab by a user without privilege."""
     if not is_privileged():
         raise LabError(
             f"{command} needs root; `switchbench run` makes a lab of its own without, and removes "
@@ -203,10 +203,9 @@ def need_root(command: str) -> None:
 
 
 def enter_user_namespace() -> None:
-    """Be able to make labs from now on: nothing to do for root.
+    """Move a process without privilege into namespaces in which it can make labs; no-op for root.
 
-    To be called before the process has a second thread: there is no way back out of a user
-    namespace.
+    Call this before the process has a second thread: a user namespace cannot be left again.
     """
     if is_privileged():
         return
@@ -231,9 +230,9 @@ def _become_root(more: int = 0) -> None:
 
 
 def try_in_namespace(function: Callable[[], list[str]]) -> list[str]:
-    """Return the lines that `function` returns as root of a user namespace.
+    """Run a function as root of a user namespace, in a child process; return its lines.
 
-    In a process of its own; OSError if there can't be such a namespace.
+    Raise OSError where no such namespace can be made.
     """
     read_end, write_end = os.pipe()
     child = os.fork()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of labs between commands: a lock and a state file each, in /run/switchbench.
+"""State of labs between commands: a lock and a state file per lab, in /run/switchbench.
 
-Who changes a lab or runs on it holds `<lab>.lock` (flock, so a crash frees it) from beginning to
-end. `<lab>.json` is written before the first namespace is made and removed after the last one is
-gone, so that whatever a crash leaves is named there.
+A process that changes a lab or runs on it holds `<lab>.lock` throughout (flock, so a crash frees
+it). `<lab>.json` is written before the first namespace is made and removed after the last one is
+gone, so that the remains of a crash are listed there.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ RUN_DIR = Path("/run/switchbench")
 
 
 class LabError(Exception):
-    """Why a lab can't be made, used or removed, in one sentence."""
+    """Error that explains in one sentence why a lab cannot be made, used or removed."""
 
 
 class LabFailedError(LabError):
-    """A part of a lab ended, or did not become ready, while the lab was made."""
+    """Error: a part of a lab ended, or did not become ready, while the lab was made."""
 
 
 class LabBusyError(LabError):
-    """Another process holds the lab."""
+    """Error: another process holds the lab's lock."""
 
     def __init__(self, lab: str, pid: int) -> None:
         self.lab = lab
@@ -42,13 +42,13 @@ class LabBusyError(LabError):
 
 @dataclass(frozen=True)
 class LabState:
-    """A lab as its maker left it."""
+    """Recorded state of a lab: its name, its topology, and whether `lab up` keeps it."""
 
     lab: str
     topology: Topology
     kept: bool
-    """Complete, and to stay until `lab down`. While it is false, the lab belongs to whoever holds
-    its lock, and without a holder it is what a crash left."""
+    """True for a complete lab that stays until `lab down`. While false, the lab belongs to the
+    process that holds its lock; without such a process it is the remains of a crash."""
 
 
 _STATE = TypeAdapter(LabState)
@@ -60,7 +60,7 @@ def _path(lab: str, suffix: str) -> Path:
 
 @contextmanager
 def locked(lab: str) -> Iterator[None]:
-    """Hold the lab's lock; `LabBusyError` names the process that has it already."""
+    """Hold the lab's lock; `LabBusyError` names the process that holds it already."""
     path = _path(lab, ".lock")
     fd = _acquire(path, lab)
     try:
@@ -70,7 +70,7 @@ def locked(lab: str) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         os.close(fd)
-        with contextlib.suppress(OSError):  # Not empty: other labs are up.
+        with contextlib.suppress(OSError):  # The folder is not empty: other labs are up.
             RUN_DIR.rmdir()
 
 
@@ -80,7 +80,7 @@ def _acquire(path: Path, lab: str) -> int:
             RUN_DIR.mkdir(mode=0o755, parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
-            continue  # Its last user removed the folder in between.
+            continue  # The lock's last user removed the folder in between.
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with contextlib.suppress(FileNotFoundError):
@@ -93,7 +93,7 @@ def _acquire(path: Path, lab: str) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # Its last holder unlinked it between our open and our lock.
+        os.close(fd)  # The last holder unlinked the file between our open and our lock.
 
 
 def _read_pid(fd: int) -> int:
@@ -110,13 +110,13 @@ def _command_of(pid: int) -> str:
 
 
 def holder(lab: str) -> int | None:
-    """Return the process that holds the lab's lock, without waiting for it."""
+    """Return the process that holds the lab's lock, or None, without waiting."""
     try:
         fd = os.open(_path(lab, ".lock"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        # Shared, so that two that only look don't see each other.
+        # A shared lock, so that two processes that only look do not block each other.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except BlockingIOError:
@@ -126,14 +126,14 @@ def holder(lab: str) -> int | None:
 
 
 def write(state: LabState) -> None:
-    """Record the lab; whole or not at all."""
+    """Write the lab's state file atomically."""
     partial = _path(state.lab, ".json.new")
     partial.write_bytes(_STATE.dump_json(state, by_alias=False))
     partial.replace(_path(state.lab, ".json"))
 
 
 def read(lab: str) -> LabState | None:
-    """Return the lab as recorded; None when it is not."""
+    """Return the recorded state of a lab; None without a state file."""
     try:
         return _STATE.validate_json(_path(lab, ".json").read_bytes())
     except FileNotFoundError:
@@ -144,11 +144,11 @@ def read(lab: str) -> LabState | None:
 
 
 def forget(lab: str) -> None:
-    """Remove the lab's record."""
+    """Remove the lab's state file."""
     for suffix in (".json", ".json.new"):
         _path(lab, suffix).unlink(missing_ok=True)
 
 
 def labs() -> list[str]:
-    """Return the labs on record, sorted."""
+    """Return the names of all labs with a state file, sorted."""
     return sorted(path.stem for path in RUN_DIR.glob("*.json"))

@@ -58,18 +58,18 @@ if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
 TRUTH = "switch.ndjson"
-"""What a run's results directory calls the records of its switches."""
+"""File in a run's results directory with the records of the lab's switches."""
 
 _READY_S = 30.0
 _REPORT_S = 10.0
-_TRUNK_NUMBER = 70_000  # beyond every node's
+_TRUNK_NUMBER = 70_000  # above every node's number
 
-# By lab and module: what keeps the switches of this process's labs running.
+# By lab and module: open command pipes that keep this process's switches running.
 _held: dict[str, list[int]] = {}
 
 
 def _file(lab: str, module: int, suffix: str) -> Path:
-    """Return what a module's switch has beside the lab's state: in, ndjson, log or sock."""
+    """Return the path of a module's file beside the lab's state; suffix in, ndjson, log or sock."""
     return state.RUN_DIR / f"{lab}.m{module}.{suffix}"
 
 
@@ -85,7 +85,7 @@ def node_device(lab: str, topology: Topology, node: AttachedHost) -> str:
 
 
 def find_binary() -> Path:
-    """Return the switch's program, or `LabError`."""
+    """Return the path of the switch's program; `LabError` where it is missing."""
     return SWITCH.find(LabError)
 
 
@@ -93,9 +93,9 @@ def find_binary() -> Path:
 
 
 def descriptions(lab: str, topology: Topology) -> Iterator[dict[str, object]]:
-    """Yield what each module's switch reads (doc/developer/switch.md), in the modules' order."""
+    """Yield the switch document of each module (doc/developer/switch.md), in the modules' order."""
     model = topology.model or Behaviour()
-    # Where every node's worker and every switch may have a core.
+    # Busy polling needs a core for every node's worker and every switch.
     polls = len(os.sched_getaffinity(0)) > len(topology.nodes) + len(topology.modules) + 1
     for number, module in enumerate(topology.modules):
         faults = [fault for fault in model.faults if _module_of(topology, fault) == module]
@@ -118,9 +118,10 @@ def _written(keys: TopologyKeys, *without: str) -> dict[str, object]:
 
 
 def _module_of(topology: Topology, fault: Fault) -> str:
-    """Return where a fault is planted.
+    """Return the module in which a fault is planted.
 
-    At the ports that it names, else where it says, else first.
+    That is the module of the ports that the fault names, else the module that it names, else the
+    first one.
     """
     for name in fault.places if topology.device is None else ():
         return topology.node(name).module
@@ -128,7 +129,7 @@ def _module_of(topology: Topology, fault: Fault) -> str:
 
 
 def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, object]]:
-    """Yield a module's ports: those of its nodes, then those of its trunks."""
+    """Yield the ports of a module's switch document: ports of nodes, then ports of trunks."""
     if topology.device is not None:
         yield from _front(lab, topology, topology.device)
         return
@@ -151,9 +152,9 @@ def _ports(lab: str, topology: Topology, number: int) -> Iterator[dict[str, obje
 
 
 def _front(lab: str, topology: Topology, device: Device) -> Iterator[dict[str, object]]:
-    """Yield all ports of a device by their own names; what no node is plugged into has no end.
+    """Yield all ports of a device by their own names; a port without a node has no link.
 
-    Ports of a chain are a VLAN two and two, and have loop cables between VLANs.
+    In a chain each two ports share a VLAN, and loop cables join the VLANs.
     """
     nodes = {node.port: node for node in topology.nodes}
     cables = loop_cables(device, nodes)
@@ -179,11 +180,11 @@ def _port(cable: Cable, vdev: str) -> dict[str, object]:
 
 
 def start(lab: str, topology: Topology, kept: bool) -> None:
-    """Start the switches and wait until they are ready; `LabError` in a switch's own words."""
+    """Start the switches and wait until they are ready; a `LabError` has a switch's own message."""
     binary = find_binary()
     deadline = time.monotonic() + _READY_S
     for number, description in enumerate(descriptions(lab, topology)):
-        # One after the other: a trunk's later end can only be opened to an earlier one.
+        # One after the other: a trunk's second end can only be opened after its first end.
         text = yaml.safe_dump({"switch": description}, sort_keys=False) + "...\n"
         _await_ready(lab, number, _start_one(lab, number, text, binary, kept), deadline)
 
@@ -194,7 +195,7 @@ def _start_one(
     commands = _file(lab, number, "in")
     os.mkfifo(commands, 0o600)
     with contextlib.ExitStack() as stack:
-        # Opened both ways at first: the other end need not be there yet.
+        # Opened for reading and writing at first: the other end may not be open yet.
         both = os.open(commands, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, both)
         reader = os.open(commands, os.O_RDONLY | os.O_CLOEXEC)
@@ -215,7 +216,7 @@ def _start_one(
 
 
 def _write_all(pipe: int, text: bytes, process: subprocess.Popen[bytes]) -> None:
-    """To a pipe whose reader may have ended: it would take no more and we hold its other end."""
+    """Write all bytes to a pipe until its reader ends; our own read end keeps the pipe open."""
     os.set_blocking(pipe, False)
     while text and process.poll() is None:
         try:
@@ -244,7 +245,7 @@ def _await_ready(lab: str, number: int, process: subprocess.Popen[bytes], deadli
 
 
 def release(lab: str, topology: Topology) -> None:
-    """Forget the switches of a lab whose processes have ended, and remove their files."""
+    """Close the pipes of a lab's ended switches and remove their files."""
     for writer in _held.pop(lab, []):
         os.close(writer)
     for number in range(len(topology.modules)):
@@ -258,17 +259,17 @@ def release(lab: str, topology: Topology) -> None:
 
 
 def check(lab: str, topology: Topology) -> None:
-    """`LabError` when one has ended."""
+    """Raise `LabError` where a switch of the lab has ended."""
     _say(lab, topology, "")
 
 
 def clear(lab: str, topology: Topology) -> None:
-    """Let the switches count from zero, with faults as from their seed."""
+    """Reset the counters of a lab's switches, and restart their faults from the seed."""
     _say(lab, topology, "clear")
 
 
 def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
-    """Return what the switches have counted until now, all modules' records one after the other."""
+    """Return the records of all switches' present counters, one module after the other."""
     paths = [_file(lab, number, "ndjson") for number in range(len(topology.modules))]
     before = [path.stat().st_size if path.exists() else 0 for path in paths]
     _say(lab, topology, "report")
@@ -280,12 +281,12 @@ def report(lab: str, topology: Topology) -> list[dict[str, Any]]:
 
 
 def _say(lab: str, topology: Topology, word: str) -> None:
-    """Write a command to each switch; an empty word only finds out whether they are there."""
+    """Write a command to each switch; an empty command only checks that the switch runs."""
     for number, module in enumerate(topology.modules):
         try:
             commands = _file(lab, number, "in")
             pipe = os.open(commands, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:  # nobody reads commands
+        except OSError:  # no process reads commands
             said = _last_words(_file(lab, number, "log"))
             words = f"; its last words: {said}" if said else ""
             raise LabError(
@@ -296,7 +297,10 @@ def _say(lab: str, topology: Topology, word: str) -> None:
 
 
 def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
-    """Each line is read once: a switch of many flows writes for some time."""
+    """Return a report's records.
+
+    Each line is read once, because a large report takes time to write.
+    """
     records: list[dict[str, Any]] = []
     heard_s = time.monotonic()
     while time.monotonic() < heard_s + _REPORT_S:
@@ -311,7 +315,7 @@ def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the whole lines from there on."""
+    """Yield the complete lines of a file from `offset` on."""
     with path.open("rb") as file:
         file.seek(offset)
         for line in file:
@@ -322,9 +326,9 @@ def _lines(path: Path, offset: int) -> Iterator[bytes]:
 TUN = Path("/dev/net/tun")
 OVS_PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl")
 
-_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in everybody's PATH
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not in every user's PATH
 _START_S = 30.0
-_WIRE_INDEX = 400_000  # beyond those of build.py
+_WIRE_INDEX = 400_000  # above those in devices.py
 
 # linux/if_tun.h
 _TUNSETIFF = 0x400454CA
@@ -333,17 +337,20 @@ _TAP_WITHOUT_HEADER = 0x0002 | 0x1000  # IFF_TAP, IFF_NO_PI
 
 
 def _ovs_folder(lab: str) -> Path:
-    """Return the folder of what Open vSwitch has beside the lab's state."""
+    """Return the folder of Open vSwitch's files beside the lab's state."""
     return state.RUN_DIR / f"{lab}.ovs"
 
 
 def ovs_lacking() -> str | None:
-    """Return the first of its programs that is not installed; None: all are."""
+    """Return the first program of Open vSwitch that is not installed; None where all are."""
     return next((name for name in OVS_PROGRAMS if _found(name) is None), None)
 
 
 def ovs_missing() -> str | None:
-    """Return the sentence that says what is not installed; None: such a lab can be made."""
+    """Return the error for a missing Open vSwitch program.
+
+    None where a lab of kind ovs can be made.
+    """
     program = ovs_lacking()
     if program is None:
         return None
@@ -366,14 +373,17 @@ def _program(name: str) -> str:
 
 
 def add_wires(netlink: IPRoute, topology: Topology) -> dict[str, int]:
-    """Return a tap and a wire for each interface of the switch; to which wire each belongs."""
+    """Add a tap and a wire for each interface of the switch.
+
+    Return the wire's index by interface.
+    """
     ports = [
         port for module in topology.modules for port in lab_addresses.module_ports(topology, module)
     ]
     masters = {}
     for number, port in enumerate(ports):
         index = _WIRE_INDEX + number
-        # Nothing is learnt: what comes in at one end leaves by the other.
+        # No learning: a frame that enters at one end leaves by the other.
         netlink.link(
             "add", index=index, ifname=f"w-{port}", kind="bridge", ifalias=port, state="up",
             br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, br_ageing_time=0,
@@ -399,7 +409,7 @@ def _add_tap(name: str) -> int:
 
 
 def start_ovs(lab: str, topology: Topology) -> None:
-    """Start Open vSwitch and wait until it has all taps; `LabError` in its own words."""
+    """Start Open vSwitch and wait until it has all taps; a `LabError` has its own message."""
     lack = ovs_missing()
     if lack is not None:
         raise LabError(lack)
@@ -421,7 +431,7 @@ def start_ovs(lab: str, topology: Topology) -> None:
 
 
 def release_ovs(lab: str) -> None:
-    """Remove what the switch of a lab, whose processes have ended, had beside its state."""
+    """Remove the Open vSwitch files of a lab whose processes have ended."""
     shutil.rmtree(_ovs_folder(lab), ignore_errors=True)
 
 
@@ -431,7 +441,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a daemon; all that it would else put into the machine's folders is in the lab's."""
+    """Start a daemon of Open vSwitch whose files are in the lab's folder, not in the machine's."""
     folder = _ovs_folder(lab)
     own = [f"--unixctl={folder / name}.ctl", f"--log-file={folder / name}.log"]
     with (folder / f"{name}.said").open("wb") as said:
@@ -448,10 +458,10 @@ def _daemon(lab: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
 
 
 def _configuration(socket: Path, topology: Topology) -> list[str]:
-    """Return the command that adds all bridges and ports, and waits until the switch has them."""
+    """Return the ovs-vsctl command that adds all bridges and ports and waits for the switch."""
     words = [_program("ovs-vsctl"), f"--db=unix:{socket}", f"--timeout={_START_S:.0f}"]
     words += ["set", "Open_vSwitch", "."]
-    # The machine's cores are the nodes'.
+    # One thread each, because the machine's cores belong to the nodes.
     words += [f"other_config:n-{kind}-threads=1" for kind in ("handler", "revalidator")]
     for number, module in enumerate(topology.modules):
         bridge = f"b{number}"
@@ -463,7 +473,7 @@ def _configuration(socket: Path, topology: Topology) -> list[str]:
 
 
 def _do(words: Sequence[str], folder: Path) -> None:
-    """Run one of its tools. A port that can't be had is a word on standard error and no more."""
+    """Run a tool of Open vSwitch; `LabFailedError` for a failure or any line on standard error."""
     done = subprocess.run(
         words, capture_output=True, text=True, env=_environment(folder), check=False
     )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network as a graph: fabrics, routes, a lab's topology file, cabling as switches tell it."""
+"""Networks as graphs: fabrics, routes, topology files, and cabling read from device outputs."""

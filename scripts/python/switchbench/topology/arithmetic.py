@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be said of a network before anything is sent: how far, how narrow.
+"""Static figures of a network: distances between hosts, capacity per level, bisection bandwidth.
 
 A bisection puts half of the hosts (of an odd number, one fewer) on one side, and each switch on
 the side that is cheaper. Its capacity is that of the links between the sides, one way, at layer 1.
@@ -20,45 +20,45 @@ from .fabric import Fabric, Routes
 
 @dataclass(frozen=True)
 class Level:
-    """The switches that are as far from the hosts as each other."""
+    """Summary of all switches at one distance from the hosts."""
 
     level: int
-    """Links to the nearest host: 1 for those that hosts are on."""
+    """Links to the nearest host: 1 for switches with hosts attached."""
     switches: int
     down_bps: float
-    """What all of them could get from below, at layer 1."""
+    """Sum of the switches' layer-1 rates on links towards the hosts."""
     up_bps: float
-    """What all of them could pass up; 0 at the top."""
+    """Sum of the switches' layer-1 rates on links away from the hosts; 0 at the top."""
     across_bps: float
-    """What all of them could pass to others of the same level."""
+    """Sum of the switches' layer-1 rates on links to switches of the same level."""
     worst: float | None
-    """The greatest down / (up + across) of one switch: its oversubscription; None without both."""
+    """Largest oversubscription of one switch, down / (up + across); None without both sides."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """A network's figures."""
+    """Static figures of a network: size, distances, capacity per level and bisection."""
 
     hosts: int
     switches: int
     cables: int
     diameter: int
-    """The most links between two hosts."""
+    """Largest number of links on the route between two hosts."""
     mean_distance: float
-    """Links between two hosts, over all pairs."""
+    """Mean number of links on the route between two hosts, over all pairs."""
     access_bps: int
-    """Of the host that has least."""
+    """Access rate of the slowest host."""
     bisection: Bisection
     levels: tuple[Level, ...]
 
     @property
     def full_bps(self) -> float:
-        """The bisection of a network that holds no host back: half of them send at their rate."""
+        """Return the full bisection bandwidth: half of the hosts send at the access rate."""
         return (self.hosts // 2) * float(self.access_bps)
 
 
 def arithmetic(fabric: Fabric) -> Arithmetic:
-    """Return all of it."""
+    """Return the static figures of a fabric: distances, levels and bisection bandwidth."""
     diameter, mean = _distances(fabric)
     return Arithmetic(
         hosts=len(fabric.hosts),
@@ -73,7 +73,7 @@ def arithmetic(fabric: Fabric) -> Arithmetic:
 
 
 def _distances(fabric: Fabric) -> tuple[int, float]:
-    """Return the greatest and the mean number of links between two hosts."""
+    """Return the maximum and the mean number of links between two hosts."""
     routes = Routes(fabric)
     count = len(fabric.hosts)
     ranks = np.arange(count)
@@ -86,10 +86,7 @@ def _distances(fabric: Fabric) -> tuple[int, float]:
 
 
 def _levels(fabric: Fabric) -> tuple[Level, ...]:
-    """Return the switches by their distance from hosts.
-
-    And how much narrower each level is above.
-    """
+    """Return the switches grouped by distance from the hosts, with each group's capacities."""
     if not fabric.switches:
         return ()
     nearest = networkx.multi_source_dijkstra_path_length(
@@ -106,10 +103,7 @@ def _levels(fabric: Fabric) -> tuple[Level, ...]:
 
 
 def _sides(fabric: Fabric, switch: str, nearest: Mapping[str, float]) -> tuple[int, int, int]:
-    """Return a switch's rates towards the hosts, away from them.
-
-    And to switches as near as itself.
-    """
+    """Return a switch's summed link rates towards hosts, away from hosts, and on its own level."""
     down = up = across = 0
     for _, neighbour, data in fabric.graph.edges(switch, data=True):
         rise = nearest[neighbour] - nearest[switch]
@@ -119,13 +113,13 @@ def _sides(fabric: Fabric, switch: str, nearest: Mapping[str, float]) -> tuple[i
     return down, up, across
 
 
-_NODES = 2000  # of the search for a bisection, and its time
+_NODES = 2000  # node limit of the integer program for a bisection; below, its time limit
 _LIMIT_S = 20.0
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """Bounds of the capacity, which are one number where it is exact."""
+    """Lower and upper bound of a bisection bandwidth; both are equal where it is exact."""
 
     min_bps: float
     max_bps: float
@@ -133,14 +127,14 @@ class Bisection:
 
     @property
     def exact(self) -> bool:
-        """Whether the two bounds have met."""
+        """Return true where the lower and the upper bound are equal."""
         return math.isclose(self.min_bps, self.max_bps, rel_tol=1e-9)
 
 
 def bisection(fabric: Fabric) -> Bisection:
-    """Return the bisection bandwidth, one way, by an integer program over the places' sides.
+    """Return the one-way bisection bandwidth, found by an integer program that assigns sides.
 
-    Hosts with equal cables to the same switches share a variable: how many of them are on side 1.
+    Hosts with equal cables to the same switches share one variable: the number of them on side 1.
     """
     from scipy import optimize, sparse  # half a second, and most commands cut nothing
 
@@ -158,7 +152,7 @@ def bisection(fabric: Fabric) -> Bisection:
         if link.a in column and link.b in column
     ]
     places, half = len(column), len(fabric.hosts) // 2
-    # Of each edge: it is cut by as many cables as its two ends differ by.
+    # For each edge: the cut has as many of its cables as the variables of its two ends differ by.
     rows = sparse.lil_array((2 * len(edges) + 1, places + len(edges)))
     for number, (a, b, _) in enumerate(edges):
         for row, sign in ((2 * number, 1), (2 * number + 1, -1)):
@@ -176,7 +170,7 @@ def bisection(fabric: Fabric) -> Bisection:
         ),
         options={"node_limit": _NODES, "time_limit": _LIMIT_S},
     )
-    # All switches are on one side.
+    # All switches start on one side.
     best = float(sum(sorted(map(fabric.access_bps, fabric.hosts))[:half]))
     if found.x is not None:
         side = [round(x) for x in found.x[:places]]
@@ -188,11 +182,15 @@ def bisection(fabric: Fabric) -> Bisection:
 
 
 def _lower_bps(fabric: Fabric) -> float:
-    """Return what uniform traffic shows: if all pairs have f at once, two halves have f a pair."""
+    """Return a lower bound of the bisection bandwidth, from uniform all-pairs traffic.
+
+    If every pair of hosts can send f at the same time, two halves can exchange f per pair.
+    """
     hosts = fabric.hosts
     load = networkx.edge_betweenness_centrality_subset(fabric.graph, hosts, hosts)
     rates = networkx.get_edge_attributes(fabric.graph, "rate_bps")
-    # Each pair is counted in both directions and then halved: as often as it uses one direction.
+    # Centrality counts a pair in both directions and halves the sum, which gives one direction's
+    # load.
     share = min(rates[edge] / pairs for edge, pairs in load.items() if pairs > 0)
     half = len(hosts) // 2
     return float(share * half * (len(hosts) - half))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A real network's cables, as its devices say them: its topology file, and comparisons."""
+"""Cabling read from device outputs such as LLDP: a topology file made from it, and comparisons."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ UNKNOWN = "no LLDP"
 
 @dataclass(frozen=True)
 class Neighbour:
-    """What is at the other end of an interface's cable."""
+    """Device at the other end of an interface's cable, as LLDP reports it."""
 
     switch: str
-    ports: tuple[str, ...]  # its port by number and in words: sites name either
-    medium: str = ""  # of the link, by IEEE 802.3's names; "": LLDP does not say
-    bridges: bool = False  # whether it says that it forwards frames
-    rivals: tuple[Neighbour, ...] = ()  # others on the same interface that may be its cable's end
+    ports: tuple[str, ...]  # its port by number and by description: sites use either
+    medium: str = ""  # link medium in IEEE 802.3's names; "" where LLDP has none
+    bridges: bool = False  # true where the neighbour advertises that it forwards frames
+    # other devices on this interface, one of which may be the cable's end
+    rivals: tuple[Neighbour, ...] = ()
 
     def __str__(self) -> str:
-        """Return switch and port."""
+        """Return the neighbour's name and its port."""
         return " ".join((self.switch, *self.ports[:1]))
 
 
 def is_lldp(text: str) -> bool:
-    """Return whether it is what `lldpctl -f json` writes."""
+    """Return true for a text that is the output of `lldpctl -f json`."""
     try:
         return isinstance(json_decoder().decode(text)["lldp"], dict)
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -45,9 +46,10 @@ def is_lldp(text: str) -> bool:
 
 
 def lldp_neighbours(text: str) -> dict[str, Neighbour]:
-    """Return the neighbour of each interface, from `lldpctl -f json`; none of anything else.
+    """Return the neighbour of each interface from `lldpctl -f json` output; {} for other texts.
 
-    Of several on one interface it is the one that forwards: a BMC or a virtual machine shares it.
+    Where an interface has several neighbours, the one that forwards frames counts: a BMC or a
+    virtual machine shares a host's port.
     """
     found: dict[str, list[Neighbour]] = {}
     try:
@@ -67,12 +69,12 @@ def lldp_neighbours(text: str) -> dict[str, Neighbour]:
 
 
 def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
-    """Yield the neighbours in lldpcli's JSON, where one interface is a mapping, several a list."""
+    """Yield (interface, neighbour) from lldpcli's JSON, which has `interface` in two forms."""
     interfaces = json_decoder().decode(text)["lldp"].get("interface", [])
     for one in interfaces if isinstance(interfaces, list) else [interfaces]:
         for name, seen in one.items():
             chassis, port = seen.get("chassis", {}), seen.get("port", {})
-            # Without a name of its own it is known by its id alone.
+            # A chassis without a name is identified by its id alone.
             switch = next(iter(chassis), "")
             facts = chassis if switch == "id" else chassis.get(switch, {})
             if switch == "id":
@@ -85,13 +87,16 @@ def _of_json(text: str) -> Iterator[tuple[str, Neighbour]]:
             identity = port.get("id", {})
             words = [identity.get("value"), port.get("descr")]
             if identity.get("type") == "mac":
-                words.reverse()  # an address says less
+                words.reverse()  # an address is less readable than a name
             medium = port.get("auto-negotiation", {}).get("current", "")
             yield name, Neighbour(switch, tuple(map(str, filter(None, words))), medium, bridges)
 
 
 def compared_cable(port: Port, seen: Mapping[str, Neighbour]) -> str | None:
-    """Return a port's cable in words; None where the site does not say where it should be."""
+    """Return the state of a port's cable against LLDP.
+
+    None where the site names no switch for it.
+    """
     if port.switch is None:
         return None
     found = seen.get(str(port.engine.get("iface", "")))
@@ -111,36 +116,39 @@ _LONGEST_KEY = 120
 
 @dataclass(frozen=True)
 class Cable:
-    """One cable, seen from `a`; `b` is never a host where `a` is a switch."""
+    """Cable between two devices; where one of these is a host, `a` is a host."""
 
     a: str
     b: str
     rate_bps: int
     """Layer-1 rate each way."""
     b_port: str = ""
-    """The port at `b`, as its device calls it."""
+    """Name of the port at `b`, as its device gives it."""
 
 
 @dataclass(frozen=True)
 class Cabling:
-    """Everything that was found."""
+    """Hosts, switches and cables read from device outputs."""
 
     source: str
-    """What said it, for the file's first lines."""
+    """Name of the program or file that was read, for the topology file's heading."""
     hosts: tuple[str, ...]
     switches: tuple[str, ...]
     cables: tuple[Cable, ...]
     remarks: tuple[str, ...] = ()
-    """What was left out, or what a name stands for: sentences for the file's first lines."""
+    """Omitted parts and replaced names, as sentences for the topology file's heading."""
 
 
 def tidy(name: str) -> str:
-    """Return a name as topologies may have it: others' characters become one `-`."""
+    """Return a name in which each run of characters that topologies do not allow is one `-`."""
     return _NO_NAME.sub("-", name).strip("-._")[:_LONGEST] or "unnamed"
 
 
 def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Names by key, of (key, name); one that two have gets the end of the key."""
+    """Return a unique name per key from (key, name) pairs.
+
+    A shared name gets the key's end appended.
+    """
     pairs = list(names)
     wanted = [tidy(name) for _, name in pairs]
     return {
@@ -150,17 +158,17 @@ def distinct(names: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def cabling_document(cabling: Cabling) -> dict[str, object]:
-    """Return the topology file's keys."""
+    """Return the keys of a topology file that describes a cabling."""
     if not cabling.hosts:
         raise ConfigurationError(f"{cabling.source}: says of no host")
     switches = set(cabling.switches)
     access, trunks, links = _sorted(cabling, switches)
-    # The switch that a host has most rate to, which the file names as its module; "" for none.
+    # The switch to which a host has the highest rate is its module in the file; "" for none.
     main = {
         host: max(cables, key=lambda switch: _sum_bps(cables[switch]), default="")
         for host, cables in access.items()
     }
-    # Of hosts on several switches, the cables to all but that one.
+    # Cables of a host to switches other than its module.
     further = {
         (host, switch): cables
         for host, by_switch in access.items()
@@ -191,7 +199,7 @@ def cabling_document(cabling: Cabling) -> dict[str, object]:
 
 
 def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
-    """Return the file."""
+    """Return the text of a topology file: a heading of comments, then its keys."""
     head = [
         f"Made by `switchbench topology import` of {cabling.source}.",
         "Rates are of layer 1 as the devices say them; of InfiniBand, what its coding leaves.",
@@ -202,7 +210,7 @@ def cabling_text(cabling: Cabling, keys: dict[str, object]) -> str:
 
 
 def _lines(keys: dict[str, object]) -> Iterator[str]:
-    """As people write topologies: one entry a line."""
+    """Yield the lines of a topology file, one entry per line."""
     for key, value in keys.items():
         if isinstance(value, dict):
             yield f"\n{key}:\n"
@@ -224,7 +232,7 @@ _Access = dict[str, dict[str, list[Cable]]]
 
 
 def _sorted(cabling: Cabling, switches: set[str]) -> tuple[_Access, _ByPair, _ByPair]:
-    """Cables from hosts to switches, by these; between switches; and between hosts."""
+    """Return a cabling's cables: host to switch by both, between switches, and between hosts."""
     access: _Access = {host: {} for host in cabling.hosts}
     trunks: _ByPair = defaultdict(list)
     links: _ByPair = defaultdict(list)
@@ -243,7 +251,7 @@ def _sum_bps(cables: Sequence[Cable]) -> int:
 
 
 def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str, Nodes]:
-    """Hosts that are alike in one entry, by node sets."""
+    """Return the topology file's `nodes`: hosts with equal attributes share one node set."""
     alike: dict[tuple[str, int], list[str]] = defaultdict(list)
     for host in cabling.hosts:
         switch = main.get(host, "")
@@ -258,9 +266,9 @@ def _nodes(cabling: Cabling, access: _Access, main: dict[str, str]) -> dict[str,
 
 
 def _folded(hosts: NodeSet) -> list[str]:
-    """Return node sets for these hosts that are short enough to be keys.
+    """Split a host set into node sets whose text is short enough for a YAML key.
 
-    YAML's emitter writes a key of more than 128 characters in another way.
+    YAML's emitter writes a key of more than 128 characters in another form.
     """
     text = str(hosts)
     if len(text) <= _LONGEST_KEY:
@@ -271,28 +279,27 @@ def _folded(hosts: NodeSet) -> list[str]:
 _HEADER = re.compile(r"==> (\S+) <==\s*")
 _PREFIXED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*): ?(.*)")
 
-# IEEE 802.3's names of media as lldpcli has them: 1000BaseTFD, 2p5GigT, 10GigBaseLR, 100GbaseSR4.
+# Names of IEEE 802.3 media as lldpcli writes them: 1000BaseTFD, 2p5GigT, 10GigBaseLR, 100GbaseSR4.
 _MEDIUM = re.compile(r"(\d{1,9})(?:p(\d{1,9}))?(G(?:ig)?)?(?:-?[Bb]ase|T\b)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class LldpOptions:
-    """What a person says beside the outputs."""
+    """Options of `topology import` for LLDP outputs."""
 
     switches: Collection[str] = ()
-    """Which outputs are of switches."""
+    """Devices whose outputs are outputs of switches."""
     interfaces: Sequence[str] = ("*",)
-    """Patterns of the hosts' interfaces that count."""
+    """Name patterns of host interfaces to include."""
     rate_bps: int | None = None
-    """Of links whose rate LLDP does not say."""
+    """Rate of links for which LLDP reports none."""
 
 
 def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
-    """Return one device's output.
+    """Return LLDP outputs by device, from the output of one device or of several.
 
-    Or that of several by `==> HOST <==` lines or `HOST: ` before each line.
-
-    `name` is the device of an output that has neither; "" where it is not known.
+    Outputs of several devices are separated by `==> HOST <==` lines, or each of their lines begins
+    with `HOST: `. `name` is the device of an output without either; "" where it is unknown.
     """
     lines = said.splitlines()
     first = next((line for line in lines if line.strip()), "")
@@ -315,7 +322,7 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
 
 
 def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cabling:
-    """Return the network that these outputs, by device, are of."""
+    """Return the hosts, switches and cables that LLDP outputs, by device, describe."""
     absent = sorted(set(choice.switches) - set(texts))
     if absent:
         raise ConfigurationError(f"{source}: there is no output of switch {absent[0]}")
@@ -331,7 +338,7 @@ def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cab
         where = f"{source}: {device}"
         seen[device] = {name: _only(n, texts, f"{where} {name}") for name, n in neighbours.items()}
     switches = _lldp_switches(seen, set(hosts))
-    # Hosts without an output, which only switches hear.
+    # Hosts without an output of their own, which only switches report.
     heard = (one.switch for neighbours in seen.values() for one in neighbours.values())
     known = dict.fromkeys((*hosts, *(name for name in heard if name not in switches)))
     names = distinct((device, device) for device in known)
@@ -346,7 +353,7 @@ def read_lldp(texts: Mapping[str, str], source: str, choice: LldpOptions) -> Cab
 
 
 def _is_plain(first: str) -> bool:
-    """Return whether an output begins with this line, right or wrong, rather than a host's name."""
+    """Return true for a first line of output that has no host name before it, valid or not."""
     return first.lstrip().startswith(("{", "[", "<", "LINK", "---")) or not _PREFIXED.match(first)
 
 
@@ -363,7 +370,7 @@ def _below_headers(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _no_output(text: str) -> str:
-    """Return why a text is not what lldpcli writes for programs."""
+    """Return the reason why a text is not lldpcli's JSON output."""
     start = text.lstrip()
     if start.startswith("<"):
         return "is XML: `lldpcli -f json show neighbors details` is wanted"
@@ -373,7 +380,10 @@ def _no_output(text: str) -> str:
 
 
 def _seen(text: str, where: str) -> dict[str, Neighbour]:
-    """Return a device's neighbours by interface."""
+    """Return the neighbours of a device by interface.
+
+    Raise ConfigurationError for other outputs.
+    """
     if not is_lldp(text):
         raise ConfigurationError(f"{where}: {_no_output(text)}")
     found = lldp_neighbours(text)
@@ -386,7 +396,10 @@ def _seen(text: str, where: str) -> dict[str, Neighbour]:
 
 
 def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour:
-    """Return the end of an interface's cable; refuse where several may be it."""
+    """Return the one device at an interface's cable.
+
+    Raise ConfigurationError where several may be.
+    """
     ends = (neighbour, *neighbour.rivals)
     likely = [end for end in ends if end.switch in known] if len(ends) > 1 else ends
     if len(likely) != 1:
@@ -401,9 +414,9 @@ def _only(neighbour: Neighbour, known: Collection[str], where: str) -> Neighbour
 
 
 def _lldp_switches(seen: Mapping[str, Mapping[str, Neighbour]], hosts: set[str]) -> list[str]:
-    """Return those that said so, whatever hosts hear, and what else forwards.
+    """Return the names of all switches, in the order found.
 
-    In the order of finding.
+    Devices given as switches, neighbours of hosts, and neighbours that advertise bridging count.
     """
     found = dict.fromkeys(device for device in seen if device not in hosts)
     for device, neighbours in seen.items():
@@ -420,7 +433,7 @@ def _lldp_cables(
     source: str,
     choice: LldpOptions,
 ) -> Iterator[Cable]:
-    """Each once, where both ends may have told of it: from the side that told of more."""
+    """Yield each cable once; where both ends report cables, from the end that reports more."""
     told: dict[tuple[str, str], list[Cable]] = defaultdict(list)
     for device, neighbours in seen.items():
         for interface, neighbour in neighbours.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device under test as its front shows it: its ports, and where hosts' ports are plugged in."""
+"""Device under test: its port names, and the ports to which host ports are cabled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_PORTS = 4096
 
 
 def device_of(keys: DeviceKeys, name: str) -> Device:
-    """Return the device that these keys describe; ValueError with a sentence, its key first."""
+    """Return the device that a topology's `device` keys describe; ValueError names the bad key."""
     ports = _names(keys.ports, "ports")
     groups = {group: _names(texts, f"groups.{group}") for group, texts in keys.groups.items()}
     for group, members in groups.items():
@@ -31,7 +31,7 @@ def device_of(keys: DeviceKeys, name: str) -> Device:
 
 
 def _names(texts: str | list[str], key: str) -> tuple[str, ...]:
-    """Return the names of node sets, in the order of the list."""
+    """Return the port names in a list of node sets, in the order of the list."""
     names: list[str] = []
     for text in [texts] if isinstance(texts, str) else texts:
         try:
@@ -46,15 +46,15 @@ def _names(texts: str | list[str], key: str) -> tuple[str, ...]:
 
 
 def default_port(device: Device, place: int) -> str:
-    """Return where the host port of that place, from 0, is unless the site says it.
+    """Return the device port for the host port number `place`, from 0, where the site names none.
 
-    Of a chain the first is at its beginning, the second at its end.
+    For a chain the first host port is at its beginning, the second at its end.
     """
     return device.ports[-1 if device.chain and place == 1 else place % len(device.ports)]
 
 
 def check_places(device: Device, places: Mapping[str, str]) -> None:
-    """Raise ValueError with a sentence where host ports can't be in these ports of the device.
+    """Raise ValueError where host ports cannot be cabled to the given ports of the device.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def check_places(device: Device, places: Mapping[str, str]) -> None:
 
 
 def loop_cables(device: Device, places: Iterable[str]) -> dict[str, str]:
-    """Return for each port of a chain that has a loop cable the port at its other end.
+    """Map each port of a chain that has a loop cable to the port at the cable's other end.
 
-    The cables join the second port of each VLAN with the first port of the next; one that a host
-    port is plugged into has none.
+    A loop cable joins the second port of a VLAN with the first port of the next VLAN. A port that a
+    host is plugged into has no loop cable.
     """
     taken = set(places)
     pairs = zip(device.ports[1::2], device.ports[2::2], strict=False) if device.chain else ()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network as a graph of hosts, switches and links, whatever it was made of, and its routes.
+"""Network as a graph of hosts, switches and links, and the routes of its flows.
 
-A flow takes shortest paths, with equal ones dealt out by destination. Where hosts forward, as few
-of them as can be are passed, and then as few switches.
+A flow takes a shortest path; equal paths are distributed by destination. Where hosts forward, a
+path passes as few of them as possible, and then as few switches.
 
-A direction of a link is a resource with a number; a path is a row of them. Frames to one host
-take one way from any place, as a forwarding table by destination makes them (for several equal
-ways the d-mod-k rule of InfiniBand's fat trees: the destination's rank modulo their number).
+A direction of a link is a resource with a number; a path is a row of resources. Frames to one host
+take one path from any place, as in a forwarding table by destination. Among several equal paths the
+d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo their number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Graph: TypeAlias = "networkx.Graph[str]"
 
 
 class FabricError(ConfigurationError):
-    """A graph that can't be a network: one sentence for each mistake."""
+    """Error of a graph that cannot be a network; `messages` has one sentence per mistake."""
 
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = list(messages)
@@ -41,32 +41,32 @@ class FabricError(ConfigurationError):
 
 @dataclass(frozen=True)
 class Link:
-    """All the parallel cables between two ends, full duplex."""
+    """All parallel cables between two ends, full duplex."""
 
     a: str
     b: str
     rate_bps: int
-    """Of all of them together, each way, at layer 1."""
+    """Layer-1 rate of all its cables together, per direction."""
     cables: int = 1
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Hosts and switches, and the links between them.
+    """Network graph: hosts, switches and the links between them.
 
-    Frames pass through switches; through hosts only if these are `routers`, as in a network whose
-    nodes forward IP (Salmon et al. 1998, section 2.1).
+    Frames pass through switches. They pass through hosts only where these are `routers`, as in a
+    network whose nodes forward IP (Salmon et al. 1998, section 2.1).
     """
 
     name: str
     hosts: tuple[str, ...]
-    """In rank order."""
+    """Host names in rank order."""
     switches: tuple[str, ...]
     links: tuple[Link, ...]
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuse what can be no network."""
+        """Raise FabricError where the hosts, switches and links cannot be a network."""
         mistakes = self._mistakes()
         if mistakes:
             raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
@@ -94,7 +94,7 @@ class Fabric:
         return mistakes or self._apart()
 
     def _apart(self) -> list[str]:
-        """Return why some hosts can't reach others, or frames a switch."""
+        """Return the errors for unreachable hosts and for switches that carry no frames."""
         graph = self.graph
         for host in self.hosts:
             if graph.degree(host) == 0:
@@ -110,7 +110,7 @@ class Fabric:
 
     @cached_property
     def graph(self) -> Graph:
-        """As networkx has it: `rate_bps` and `cables` on the edges."""
+        """Return the network as a networkx graph with `rate_bps` and `cables` on its edges."""
         import networkx  # a sixth of a second, and most commands draw and cut nothing
 
         graph: Graph = networkx.Graph()
@@ -122,16 +122,16 @@ class Fabric:
 
     @cached_property
     def transit(self) -> frozenset[str]:
-        """What frames may pass through."""
+        """Return the names of switches and hosts through which frames may pass."""
         return frozenset(self.switches) | self.routers
 
     def access_bps(self, host: str) -> int:
-        """Return what a host may send, over all its links."""
+        """Return the summed rate of all links of a host."""
         return sum(data["rate_bps"] for _, _, data in self.graph.edges(host, data=True))
 
 
 def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
-    """Return all that frames from `start` can come to."""
+    """Return all places that frames from `start` can reach through `transit`."""
     seen = {start}
     waiting = [start]
     while waiting:
@@ -145,30 +145,31 @@ def reachable(graph: Graph, start: str, transit: frozenset[str]) -> set[str]:
 
 Ranks = npt.NDArray[np.int64]
 Paths = npt.NDArray[np.int32]
-"""One row a flow: numbers of resources in their order, and `Routes.nothing` where there is none."""
+"""One row per flow: numbers of resources in path order, padded with `Routes.nothing`."""
 Rates = npt.NDArray[np.float64]
 
 
 class Routes:
-    """The resources of a fabric and the paths over them.
+    """Numbered resources of a fabric and the paths of flows over them.
 
-    A host on one cable is its cable and the place at the other end; only places (switches, and
-    hosts of several cables) have a table, so that thousands of hosts fit.
+    A host on one cable is stored as this cable and the place at its other end. Only places, which
+    are switches and hosts of several cables, have a routing table, so that thousands of hosts fit
+    in memory.
     """
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         ends = [(link.a, link.b) for link in fabric.links]
         self.resources: list[tuple[str, str]] = [*ends, *((b, a) for a, b in ends)]
-        """Each direction of each link, by number: from where, to where."""
+        """Ends (from, to) of each direction of each link, by resource number."""
         self.capacity_bps: Rates = np.array(
             [link.rate_bps for link in fabric.links] * 2, dtype=np.float64
         )
-        """Of each resource, at layer 1."""
+        """Layer-1 rate of each resource."""
         self.nothing = len(self.resources)
-        """Fills the path that is shorter than others: a resource without a limit."""
+        """Number of a resource without a limit, which pads paths that are shorter than others."""
         self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
-        """The capacities, and that of `nothing`."""
+        """The capacities, followed by the capacity of `nothing`."""
         self._number = {ends: number for number, ends in enumerate(self.resources)}
         self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
         self._place = {name: number for number, name in enumerate(self._places)}
@@ -184,14 +185,14 @@ class Routes:
         self._ways = self._walked(self._next_places())
 
     def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
-        """Return the path of each flow, by ranks; a flow to itself has none."""
+        """Return the path of each flow, given by ranks; FabricError for a flow to itself."""
         if np.any(sources == destinations):
             rank = int(sources[sources == destinations][0])
             raise FabricError(
                 [f"{self.fabric.name}: a flow from rank {rank} to itself has no path"]
             )
         way = self._gate[sources].astype(np.intp) * len(self._gate) + destinations
-        # By columns, which models go through.
+        # Stored by columns, because models read one column after the other.
         found = np.empty((len(self._ways) + 2, len(sources)), dtype=np.int32)
         found[0] = self._up[sources]
         for column, resources in zip(found[1:-1], self._ways, strict=True):
@@ -200,41 +201,38 @@ class Routes:
         return found.T
 
     def hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """Return how many links each flow takes."""
+        """Return the number of links on each flow's path."""
         counts: npt.NDArray[np.int64] = np.sum(
             self.paths(sources, destinations) != self.nothing, axis=1
         )
         return counts
 
     def host_hops(self, sources: Ranks, destinations: Ranks) -> npt.NDArray[np.int64]:
-        """Return how often each flow goes from one host to the next.
-
-        The hosts that forward it, and 1.
-        """
+        """Return the host-to-host hops of each flow: the hosts that forward it, plus 1."""
         hosts = frozenset(self.fabric.hosts)
         arrives = np.array([end in hosts for _, end in self.resources] + [False])
         counts: npt.NDArray[np.int64] = arrives[self.paths(sources, destinations)].sum(axis=1)
         return counts
 
     def steps(self, source: int, destination: int) -> list[tuple[str, str]]:
-        """Return the links of one flow in their order, each from where to where."""
+        """Return the links on one flow's path, in order, as (from, to) names."""
         (path,) = self.paths(np.array([source]), np.array([destination]))
         return [self.resources[resource] for resource in path if resource != self.nothing]
 
     def opposite(self, paths: Paths) -> Paths:
-        """Return the other direction of each resource of these paths."""
+        """Return paths with each resource replaced by the opposite direction of its link."""
         half = len(self.fabric.links)
         turned: Paths = np.where(paths < half, paths + half, paths - half).astype(np.int32)
         turned[paths == self.nothing] = self.nothing
         return turned
 
     def _is_leaf(self, host: str) -> bool:
-        """Return whether a host is on one cable to a switch."""
+        """Return true for a host with one cable, to a switch."""
         neighbours = list(self.fabric.graph.neighbors(host))
         return len(neighbours) == 1 and neighbours[0] in self.fabric.switches
 
     def _attached(self) -> tuple[Paths, Paths, Paths]:
-        """By rank: the place where frames enter, the cable to it and back (a place has none)."""
+        """Return, by rank, the place where frames enter and the cables to and from this place."""
         count = len(self.fabric.hosts)
         gate = np.zeros(count, dtype=np.int32)
         up, down = (np.full(count, self.nothing, dtype=np.int32) for _ in range(2))
@@ -249,13 +247,16 @@ class Routes:
         return gate, up, down
 
     def _next_places(self) -> Paths:
-        """For each place and destination the place that comes next; itself when it has come."""
+        """Return the next place for each place and destination.
+
+        The place itself at the destination.
+        """
         own = np.arange(len(self._places), dtype=np.int32)
         following: Paths = np.repeat(own[:, None], len(self._gate), axis=1)
         for goal in (int(place) for place in np.unique(self._gate)):
             bound = np.flatnonzero(self._gate == goal)
             distance = self._distances(goal)
-            only = own.copy()  # most places have one way
+            only = own.copy()  # most places have one next place
             several: dict[int, list[int]] = {}
             for place in distance:
                 nearer = self._nearer(place, goal, distance)
@@ -269,7 +270,7 @@ class Routes:
         return following
 
     def _nearer(self, place: int, goal: int, distance: dict[int, int]) -> list[int]:
-        """Return the neighbours on a shortest way to the goal that let frames pass."""
+        """Return the usable next places on the shortest paths from a place to the goal."""
         return [
             near
             for near in self._adjacent[place]
@@ -280,14 +281,13 @@ class Routes:
         ]
 
     def _cost(self, place: int) -> int:
-        """Of going there: a host that forwards costs more than any number of switches."""
+        """Return a place's cost in a path: a router host outweighs any number of switches."""
         return len(self._places) if self._places[place] in self.fabric.routers else 1
 
     def _walked(self, following: Paths) -> list[Paths]:
-        """Return the resources from each place to each destination's.
+        """Return the resources on the path from each place to each destination's place.
 
-        Going from place to place: an array a step, of all destinations of the first place, then of
-        the next.
+        One array per step, for all destinations of the first place, then of the next place.
         """
         shape = following.shape
         at = np.repeat(np.arange(shape[0], dtype=np.int32)[:, None], shape[1], axis=1)
@@ -307,7 +307,7 @@ class Routes:
         return steps
 
     def _refuse_stranded(self, stranded: npt.NDArray[np.bool_]) -> None:
-        """FabricError where a host has no way to another, which no router makes good."""
+        """Raise FabricError where a host has no path to another host."""
         if not stranded[np.unique(self._gate)].any():
             return
         for source, destination in np.argwhere(stranded[self._gate])[:1]:
@@ -315,10 +315,7 @@ class Routes:
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
 
     def _distances(self, goal: int) -> dict[int, int]:
-        """Return what the way from each place to `goal` costs.
-
-        Over what frames may pass through.
-        """
+        """Return the cost of the cheapest path to `goal` from each place that can reach it."""
         distance: dict[int, int] = {}
         waiting = [(0, goal)]
         while waiting:
@@ -335,10 +332,10 @@ class Routes:
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
-    """Return the fabric of a topology file.
+    """Return the fabric of a topology.
 
-    A link without a limit counts as `unlimited_bps`; FabricError where there is none, for nothing
-    can be computed then.
+    A link without a rate limit counts as `unlimited_bps`. Raise FabricError where this is None,
+    because nothing can be computed then.
     """
     switched = [node for node in topology.nodes if node.module]
     if unlimited_bps is None:
@@ -365,7 +362,7 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
 
 
 def wiring(topology: Topology) -> Wiring:
-    """Return the network between a topology's switches, without its nodes' own cables."""
+    """Return the cables between a topology's switches, without the cables of its nodes."""
     trunks = [
         CableBundle(trunk.a, trunk.b, trunk.rate_bps, trunk.links) for trunk in topology.trunks
     ]
@@ -375,11 +372,11 @@ def wiring(topology: Topology) -> Wiring:
 
 
 def wired(site: Site, topology: Topology) -> Site:
-    """Return a site whose ports are where its topology file has their hosts.
+    """Return a site with its ports moved to the switches that a topology's wiring names.
 
-    Where the site's own wiring (or LLDP, by which it was made) differs, the wiring counts and a
-    sentence says so. A host that is on several switches needs the wiring: the file does not say
-    which of its ports is where.
+    Where the site names another switch (or LLDP did, from which it was made), the wiring counts and
+    a sentence reports the difference. A host on several switches needs the wiring of the site: the
+    topology file does not contain which port is on which switch.
     """
     found, problems = wiring(topology), []
     nodes = {node.name: node for node in topology.nodes}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The keys of a topology file, and the network that it describes as values."""
+"""Schema of topology files, and the immutable values that describe a network."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _FAULTS = Literal["drop", "duplicate", "reorder", "corrupt", "wrong-port", "floo
 
 
 class TopologyKeys(BaseModel):
-    """A mapping of a topology file: all its keys are known."""
+    """Base of all mappings in a topology file: unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class RateStep(TopologyKeys):
-    """A rate from a number of active ports on."""
+    """Forwarding rate that applies from a given number of active ports on."""
 
     ports: _Count = 0
     rate: LinkRate = Field(serialization_alias="bps")
 
 
 def _steps(value: object) -> object:
-    """Return the steps of a capacity, which may be one rate."""
+    """Return the list of capacity steps; a single rate becomes one step."""
     return value if isinstance(value, list) else [{"rate": value}]
 
 
@@ -59,7 +59,7 @@ _Steps = Annotated[
 
 
 class Collapse(TopologyKeys):
-    """What happens above a share of the ports' rates."""
+    """Collapse of a modelled switch: lower capacity above a percentage of its ports' rates."""
 
     above_percent: _Percent
     to_percent: _Percent
@@ -68,7 +68,7 @@ class Collapse(TopologyKeys):
 
 
 class AddressTable(TopologyKeys):
-    """The address table."""
+    """Size, learning rate and ageing time of a modelled switch's address table."""
 
     size: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     learn_per_s: _Count | None = None
@@ -76,7 +76,7 @@ class AddressTable(TopologyKeys):
 
 
 class Pause(TopologyKeys):
-    """Back-pressure."""
+    """Ethernet PAUSE of a modelled switch: sending, and the thresholds of its buffer."""
 
     send: bool | None = None
     high: Bytes | None = None
@@ -84,9 +84,9 @@ class Pause(TopologyKeys):
 
 
 class Fault(TopologyKeys):
-    """One planted fault. Ports are nodes' names."""
+    """Fault planted in a modelled switch; its ports are given as node names."""
 
-    model_config = ConfigDict(populate_by_name=True)  # `in_` in the state of a lab
+    model_config = ConfigDict(populate_by_name=True)  # saved states of labs use the name `in_`
 
     kind: _FAULTS
     module: str | None = None
@@ -105,14 +105,14 @@ class Fault(TopologyKeys):
 
     @property
     def places(self) -> list[str]:
-        """The ports that it names."""
+        """Return the ports that the fault names."""
         return [name for name in (self.in_, self.out, self.to, self.port) if name is not None]
 
 
 class Behaviour(TopologyKeys):
-    """All of it; what is not said is switchbench-switch's default."""
+    """Configuration of a modelled switch; absent keys take switchbench-switch's defaults."""
 
-    # Serialised by alias it is what switchbench-switch reads.
+    # Serialised by alias, the keys are those that switchbench-switch reads.
 
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     queueing: Literal["output", "input", "voq"] | None = None
@@ -132,7 +132,7 @@ class Behaviour(TopologyKeys):
 
 
 class DeviceKeys(TopologyKeys):
-    """The device under test: its ports, groups of them, and whether VLANs and cables chain them."""
+    """Device under test: its ports, port groups, and whether VLANs and cables chain them."""
 
     name: str | None = None
     ports: str | list[str]  # node sets
@@ -141,7 +141,7 @@ class DeviceKeys(TopologyKeys):
 
 
 class LinkEntry(TopologyKeys):
-    """One entry of a topology file's `links`: two node sets of one size, joined one by one."""
+    """Entry of a topology file's `links`: two node sets of equal size, joined pairwise."""
 
     between: Annotated[list[str], Field(min_length=2, max_length=2)]
     rate: LinkRate | None = None
@@ -150,24 +150,25 @@ class LinkEntry(TopologyKeys):
 
 DEFAULT_QUEUE_BYTES = 128 * 1024
 
-MTU_RANGE = (1280, 9600)  # IPv6 wants 1,280 (RFC 8200 section 5); NICs stop around 9,600.
+MTU_RANGE = (1280, 9600)  # IPv6 requires 1,280 (RFC 8200 section 5); NICs end around 9,600.
 
 LAYER1_OVERHEAD = 24
 
-"""FCS 4, preamble and start delimiter 8, gap 12: what a frame costs beyond what Linux counts."""
+"""Bytes on the wire that Linux does not count: FCS 4, preamble and start delimiter 8, gap 12."""
 
 BRIDGES, MODEL, OVS, ROUTED = "bridges", "model", "ovs", "routed"
 
-"""What a lab is made of: its switch of Linux bridges, of the modelled switch or of Open vSwitch; or
-nodes that forward IP between bridges and over links of their own."""
+"""Kinds of lab: a switch of Linux bridges, the modelled switch, Open vSwitch, or nodes that forward
+IP between bridges and over links of their own."""
 
 SITE = "site"
 
-"""A real network, of which no lab is made: its switches may form loops, its nodes be on several."""
+"""Kind of a real network, which is no lab: its switches may form loops, and a node may be on
+several switches."""
 
 
 class TopologyError(ValueError):
-    """A topology that can't be used; `messages` holds one sentence for each mistake."""
+    """Error of an invalid topology; `messages` has one sentence per mistake."""
 
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = list(messages)
@@ -176,46 +177,47 @@ class TopologyError(ValueError):
 
 @dataclass(frozen=True)
 class AttachedHost:
-    """A host on one switch port, or in a routed lab on none."""
+    """Host of a topology, on one switch port, or in a routed lab possibly on none."""
 
     name: str
     index: int
-    """Its position, from 1, in the order of the file."""
+    """Position in the order of the file, from 1."""
     module: str
-    """Empty: it is on no switch."""
+    """Switch module of the host; empty where it is on no switch."""
     port: str
-    """The switch port as people know it: the lab's `p<index>`, or what the file says."""
+    """Switch port as shown to users: the lab's `p<index>`, or the name in the file."""
     rate_bps: int
-    """Layer-1 rate each way; `UNSHAPED` when nothing limits it."""
+    """Layer-1 rate per direction; `UNSHAPED` without a limit."""
     queue_bytes: int
-    """What each of its two shapers may hold, in layer-1 bytes."""
+    """Queue length of each of its two shapers, in layer-1 bytes."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """All the links between two modules, or a cable between two nodes: a shaper each way."""
+    """All links between two modules, or one cable between two nodes; a shaper per direction."""
 
     a: str
     b: str
-    """Of a cable of a real site's node `a` also a switch, one more that the node is on."""
+    """Second end; for a cable of node `a` in a real site, this may be a further switch of the node.
+    """
     rate_bps: int
-    """The sum over its links, of layer 1, each way; `UNSHAPED` when nothing limits it."""
+    """Sum of the links' layer-1 rates, per direction; `UNSHAPED` without a limit."""
     queue_bytes: int
     links: int = 1
 
     @property
     def name(self) -> str:
-        """`left-right`."""
+        """Return the name of a bundle from its ends, such as `left-right`."""
         return f"{self.a}-{self.b}"
 
 
 Cable: TypeAlias = AttachedHost | Bundle
-"""What has a rate and a queue: a node on a switch, a trunk, a link between nodes."""
+"""Any part with a rate and a queue: a node on a switch, a trunk, a link between nodes."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """A network: modules, with nodes; a tree, unless nodes forward."""
+    """Network of switch modules and nodes: a tree, unless nodes forward IP."""
 
     name: str
     description: str
@@ -224,27 +226,30 @@ class Topology:
     trunks: tuple[Bundle, ...]
     mtu: int
     model: Behaviour | None = None
-    """How the modelled switch behaves; None: it is another kind."""
+    """Configuration of the modelled switch; None for other kinds."""
     burst_bytes: int | None = None
-    """What may pass a shaper at once after silence, in layer-1 bytes; None: 16 ms of line."""
+    """Burst that a shaper passes after an idle time, in layer-1 bytes; None: 16 ms of line rate."""
     kind: str = BRIDGES
     links: tuple[Bundle, ...] = ()
-    """Between nodes, of a routed lab or a site; of a site, to further switches too."""
+    """Links between nodes of a routed lab or a site; in a site also to further switches."""
     device: Device | None = None
-    """The lab's only module with all its ports, where they are more than the nodes."""
+    """The lab's only module with all its ports, where the device has more ports than nodes."""
 
     @property
     def cables(self) -> tuple[Cable, ...]:
-        """All that has a rate and a queue: nodes on a switch, trunks, links between nodes."""
+        """Return all parts that have a rate and a queue: nodes on switches, trunks, links."""
         return (*(node for node in self.nodes if node.module), *self.trunks, *self.links)
 
     @property
     def frame_layer1_bytes(self) -> int:
-        """The largest untagged frame on the wire: MTU, header, FCS, preamble and gap."""
+        """Return the layer-1 bytes of the largest untagged frame, preamble and gap included."""
         return self.mtu + 14 + LAYER1_OVERHEAD
 
     def node(self, name: str) -> AttachedHost:
-        """Return the node of that name; `TopologyError` names those there are."""
+        """Return the node with a given name.
+
+        The `TopologyError` for an unknown name lists all names.
+        """
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -256,7 +261,7 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
 class Nodes(TopologyKeys):
-    """Keys of a set of nodes."""
+    """Keys of one entry of a topology file's `nodes`."""
 
     module: str | None = None
     rate: LinkRate | None = None
@@ -264,7 +269,7 @@ class Nodes(TopologyKeys):
 
 
 class Override(TopologyKeys):
-    """Keys of a single node."""
+    """Keys of a topology file's `overrides` for a single node."""
 
     rate: LinkRate | None = None
     queue: Bytes | None = None
@@ -272,13 +277,13 @@ class Override(TopologyKeys):
 
 
 class TrunkEntry(LinkEntry):
-    """Keys of the links between two modules."""
+    """Keys of one entry of a topology file's `trunks`: the links between two modules."""
 
     links: Annotated[int, Field(ge=1)] = 1
 
 
 class File(TopologyKeys):
-    """Keys of a topology file."""
+    """Top-level keys of a topology file."""
 
     topology: Literal[1]
     kind: Literal["bridges", "model", "ovs", "routed", "site"] = "bridges"
@@ -302,23 +307,23 @@ _BURST_S = 0.016
 
 @dataclass(frozen=True)
 class Shaper:
-    """One direction of a link."""
+    """Rate limiter and queue of one direction of a link."""
 
     rate_bps: int
     queue_bytes: int
     mtu: int
     burst: int | None = None
-    """Layer-1 bytes that the topology asks for instead of 16 ms of line."""
+    """Burst of the topology file in layer-1 bytes; None: 16 ms of line rate."""
 
     @property
     def burst_bytes(self) -> int:
-        """The token bucket's depth: what may pass at once after silence.
+        """Return the depth of the token bucket: the bytes that may pass at once after an idle time.
 
-        16 ms of line, unless the topology says less: where cores are shared, the timer's softirq
-        waits for some time slices, and the link must not lose rate for it (beside compilers 4 ms
-        lost up to 1 % at 100M, 8 ms up to 6 % of an uplink of 10M). A window of 2 s that begins
-        after silence shows 0.8 % too much at most; one that begins after a warm-up at full load,
-        nothing. Two frames at least.
+        16 ms of line rate, unless the topology sets less. Where cores are shared, the timer's
+        softirq waits for some time slices, and the link must not lose rate by this: beside
+        compilers, 4 ms lost up to 1 % at 100M, and 8 ms lost up to 6 % of an uplink of 10M. A
+        window of 2 s that begins after an idle time shows at most 0.8 % too much; one that begins
+        after a warm-up at full load shows nothing. The depth is at least two frames.
         """
         if self.burst is not None:
             return self.burst

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The output of `ibnetdiscover` (infiniband-diags, rdma-core): one InfiniBand subnet."""
+"""Reader of `ibnetdiscover` output (infiniband-diags, rdma-core) for one InfiniBand subnet."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LANE_BPS = {
     "NDR": 100_000_000_000,
     "XDR": 200_000_000_000,
 }
-"""What a lane carries behind its coding. InfiniBand Architecture Specification, volume 2: 2.5, 5
-and 10 GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and
-EDR. HDR, NDR and XDR (PAM4, forward error correction) by the rates of IBTA's roadmap."""
+"""Data rate of a lane after coding. InfiniBand Architecture Specification, volume 2: 2.5, 5 and 10
+GBd with 8b/10b up to QDR; 10.3125, 14.0625 and 25.78125 GBd with 64b/66b for FDR10, FDR and EDR.
+HDR, NDR and XDR (PAM4, forward error correction): the rates of IBTA's roadmap."""
 
 _MOST_LANES = 12
 
@@ -34,7 +34,8 @@ _END = r"\[(\d{1,4})\](?:\[ext \d{1,4}\])?(?:\([0-9a-f]{1,32}\))?"
 _PORT = re.compile(rf'{_END}\s+"([SHR]-[0-9a-f]{{1,32}})"{_END}(.*)', re.ASCII)
 _RATE = re.compile(r"\b(\d{1,4})x([A-Z]{3}(?:10)?)\b", re.ASCII)
 _CHASSIS = re.compile(r"Chassis \d{1,9}(?: \(guid 0x[0-9a-f]{1,32}\))?|Non-Chassis Nodes", re.ASCII)
-# On standard error, of devices that do not answer: infiniband-diags, libibmad and libibnetdisc.
+# Warnings on standard error about devices that do not answer: infiniband-diags, libibmad and
+# libibnetdisc.
 _WARNING = re.compile(r"ibwarn: \[|[\w./-]{1,80}\.c:\d{1,9}; ")
 _WORDS_OF_FILE = ("vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
 _OTHERS = (
@@ -42,11 +43,11 @@ _OTHERS = (
     (re.compile(r"\s*(Switch|Ca)\s*: 0x", re.M), "the list of `ibnetdiscover -l`"),
     (re.compile(r"^(CA|SW)\s+\d+\s+\d+\s+0x", re.M), "the table of `ibnetdiscover -p`"),
 )
-# A management system's managed switch: "MF0;name:model/unit".
+# Description of a switch with a management system: "MF0;name:model/unit".
 _MANAGED = re.compile(r"MF0;([^:;]+):[^/]+/(.+)")
-_AGGREGATION = "Aggregation Node"  # SHARP's part of a switch, which sends nothing of its own
-# An adapter's own name, `MT4129 ConnectX7   Mellanox Technologies`, says nothing of its host; what
-# stands before a device of Linux does, whatever it is called: `nvidia-dgx01 mlx5_0`.
+_AGGREGATION = "Aggregation Node"  # SHARP's part of a switch, which sends no traffic of its own
+# The name of an adapter model, `MT4129 ConnectX7   Mellanox Technologies`, does not name its host.
+# The word before a Linux device does, whatever its form: `nvidia-dgx01 mlx5_0`.
 _MAKER = re.compile(
     r"(MT\d{3,}|Mellanox|NVIDIA|ConnectX\S*|Voltaire|QLogic|InfiniPath)(?!\S)", re.I
 )
@@ -55,16 +56,16 @@ _OF_HOST = re.compile(r"(\S+) +(?:mlx|mthca|HCA-|ib|hfi|qib|roce|bnxt_re|irdma|o
 
 @dataclass
 class _Device:
-    """One node of the subnet."""
+    """Device of the subnet: a switch, channel adapter or router."""
 
     kind: str
     description: str
     ports: dict[int, tuple[str, int, str]] = field(default_factory=dict)
-    """By number: the other end's device and port, and the rest of the line."""
+    """By port number: the other end's device and port, and the rest of the line."""
 
 
 def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
-    """Return the network; `rate_bps` is that of links whose rate is not said."""
+    """Return the cabling in an `ibnetdiscover` output; links without a rate count as `rate_bps`."""
     devices, warned = _devices(said, source)
     _refuse_cut(devices, source)
     _refuse_alike(devices, source)
@@ -82,7 +83,7 @@ def read(said: str, source: str, rate_bps: int | None = None) -> Cabling:
 
 
 def _devices(said: str, source: str) -> tuple[dict[str, _Device], int]:
-    """Return the devices by GUID, and how many warnings stand between them."""
+    """Return the devices by GUID, and the number of warnings among the lines."""
     devices: dict[str, _Device] = {}
     current: _Device | None = None
     warned = 0
@@ -119,7 +120,7 @@ def _refusal(said: str, source: str, number: int, line: str) -> str:
 
 
 def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
-    """Refuse a file whose end is lost: both ends of a cable have to tell of it, and the same."""
+    """Raise ConfigurationError for an incomplete output: both ends must list each cable alike."""
     for guid, device in devices.items():
         for number, (other, other_port, _) in device.ports.items():
             if other not in devices or other_port not in devices[other].ports:
@@ -138,7 +139,7 @@ def _refuse_cut(devices: Mapping[str, _Device], source: str) -> None:
 
 
 def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
-    """Two hosts that would be taken for one: mostly both are called localhost."""
+    """Raise ConfigurationError where two hosts share a name; mostly both are called localhost."""
     seen: set[str] = set()
     for device in devices.values():
         said = device.description
@@ -153,14 +154,15 @@ def _refuse_alike(devices: Mapping[str, _Device], source: str) -> None:
 
 
 def _names(devices: Mapping[str, _Device]) -> dict[str, str]:
-    """By GUID: a switch's own name, and a channel adapter's host; neither of what is left out."""
+    """Return, by GUID, the name of each included switch and of each included adapter's host."""
     switches = distinct(
         (guid, _switch(guid, device.description))
         for guid, device in devices.items()
         if device.kind == "Switch"
     )
     hosts = {
-        # `node1` of `node1 HCA-1` or `node1 mlx5_0`: adapters of one host are one host.
+        # `node1` in `node1 HCA-1` or `node1 mlx5_0`: adapters with one host name belong to one
+        # host.
         guid: tidy(_host_word(device.description) or guid)
         for guid, device in devices.items()
         if device.kind == "Ca" and _AGGREGATION not in device.description
@@ -177,7 +179,7 @@ def _switch(guid: str, description: str) -> str:
 
 
 def _host_word(description: str) -> str:
-    """Return the host that a channel adapter's description names, or ""."""
+    """Return the host name in a channel adapter's description; "" where there is none."""
     named = _OF_HOST.fullmatch(description.strip("'\""))
     if named:
         return named[1]
@@ -187,7 +189,7 @@ def _host_word(description: str) -> str:
 def _cables(
     devices: Mapping[str, _Device], names: Mapping[str, str], source: str, rate_bps: int | None
 ) -> Iterator[Cable]:
-    """Each once: from the host's side, else from that of the lesser GUID."""
+    """Yield each cable once: from the host's end, else from the end with the lower GUID."""
     for guid, device in devices.items():
         for number, (other, other_port, rest) in device.ports.items():
             if guid not in names or other not in names:

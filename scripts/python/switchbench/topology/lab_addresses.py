@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names and addresses of a lab: a pure function of its name and topology.
+"""Names and addresses in a lab, computed from the lab's name and topology alone.
 
-Everything that differs by node is made from the node's position i (from 1, 16 bits):
+Values that differ by node are made from the node's position i (from 1, 16 bits):
 
 | what | value | why |
 | --- | --- | --- |
 | eth0, the kernel's addresses | 198.18.i.i/16, 2001:2:0:1::i/64 | RFC 2544, RFC 5180: benchmarks |
-| eth0, the benchmark's own | 198.19.i.i/16, 2001:2:0:2::i/64 | not the kernel's, or it answers |
-| ... and its MAC address | 02:53:42:00:i:i | locally administered, "SB" |
-| ctl0 | 100.64.i.i/16 | RFC 6598: clashes with no site's own |
+| eth0, the benchmark's own | 198.19.i.i/16, 2001:2:0:2::i/64 | the kernel would answer its own |
+| its MAC address | 02:53:42:00:i:i | locally administered, "SB" |
+| ctl0 | 100.64.i.i/16 | RFC 6598: no clash with a site's addresses |
 
-In a routed lab (routing.py) the kernel's address is on the loopback interface, with 32 bits, and
+In a routed lab (devices.py) the kernel's address is on the loopback interface, with 32 bits, and
 there is no IPv6.
 """
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from switchbench.topology.form import AttachedHost, Topology
 
-# Where iproute2 keeps names of network namespaces.
+# Folder in which iproute2 keeps the names of network namespaces.
 NAMESPACES = Path("/run/netns")
 IFACE = "eth0"
 CONTROL_IFACE = "ctl0"
@@ -38,18 +38,18 @@ _GUEST_IPV6 = IPv6Address("2001:2:0:2::")
 
 @dataclass(frozen=True)
 class LabNode:
-    """All that a launcher has to know of one lab node."""
+    """Names, addresses and line rate of one lab node, as launchers need them."""
 
     name: str
     index: int
-    """Its position in the topology, from 1."""
+    """Position in the topology, from 1."""
     namespace: Path
     iface: str
-    """The interface under test; in a routed lab, that to the node's switch."""
+    """Interface under test; in a routed lab, the interface to the node's switch."""
     mac: str
     ipv4: str
     ipv6: str
-    """The kernel's addresses on it (without prefix length); `tcp` uses these."""
+    """The kernel's addresses on this interface, without prefix length; `tcp` uses them."""
     guest_mac: str
     guest_ipv4: str
     guest_ipv6: str
@@ -57,52 +57,52 @@ class LabNode:
     control_iface: str
     control_ipv4: str
     line_rate_bps: int
-    """Layer-1 rate of its link each way; 0 when it is not shaped."""
+    """Layer-1 rate of the node's link per direction; 0 where it is not shaped."""
     module: str
     port: str
-    """Its switch module and switch port, as people are shown them."""
+    """Switch module and switch port, as shown to users."""
 
 
 def namespace_name(lab: str, node: str) -> str:
-    """Return the namespace of a node, or of the switch for the node name `switch`."""
+    """Return the name of a node's namespace; the node name `switch` stands for the switch."""
     return f"sb-{lab}-{node}"
 
 
 def switch_name(lab: str) -> str:
-    """Return the namespace that holds the modules, the trunks and every shaper."""
+    """Return the name of the namespace with the modules, the trunks and all shapers."""
     return namespace_name(lab, "switch")
 
 
 def namespace_names(lab: str, topology: Topology) -> list[str]:
-    """Return every namespace of a lab, the switch's first."""
+    """Return the names of all namespaces of a lab, the switch's first."""
     return [switch_name(lab), *(namespace_name(lab, node.name) for node in topology.nodes)]
 
 
 def switch_port(node: AttachedHost) -> str:
-    """Return the interface of the switch's namespace that the node hangs on."""
+    """Return the interface in the switch's namespace to which the node is connected."""
     return f"p{node.index}"
 
 
 def inbound_shaper(node: AttachedHost) -> str:
-    """Return the IFB in the switch's namespace that shapes what comes from the node."""
+    """Return the IFB interface in the switch's namespace that shapes frames from the node."""
     return f"i{node.index}"
 
 
 def control_port(node: AttachedHost) -> str:
-    """Return the interface of the control bridge that the node's `ctl0` hangs on."""
+    """Return the interface of the control bridge to which the node's `ctl0` is connected."""
     return f"c{node.index}"
 
 
 def trunk_ends(position: int) -> tuple[str, str]:
-    """Return the two ends, in the switch's namespace.
+    """Return the names of a trunk's two ends in the switch's namespace.
 
-    Of the trunk at that position of the topology.
+    `position` is the trunk's index in the topology.
     """
     return f"t{position}a", f"t{position}b"
 
 
 def module_ports(topology: Topology, module: str) -> list[str]:
-    """Return the interfaces of the switch's namespace that belong to one module."""
+    """Return the interfaces in the switch's namespace that belong to one module."""
     ports = [switch_port(node) for node in topology.nodes if node.module == module]
     for position, trunk in enumerate(topology.trunks):
         ends = zip((trunk.a, trunk.b), trunk_ends(position), strict=True)
@@ -111,7 +111,7 @@ def module_ports(topology: Topology, module: str) -> list[str]:
 
 
 def lab_node(lab: str, node: AttachedHost) -> LabNode:
-    """Return the addresses and names of one node."""
+    """Return the names and addresses of one lab node."""
     i = node.index
     return LabNode(
         name=node.name,
@@ -133,7 +133,7 @@ def lab_node(lab: str, node: AttachedHost) -> LabNode:
 
 
 def kernel_ipv4(index: int) -> str:
-    """Return the kernel's address on a node's `eth0`."""
+    """Return the kernel's IPv4 address on a node's `eth0`."""
     return str(_KERNEL_IPV4 + index)
 
 
@@ -143,7 +143,7 @@ def kernel_ipv6(index: int) -> str:
 
 
 def control_ipv4(index: int) -> str:
-    """Return the address of a node's `ctl0`."""
+    """Return the IPv4 address of a node's `ctl0`."""
     return str(_CONTROL_IPV4 + index)
 
 
@@ -153,7 +153,7 @@ def mac(index: int) -> str:
 
 
 def further_mac(index: int, port: int) -> str:
-    """Return the kernel's MAC address on a node's port under test number `port`, from 1."""
+    """Return the kernel's MAC address on a node's further port number `port`, from 1."""
     return _mac(0x10 + port, index)
 
 

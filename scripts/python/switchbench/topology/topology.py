@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Topology files: the model of a network of switch modules, trunks and nodes, and its parser.
+"""Parser of topology files, which describe a network of switch modules, trunks and nodes.
 
-A topology is a value: nothing here touches the machine. `load` reads one of the files described
-in `conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `Topology`, or raises
-`TopologyError` with one sentence for each mistake, each naming the file and the key.
+A topology is a value: nothing here touches the machine. `load` reads a file in the form of
+`conf/labs/one-switch.yaml`, applies the caller's overrides and returns a `Topology`. It raises
+`TopologyError` with one sentence per mistake, each with the file and the key.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from .form import (
 
 PROJECT_LABS = configurations() / "labs"
 
-_SWITCH = "switch"  # The namespace of the switch is named like a node's, so no node may be.
+_SWITCH = "switch"  # The switch's namespace is named like a node's, so no node may have this name.
 _MAX_NODES = 65_000  # The lab's addresses hold the node's position in 16 bits.
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the file of a topology named by its path, or by its name under `conf/labs/`."""
+    """Return the path of a topology file, given by path or by its name under `conf/labs/`."""
     path = Path(name_or_path)
     candidates = [path, Path("conf/labs") / f"{path}.yaml", PROJECT_LABS / f"{path}.yaml"]
     for candidate in candidates:
@@ -86,9 +86,9 @@ def parse(
     where: str = "topology",
     overrides: Mapping[str, Any] | None = None,
 ) -> Topology:
-    """Return a topology from a document already read.
+    """Return a topology from a parsed document.
 
-    `where` stands before each sentence of an error.
+    `where` is the prefix of each error sentence.
     """
     if not isinstance(document, dict):
         raise TopologyError([f"{where}: is not a mapping of keys, as a topology has to be"])
@@ -101,7 +101,7 @@ def parse(
         raise TopologyError(f"{where}: {message}" for message in error.messages) from None
 
 
-# Sentences for pydantic's kinds of error; the rest keep pydantic's own words.
+# Sentences for pydantic's kinds of error; other kinds keep pydantic's sentence.
 _SENTENCES: dict[str, Callable[[ErrorDetails], str]] = {
     "extra_forbidden": lambda error: "is not a key that a topology has here",
     "missing": lambda error: "is missing",
@@ -159,7 +159,7 @@ _RANGE = re.compile(r"([A-Za-z0-9._-]*?)\[?(0*)\d+[^\]]*\]?")
 
 
 def _resized(nodes: dict[str, Any], total: int) -> dict[str, Any]:
-    """Return the same entries with `total` nodes in all, counted up from 1."""
+    """Return the entries of `nodes` resized to `total` nodes, numbered from 1."""
     share, rest = divmod(total, len(nodes))
     if share < 1 or rest:
         raise TopologyError(
@@ -213,7 +213,7 @@ def _resolve(file: File, name: str) -> Topology:
 
 
 def _device(file: File, mistakes: list[str]) -> Device | None:
-    """Return the device that a file describes."""
+    """Return the device in a topology file, or None; append errors to `mistakes`."""
     if file.device is None:
         return None
     modules = file.modules or []
@@ -275,13 +275,13 @@ def _module_of(group: Nodes, file: File, where: str, mistakes: list[str]) -> str
     return group.module or ""
 
 
-_NAME_MOST = 63  # of a namespace and its files
+_NAME_MOST = 63  # limit of the names of namespaces and files
 
 
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
     try:
         refuse_many(names, _MAX_NODES)
-        # Without a resolver: `@group` would run whatever this machine's ClusterShell names.
+        # No resolver: `@group` would run commands of this machine's ClusterShell configuration.
         nodes = NodeSet(padded(names), resolver=RESOLVER_NOGROUP)
     except ValueError as error:
         mistakes.append(f"{where}: {error}")
@@ -303,7 +303,10 @@ def _first(*values: int | None) -> int | None:
 def _bundle(
     file: File, where: str, a: str, b: str, entry: LinkEntry, links: int, mistakes: list[str]
 ) -> Iterator[Bundle]:
-    """Yield what an entry says of the links between two ends, unless it has no rate."""
+    """Yield the bundle of links for one entry, unless no rate is set.
+
+    Append errors to `mistakes`.
+    """
     link_bps = _first(entry.rate, file.rate)
     if a == b:
         mistakes.append(f"{where}.between: joins {a!r} to itself")
@@ -348,14 +351,14 @@ def _links(file: File, ends: Collection[str], mistakes: list[str]) -> Iterator[B
 
 MAX_ROUTED = 128
 
-"""Nodes of a routed lab: each has a route to each other one."""
+"""Maximum nodes of a routed lab, in which each node has a route to each other node."""
 
-_MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices a process.
-_MODEL_FRONT = 64  # those with nothing plugged in included (MODEL_PORTS_MAX)
+_MODEL_PORTS = 30  # DPDK as Debian builds it holds 32 devices per process.
+_MODEL_FRONT = 64  # limit that includes unconnected ports (MODEL_PORTS_MAX)
 
 
 def model_mistakes(file: File, topology: Topology) -> list[str]:
-    """Return what no modelled switch can be."""
+    """Return the errors in a topology that the modelled switch cannot represent."""
     if file.kind != MODEL:
         return ["model: goes with `kind: model` only"] if file.model is not None else []
     mistakes = []
@@ -398,7 +401,7 @@ def _fault_mistakes(fault: Fault, where: str, topology: Topology) -> list[str]:
 
 
 def module_mistakes(file: File) -> list[str]:
-    """Return what is wrong with the modules."""
+    """Return the errors in a topology file's `modules`."""
     if file.modules is None and file.kind != ROUTED:
         return ["modules: is missing"]
     return [
@@ -409,7 +412,7 @@ def module_mistakes(file: File) -> list[str]:
 
 
 class _Parts:
-    """Joined elements, by union-find."""
+    """Union-find structure over the places of a topology."""
 
     def __init__(self) -> None:
         self._part: dict[str, str] = {}
@@ -420,14 +423,14 @@ class _Parts:
         return place
 
     def join(self, a: str, b: str) -> bool:
-        """Join two places; return whether they were apart."""
+        """Join two places; return true where they were in separate parts."""
         apart = self.root(a) != self.root(b)
         self._part[self.root(a)] = self.root(b)
         return apart
 
 
 def loop_mistakes(topology: Topology) -> list[str]:
-    """Return why the modules are no tree: a trunk inside one part closes a loop."""
+    """Return an error for each trunk that closes a loop between modules."""
     parts = _Parts()
     return [
         f"trunks.{i}: closes a loop between {trunk.a!r} and {trunk.b!r}, in which frames "
@@ -438,9 +441,9 @@ def loop_mistakes(topology: Topology) -> list[str]:
 
 
 def apart_mistakes(topology: Topology) -> list[str]:
-    """Return why not all can be reached: over trunks, and where nodes forward over these too."""
+    """Return the errors for nodes that cannot reach each other over trunks and forwarding nodes."""
     parts = _Parts()
-    # A node may be called like a module.
+    # Prefix for nodes, because a node may have the name of a module.
     joined = [(trunk.a, trunk.b) for trunk in topology.trunks]
     joined += [(f"node {node.name}", node.module) for node in topology.nodes if node.module]
     joined += [(f"node {link.a}", f"node {link.b}") for link in topology.links]
@@ -461,7 +464,7 @@ def apart_mistakes(topology: Topology) -> list[str]:
 
 
 def routed_mistakes(topology: Topology) -> list[str]:
-    """Return what no routed lab can be."""
+    """Return the errors in a topology that a routed lab cannot represent."""
     if topology.kind != ROUTED:
         lone = topology.links and topology.kind != SITE
         return ["links: goes with `kind: routed` or `kind: site` only"] if lone else []
@@ -471,7 +474,7 @@ def routed_mistakes(topology: Topology) -> list[str]:
 
 
 def burst_mistakes(file: File, topology: Topology) -> list[str]:
-    """Return why a burst is impossible."""
+    """Return the errors in a topology file's `burst`."""
     if file.burst is None:
         return []
     if file.kind == MODEL:
@@ -483,7 +486,7 @@ def burst_mistakes(file: File, topology: Topology) -> list[str]:
 
 
 def queue_mistakes(topology: Topology) -> list[str]:
-    """Return the first queue that holds no frame."""
+    """Return an error for the first queue that cannot hold one frame; [] where all can."""
     frame = topology.frame_layer1_bytes
     return [
         f"queue: {link.queue_bytes} bytes at {link.name} hold no frame of {frame} bytes (MTU "
