@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compared: results directories or, with `--by`, parts of one; and what each measured.
+"""Cases of a comparison: the matrices and settings of results, or of parts of one with `--by`.
 
-A case is one matrix at one setting; its plans are its repeats. Settings are flat words. A switch,
-its firmware, the site and the transport are what one compares: they are named. A window, a load or
-a seed that differs makes two other measurements: the comparison names it and ends with status 2.
+A case is one matrix at one setting; its plans are its repeats. Settings are flat words. The switch,
+its firmware, the site and the transport are the usual subject of a comparison, so differences in
+these are listed. A different window, load or seed makes two different measurements: the comparison
+lists the difference and ends with status 2.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Settings = dict[str, str]
 
 ABSENT = "-"
 TRANSPORT, NETWORK, SIZE, LOAD = "transport", "network", "size", "load"
-# Of a test: they change how long or how often is measured, not what.
+# Settings of a test that change how long or how often it measures, but not the matrix.
 _NO_MATTER = {
     "repeat", "profile", "interval", "connectivity_check", "flood_limit", "drain_timeout",
     "drain_max", "cooldown", "loads", "frame_sizes", "message_sizes", "load", "ranks", "network",
     "networks", "transport", "transports", "pattern", "imix",
 }  # fmt: skip
-# What makes the matrix: cases that differ in one of these are not beside each other.
+# Settings that define the matrix: cases that differ in one are not compared.
 _MATRIX = (
     *("pattern", "ranks", "traffic", NETWORK, SIZE, LOAD, TRANSPORT),
     "concurrent_networks",
@@ -42,7 +43,7 @@ _MATRIX = (
 
 
 class Differing(NamedTuple):
-    """One setting that is not the same in all results; `of`: whose, empty for the whole run."""
+    """Setting with different values in the results; `of` is its case, "" for the whole run."""
 
     of: str
     setting: str
@@ -50,13 +51,13 @@ class Differing(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """For a person."""
+        """Return the difference as a sentence, such as "load is 50 and 100"."""
         where = f"{self.of}: " if self.of else ""
         return f"{where}{self.setting} is {' and '.join(self.values)}"
 
 
 def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator[Differing]:
-    """Yield the settings that are not the same in all, in the order of the first that has them."""
+    """Yield the settings that differ between sides, in order of first appearance."""
     for name in dict.fromkeys(name for settings in sides for name in settings):
         values = tuple(settings.get(name, ABSENT) for settings in sides)
         if name not in without and len(set(values)) > 1:
@@ -65,19 +66,19 @@ def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator
 
 @dataclass
 class ComparedRun:
-    """One results directory."""
+    """One results directory with its measurements and its configuration."""
 
     measured: Measured
-    configuration: Mapping[str, Any]  # as the run understood it; empty where it can't be read
+    configuration: Mapping[str, Any]  # effective configuration; empty where it cannot be read
 
     @property
     def directory(self) -> Path:
-        """Where it is."""
+        """Return the path of the results directory."""
         return self.measured.directory
 
     @cached_property
     def until_sure(self) -> set[int]:
-        """The trials whose repeats ended when their mean was sure enough."""
+        """Return the trials whose repeats ended when the confidence interval was narrow enough."""
         return {
             trial
             for entry in self.measured.summary["statistics"]
@@ -87,7 +88,7 @@ class ComparedRun:
 
     @cached_property
     def steps(self) -> dict[tuple[int, str], Entry]:
-        """The figures of each repeat of functions and kernels, by trial and network."""
+        """Return the figures of each repeat of functions and kernels, by (trial, network)."""
         found: dict[tuple[int, str], Entry] = {}
         for function in self.measured.summary["steps"]["functions"]:
             for point in function["points"]:
@@ -103,27 +104,27 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Case:
-    """A matrix at a setting."""
+    """One matrix at one setting, with its repeats in each run of a side."""
 
     settings: Settings
     runs: list[
         tuple[ComparedRun, list[PlanEntry]]
-    ]  # of the side that have it, each with its repeats
-    figure: ComparedMeasure | None = None  # of a figure of several programs: its only measure
+    ]  # runs of this side that have the case, each with its repeats
+    figure: ComparedMeasure | None = None  # for figures of other programs: the case's only measure
 
     @property
     def plans(self) -> list[PlanEntry]:
-        """The repeats of the side's first run."""
+        """Return the repeats of the case in the side's first run."""
         return self.runs[0][1]
 
     @property
     def title(self) -> str:
-        """For a person: who sends to whom, and of what."""
+        """Return the case in words: its traffic matrix, then its transport, size and load."""
         return f"{self.matrix}: {self.setting}"
 
     @property
     def setting(self) -> str:
-        """How it was carried."""
+        """Return transport, message or frame size, and load in words."""
         plan = self.plans[0]
         if self.figure is not None and plan["size"] is None:
             return str(plan["transport"])
@@ -132,14 +133,14 @@ class Case:
 
     @property
     def matrix(self) -> str:
-        """Who sends to whom."""
+        """Return the pattern and the number of ranks in words."""
         plan = self.plans[0]
         return f"{format.pattern(plan)}, {format.of(plan['ranks'], 'rank')}"
 
     def identity(self, without: set[str]) -> tuple[tuple[str, str], ...]:
-        """Return the settings that say which matrix it is, at which size and load.
+        """Return the settings that identify the case's matrix, size and load, except `without`.
 
-        A transport's options are none of them where the transport is the question.
+        With `transport` in `without`, the options of transports are excepted too.
         """
         names = {*_MATRIX, *self.plans[0]["parameters"]} - without
         return tuple(
@@ -151,42 +152,42 @@ class Case:
 
 @dataclass(frozen=True)
 class Subject:
-    """One side of a comparison: a result or several, or the part of one that `--by` takes."""
+    """One side of a comparison: one or several results, or the part of one that `--by` selects."""
 
     name: str
     results: list[ComparedRun]
     cases: list[Case]
-    chosen: Settings = field(default_factory=dict)  # `--by`'s setting and value
+    chosen: Settings = field(default_factory=dict)  # setting and value that `--by` selects
 
     @property
     def measured(self) -> Measured:
-        """What its first result measured."""
+        """Return the measurements of the side's first result."""
         return self.results[0].measured
 
     @property
     def one_machine(self) -> bool:
-        """Whether all nodes are on one machine: a lab's."""
+        """Return true where all nodes share one machine, as in a lab."""
         return bool(self.measured.summary["run"].get("launch") == "lab")
 
     @property
     def imported(self) -> list[Entry]:
-        """Figures of other programs (`switchbench import`); none where we measured."""
+        """Return the figures imported from other programs; [] for Switchbench's own results."""
         return self.measured.summary.get("imported") or []
 
     @property
     def measured_by(self) -> str:
-        """The program, or those, that measured."""
+        """Return the names and versions of the programs that measured this side."""
         tools = {f"{one['tool']} {one['version'] or ''}".strip() for one in self.imported}
         versions = self.measured.summary["run"]["versions"]
         return ", ".join(sorted(tools)) or f"Switchbench {versions.get('switchbench', '')}".strip()
 
     def values(self, name: str) -> list[str]:
-        """Return the values of a setting in its cases."""
+        """Return the distinct values of a setting over this side's cases."""
         return list(dict.fromkeys(case.settings.get(name, ABSENT) for case in self.cases))
 
     @cached_property
     def settings(self) -> Settings:
-        """What the run was made on: switch, cables, site, versions, machine."""
+        """Return the settings of the test bed: switch, cables, site, versions, machine."""
         run = self.measured.summary["run"]
         configuration = self.results[0].configuration
         site = configuration.get("site") or {}
@@ -207,7 +208,7 @@ class Subject:
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """`site.control.heartbeat_timeout`: `2s`; a mapping's keys and a list's mappings by number."""
+    """Yield nested settings as (path, word), such as `site.control.heartbeat_timeout`, `2s`."""
     if isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
         value = dict(enumerate(value))
     if isinstance(value, Mapping):
@@ -229,9 +230,9 @@ def _word(value: Any) -> str:
 
 
 def load(words: Sequence[str], by: str | None) -> list[Subject]:
-    """Return the subjects that a command names: `DIR` or `NAME=DIR`, each divided by `by`.
+    """Load the subjects of a comparison from `DIR` or `NAME=DIR` words, each divided by `by`.
 
-    Directories of one NAME are the runs of one side.
+    Directories with the same NAME are the runs of one side.
     """
     subjects = [_read(word) for word in words]
     if by is not None:
@@ -241,7 +242,7 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 
 
 def joined(subjects: Sequence[Subject]) -> list[Subject]:
-    """Return the sides of a comparison: subjects of one name are its runs, held by the first."""
+    """Merge subjects of equal name into one side with several runs, held by the first subject."""
     sides: dict[str | int, Subject] = {}
     for number, one in enumerate(subjects):
         first = sides.setdefault(one.name or number, one)
@@ -295,9 +296,9 @@ def _configuration(measured: Measured) -> Mapping[str, Any]:
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
-    """Return all that a plan was measured with: who sends to whom and how much first.
+    """Return all settings of a plan, with matrix and size first.
 
-    `tests`: of the configuration as understood; a plan knows the number of its own.
+    `tests` are the tests of the effective configuration; a plan has the number of its test.
     """
     load = plan["intended_load"]
     found = {
@@ -321,7 +322,7 @@ def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
 
 
 def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
-    """Yield a subject for each value of the setting."""
+    """Yield one subject per value of the setting `by`."""
     values = [value for value in whole.values(by) if value != ABSENT]
     if len(values) < 2 and not several:
         names = dict.fromkeys(name for case in whole.cases for name in case.settings)
@@ -340,7 +341,7 @@ def _divided(whole: Subject, by: str, several: bool) -> Iterator[Subject]:
 
 
 def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
-    """Return the subjects, that of a name first."""
+    """Return the subjects with the named one first; ConfigurationError for an unknown name."""
     if name is None:
         return subjects
     if all(subject.name != name for subject in subjects):
@@ -350,7 +351,7 @@ def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
 
 
 def _told_apart(subjects: list[Subject]) -> list[Subject]:
-    """With names: given ones, else the switches', else the directories', else numbered."""
+    """Return the subjects with unique names: given, of the switch, of the directory, or numbered."""
     for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
         names = [subject.name or maker(subject) for subject in subjects]
         if all(names) and len(set(names)) == len(names):
@@ -361,7 +362,7 @@ def _told_apart(subjects: list[Subject]) -> list[Subject]:
 
 
 def _switch(subject: Subject) -> str:
-    """Return the switch as `about` has it: its name, or its model and firmware."""
+    """Return the switch in the configuration's `about`: its name, or its model and firmware."""
     about = subject.results[0].configuration.get("about")
     switches = about.get("switches") if isinstance(about, dict) else None
     if not isinstance(switches, list) or not switches or not isinstance(switches[0], dict):
@@ -372,17 +373,17 @@ def _switch(subject: Subject) -> str:
 
 
 # --- figures of one definition --------------------------------------------------------------------
-# Ours are made of the summary: of two ranks' streams and transfers what the receivers verified, of
-# ping-pong messages half the round trip, of IMB's functions its times and rates. A program is what
-# a transport is to us; values of the same figure are its repeats.
+# Switchbench's figures come from the summary: rates of two ranks' streams and transfers are
+# verified by receivers, ping-pong times are half the round trip, IMB functions have their times and
+# rates. A transport counts as a program; values of one figure are its repeats.
 
 _PAIR = 2
-_FULL_LOAD = 100.0  # % of line: below, a rate says what was asked for
-_Figures = Iterator[tuple[str, Entry | None]]  # each with its program or our transport
+_FULL_LOAD = 100.0  # % of line rate; below, a rate only repeats the intended load
+_Figures = Iterator[tuple[str, Entry | None]]  # each with its program or transport
 
 
 def figure_cases(subject: Subject) -> list[Case]:
-    """Return a case for each program and figure of a result, of definitions that others share."""
+    """Return one case per program and shared figure in a result."""
     found = [*_imported(subject), *_plans(subject), *_functions(subject), *_pingpongs(subject)]
     cases: dict[tuple[str, ...], Case] = {}
     order = list(COMMON)
@@ -410,7 +411,8 @@ def figure_cases(subject: Subject) -> list[Case]:
 
 def _imported(subject: Subject) -> _Figures:
     for entry in subject.imported:
-        memory = " (GPU memory)" if entry.get("memory") == GPU else ""  # goes another way
+        # GPU buffers take another path
+        memory = " (GPU memory)" if entry.get("memory") == GPU else ""
         yield entry["tool"] + memory, entry["comparable"]
 
 
@@ -419,7 +421,7 @@ def _figure(measure: str, ranks: int, size: int | None, value: float | None) -> 
 
 
 def _path(subject: Subject, entry: Entry) -> str:
-    """Return the transport, the network where the result has several, and its pattern's options."""
+    """Return transport, network where a result has several, and pattern options in words."""
     networks = {plan["network"] for plan in subject.measured.summary["plans"]}
     options = entry.get("parameters", {})
     batch = options.get("batch", 1)
@@ -434,13 +436,13 @@ def _path(subject: Subject, entry: Entry) -> str:
 
 
 def _plans(subject: Subject) -> _Figures:
-    """Yield one flow between two, and one each way, at full load."""
+    """Yield the figures of full-load plans of two ranks: one flow, and one in each direction."""
     for plan in (plan for case in subject.cases for plan in case.plans):
         load = plan["intended_load"]
         full = plan["traffic"] in ("stream", "transfer") and (load is None or load >= _FULL_LOAD)
         if not full or plan["ranks"] != _PAIR or plan["size_unit"] != "message":
             continue
-        known = plan["transport"] in transports.NAMES  # a summary may be of a later version
+        known = plan["transport"] in transports.NAMES  # a summary may come from a later version
         joined = known and transports.of(plan["transport"]).byte_stream
         size = None if joined or isinstance(plan["size"], list) else plan["size"]
         phases = subject.measured.phases_of(plan)
@@ -450,13 +452,13 @@ def _plans(subject: Subject) -> _Figures:
 
 
 def _functions(subject: Subject) -> _Figures:
-    """By IMB's definitions; messages that differ in size are none of its functions."""
+    """Yield the figures of IMB functions; functions with unequal message sizes are left out."""
     mine = {(plan["trial"], plan["network"]) for case in subject.cases for plan in case.plans}
     for function in subject.measured.summary["steps"]["functions"]:
         name = function["pattern"]
         if function["parameters"].get("skew", "0%") != "0%":
             continue
-        ranks = _PAIR if name in mpi.OF_TWO else function["ranks"]  # the others only wait
+        ranks = _PAIR if name in mpi.OF_TWO else function["ranks"]  # further ranks only wait
         for point in function["points"]:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):

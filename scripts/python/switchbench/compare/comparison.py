@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One comparison: which case stands beside which, what keeps the others apart, all figures.
+"""One comparison: the matched cases, the reasons for unmatched ones, and all differences.
 
-Two cases are beside each other if matrix, size, load and transport are the same, but for what is
-the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and
-stand beside the same at equal size.
+Two cases match if matrix, size, load and transport are equal, except for the settings under
+question. Where the transport is in question, frames match messages as in the summary's comparisons
+(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
+the same schedule at equal size.
 """
 
 from __future__ import annotations
@@ -33,44 +33,45 @@ from .differences import SHARES, Family, Pair, Row, Tester, adjusted, places_of
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """How to compare."""
+    """Options of a comparison: confidence level, settings that may differ, number of flow rows."""
 
     confidence: float = 0.95
     question: frozenset[str] = frozenset()  # settings that may differ
-    most_flows: int | None = 20  # of each measure of each pair; None: all
+    most_flows: int | None = 20  # rows per measure and pair; None for all
 
 
 @dataclass
 class Compared:
-    """One result beside the baseline."""
+    """Comparison of one result with the baseline."""
 
     base: Subject
     other: Subject
     pairs: list[Pair] = field(default_factory=list)
-    differing: list[Differing] = field(default_factory=list)  # that make them other measurements
-    alone: list[str] = field(default_factory=list)  # a sentence for each case of one alone
+    # settings that make two different measurements
+    differing: list[Differing] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)  # a sentence per case that only one side has
     levels: dict[str, list[Row]] = field(default_factory=lambda: {level: [] for level in SHARES})
-    flow_count: int = 0  # compared, of which the rows of flows are the first
+    flow_count: int = 0  # compared flows, of which only the first have rows
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a comparison found."""
+    """Comparison of all results with the baseline, which is the first subject."""
 
     subjects: list[Subject]  # the baseline first
     asked: CompareOptions
-    question: list[Differing]  # what differs and is the question
+    question: list[Differing]  # settings under question that differ
     compared: list[Compared]
 
     @property
     def differing(self) -> list[Differing]:
-        """Settings that make other measurements of what is beside each other."""
+        """Return the settings that make matched cases different measurements."""
         return list(dict.fromkeys(d for one in self.compared for d in one.differing))
 
     @property
     def damage(self) -> list[str]:
-        """What could not be read, with where."""
+        """Return a sentence with its directory for each unreadable part of the results."""
         found: dict[str, None] = {}
         for result in (result for subject in self.subjects for result in subject.results):
             for sentence in result.measured.damage:
@@ -80,12 +81,12 @@ class Comparison:
 
     @property
     def whole(self) -> bool:
-        """Whether all could be compared that both sides have."""
+        """Return true where every result has matched cases, all comparable, and no damage."""
         some = all(one.pairs for one in self.compared)
         return some and not self.differing and not self.damage
 
     def document(self) -> dict[str, object]:
-        """Return the comparison as JSON for other programs has it (doc/how-to/compare.md)."""
+        """Return the comparison as JSON for other programs (doc/how-to/compare.md)."""
         return {
             "schema": "switchbench-comparison/2",
             "exit_status": 0 if self.whole else 2,
@@ -110,7 +111,7 @@ class Comparison:
                         {"baseline": _case(pair.base), "other": _case(pair.other)}
                         for pair in one.pairs
                     ],
-                    # The surest and largest differences first.
+                    # The surest and largest differences come first.
                     **{level: list(map(_rounded, rows)) for level, rows in one.levels.items()},
                     "flows_compared": one.flow_count,
                     "differing": [_differing(each) for each in one.differing],
@@ -128,12 +129,12 @@ def _differing(one: Differing) -> dict[str, object]:
 
 
 def _case(case: Case) -> dict[str, object]:
-    trials = [plan["trial"] for plan in case.plans]  # one for each repeat
+    trials = [plan["trial"] for plan in case.plans]  # one per repeat
     return {"title": case.title, "settings": case.settings, "trials": trials}
 
 
 def _rounded(row: Row) -> Row:
-    """Return figures to six digits, but for probabilities."""
+    """Return a row with its figures rounded to six digits, except for probabilities."""
     return {
         name: round(value, 6) if isinstance(value, float) and name[0] != "p" else value
         for name, value in row.items()
@@ -141,7 +142,7 @@ def _rounded(row: Row) -> Row:
 
 
 def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
-    """Return all other subjects beside the first."""
+    """Compare each further subject with the first one; ConfigurationError for unknown settings."""
     known = {name for subject in subjects for case in subject.cases for name in case.settings}
     for name in sorted(asked.question - known):
         raise ConfigurationError(
@@ -166,7 +167,7 @@ def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
 def _test(
     one: Compared, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
 ) -> None:
-    """Add what is tested to `families`: rows follow when all that is asked is known."""
+    """Add the tests of one result to `families`; rows follow when all families are complete."""
     for number, pair in enumerate(one.pairs):
         tester = Tester(number, pair, (one.base, one.other), asked.confidence)
         (common, *sides), flows = tester.flows(asked.most_flows)
@@ -186,7 +187,7 @@ def _test(
 
 
 def _notes(one: Compared) -> Iterator[str]:
-    """Yield what to know of flows, of tables that are cut, and where a host may be the reason."""
+    """Yield notes on incomparable flows, truncated tables, and possible limits of the hosts."""
     base, other = one.base.measured.ports, one.other.measured.ports
     if places_of(base, other) is None:
         counts = f"{one.base.name} has {len(base)} ports and {one.other.name} {len(other)}"
@@ -221,7 +222,7 @@ def _notes(one: Compared) -> Iterator[str]:
 def _question(
     subjects: Sequence[Subject], compared: Sequence[Compared], allowed: set[str]
 ) -> Iterator[Differing]:
-    """Yield what the results were made on, and what may differ and does."""
+    """Yield the differing settings of the test bed, and those in `allowed` that differ."""
     if any(subject.imported for subject in subjects):
         programs = tuple(subject.measured_by for subject in subjects)
         if len(set(programs)) > 1:
@@ -239,7 +240,7 @@ def _question(
 
 
 def match(base: Subject, other: Subject, question: set[str]) -> Compared:
-    """Return the pairs of two subjects; `question`: the settings that may differ."""
+    """Match the cases of two subjects; `question` has the settings that may differ."""
     found = Compared(base, other)
     if base.imported or other.imported:
         _match_figures(found)
@@ -261,9 +262,9 @@ def match(base: Subject, other: Subject, question: set[str]) -> Compared:
 
 
 def _match_figures(found: Compared) -> None:
-    """Put every program's figure beside every other's of the same definition, ranks and size.
+    """Match every program's figures with every other program's of equal definition, ranks and size.
 
-    The same program's where both have one.
+    Where both sides have figures of one program, only figures of equal programs match.
     """
     base, other = figure_cases(found.base), figure_cases(found.other)
     programs = [{case.settings[TRANSPORT] for case in cases} for cases in (base, other)]
@@ -280,9 +281,9 @@ def _match_figures(found: Compared) -> None:
 
 
 def _own_question(base: Subject, other: Subject) -> set[str]:
-    """Return what differs so wholly that it can only be the question.
+    """Return settings that have no value in common, and so must be the subject of the comparison.
 
-    One switch's network has another name; one was run over other transports.
+    Examples: one network on each side, with different names; or only different transports.
     """
     found = set()
     networks = [set(one.values(NETWORK)) for one in (base, other)]
@@ -294,7 +295,7 @@ def _own_question(base: Subject, other: Subject) -> set[str]:
 
 
 def _options(pair: Pair) -> set[str]:
-    """Of two transports each has options that the other has not."""
+    """Return the transport options, which are ignored where a pair's transports differ."""
     if pair.base.settings[TRANSPORT] == pair.other.settings[TRANSPORT]:
         return set()
     names = pair.base.settings.keys() | pair.other.settings.keys()
@@ -302,7 +303,10 @@ def _options(pair: Pair) -> set[str]:
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
-    """Yield each case of the one beside the case of the other that is most like it."""
+    """Yield pairs of cases with equal identity.
+
+    Among several, the case with most equal settings.
+    """
     theirs: dict[Any, list[Case]] = {}
     for case in other:
         theirs.setdefault(case.identity(asked), []).append(case)
@@ -312,12 +316,12 @@ def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iter
 
 
 def _nearest(case: Case, others: Sequence[Case]) -> Case:
-    """Return the case with the fewest other settings."""
+    """Return the case in `others` with the fewest different settings."""
     return min(others, key=lambda o: len(list(differing("", [case.settings, o.settings], set()))))
 
 
 def _by_transport(base: Subject, other: Subject, asked: set[str]) -> Iterator[Pair]:
-    """Yield rows of transports side by side: the baseline's best beside each of the other's."""
+    """Yield pairs across transports: the baseline's best case with each transport of the other."""
     matrices: dict[Any, list[Case]] = {}
     for case in (case for one in (base, other) for case in one.cases if not _is_schedule(case)):
         matrices.setdefault(case.identity(asked), []).append(case)
@@ -337,9 +341,9 @@ def _is_schedule(case: Case) -> bool:
 
 
 def _name_the_rest(found: Compared, asked: set[str]) -> None:
-    """Name cases without a partner, with the settings that keep them from the nearest.
+    """Append unmatched cases to `found.alone`, with the settings that differ from the nearest case.
 
-    If there is one of their pattern that has no partner either.
+    The nearest case is an unmatched one of the same pattern, where there is one.
     """
     taken = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     right = [case for case in found.other.cases if id(case) not in taken]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A history: runs of one network in the order of their dates, the last against all before it.
+"""History of one network: runs in order of date, with the last run compared to all earlier ones.
 
-Whether the last run is worse is asked as every comparison asks it (comparison.py), with the earlier
-runs as one side. A trend is the median of the slopes of all pairs of runs (Theil and Sen): it finds
-what becomes worse so slowly that no run stands out. Whether there is one is asked by Kendall's rank
-correlation with time, exact for few runs, corrected by Holm for all figures of the history.
+The test of the last run is that of every comparison (comparison.py), with the earlier runs as one
+side. A trend is the median slope over all pairs of runs (Theil and Sen): it finds slow degradation
+in which no single run stands out. Its significance is by Kendall's rank correlation with time,
+exact for few runs, corrected by Holm for all figures of the history.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ from .differences import OTHER_LOAD, SHARED_MACHINE, WORSE, Pair, Row, holm, who
 from .measures import MEASURES, ComparedMeasure
 
 EARLIER, LAST = "earlier", "last"
-TREND_RUNS = 5  # with fewer, no order of runs is rarer than 5 %
+TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
 
 
 @dataclass(frozen=True)
 class Course:
-    """One measure of one pattern over the runs.
+    """One measure of one pattern over the runs of a history.
 
-    `values`: of each run its mean, None where it was not observed; `slope`: percent of the median
-    per run, and `p`: how probable so strong an order is without a trend, None where not known.
+    `values` has each run's mean, or None where the run lacks the measure. `slope` is in percent of
+    the median per run. `p` is the probability of so strong an order without a trend; None where
+    unknown.
     """
 
     title: str
     measure: ComparedMeasure
     values: list[float | None]
-    verdict: str  # of the last run against all before it
+    verdict: str  # verdict on the last run against all earlier runs
     slope: float | None = None
     p: float | None = None
-    trend: str = ""  # better, worse or none; empty where there are too few runs
+    trend: str = ""  # better, worse or none; empty with too few runs
 
     def judged(self, p_adjusted: float, confidence: float) -> Course:
-        """Return the course with its trend."""
+        """Return the course with its trend set by a corrected p-value."""
         if self.slope is None:
             return self
         gains = (self.slope > 0) == (self.measure.better > 0)
@@ -55,20 +56,20 @@ class Course:
 
 @dataclass(frozen=True)
 class History:
-    """All runs, the comparison of the last one with those before, and each measure's course."""
+    """Runs of one network, the comparison of the last with the earlier ones, and all courses."""
 
     runs: list[Subject]
     comparison: Comparison
     courses: list[Course]
-    unlike: list[str]  # a sentence for each run that lacks what another one has
+    unlike: list[str]  # a sentence for each run that lacks a case of another run
 
     @property
     def worse(self) -> list[Course]:
-        """The measures of which the last run or the trend is worse."""
+        """Return the courses in which the last run or the trend is worse."""
         return [one for one in self.courses if WORSE in (one.verdict, one.trend)]
 
     def document(self) -> dict[str, object]:
-        """Return the history as JSON for other programs has it (doc/how-to/compare.md)."""
+        """Return the history as JSON for other programs (doc/how-to/compare.md)."""
         return {
             **self.comparison.document(),
             "runs": [
@@ -92,7 +93,7 @@ class History:
 
 
 def history(words: Sequence[str], asked: CompareOptions) -> History:
-    """Return the history of results directories, whatever order they are named in.
+    """Return the history of results directories, given in any order.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def _started(run: Subject) -> str:
 
 
 def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
-    """Yield a sentence for each run that lacks what another one has, and what has no partner."""
+    """Yield a sentence for each run that lacks a compared case, and for each unmatched case."""
     for pair in compared.pairs:
         having = {run.directory for run, _ in (*pair.base.runs, *pair.other.runs)}
         for directory in directories:
@@ -135,7 +136,7 @@ def _unlike(compared: Compared, directories: Sequence[Path]) -> Iterator[str]:
 
 
 def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
-    """Return the course of a measure, with its trend where there are runs enough to judge one."""
+    """Return the course of a measure, with a trend where there are enough runs."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
     values = [mean(_values(of, measure, directory)) for directory in directories]
     known = [(place, value) for place, value in enumerate(values) if value is not None]
@@ -152,7 +153,7 @@ def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
 
 
 def _values(of: Pair, measure: ComparedMeasure, directory: Path) -> Iterator[float]:
-    """Yield a measure's values of the repeats of a run, those that the tester did not limit."""
+    """Yield a measure's value for each repeat of a run, except tester-limited repeats."""
     for result, plans in (*of.base.runs, *of.other.runs):
         for plan in plans if result.directory == directory else ():
             value = None if plan.get("tester_limited") else measure.of(whole_plan(result, plan))

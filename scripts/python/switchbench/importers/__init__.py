@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of other programs, read into records of ours (doc/how-to/compare.md, "Other programs").
+"""Readers of other programs' results (doc/how-to/compare.md, "Other programs").
 
-programs.toml   what each program prints, and the measures that several share
+programs.toml   tables and names of each program, and measures that several programs share
 reading.py      a file, its printed tables, one figure
 mpi.py          HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests: text in, figures out
 pairs.py        iperf3 and perftest
-directory.py    which program wrote a file, and the results directory that is made of them
+directory.py    identifies the program of a file; makes a results directory of the files
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A results directory made of other programs' files (doc/how-to/compare.md, "Other programs").
+"""Results directory made of other programs' files (doc/how-to/compare.md, "Other programs").
 
-Their figures as a summary, and the files themselves, so that nothing of what they say is lost.
+The figures become a summary; the files themselves are kept beside it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .reading import Kind, Read, Source
 
 ORIGINALS = "originals"
 KINDS: tuple[Kind, ...] = (HPCC, IMB, OSU, NCCL, PERFTEST, IPERF3)
-_MOST_BYTES = 64 << 20  # of a file: the largest real ones have a few MB
-# What people hand over by mistake, and what they should.
+_MOST_BYTES = 64 << 20  # limit of a file; the largest real ones have a few MB
+# Patterns of files that users pass by mistake, with the advice for each.
 _MISTAKES = (
     (r"\A\s*\Z", "it is empty"),
     (r"\AHPLinpack benchmark input file", "it is HPCC's input: take hpccoutf.txt"),
@@ -36,9 +36,9 @@ _MISTAKES = (
 
 
 def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> Read:
-    """Return a file's figures; ConfigurationError, one sentence, where there are none to be had."""
+    """Return the figures of a file; raise ConfigurationError where the file has none."""
     names = "{}, {}, {}, {}, {} and {}".format(*(kind.title for kind in KINDS))
-    try:  # Windows puts a mark before it
+    try:  # Windows starts the file with a byte order mark
         text = (_content(path) if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} is no text: {names} are read") from error
@@ -50,7 +50,7 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
     found = kind.read(source)
     if not found.figures:
         raise source.refuse(f"there are no results in it ({kind.title})")
-    for one in found.figures:  # JSON has no place for what is not finite
+    for one in found.figures:  # JSON cannot represent values that are not finite
         same = one.comparable
         if not math.isfinite(one.value + (same["value"] if same else 0.0)) or (
             same and one.value < 0
@@ -62,9 +62,9 @@ def read(path: Path, ranks: int | None = None, content: bytes | None = None) -> 
 
 
 def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence[str]) -> list[str]:
-    """Read all files before it makes `out`: of a file that can't be read nothing stays.
+    """Import files into the new results directory `out`; return the warnings of their programs.
 
-    Returns what their programs warn of.
+    All files are read before `out` is made, so that an unreadable file leaves nothing behind.
     """
     contents = [_content(path) for path in files]
     parts = [read(path, ranks, content) for path, content in zip(files, contents, strict=True)]
@@ -86,7 +86,7 @@ def _content(path: Path) -> bytes:
 
 
 def _keep(path: Path, content: bytes, out: Path) -> str:
-    """Put a file among the originals, of equal names each with its number; return where."""
+    """Copy a file into `originals`, numbered where its name is taken; return its path there."""
     folder = out / ORIGINALS
     try:
         folder.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ def _summary(
     warnings: list[str],
     command: Sequence[str],
 ) -> SummaryDocument:
-    """Of the form of a run's; what the files do not say is unknown."""
+    """Return the run summary of an import; parts that the files do not contain are unknown."""
     oldest = min(path.stat().st_mtime for path in files)
     lists = (
         "errors", "trials", "plans", "statistics", "comparisons", "ports", "clocks", "expectations",

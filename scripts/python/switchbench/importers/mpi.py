@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What MPI's and NCCL's benchmarks print: HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests.
+"""Readers of MPI's and NCCL's benchmarks: HPCC, IMB-MPI1, OSU micro-benchmarks, nccl-tests.
 
 Megabytes are 10^6 bytes, but for IMB's up to 4.1, which are 2^20.
 """
@@ -37,19 +37,20 @@ _UNITS, _SHARED = PROGRAMS["hpcc"].values()
 _PAIR, _OSU_NAMES = PROGRAMS["osu"].values()
 
 # --- HPCC: the lines NAME=VALUE of the summary section of hpccoutf.txt ----------------------------
-# What each name is: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005;
-# prefixes: `Star` on all processes at once, of one of them; `Single` on one alone; `MPI` together.
+# Names of figures: P. Luszczek et al., Introduction to the HPC Challenge Benchmark Suite, 2005.
+# Prefixes: `Star` for one of all processes that run at once, `Single` for one process alone, `MPI`
+# for all processes together.
 
 _BANNER = "HPC Challenge Benchmark version"
 _BEGIN, _END = "Begin of Summary section.", "End of Summary section."
 _VALUE = re.compile(r"^([A-Za-z]\w{0,100})=(.*)$", re.MULTILINE)
 _SIZES = {"usec": 8, "GBytes": 2_000_000}  # bench_lat_bw, "Benchmark conditions"
-# The measure that others share, and the factor to its unit; of `Star` one process times their
-# number. A ring's bandwidth counts both of a process's flows: half of it is one flow's.
+# The shared measure of a figure, and the factor to its unit. `Star` is one process of many, so the
+# factor has their number. A ring's bandwidth counts both flows of a process: one flow has half.
 
 
 def _read_hpcc(source: Source) -> Read:
-    """Return the figures of all runs: HPCC appends to a file that is there."""
+    """Return the figures of all runs in a file: HPCC appends to an existing file."""
     runs = list(_summaries(source))
     found = [one for values in runs for one in _hpcc_figures(source, values)]
     if not found:
@@ -67,7 +68,7 @@ def _read_hpcc(source: Source) -> Read:
 
 
 def _summaries(source: Source) -> Iterator[dict[str, str]]:
-    """Yield what each summary section says, by name."""
+    """Yield the NAME=VALUE pairs of each summary section."""
     before, *sections = source.text.split(_BEGIN)
     if not sections:
         raise source.refuse("it is cut before HPCC's summary section: the run has not ended")
@@ -107,7 +108,7 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
         value = number(word)
         if value is None:
             raise source.refuse(f"{name} is {word[:40]!r}, which is no number")
-        if value <= 0:  # was not run
+        if value <= 0:  # the test was not run
             continue
         pingpong, size = "PingPong" in head, _SIZES.get(unit)
         benchmark = "PingPong" if pingpong else re.sub("(Latency|Bandwidth)$", "", head)
@@ -123,13 +124,13 @@ def _hpcc_figures(source: Source, values: Mapping[str, str]) -> Iterator[Importe
 
 
 # --- IMB-MPI1: a table for each benchmark and number of processes ---------------------------------
-# The factors of its Mbytes/sec: Intel MPI Benchmarks User Guide, "Benchmark methodology"; PingPong,
-# PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.1, 10^6 in 2019: a table says
-# by its times which.
+# Factors of IMB's Mbytes/sec: Intel MPI Benchmarks User Guide, "Benchmark methodology"; PingPong
+# and PingPing 1, Sendrecv 2, Exchange 4. A megabyte is 2^20 bytes up to 4.1 and 10^6 in 2019: a
+# table's times show which.
 
-_LAST_MEBI = (4, 1)  # of which it is known; used where no time is beside a rate
+_LAST_MEBI = (4, 1)  # last version known to use 2^20; used where a table has no time beside a rate
 _MEBI = float(1 << 20)
-_SURE = 0.01  # a rate and a time agree; the two megabytes differ by 0.049
+_SURE = 0.01  # relative tolerance between a rate and a time; the two megabytes differ by 0.049
 _IMB_VERSION = re.compile(
     r"(?:Intel ?\(R\) MPI Benchmarks?|PALLAS MPI Benchmark)(?: Suite)?\s+V?(\d[\d.]{0,20})"
     r"(?: Update (\d{1,9}))?, *([\w-]{1,40}) part"
@@ -138,12 +139,12 @@ _IMB_RATE = "Mbytes/sec"
 _PROCESSES = re.compile(r"# \(? ?#processes = (\d{1,9})\b")
 _GROUPS = re.compile(r"\b(\d{1,9}) groups of (\d{1,9}) processes")
 _IMB_END = "# All processes entering MPI_Finalize"
-# Measure and how often IMB counts a flow's message.
-OF_TWO = ("pingpong", "pingping")  # whatever the number of processes
+# The measure of a function, and how many times IMB counts a flow's message.
+OF_TWO = ("pingpong", "pingping")  # functions of two ranks, whatever the number of processes
 
 
 def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> Entry | None:
-    """Return a function's bandwidth by IMB's count; None where nothing of ours is like it."""
+    """Return an IMB bandwidth as a comparable figure; None where no shared measure matches it."""
     if function not in PROGRAMS["imb"]["rates"] or bytes_per_s <= 0:
         return None
     measure, times = PROGRAMS["imb"]["rates"][function]
@@ -151,7 +152,10 @@ def rate_in_ours(function: str, ranks: int, size: int, bytes_per_s: float) -> En
 
 
 def time_in_ours(function: str, ranks: int, size: int, time_us: float) -> Entry | None:
-    """Return a function's t_avg, of PingPong its only t."""
+    """Return an IMB function's t_avg, or PingPong's t, as a comparable figure.
+
+    None without a measure.
+    """
     measure = "pingpong_time" if function == "pingpong" else collective(function)
     return None if measure is None else comparable(measure, ranks, size, time_us)
 
@@ -200,9 +204,9 @@ def _imb_figures(
 
 
 def _megabyte(found: Sequence[PrintedTable], version: str | None) -> float:
-    """Return the bytes of a megabyte.
+    """Return the bytes of IMB's megabyte: 10^6 or 2^20.
 
-    As the largest message with a time and a rate has it, else as of the version.
+    The largest message with a time and a rate decides; without one, the version does.
     """
     rows = [(row.size, row, table) for table in found for row in table.rows]
     for size, row, table in sorted(rows, key=lambda one: -one[0]):
@@ -222,13 +226,13 @@ def _knows_imb(text: str) -> bool:
 
 
 # --- OSU micro-benchmarks: a title, a line of columns, a row a size -------------------------------
-# The tests of collectives do not say on how many processes they ran.
+# The tests of collectives do not print their number of processes.
 
 # `MPI` is the library; `MPI_Put` is the operation.
 _PAIRS = re.compile(r"\[ pairs: (\d{1,9}) \]")
 _PLACES = re.compile(r"(?:Buffer|Memory) on (\w+)")
-# The titles' words: the measure of their first column, and the factor to our unit. OSU adds both
-# ways.
+# Words of a title: the measure of the first column, and the factor to our unit. OSU adds both
+# directions.
 
 
 def _read_osu(source: Source) -> Read:
@@ -276,16 +280,16 @@ def _osu_figures(source: Source, table: PrintedTable) -> Iterator[ImportedFigure
 
 
 # --- nccl-tests and rccl-tests: a row a size, out of place and in place ---------------------------
-# A GB is 10^9 bytes. algbw is size / time; busbw what a link carries, by the factors of the
-# nccl-tests' doc/PERFORMANCE.md, which tell operations apart. `size` is a rank's whole buffer,
-# where MPI's is what goes to one rank.
+# A GB is 10^9 bytes. algbw is size / time; busbw is the load of a link, by the factors in
+# nccl-tests' doc/PERFORMANCE.md, which identify the operation. `size` is a rank's whole buffer;
+# MPI's size is the part for one rank.
 
 _OUT, _IN = "out-of-place", "in-place"
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) ")
 _NCCL_VERSION = re.compile(r"# nccl-tests version (\d[\w.]{0,20})")
 _OPERATION = re.compile(r"Collective test starting: (\w{1,40})_perf")
-# Our measure of the time, None for none; busbw / algbw as multiples of 1 and of (n - 1) / n;
-# whether MPI's size is a rank's share.
+# The measure of the time, or None; busbw / algbw as multiples of 1 and of (n - 1) / n; true where
+# MPI's size is a rank's share.
 
 
 def _read_nccl(source: Source) -> Read:
@@ -306,7 +310,7 @@ def _read_nccl(source: Source) -> Read:
 
 
 def _operation(source: Source, table: PrintedTable) -> str | None:
-    """Return the operation: as the output names it, else as the file is called."""
+    """Return the operation that nccl-tests ran: named in the output, else in the file's name."""
     for named in map(_OPERATION.search, (*table.before, *table.notes)):
         if named and named[1] not in PROGRAMS["nccl"]["operations"]:
             raise source.refuse(f"nccl-tests' {named[1]} is not known here")

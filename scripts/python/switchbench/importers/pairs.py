@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What measures between two hosts and writes JSON: iperf3, and perftest with its tables."""
+"""Readers of two-host benchmarks: iperf3's JSON, perftest's JSON and tables."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from .reading import (
 _RANKS = 2
 
 # --- iperf3 --json and --json-stream: one JSON value a test or event, one after the other ---------
-# A rate is payload that the receiver got; a server that only received knows nothing of what was
-# sent.
+# A rate counts payload that the receiver got; a server that only received has no record of the sent
+# bytes.
 
 _REVERSE = "_bidir_reverse"
 _OF_EACH = ("sock_bufsize", "sndbuf_actual", "rcvbuf_actual")  # repeated for each connection
@@ -53,9 +53,9 @@ def _read_iperf3(source: Source) -> Read:
 
 
 def _both_ways(pairs: Pairs) -> dict[str, Any]:
-    """Return an object; the second of two sums is that of the way back.
+    """Return a JSON object in which the second of two equal sums becomes the reverse direction's.
 
-    As iperf3 3.7 to 3.10 write it (esnet/iperf issue 952) and 3.11 names it.
+    iperf3 3.7 to 3.10 repeat the key (esnet/iperf issue 952); 3.11 names it apart.
     """
     seen: set[str] = set()
     named = []
@@ -115,15 +115,15 @@ def _iperf3_figures(source: Source, test: Mapping[str, Any]) -> Iterator[Importe
 def _sums(
     asked: Mapping[str, Any], end: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, float, Entry | None]]:
-    """Yield name, unit, value and what is comparable, of the sums of a test."""
-    tcp = asked.get("protocol", "TCP") == "TCP"  # the rate of UDP is what was asked for
+    """Yield name, unit, value and comparable figure for each sum in an iperf3 test."""
+    tcp = asked.get("protocol", "TCP") == "TCP"  # UDP's rate is the requested rate
     measure = "both_ways_rate" if f"sum_received{_REVERSE}" in end else "one_way_rate"
     for way in ("", _REVERSE):
         rate = (end.get(f"sum_received{way}") or {}).get("bits_per_second")
         if rate:
             ours = comparable(measure, _RANKS, None, rate / MEGA) if tcp else None
             yield f"sum_received{way}.bits_per_second", "bit/s", rate, ours
-    for way in ("", _REVERSE):  # up to 3.10 all that UDP has
+    for way in ("", _REVERSE):  # up to 3.10, UDP has no other sums
         sums = end.get(f"sum{way}") or {}
         if "lost_percent" in sums and "sum_received" not in end:
             rate, lost = sums["bits_per_second"], sums["lost_percent"]
@@ -155,10 +155,10 @@ def _whole(asked: Mapping[str, Any], key: str) -> int:
 
 
 # --- perftest: the tables of ib_write_bw, ib_send_lat and the others, and --out_json --------------
-# Its MB and MiB are 2^20 bytes, its Gb 10^9 bits; a latency of write and send is half the round
-# trip, of read and atomic the whole.
+# perftest's MB and MiB are 2^20 bytes, its Gb 10^9 bits. A latency of write and send is half a
+# round trip; one of read and atomic is a whole round trip.
 
-# As ctx_print_test_info of perftest_parameters.c puts a title together.
+# ctx_print_test_info in perftest_parameters.c puts titles together in this form.
 _TEST = re.compile(
     r"(?:(?:Send|RDMA_Write)(?:_imm)?|RDMA_Read|Atomic(?: CMP_AND_SWAP| FETCH_AND_ADD))"
     r"(?: Bidirectional)?(?: Post List)? (?:BW|Latency)( forwarding)?( Multicast)?"
@@ -210,15 +210,16 @@ def _perftest_figures(
             return None
         if name.startswith("BW average"):
             mbps = value * _MBPS[name.removeprefix("BW average")]
-            if "Bidirectional" in benchmark:  # it adds both ways
+            if "Bidirectional" in benchmark:  # the figure sums both directions
                 return comparable("both_ways_rate", _RANKS, row.size, mbps / 2)
             return comparable("one_way_rate", _RANKS, row.size, mbps)
-        if name == "t_avg[usec]" and not benchmark.startswith("RDMA_Read"):  # a whole round trip
+        # t_avg is a whole round trip
+        if name == "t_avg[usec]" and not benchmark.startswith("RDMA_Read"):
             return comparable("pingpong_time", _RANKS, row.size, value)
         return None
 
     like = ImportedFigure("perftest", None, benchmark, _RANKS, memory=GPU if on_gpu else HOST)
-    # The peak is 0 where it was not looked for.
+    # The peak is 0 where perftest did not measure it.
     return (one for one in figures(rows, columns, like, ours) if one.value)
 
 
@@ -258,7 +259,7 @@ def _of_json(source: Source) -> Iterator[ImportedFigure]:
 
 
 def _json_unit(source: Source, size: float, results: Mapping[str, Any]) -> str:
-    """Return the unit of BW, which the JSON does not name: that in which messages make the rate."""
+    """Return the unit of BW in perftest's JSON, which omits it, by comparison with MsgRate."""
     mbps = 8 * int(size) * results.get("MsgRate", 0)
     for unit in (_MEBI, _GIGA):
         if abs(results["BW_average"] * _MBPS[unit] - mbps) <= 0.02 * mbps:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all readers of other programs' files share: figures, measures, sources, printed tables.
+"""Shared parts of the readers of other programs' files: figures, measures, sources, tables.
 
-A program declares the titles and columns of its tables (`Form`). What a declaration does not know
-is refused in a sentence that names it; nothing is guessed from a position.
+A program declares the titles and columns of its tables (`Form`). A column that no declaration names
+is an error with its name; nothing is guessed from a position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOST, GPU = "host", "gpu"
 
 
 class Common(NamedTuple):
-    """One measure of one definition; `better`: +1 when more of it is better, -1 when less is."""
+    """Definition of a shared measure; `better` is +1 where more is better, -1 where less is."""
 
     title: str
     unit: str
@@ -42,9 +42,9 @@ COMMON: dict[str, Common] = {
 
 
 def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entry:
-    """Return a figure by the definition of COMMON, in its unit.
+    """Return a figure in the unit of its shared measure in COMMON.
 
-    `size`: bytes of a message; None where it has none, or it does not matter.
+    `size` is the bytes of a message; None where there is none, or where it does not matter.
     """
     return {
         "measure": measure, "ranks": ranks, "size": size, "value": value,
@@ -53,7 +53,7 @@ def comparable(measure: str, ranks: int, size: int | None, value: float) -> Entr
 
 
 def collective(name: str) -> str | None:
-    """Return the measure of a collective's time, by MPI's name for it."""
+    """Return the time measure of an MPI collective by its name; None for other names."""
     return f"{name}_time" if name in _COLLECTIVES else None
 
 
@@ -62,21 +62,21 @@ def collective(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class ImportedFigure:
-    """One figure as the program printed it: what the summary has of it, but for its file."""
+    """One figure as its program printed it: a summary's entry without the file's name."""
 
     tool: str
     version: str | None
     benchmark: str
-    ranks: int | None  # None: its output does not say
+    ranks: int | None  # None: the output has no number of ranks
     size: int | None = None
     name: str = ""
     value: float = 0.0
     unit: str = ""
-    comparable: Entry | None = None  # None: we have nothing of that definition
-    memory: str = HOST  # of the buffers
+    comparable: Entry | None = None  # None: no shared measure has this definition
+    memory: str = HOST  # memory that holds the buffers
 
 
-# Before each line: mpirun --tag-output, --timestamp-output or srun -l.
+# Prefix of each line by mpirun --tag-output, --timestamp-output or srun -l.
 _MARK = re.compile(
     r"(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?(?:\[[^\]\s]{1,100}\])?<std(?:out|err|diag)>: ?"
     r"|\s{0,8}\d{1,8}: ?"
@@ -85,15 +85,15 @@ _MARK = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A file to be read."""
+    """File to be imported: its path, its content, and the user's number of ranks."""
 
     path: Path
     content: str
-    ranks: int | None = None  # as the user says, for programs that do not
+    ranks: int | None = None  # set by the user, for programs that do not print it
 
     @cached_property
     def text(self) -> str:
-        """Its text, without the marks of ranks that launchers put before most lines."""
+        """Return the file's text without the rank prefixes that launchers put before most lines."""
         lines = self.content.splitlines(keepends=True)
         marks = [_MARK.match(line) for line in lines]
         if 2 * sum(mark is not None for mark in marks) <= len(lines):
@@ -106,16 +106,16 @@ class Source:
 
     @property
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """The lines of its text, from 1."""
+        """Yield the lines of the file's text with their numbers, from 1."""
         return enumerate(self.text.splitlines(), start=1)
 
     def refuse(self, reason: str, line: int | None = None) -> ConfigurationError:
-        """Return the error of a file that can't be read, at a line."""
+        """Return the error of an unreadable file, with the line number where there is one."""
         where = "" if line is None else f"line {line}: "
         return ConfigurationError(f"{self.path}: {where}{reason}")
 
     def refuse_newer(self, tool: str, found: str, newest: tuple[int, ...]) -> None:
-        """Refuse a version of a program whose output this one does not know."""
+        """Raise ConfigurationError for a program version newer than `newest`, the newest known."""
         numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", found))
         if numbers[: len(newest)] > newest:
             raise self.refuse(
@@ -125,14 +125,17 @@ class Source:
 
 
 class Read(NamedTuple):
-    """What is in a file; `warnings`: what is wrong with it, or has to be known about it."""
+    """Figures read from a file, and warnings about the file or its figures."""
 
     figures: list[ImportedFigure]
     warnings: list[str]
 
 
 class Kind(NamedTuple):
-    """One program; `knows`: whether it wrote this text; `title`: the file as its users call it."""
+    """Reader of one program's files.
+
+    `knows` recognises a text, `title` names the file for users.
+    """
 
     tool: str
     title: str
@@ -142,13 +145,13 @@ class Kind(NamedTuple):
 
 # --- printed tables -------------------------------------------------------------------------------
 
-# What a column has: a figure, the bytes of a message, whether the data were right, or nothing.
+# Content of a column: a figure, the bytes of a message, a data check, or anything else.
 FIGURE, SIZE, CHECK, OTHER = "figure", "size", "check", "other"
 _RIGHT, _WRONG = {"pass", "passed", "ok", "n/a", "-"}, {"fail", "failed"}
 
 
 class PrintedColumn(NamedTuple):
-    """A column by the name in the header, a regular expression."""
+    """Column of a printed table, whose name is a regular expression for the header."""
 
     name: str
     unit: str = ""
@@ -156,14 +159,14 @@ class PrintedColumn(NamedTuple):
 
 
 class Form:
-    """How a program's tables look, by the expressions of programs.toml.
+    """Declaration of a program's tables, by the expressions in programs.toml.
 
-    `end`: the line below its rows; `part`: a line before further rows of the same columns;
-    `groups`: names before those of columns that come once a group.
+    `end` matches the line below the rows; `part` a line before further rows of the same columns;
+    `groups` has name prefixes for columns that come once per group.
     """
 
     def __init__(self, name: str) -> None:
-        """Take the form of this name."""
+        """Read the form of a given name from programs.toml."""
         form: dict[str, Any] = PROGRAMS["forms"][name]
         self.tool: str = form["tool"]
         self.title, self.header = re.compile(form["title"]), re.compile(form["header"])
@@ -176,7 +179,7 @@ class Form:
 
 
 class Row(NamedTuple):
-    """One line of a table; `wrong`: the program found that its data were not right."""
+    """One row of a printed table; `wrong` is true where the program found its data corrupted."""
 
     size: int
     part: str
@@ -186,7 +189,7 @@ class Row(NamedTuple):
 
 @dataclass
 class PrintedTable:
-    """One table, with all lines that are neither header nor row."""
+    """One printed table: its title, columns, rows, and all other lines."""
 
     title: re.Match[str]
     before: list[str]
@@ -198,7 +201,7 @@ class PrintedTable:
 
 
 def tables(source: Source, form: Form) -> list[PrintedTable]:
-    """Return the tables of a text; refused where one is cut."""
+    """Return the tables in a text; raise ConfigurationError where one is truncated."""
     found: list[PrintedTable] = []
     before: list[str] = []
     for line, text in source.numbered:
@@ -229,9 +232,9 @@ def figures(
     like: ImportedFigure,
     ours: Callable[[Row, str, float], Entry | None],
 ) -> Iterator[ImportedFigure]:
-    """Yield a figure of each value, with tool, version and so on as of `like`.
+    """Yield one figure per value of the rows, with tool, version and so on taken from `like`.
 
-    What is of a wrong row has nothing that is comparable.
+    Figures of rows with wrong data are never comparable.
     """
     for row in rows:
         for name, value in row.values.items():
@@ -245,7 +248,7 @@ def figures(
 def warnings(
     source: Source, found: Sequence[PrintedTable], figures: Sequence[ImportedFigure]
 ) -> Iterator[str]:
-    """Yield a sentence where rows are of wrong data, and one where buffers were in GPU memory."""
+    """Yield a warning for rows of wrong data, and one for buffers in GPU memory."""
     wrong = sorted({row.size for table in found for row in table.rows if row.wrong})
     if wrong:
         sizes = ", ".join(f"{size:,}" for size in wrong[:8])

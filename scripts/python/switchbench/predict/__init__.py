@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a plan should do on a network: models of contention, and of single messages."""
+"""Predicted rates of a plan's flows on a network, by models of contention."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models of contention by name.
+"""Models of contention by name.
 
-Each gives every flow's rate at layer 1, from the flows' paths and the rates that their sources
-intend. A resource is one direction of a link; `routes.nothing` is one without a limit.
+Each model gives every flow's rate at layer 1, from the flows' paths and the intended rates of their
+sources. A resource is one direction of a link; `routes.nothing` is one without a limit.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..topology.fabric import Paths, Ranks, Rates, Routes
 
 _ROUNDS = 200
 _STILL = 1e-9
-_EQUAL = 1e-9  # what rounding may make of two rates that are one
+_EQUAL = 1e-9  # relative tolerance of rounding between equal rates
 
 
 def _load(routes: Routes, paths: Paths) -> Rates:
-    """Return how many flows cross each resource."""
+    """Return the number of flows that cross each resource."""
     return np.bincount(paths.ravel(), minlength=routes.nothing + 1).astype(np.float64)
 
 
 def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
-    """Return what arrives of each flow at layer 1.
+    """Return each flow's arriving rate at layer 1, where a full resource drops from all alike.
 
-    Each resource passes the same share of all that enters it. What enters depends on what was
-    passed before; in a tree the shares are found after as many rounds as the longest path has
-    links, and with a ring of full links they converge.
+    Each resource passes the same share of everything that enters it. The entering rate depends on
+    the shares before. In a tree, the shares are exact after as many rounds as the longest path has
+    links; with a ring of full links they converge.
     """
     capacity = routes.limit_bps
     passed = np.ones(capacity.size)
@@ -53,7 +53,7 @@ def arriving(routes: Routes, paths: Paths, sent_bps: Rates) -> Rates:
 def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
     """Return the rate of each flow by max-min fairness.
 
-    All rates grow alike; a flow stops where a resource of its path is full, or at its demand.
+    All rates grow alike; a flow stops where a resource on its path is full, or at its demand.
     """
     left = routes.limit_bps.copy()
     rates = np.zeros(len(paths))
@@ -75,7 +75,7 @@ def max_min_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
 def proportional_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
     """Return the rate of each flow through drop-tail queues.
 
-    A source that has always something to send sends what its port carries.
+    A source that always has data to send fills its port.
     """
     first = paths[np.arange(len(paths)), (paths != routes.nothing).argmax(axis=1)]
     own = routes.limit_bps[first] / _load(routes, first)[first]
@@ -86,13 +86,13 @@ def constrained_bps(routes: Routes, paths: Paths, demand_bps: Rates) -> Rates:
     """Return the rate of each flow by Algorithm 1 of Zhu, Lastovetsky, Ali and Riesen 2012.
 
     Equation and line numbers are the paper's. Its vectors of three resources (rack, sender's NIC,
-    receiver's NIC) become the whole path of a flow: the same for two racks, and any tree or routed
-    network else. What crosses a resource is the flow's with-flow set S (1), and what crosses the
-    other direction of the same link its contra-flow set (3). The paper prints lines 23 and 24, and
-    the sets E' and E'' of its function, with the roles of calculated and not yet calculated flows
-    changed in places; here they are as its text says: E' are calculated, E'' are not. As published,
-    a flow's rate comes from its most congested resources alone; so the sum over another one can
-    come out above what that can carry.
+    receiver's NIC) become the whole path of a flow: equal for two racks, and any tree or routed
+    network otherwise. The flows that cross a resource are a flow's with-flow set S (1); the flows
+    that cross the other direction of the same link are its contra-flow set (3). The paper prints
+    lines 23 and 24, and the sets E' and E'' of its function, with calculated and uncalculated flows
+    swapped in places. Here they follow its text: E' are calculated, E'' are not. As published, a
+    flow's rate comes from its most congested resources alone, so the sum over another resource can
+    exceed its capacity.
     """
     return np.minimum(_Constrained(routes, paths).rates(), demand_bps)
 
@@ -102,10 +102,10 @@ _Key = tuple[float, float, float, int]
 
 @dataclass
 class _Flow:
-    """A logical link e: its number, the resources of its path, and their other directions.
+    """Logical link e of the paper: its number, the resources of its path, and their opposites.
 
-    The latter in the order of (3): inside of the network, the sender's, the receiver's. One is
-    dropped when it turns out not to hold the flow back.
+    The opposite directions are in the order of (3): inside the network, the sender's, the
+    receiver's. One is dropped when it turns out not to limit the flow.
     """
 
     number: int
@@ -118,10 +118,10 @@ class _Constrained:
     routes: Routes
     paths: Paths
     crossing: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    bps: dict[int, float] = field(default_factory=dict)  # of the flows that are calculated
+    bps: dict[int, float] = field(default_factory=dict)  # rates of the calculated flows
 
     def rates(self) -> Rates:
-        """Calculate the flows of the greatest key together until none is left."""
+        """Return all rates; the flows with the greatest key are calculated together."""
         routes, flows = self.routes, []
         both = zip(self.paths, routes.opposite(self.paths), strict=True)
         for number, (path, back) in enumerate(both):
@@ -141,11 +141,11 @@ class _Constrained:
         return np.array([self.bps[number] for number in range(len(flows))])
 
     def _time(self, resource: int) -> float:
-        """Return the time that a bit of each flow over a resource needs."""
+        """Return the time that one bit of each flow over a resource takes in total."""
         return len(self.crossing[resource]) / float(self.routes.capacity_bps[resource])
 
     def _congestion(self, resources: list[int]) -> float:
-        """Return k of (2) and (4): the time where most share."""
+        """Return k of (2) and (4): the longest time of the given resources."""
         return max(map(self._time, resources), default=0.0)
 
     def _full(self, resources: list[int]) -> list[int]:
@@ -153,17 +153,17 @@ class _Constrained:
         return [r for r in resources if _same(self._time(r), k)]
 
     def _key(self, flow: _Flow) -> _Key:
-        """(7), greatest first as heapq has it; the flow's number makes it unique."""
+        """Return key (7) of a flow, negated for heapq; the flow's number makes it unique."""
         k, contra = self._congestion(flow.along), self._congestion(flow.against)
         return (-max(k, contra), -k, -contra, flow.number)
 
     def _rate(self, flow: _Flow) -> float | None:
-        """Lines 6 to 20; None when the flow has to be looked at again without a resource."""
+        """Return a flow's rate by lines 6 to 20; None to repeat the flow without a resource."""
         if self._congestion(flow.along) >= self._congestion(flow.against) * (1 - _EQUAL):
             return min(self._share(r, flow) for r in self._full(flow.along))
         rate = None
-        # Lines 12 to 20: of contra-flow resources as congested the last one counts, as line 17 is
-        # printed.
+        # Lines 12 to 20: of equally congested contra-flow resources the last one counts, as line 17
+        # is printed.
         for resource in self._full(flow.against):
             known = [self.bps[f] for f in self.crossing[resource] if f in self.bps]
             if _same(sum(known), float(self.routes.capacity_bps[resource])):
@@ -173,7 +173,7 @@ class _Constrained:
         return rate
 
     def _share(self, resource: int, flow: _Flow) -> float:
-        """`inverseBandwidth`, lines 26 to 32, as a bandwidth."""
+        """Return a resource's bandwidth for a flow: `inverseBandwidth`, lines 26 to 32."""
         flows = self.crossing[resource]
         capacity = float(self.routes.capacity_bps[resource])
         left = capacity - sum(self.bps[f] for f in flows if f in self.bps)
@@ -187,7 +187,7 @@ def _same(a: float, b: float) -> bool:
 
 
 def _most_congested(queue: list[_Key]) -> Iterator[int]:
-    """Take the flows with the greatest key from the queue."""
+    """Yield and remove the flows with the greatest key from the queue."""
     first = heapq.heappop(queue)
     yield first[-1]
     while queue and all(_same(a, b) for a, b in zip(first[:-1], queue[0][:-1], strict=True)):
@@ -195,18 +195,18 @@ def _most_congested(queue: list[_Key]) -> Iterator[int]:
 
 
 Model = Callable[[Routes, Paths, Rates], Rates]
-# In the order of print; demands are at layer 1, as offered.
+# In the order of printing; demands are offered rates at layer 1.
 MODELS: dict[str, Model] = {
     "max-min": max_min_bps,
     "proportional": proportional_bps,
     "constrained": constrained_bps,
 }
-SLOW = ("constrained",)  # costs a step in Python for each flow
+SLOW = ("constrained",)  # these take a Python step per flow
 
 
 def rates(
     routes: Routes, ranks: Ranks, demand_bps: Rates, models: Iterable[str]
 ) -> dict[str, Rates]:
-    """Return each model's rates of flows; `ranks`: a row of source and destination a flow."""
+    """Return each model's rates; `ranks` has one row per flow with its source and destination."""
     paths = routes.paths(ranks[:, 0], ranks[:, 1])
     return {name: MODELS[name](routes, paths, demand_bps) for name in models}

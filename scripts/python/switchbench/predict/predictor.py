@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rates that models predict for a run, beside those that its receivers saw."""
+"""Rates that models predict for a run, compared with the rates that its receivers measured."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from ..topology.fabric import Fabric, Ranks, Rates, Routes, from_topology
 from ..topology.form import TopologyError
 from .models import MODELS, SLOW, rates
 
-CLOSE = 0.10  # the margin of Zhu et al. 2012: an error of at most 10 %
-MOST_SLOW_FLOWS = 200_000  # models that go through flows one by one are left out of plans with more
+CLOSE = 0.10  # margin of Zhu et al. 2012: an error of at most 10 %
+MOST_SLOW_FLOWS = 200_000  # flow limit of the slow models, which calculate flow by flow
 
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
 """A trial's point, the network, the phase."""
 Recorded = Mapping[str, Mapping[int, Ranks]]
-"""By network and phase a row for each flow: its source and destination in the network's part."""
+"""Rank pairs (source, destination) of all flows in the network's part, by network and phase."""
 
 
 @dataclass(frozen=True)
 class PhasePrediction:
-    """What is expected of one phase in one network."""
+    """Predicted rates of the flows of one phase in one network."""
 
     part: Part
     phase: int
-    ranks: Ranks  # a row a flow: its source and destination in the part
-    demand_bps: Rates  # what each flow was to send
+    ranks: Ranks  # one row per flow: source and destination in the part
+    demand_bps: Rates  # offered rate of each flow
     rates: dict[str, Rates]  # by model, at layer 1
 
     def pairs(self) -> list[Pair]:
-        """Return the flows by their ports' names."""
+        """Return the flows as pairs of port names."""
         names = [port.name for port in self.part.ranks]
         return [(names[source], names[destination]) for source, destination in self.ranks]
 
 
 def fabric_of(run: Run, topology: Path | None) -> Fabric:
-    """Return the network of a run: its lab's, or the topology file that describes a site."""
+    """Return the fabric of a run: its lab's, or that of a topology file for a site."""
     if topology is None and run.site.lab is None:
         raise ConfigurationError(
             "a site of real hosts says nothing of its switches: give --topology FILE "
@@ -68,7 +68,7 @@ def fabric_of(run: Run, topology: Path | None) -> Fabric:
 
 
 def points(run: Run) -> list[Trial]:
-    """Return one trial of each setting: repeats are predicted alike."""
+    """Return one trial per setting: repeats have equal predictions."""
     found: dict[int, Trial] = {}
     for trial in run.trials:
         found.setdefault(trial.point, trial)
@@ -76,10 +76,10 @@ def points(run: Run) -> list[Trial]:
 
 
 class Predictor:
-    """Predicts trials on one network."""
+    """Predictor of the rates of trials on one fabric."""
 
     def __init__(self, fabric: Fabric, models: Sequence[str] = tuple(MODELS)) -> None:
-        """Route between the hosts of a fabric, for models by their names."""
+        """Prepare routes between a fabric's hosts, and the models of the given names."""
         self.fabric = fabric
         self._models = models
         self._routes = Routes(fabric)
@@ -88,7 +88,8 @@ class Predictor:
     def predict(self, trial: Trial, recorded: Recorded | None = None) -> Iterator[PhasePrediction]:
         """Yield the prediction of each phase of each network of a trial.
 
-        `recorded`: its flows where records have them all.
+        `recorded` has the trial's flows where the records are complete; else the engine's plan is
+        used.
         """
         models = [n for n in self._models if n not in SLOW or trial.flows <= MOST_SLOW_FLOWS]
         for part in trial.parts:
@@ -106,7 +107,7 @@ class Predictor:
                     yield PhasePrediction(part, phase, ranks, demand, found)
 
     def _places(self, part: Part) -> Ranks:
-        """Return where in the fabric each rank is; refused where the two don't fit together."""
+        """Return the fabric rank of each rank of a part; ConfigurationError for unknown hosts."""
         hosts = [port.host for port in part.ranks]
         if unknown := [host for host in hosts if host not in self._rank]:
             known = NodeSet.fromlist(list(self.fabric.hosts), resolver=RESOLVER_NOGROUP)
@@ -123,10 +124,10 @@ class Predictor:
 
 
 def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
-    """Return what each flow is offered at layer 1: its port's load, shared by the port's flows.
+    """Return the offered layer-1 rate of each flow: its port's load over the port's flows.
 
-    Messages at 100 % have no limit but their ports' lines, as the engine paces none of them
-    (engine/trial/lanes.c); frames are paced at any load.
+    The engine does not pace messages at 100 % (engine/trial/lanes.c), so only their ports' line
+    rates limit them; frames are paced at any load.
     """
     lines = np.array([port.line_rate_bps or np.inf for port in part.ranks])
     unpaced = trial.size_unit == "message" and trial.load.percent == 100.0
@@ -149,7 +150,7 @@ def demand_bps(trial: Trial, part: Part, ranks: Ranks) -> Rates:
 
 
 def _payload_share(trial: Trial) -> float:
-    """Return payload by layer-1 bits of large messages: full frames of MTU 1500, or packets."""
+    """Return the payload share of layer-1 bits for messages in full frames or RDMA packets."""
     if not transports.of(trial.transport).rdma:
         payload = measures.TCP_SEGMENT_PAYLOAD
         return payload / (payload + measures.TCP_SEGMENT_OVERHEAD)
@@ -161,24 +162,24 @@ def _payload_share(trial: Trial) -> float:
 
 
 def share_close(errors: Rates) -> float:
-    """Return the share of errors within the margin."""
+    """Return the share of prediction errors within the margin `CLOSE`."""
     return float(np.mean(np.abs(errors) <= CLOSE))
 
 
 @dataclass
 class Seen:
-    """Layer-1 rates of a run's flows."""
+    """Measured layer-1 rates of a run's flows, by place and flow."""
 
     repeats: dict[Place, dict[Pair, list[float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
-    """What destinations saw, repeat by repeat."""
+    """Rate measured at the destination in each repeat."""
     pairs: dict[Place, set[Pair]] = field(default_factory=lambda: defaultdict(set))
-    """All flows that there are records of."""
+    """All flows with a record."""
 
     @cached_property
     def delivered(self) -> dict[Place, dict[Pair, float]]:
-        """Return the median over repeats of what destinations saw."""
+        """Return the median over repeats of each flow's rate at its destination."""
         return {
             place: {pair: median(seen) for pair, seen in flows.items()}
             for place, flows in self.repeats.items()
@@ -187,29 +188,30 @@ class Seen:
 
 @dataclass(frozen=True)
 class PredictedTrial:
-    """The flows of one setting, of all its networks and phases: predicted and measured."""
+    """Predicted and measured rates of all flows of one trial, over its networks and phases."""
 
     trial: Trial
     phases: int
     rates: dict[str, Rates]  # by model, at layer 1
-    measured: Rates  # what destinations saw, NaN of a flow without a record
+    measured: Rates  # rates at destinations, NaN for a flow without a record
 
     @property
     def known(self) -> int:
-        """Return the number of flows that were measured."""
+        """Return the number of flows with a measured rate."""
         return int(np.count_nonzero(~np.isnan(self.measured)))
 
     def errors(self, model: str) -> Rates:
-        """Return the errors of the time that a model predicts, of the flows that were measured.
+        """Return a model's relative errors of transfer time, for the measured flows.
 
-        (predicted - measured) / measured; by rates, measured / predicted - 1.
+        (predicted - measured) / measured; in rates, measured / predicted - 1.
         """
-        known = ~np.isnan(self.measured)  # of 0, the time was predicted as nothing of what it took
+        # a rate of 0 gives -1: the prediction is nothing of the time taken
+        known = ~np.isnan(self.measured)
         errors: Rates = self.measured[known] / self.rates[model][known] - 1.0
         return errors
 
     def best_first(self) -> list[str]:
-        """Return the models, the one with most flows within the margin first."""
+        """Return the models' names, the one with most flows within the margin first."""
         if not self.known:
             return list(self.rates)
         errors = {model: self.errors(model) for model in self.rates}
@@ -217,7 +219,7 @@ class PredictedTrial:
 
 
 def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
-    """Return what is predicted of a trial, beside what was seen of it where it is of streams."""
+    """Return a trial's predicted rates, with the measured rates of streams where there are any."""
     recorded = None if seen is None else recorded_flows(trial, seen.pairs)
     found: dict[str, list[Rates]] = defaultdict(list)
     measured = [np.empty(0)]
@@ -237,10 +239,10 @@ def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> Predicte
 
 
 def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
-    """Return a trial's flows as records have them, so that the engine is not asked for its plan.
+    """Return a trial's flows from the records, so that the engine need not plan it again.
 
-    None where they are not all of the trial's: a run that was cut short has not recorded all flows,
-    and a part of a phase's flows is another phase. The connectivity check is no phase.
+    None where the records do not have all flows of the trial: a run that was cut short lacks some,
+    and a part of a phase's flows would be another phase. The connectivity check is no phase.
     """
     found: dict[str, dict[int, Ranks]] = {}
     for part in trial.parts:
@@ -267,9 +269,9 @@ def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Rec
 
 
 def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
-    """Return the trials of a run that were measured, by trial and repeat.
+    """Return the measured trials of a run, by (trial, repeat).
 
-    ConfigurationError where none was, or any of the summary is damaged.
+    Raise ConfigurationError where no trial was measured, or where the summary is damaged.
     """
     summary = checked(load_summary(directory), directory / SUMMARY)
     measured = {(plan["trial"], plan["repeat"]) for plan in summary["plans"]}
@@ -286,7 +288,7 @@ def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
 
 
 def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
-    """Return what the destination of each flow counted; `trials`: by their numbers there."""
+    """Return the rates at each flow's destination; `trials` are by (trial, repeat)."""
     seen = Seen()
     tables = Tables(directory, ("flows",))
     opened = {
