@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every part may use: errors, values of a run, numbers as text and text as numbers."""
+"""Common types and helpers of all packages: errors, values of a run, quantities as text."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The codes of error messages: `[SB-KEY]` behind a message, `switchbench explain SB-KEY`.
+"""Codes of error messages: `[SB-KEY]` after a message, `switchbench explain SB-KEY`.
 
-codes.toml has each code's title, cause and cure, and which messages are of it.
+codes.toml has each code's title, cause and cure, and the messages that it covers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def codes() -> dict[str, dict[str, Any]]:
 
 
 def _pattern(words: str) -> str:
-    """Return the expression of some words: no letter goes before the first, … is anything."""
+    """Return a regular expression for a code's words, in which … matches anything."""
     begin = r"(?<![A-Za-z.])" if words[0].isalpha() else ""
     return begin + ".+".join(map(re.escape, words.split("…")))
 
 
 def code_by_words(message: str) -> str | None:
-    """Return the code with the longest words that stand in a message; None if no words do."""
+    """Return the code with the longest words that a message contains; None where no words match."""
     found = [
         (len(words), code)
         for code, entry in codes().items()
@@ -52,7 +52,7 @@ def code_by_module(module: str) -> str | None:
 
 
 def with_code(error: SwitchbenchError) -> str:
-    """Return an error's message with its code behind it, or codes, if it tells of several mistakes.
+    """Return an error's message with its code appended; several mistakes give several codes.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def with_code(error: SwitchbenchError) -> str:
 
 
 def explained(code_or_message: str) -> str:
-    """Return title, cause and cure of a code, or of the code that a message has."""
+    """Return title, cause and cure of a code, or of the code for a message."""
     given = [part for part in re.split(r"[\[\], ]+", code_or_message.upper()) if part]
     if not given or not codes().keys() >= set(given):
         given = [code for code in [code_by_words(code_or_message)] if code]
@@ -84,5 +84,5 @@ def explained(code_or_message: str) -> str:
 
 
 def listed() -> str:
-    """Return a line for each code: the code and its title."""
+    """Return a line per code with its title."""
     return "\n".join(f"{code:<15} {entry['title']}" for code, entry in codes().items())

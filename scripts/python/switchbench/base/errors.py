@@ -12,9 +12,9 @@ from typing import Any
 
 
 def printable(value: Any, keep: str = "") -> Any:
-    """Return the same with escapes for all characters that a terminal would obey, or not show.
+    """Return a value with escapes for characters that a terminal would obey or not show.
 
-    Of keys, too. `keep`: of these the ones that stay.
+    Nested values and keys are escaped too; characters in `keep` stay.
     """
     if isinstance(value, str):
         if value.isprintable():
@@ -31,42 +31,42 @@ def printable(value: Any, keep: str = "") -> Any:
 
 
 # --- errors ---------------------------------------------------------------------------------------
-# One map from error to exit status (doc/developer/architecture.md).
+# The map from error to exit status (doc/developer/architecture.md).
 
 
 class SwitchbenchError(Exception):
-    """One sentence for a person: what, where, what to do. Printed once, by the command."""
+    """Error in one sentence for the user: what, where, what to do. Printed once, by the command."""
 
     status = 3
 
     def __str__(self) -> str:
-        """With escapes for what a terminal would obey: files, arguments and nodes are quoted."""
+        """Return the message with escapes for control characters in its quoted texts."""
         return str(printable(super().__str__(), keep="\n"))
 
 
 class ConfigurationError(SwitchbenchError):
-    """What was asked for can't be: nothing was started."""
+    """Error of an invalid configuration or option: nothing was started."""
 
     status = 2
 
 
 class Mistakes:
-    """What is wrong in several places, told at once."""
+    """Collector of configuration mistakes, which are reported together."""
 
     def __init__(self) -> None:
-        """None so far."""
+        """Start without mistakes."""
         self.found: list[ConfigurationError] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Around what may find a mistake and is not needed for what follows."""
+        """Collect a mistake in the enclosed code, on which no later code may depend."""
         try:
             yield
         except ConfigurationError as error:
             self.found.append(error)
 
     def refuse(self) -> None:
-        """Raise a ConfigurationError with a line for each mistake, if there are some."""
+        """Raise one ConfigurationError with a line for each collected mistake, if there are any."""
         lines = list(dict.fromkeys(line for one in self.found for line in str(one).splitlines()))
         more = len(lines) - MISTAKES_MOST
         if more > 0:
@@ -79,6 +79,6 @@ MISTAKES_MOST = 30
 
 
 class RunError(SwitchbenchError):
-    """The run could not be completed; what was measured is kept."""
+    """Error of a run that could not be completed; its measurements are kept."""
 
     status = 3

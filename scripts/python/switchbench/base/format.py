@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers as people are shown them: few digits, a unit that fits, words for what is unknown."""
+"""Numbers as text for users: few digits, a suitable unit, words for unknown values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _BARS_ASCII = "01234567"
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit for all figures of one column, made of Mbit/s."""
+    """Unit of rate for all figures of one column, which are stored in Mbit/s."""
 
     name: str
-    scale: float  # of one Mbit/s
+    scale: float  # multiple of one Mbit/s
 
     def show(self, mbps: float | None) -> str:
-        """Four significant digits."""
+        """Return a rate in Mbit/s in this unit, with four significant digits."""
         return digits(None if mbps is None else mbps * self.scale)
 
 
@@ -33,7 +33,7 @@ _UNITS = (Unit("kbit/s", 1000.0), Unit("Mbit/s", 1.0), Unit("Gbit/s", 0.001))
 
 
 def unit_for(mbps: Iterable[float | None]) -> Unit:
-    """Return the unit in which the largest of these has one to four digits before the point."""
+    """Return the unit in which the largest rate has one to four digits before the point."""
     largest = max((value for value in mbps if value is not None), default=1.0)
     if largest < 1.0:
         return _UNITS[0]
@@ -41,7 +41,7 @@ def unit_for(mbps: Iterable[float | None]) -> Unit:
 
 
 def digits(value: float | None) -> str:
-    """Four significant digits, never in powers of ten."""
+    """Return a number with four significant digits, without an exponent."""
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -56,14 +56,14 @@ def digits(value: float | None) -> str:
 
 
 def scientific(value: float | None) -> str:
-    """Four significant digits, in powers of ten where there would be zeros to count."""
+    """Return a number with four significant digits; very large or small ones have an exponent."""
     if value is None or value == 0 or 1 <= abs(value) < 1e6:
         return digits(value)
     return f"{value:.4f}" if 0.1 <= abs(value) < 1 else f"{value:.3e}"
 
 
 def signed(value: float) -> str:
-    """With its sign; what three decimals would make -0.000 has four digits all the same."""
+    """Return a number with its sign; values below 0.001 keep four significant digits."""
     if abs(value) < 1e-6:
         return "+0"
     shown = digits(value) if abs(value) >= 1e-3 else scientific(value)
@@ -71,22 +71,22 @@ def signed(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Two decimals: half a frame in a second at 100M is 0.006 %."""
+    """Return a percentage with two decimals: half a frame in a second at 100M is 0.006 %."""
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def count(value: int | None) -> str:
-    """Return a count, thousands apart."""
+    """Return a count with thousands separators."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
 def of(number: int, noun: str) -> str:
-    """`1 phase`, `2 phases`."""
+    """Return a number with its noun: `1 phase`, `2 phases`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def seconds(value: float | None) -> str:
-    """Return a time for people."""
+    """Return a time of seconds, minutes or hours as text."""
     if value is None:
         return UNKNOWN
     if value < 100:
@@ -96,7 +96,7 @@ def seconds(value: float | None) -> str:
 
 
 def human(seconds: float) -> str:
-    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Return a duration as `42 s`, `3 min 20 s` or `2 h 05 min`."""
     whole = max(1, round(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -106,7 +106,7 @@ def human(seconds: float) -> str:
 
 
 def size(entry: Mapping[str, Any]) -> str:
-    """Frame sizes as they are; message sizes in the unit that they are a multiple of."""
+    """Return an entry's frame sizes in bytes, or its message sizes in binary units."""
     sizes = entry["size"] if isinstance(entry["size"], list) else [entry["size"]]
     if entry.get("traffic") == SCHEDULE and sizes == [0]:
         return "messages by steps"
@@ -117,7 +117,7 @@ def size(entry: Mapping[str, Any]) -> str:
 
 
 def binary(value: int) -> str:
-    """Bytes in the largest binary unit that they are a multiple of."""
+    """Return a number of bytes in the largest binary unit that divides it."""
     for power, name in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if value and value % (1 << power) == 0:
             return f"{value >> power} {name}"
@@ -125,7 +125,7 @@ def binary(value: int) -> str:
 
 
 def size_words(size: float | None) -> str:
-    """Bytes for people, in the powers of two that sweeps go by."""
+    """Return a number of bytes in binary units, with four significant digits."""
     if size is None:
         return UNKNOWN
     for unit, bytes_of in (("MiB", 1 << 20), ("KiB", 1 << 10)):
@@ -135,7 +135,7 @@ def size_words(size: float | None) -> str:
 
 
 def decimal_size(value: int) -> str:
-    """Bytes in few digits."""
+    """Return a number of bytes in decimal units, with few digits."""
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if value >= factor:
             return f"{digits(value / factor)} {unit}"
@@ -143,14 +143,14 @@ def decimal_size(value: int) -> str:
 
 
 def bit_rate(bps: float) -> str:
-    """`9.6 Gbit/s`: four digits that count, with the unit that leaves the fewest zeros."""
+    """Return a bit rate with four significant digits and a suitable prefix: `9.6 Gbit/s`."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if bps >= factor:
             return f"{bps / factor:.4g} {prefix}bit/s"
     return f"{bps:.4g} bit/s"
 
 
-# Not worth a word.
+# Values of pattern parameters that are not printed.
 _USUAL = {
     "sync": "barrier",
     "natural": True,
@@ -162,9 +162,9 @@ _USUAL = {
 
 
 def pattern(entry: Mapping[str, Any]) -> str:
-    """Return the pattern and what makes it this one: `pairs neighbours`, `chain forward`.
+    """Return a pattern with its parameters: `pairs neighbours`, `chain forward`.
 
-    A suite's subtest stands for the flows that it lists.
+    A suite's subtest replaces the flow list that it stands for.
     """
     words = [] if "subtest" in entry["parameters"] else [str(entry["pattern"])]
     for name, value in entry["parameters"].items():
@@ -180,12 +180,12 @@ def pattern(entry: Mapping[str, Any]) -> str:
 
 
 def flow(ends: Mapping[str, Any] | None) -> str:
-    """Return a flow by its ports."""
+    """Return a flow as its source and destination ports; `-` for None."""
     return UNKNOWN if ends is None else f"{ends['src']} {ARROW} {ends['dst']}"
 
 
 def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
-    """Return one character a value, from 0 to `top`; a space for what is unknown."""
+    """Return a sparkline, one character per value from 0 to `top`; a space for None."""
     bars = _BARS_ASCII if ascii_only else _BARS
 
     def bar(value: float | None) -> str:
@@ -197,5 +197,5 @@ def spark(values: Sequence[float | None], top: float, ascii_only: bool) -> str:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Return a key by which p2 is before p10."""
+    """Return a sort key by which p2 comes before p10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

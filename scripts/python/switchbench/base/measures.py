@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The registry of measures: measures.toml declares each once, with unit, words and formula.
+"""Registry of measures: measures.toml declares each once, with unit, words and formula.
 
 Clauses, the summary's schema, the code book, the report's columns, the directions of a comparison
-and the tables of doc/reference/measures.md are made of it (tests/python/measures_page.py).
+and the tables of doc/reference/measures.md are generated from it (tests/python/measures_page.py).
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from pathlib import Path
 
 from .model import LATENCY_FIGURES, LATENCY_KINDS
 
-PHASES = ("phase", "plan", "run")  # over these every measure can be judged
-MORE, LESS, NEITHER = +1, -1, 0  # what is better
-# What a measure of a tester-limited phase says of the network.
+PHASES = ("phase", "plan", "run")  # levels at which every measure can be judged
+MORE, LESS, NEITHER = +1, -1, 0  # which direction is better
+# Meaning of a measure from a tester-limited phase for the network.
 VALID, AT_LEAST, NOTHING = "valid", "at least", "not valid"
-RATE, PERCENT, COUNT, NUMBER = "rate", "percent", "count", "number"  # how it is printed
+RATE, PERCENT, COUNT, NUMBER = "rate", "percent", "count", "number"  # format in which it is printed
 FRAMES, MESSAGES, RDMA, ANY = "frames", "messages", "rdma", ""  # transports that have it
 Reduce = str | Callable[[Sequence[float]], float | None]
-"""min, mean, max, sum; known: the sum of what is known; or a function, where all is known."""
+"""min, mean, max, sum; known: the sum of the known values; or a function of values that are all
+known."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure of a phase, and how it is judged; measures.toml says what the fields are."""
+    """One measure of a phase, with the rules to judge it; measures.toml describes the fields."""
 
-    key: str  # as clauses name it
+    key: str  # name in clauses
     title: str
     unit: str
     definition: str
@@ -43,7 +44,7 @@ class Measure:
     of_repeats: bool = False
     flow: str = ""
     port: str = ""
-    reduce: Reduce = ""  # "": a phase's figure is not made of a column
+    reduce: Reduce = ""  # "": a phase's value does not come from a column
     seen: str = ANY
 
 
@@ -89,4 +90,4 @@ MEASURES = {measure.key: measure for measure in _declared()} | {
     for key, (kind, name) in LATENCY_MEASURES.items()
 }
 REDUCED = tuple(m for m in MEASURES.values() if m.entry.startswith("reduced."))
-"""Those that have a key of their own in each phase's entry."""
+"""Measures with a key of their own in each phase's entry."""

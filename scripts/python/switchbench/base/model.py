@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words that the parts of the command share: sites, trials, runs.
+"""Values that the command's packages share: sites, trials, runs.
 
-Plain values, made by `config`, read by everything below it. Nothing here reads files, starts
-processes or knows YAML. Names follow the project's glossary (doc/developer/architecture.md).
+Plain values, made by `config` and read by all packages below it. Nothing here reads files, starts
+processes or parses YAML. Names follow the project's glossary (doc/developer/architecture.md).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from . import transports
 
 @dataclass(frozen=True)
 class LauncherKind:
-    """What planning and the commands ask of a launcher."""
+    """Capabilities of a launcher that planning and the commands depend on."""
 
     name: str
     in_lab: bool = False  # all nodes are on this machine and share its cores
-    starts_nodes: bool = True  # `run` does; else people do
-    is_far: bool = False  # on hosts of which some may be missing
-    logs_in: bool = False  # hosts run other commands as well: push, doctor, bind
+    starts_nodes: bool = True  # true where `run` starts the nodes; else users do
+    is_far: bool = False  # nodes are on hosts, some of which may be missing
+    logs_in: bool = False  # hosts can run other commands too: push, doctor, bind
 
 
 LAUNCHERS = (
@@ -40,38 +40,40 @@ _BY_NAME = {launcher.name: launcher for launcher in LAUNCHERS}
 
 
 def launcher_of(name: str) -> LauncherKind:
-    """Return the launcher of a name that was checked."""
+    """Return the launcher with a validated name."""
     return _BY_NAME[name]
 
 
 # --- model ----------------------------------------------------------------------------------------
-# The words that the parts of the command share: sites, trials, runs.
+# Values that the command's packages share: sites, trials, runs.
 
 
-_MEMIF_FRAME_MAX = 1518  # as DPDK's driver says it
+_MEMIF_FRAME_MAX = 1518  # limit in DPDK's driver
 
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a host: an endpoint of traffic."""
+    """Port of a host: an endpoint of traffic."""
 
     name: str  # "node12:e0"
     host: str  # "node12"
-    network: str  # ports that can reach each other
-    transports: tuple[str, ...]  # which it can have: dpdk, tcp, udp, verbs
-    engine: dict[str, Any]  # its keys in the node's `job` document (doc/developer/node-protocol.md)
-    line_rate_bps: int = 0  # layer 1; 0: unknown, the driver is asked
-    frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node knows
-    switch: str | None = None  # where the wiring is known
+    network: str  # name of the network: ports that can reach each other
+    transports: tuple[str, ...]  # usable ones of dpdk, packet, tcp, udp, verbs
+    # keys of the port in the node's `job` document (doc/developer/node-protocol.md)
+    engine: dict[str, Any]
+    line_rate_bps: int = 0  # layer 1; 0: unknown, the driver reports it
+    frame_max: int = 0  # largest untagged frame with FCS; 0: unknown, the node reports it
+    switch: str | None = None  # set where the wiring is known
     switch_port: str | None = None
-    why_these: str = ""  # transports and no others, where that is not its kind's doing
+    why_these: str = ""  # reason for a restricted list of transports, other than the port's kind
     tester: str = (
-        ""  # of a campaign's results: the host's port; `name` says where it was plugged in
+        # in a campaign's results: the host's port; `name` is the device port it was plugged into
+        ""
     )
-    rounds: tuple[int, ...] = ()  # ... and in which rounds it was there, from 1
+    rounds: tuple[int, ...] = ()  # rounds of the campaign in which it was there, from 1
 
     def frame_limit(self, transport: str) -> int:
-        """Return the largest untagged frame with FCS that a transport sends; 0: unknown.
+        """Return the largest untagged frame with FCS that a transport sends; 0 where unknown.
 
         A modelled switch's memif carries less than the lab's MTU may allow.
         """
@@ -82,104 +84,107 @@ class Port:
 
 @dataclass(frozen=True)
 class Process:
-    """One node process: the ports it hosts and where its control socket lives."""
+    """Node process: its ports and the address of its control socket."""
 
-    name: str  # the host's name, or "node[01-16]" when several are packed
+    name: str  # the host's name, or "node[01-16]" where several nodes share a process
     ports: tuple[Port, ...]
     control: dict[str, str]  # the `control` mapping of the `job` document
-    cores: tuple[int, ...] = ()  # its workers', as named; none: it chooses
+    cores: tuple[int, ...] = ()  # configured cores of its workers; empty: the process chooses
 
 
 @dataclass(frozen=True)
 class CableBundle:
-    """All parallel cables between two switches, or between two hosts that forward; full duplex."""
+    """All parallel cables between two switches, or between two forwarding hosts; full duplex."""
 
     a: str
     b: str
-    rate_bps: int  # layer 1, of all of them together, each way; 0: unknown, or no limit
+    rate_bps: int  # layer-1 sum per direction; 0: unknown or unlimited
     links: int = 1
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """The network between the switches that ports are on (`Port.switch`)."""
+    """Network between the switches to which ports are connected (`Port.switch`)."""
 
-    source: str  # "topology file NAME"
+    source: str  # such as "topology file NAME"
     cables: tuple[CableBundle, ...] = ()
-    routed: bool = False  # hosts forward, too
-    problems: tuple[str, ...] = ()  # sentences: what does not match
+    routed: bool = False  # hosts forward too
+    problems: tuple[str, ...] = ()  # mismatches, as sentences
 
 
 @dataclass(frozen=True)
 class Device:
-    """The device under test, as its front shows it."""
+    """Device under test with its ports as its front names them."""
 
-    name: str  # as `Port.switch` has it
-    ports: tuple[str, ...]  # as `Port.switch_port` has them; of a chain in its order
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # that share a part of it
-    chain: bool = False  # two and two are a VLAN, and VLANs are joined by cables (snake)
+    name: str  # equal to `Port.switch` of its ports
+    ports: tuple[str, ...]  # equal to `Port.switch_port`; in a chain, in its order
+    # ports that share a part of the device
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    chain: bool = False  # each two ports form a VLAN, and cables join the VLANs (snake)
 
 
 @dataclass(frozen=True)
 class Site:
-    """What exists: from a lab's topology or a site file."""
+    """Test bed: hosts, ports and networks, from a lab's topology or a site file."""
 
-    launch: str  # of LAUNCHERS
+    launch: str  # a name in LAUNCHERS
     processes: tuple[Process, ...]
     networks: dict[str, tuple[Port, ...]] = field(default_factory=dict)  # in rank order
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)  # names of ports
-    lab: str | None = None  # topology name or file, when launch is lab
+    lab: str | None = None  # topology name or file, where launch is lab
     lab_overrides: dict[str, object] = field(default_factory=dict)
-    cores: tuple[int, ...] = ()  # a lab's, for the workers of all its processes; none: see `cores`
+    # a lab's cores for the workers of all processes; empty: see `Process.cores`
+    cores: tuple[int, ...] = ()
     heartbeat_timeout_ms: int = 500
     barrier_timeout_ms: int = 5000
-    queue_bytes: int | None = None  # the lab's queues: what may wait there when a window opens
-    burst_bytes: int | None = None  # what the lab's shapers let pass at once after silence
-    smallest_queue_bytes: int | None = None  # ... and what a late sender has to leave room in
-    queueing_s: float | None = None  # the lab's longest queueing delay: what a drain must outwait
-    wiring: Wiring | None = None  # None: no topology is known
-    device: Device | None = None  # None: it is not described
-    effective: dict[str, Any] = field(default_factory=dict)  # the site as understood
+    # longest queue of the lab: frames that may wait there when a window opens
+    queue_bytes: int | None = None
+    burst_bytes: int | None = None  # bytes that the lab's shapers pass at once after an idle time
+    smallest_queue_bytes: int | None = None  # queue space that a late sender must leave free
+    queueing_s: float | None = None  # longest queueing delay of the lab, which a drain must exceed
+    wiring: Wiring | None = None  # None: unknown
+    device: Device | None = None  # None: not described
+    effective: dict[str, Any] = field(default_factory=dict)  # effective configuration of the site
 
     @property
     def launcher(self) -> LauncherKind:
-        """What the way in which nodes are started can do."""
+        """Return the capabilities of the site's launcher."""
         return launcher_of(self.launch)
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """All ports, in the order of hosts and ports."""
+        """Return all ports, in the order of hosts and ports."""
         return tuple(port for process in self.processes for port in process.ports)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Offered load of a port; exactly one is not None."""
+    """Offered load of a port; exactly one field is not None."""
 
     percent: float | None = None  # of line rate
-    bps: float | None = None  # layer 1 bit/s
+    bps: float | None = None  # layer-1 bit/s
     fps: float | None = None  # frames/s (messages/s)
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often a point is measured: until its mean is sure enough, or so often."""
+    """Repeats of a point: `least` to `most`, until the confidence interval is narrow enough."""
 
     least: int = 1
     most: int = 1
-    width: float | None = None  # of the confidence interval, as a share of the mean; None: any
+    width: float | None = None  # width of the confidence interval as a share of the mean; None: any
     confidence: float = 0.95
 
 
 LAYER1_OVERHEAD = 20  # preamble, start delimiter and gap of a frame (IEEE 802.3), bytes
 
 SCHEDULE: Literal["schedule"] = (
-    "schedule"  # the traffic of a trial whose ranks go on step by step, without barriers
+    "schedule"  # traffic of a trial whose ranks follow dependent steps, without barriers
 )
-# Traffic whose messages wait for each other: it has no load, and rates that are no line's.
+# Traffic whose messages wait for each other: without load, and with rates below line rate.
 WAITING = ("pingpong", SCHEDULE)
 
-# Kinds of times (doc/reference/latency.md), and what the summary says of each.
+# Kinds of times (doc/reference/latency.md), and the summary's figures of each.
 ONE_WAY = "one_way"
 IPDV = "ipdv"
 ROUND_TRIP = "round_trip"
@@ -193,15 +198,15 @@ CLOCK_MODES = ("auto", "shared", "ptp", "estimated")
 
 @dataclass(frozen=True)
 class ClockChoice:
-    """How the nodes' clocks are brought together (doc/reference/latency.md)."""
+    """Method of relating the nodes' clocks (doc/reference/latency.md)."""
 
-    mode: str = "auto"  # of CLOCK_MODES
-    error_ns: int = 0  # ptp: of each clock at most; 0: the kernel is asked
+    mode: str = "auto"  # one of CLOCK_MODES
+    error_ns: int = 0  # ptp: maximum error of each clock; 0: the kernel's estimate
 
 
 @dataclass(frozen=True)
 class Part:
-    """One network's share of a trial: its ranks are the ports, in rank order."""
+    """One network's share of a trial: the ports are its ranks, in order."""
 
     network: str
     ranks: tuple[Port, ...]
@@ -209,7 +214,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartSetting:
-    """What one part of a trial has instead of the trial's."""
+    """Settings of one part of a trial that replace the trial's."""
 
     transport: str
     sizes: tuple[int, ...]
@@ -219,7 +224,7 @@ class PartSetting:
 
 @with_config(ConfigDict(extra="allow"))
 class Pattern(TypedDict, total=False):
-    """A pattern's name and parameters, by rank number; most of them are for the engine alone."""
+    """Pattern name and parameters, by rank number; most parameters concern only the engine."""
 
     name: Required[str]
     list: Sequence[int]
@@ -229,7 +234,7 @@ class Pattern(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Burst:
-    """Frames that a port sends at once, and how often."""
+    """Number of frames that a port sends at once, and the burst's gap and count."""
 
     frames: int
     gap_ns: int = 0
@@ -238,17 +243,17 @@ class Burst:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What is timed of dependent steps."""
+    """Timing of dependent steps: repetitions per batch, batches and warm-up."""
 
     batch: int
-    count: int  # of repetitions, in whole batches; 0: as many as the window has room for
-    warmup: int  # batches before those that count
+    count: int  # of repetitions, in whole batches; 0: as many as fit in the window
+    warmup: int  # batches before the first counted one
     compute: bool
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Ping-pong messages of random sizes, each time kept."""
+    """Ping-pong messages of random sizes, with every time recorded."""
 
     count: int
     min_size: int
@@ -259,25 +264,25 @@ class Scatter:
 
 @dataclass(frozen=True)
 class ScheduleShape:
-    """What one repetition of each phase is, of a plan that goes by steps."""
+    """Size of one repetition of a schedule, over all phases of the plan."""
 
-    steps: int  # of the rank with most
-    messages: int  # that all ranks send in all phases
-    payload_bytes: int  # of them
-    iterations: int | None  # of the whole benchmark; None: it is no application kernel
+    steps: int  # of the rank with most steps
+    messages: int  # messages of all ranks in all phases
+    payload_bytes: int  # payload bytes of all these messages
+    iterations: int | None  # of the whole benchmark; None: not an application kernel
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan at one setting: all phases of a pattern, on one or several networks at a time."""
+    """Plan at one setting: all phases of a pattern, on one or several networks at once."""
 
-    id: int  # of the `trial` document; unique in the run
-    test: int  # which entry of `tests` it comes from
+    id: int  # in the `trial` document; unique in the run
+    test: int  # index in `tests`
     repeat: int
     transport: str
     parts: tuple[Part, ...]
-    pattern: Annotated[Pattern, SkipValidation]  # as nodes are sent it
-    parameters: dict[str, Any]  # as the user wrote them (partners, groups by name, ...): for people
+    pattern: Annotated[Pattern, SkipValidation]  # in the form that nodes receive
+    parameters: dict[str, Any]  # in the user's words (partners, groups by name, ...), for display
     sizes: tuple[int, ...]  # one size, or an IMIX genome
     size_unit: str  # frame | message
     load: Load
@@ -285,19 +290,19 @@ class Trial:
     warmup_s: float
     window_s: float
     cooldown_s: float
-    phases: int  # how many the plan has (largest of the parts)
+    phases: int  # number of phases in the plan (maximum over the parts)
     flows: int  # in all phases and parts
-    expected_s: float  # what it should take, barriers and drain included
+    expected_s: float  # expected duration, barriers and drain included
     seed: int = 1
     sync: str = "barrier"  # barrier | none
-    drain_s: float = 0.0  # of silence, behind which a phase has ended
+    drain_s: float = 0.0  # silence after which a phase has ended
     drain_max_s: float = 0.0
     interval_s: float = 0.0  # of interval results; 0: none
     options: dict[str, Any] = field(
         default_factory=dict
-    )  # its transport's own, in the node's words
+    )  # options of its transport, in the node's words
     connectivity_check: bool = True
-    check_sizes: tuple[int, ...] = ()  # of the messages of that check; none: `sizes`
+    check_sizes: tuple[int, ...] = ()  # message sizes of the connectivity check; empty: `sizes`
     latency_stamps: bool = True
     probe_fps: float | None = None  # latency probes per second and flow; None: the node chooses
     transfer_bytes: int | None = None
@@ -305,91 +310,98 @@ class Trial:
     schedule: Schedule | None = None
     scatter: Scatter | None = None
     flood_limit: int | None = None
-    chosen: tuple[int, ...] | None = None  # phases that are run of all that the plan has; None: all
-    steps: ScheduleShape | None = None  # what one repetition is, where it goes by steps
-    point: int = 0  # what all repeats of one setting have in common
+    chosen: tuple[int, ...] | None = None  # phases to run; None: all phases of the plan
+    steps: ScheduleShape | None = None  # shape of one repetition, for schedules
+    point: int = 0  # number that all repeats of one setting share
     repeats: Repeats = Repeats()
-    search: int | None = None  # which of the run's searches chose its load
-    locating: bool = False  # it tells suspects apart, and no clause is about it
-    again: int | None = None  # the trial of which it measures some phases again
-    own: dict[str, PartSetting] = field(default_factory=dict)  # by network, where a part has it
+    search: int | None = None  # index of the search that chose its load
+    locating: bool = False  # a trial that distinguishes suspects, without clauses
+    again: int | None = None  # id of the trial whose phases it measures again
+    # by network, for parts with settings of their own
+    own: dict[str, PartSetting] = field(default_factory=dict)
 
     def of(self, network: str | None) -> Trial:
-        """Return the trial as its part in a network has it."""
+        """Return the trial with the settings of its part in a network."""
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
 
     def frames_per_s(self, line_bps: float) -> float:
-        """Return the frames/s that a port of so many bit/s is asked for; 0 where nobody can say."""
+        """Return a port's intended frames/s at a line rate in bit/s; 0 where unknown."""
         load = self.load
         bits = 8 * (sum(self.sizes) / len(self.sizes) + LAYER1_OVERHEAD)
         return load.fps or (load.bps or line_bps * (load.percent or 0.0) / 100) / bits
 
     def with_options(self, **options: object) -> Trial:
-        """Return the trial with other options of its transport."""
+        """Return the trial with options of its transport added or replaced."""
         return replace(self, options=self.options | options)
 
     @property
     def optional(self) -> bool:
-        """Whether it is run only if the repeats before it leave the mean unsure."""
+        """Return true for a repeat that runs only if the mean is too uncertain without it."""
         return self.repeats.least <= self.repeat < self.repeats.most
 
     @property
     def has_single_phases(self) -> bool:
-        """Whether its phases can be had alone: those of streams that start by a barrier."""
+        """Return true where single phases can be run: streams that start at a barrier."""
         return self.sync == "barrier" and self.traffic == "stream"
 
 
 @dataclass(frozen=True)
 class SwitchCountersCommand:
-    """A command for the switch: it prints its counters, or resets it."""
+    """Command that prints a switch's counters, or resets the switch."""
 
-    command: tuple[str, ...]  # a program and its arguments; no shell
+    command: tuple[str, ...]  # program and arguments; no shell
     timeout_s: float
 
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that a run needs: compiled from a configuration, nothing left to decide."""
+    """Complete input of a run, compiled from a configuration."""
 
     site: Site
     trials: tuple[Trial, ...]
     seed: int
-    effective: dict[str, Any]  # the configuration as understood, every default filled in
+    effective: dict[str, Any]  # effective configuration with all defaults
     expectations: tuple[dict[str, Any], ...] = ()
-    about: dict[str, object] = field(default_factory=dict)  # what is tested, as its user says
-    reservations: tuple[str, ...] = ()  # what a verdict has to be read with
+    # the user's description of the device under test
+    about: dict[str, object] = field(default_factory=dict)
+    reservations: tuple[str, ...] = ()  # limitations to be read with a verdict
     time_limit_s: float | None = None
     on_missing: str = "stop"  # stop | exclude
-    worker: str = "auto"  # the `job` document's
+    worker: str = "auto"  # as in the `job` document
     log: str = "info"
     clock: ClockChoice = ClockChoice()
     switch_counters: SwitchCountersCommand | None = None
-    device_reset: SwitchCountersCommand | None = None  # resets it, within a suite's trial
-    start_s: float = 0.0  # what it takes before the first trial
-    not_alternated: str | None = None  # why transports ran one after the other, where they did
-    suite: str | None = None  # of search/suites/; its measurements choose the trials, one by one
-    suite_parameters: dict[str, float] = field(default_factory=dict)  # of search/suites/declaration
-    searches: tuple[Trial, ...] = ()  # a suite's, each as a trial at the max load (plan/chosen.py)
-    estimates_s: tuple[float, ...] = ()  # what each of them should take
-    remeasure: int = 0  # how often a phase that the tester limited is measured again at most
-    locate_s: float | None = None  # for trials that tell suspects apart, at the end; None: none
-    again: tuple[Trial, ...] = ()  # trials that do so, until the run has ended (records/store.py)
-    remeasured: int = 0  # phases that were
-    superseded: tuple[Trial, ...] = ()  # trials of which superseded/ has the tables
+    device_reset: SwitchCountersCommand | None = None  # resets the device within a suite's trial
+    start_s: float = 0.0  # time before the first trial
+    # reason why transports ran one after the other, where they did
+    not_alternated: str | None = None
+    suite: str | None = None  # suite whose measurements choose the trials, one by one
+    # parameters in search/suites/declaration
+    suite_parameters: dict[str, float] = field(default_factory=dict)
+    # a suite's searches, each as a trial at the max load (plan/chosen.py)
+    searches: tuple[Trial, ...] = ()
+    estimates_s: tuple[float, ...] = ()  # expected duration of each search
+    remeasure: int = 0  # how many times a tester-limited phase is measured again at most
+    # time limit for trials that distinguish suspects, at the end; None: no such trials
+    locate_s: float | None = None
+    # trials that measure phases again, until the run has ended (records/store.py)
+    again: tuple[Trial, ...] = ()
+    remeasured: int = 0  # number of phases measured again
+    superseded: tuple[Trial, ...] = ()  # trials whose tables are in superseded/
 
     @property
     def planned(self) -> tuple[Trial, ...]:
-        """Trials that say which ports, transports and frames the run needs."""
+        """Return all trials that determine the run's ports, transports and frames."""
         return self.trials + self.searches
 
     @property
     def expected_s(self) -> float:
-        """Time that the run should take, without repeats that may not be needed."""
+        """Return the run's expected duration without optional repeats."""
         required = (trial for trial in self.trials if not trial.optional)
         return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in required)
 
     @property
     def longest_s(self) -> float:
-        """Time that it should take with every repeat that may be needed."""
+        """Return the run's expected duration with every optional repeat."""
         return self.start_s + sum(self.estimates_s) + sum(trial.expected_s for trial in self.trials)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many names a ClusterShell node set stands for, before anybody makes them.
+"""Limits on the number of names in a ClusterShell node set, counted without expanding it.
 
-`NodeSet` and `RangeSet` make every name of a range as soon as they read it, so that a slip of the
-finger (`n[1-999999999]`) would take all memory.
+`NodeSet` and `RangeSet` expand every range on reading, so that a typing error such as
+`n[1-999999999]` would fill the memory.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from .source import read_text
 from .words import shown
 
 NAMES_MOST = 65_536
-"""Names in one text: a network has no more ranks."""
+"""Maximum names in one text, which is also the maximum of a network's ranks."""
 
 _BRACKETS_MOST = 8
 
-_PART = re.compile(r"(?:\[[^\]]*\]?|[^,!&^\[])+")  # operators outside of brackets part them
+# parts are separated by operators outside of brackets
+_PART = re.compile(r"(?:\[[^\]]*\]?|[^,!&^\[])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
@@ -35,9 +36,9 @@ HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
 def refuse_strange(names: Iterable[str]) -> None:
-    """Raise ValueError for a name that no host has.
+    """Raise ValueError for a text that cannot be a host's name.
 
-    Names are words of command lines (ssh, salloc, ip) and are shown on terminals.
+    Names become words of command lines (ssh, salloc, ip) and are shown on terminals.
     """
     for name in names:
         if not HOST.fullmatch(name):
@@ -48,13 +49,13 @@ def refuse_strange(names: Iterable[str]) -> None:
 
 
 class TooManyError(ValueError):
-    """A text stands for more names than there can be."""
+    """Error: a text stands for more names than allowed."""
 
 
 def refuse_many(names: str, most: int = NAMES_MOST) -> None:
-    """TooManyError for a node set of more names; what is no node set is left to its reader.
+    """Raise TooManyError for a node set of more than `most` names; other texts pass unchecked.
 
-    What a set takes away (`!`, `&`) counts too: it would be made as well.
+    Names that a set removes (`!`, `&`) count too, because they would be expanded as well.
     """
     parts = _PART.findall(names)
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
@@ -64,10 +65,10 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
 
 
 def padded(names: str) -> str:
-    """Return a node set with each range's numbers in one width, as ClusterShell reads them.
+    """Return a node set in which the numbers of each range have equal width, as ClusterShell needs.
 
     Slurm, pdsh and Flux write `node[08-101]` for node08 to node99, node100 and node101. In
-    `node[005,4]` Flux means node004 and Slurm node4: ValueError says so.
+    `node[005,4]` Flux means node004 and Slurm node4: such a set raises ValueError.
     """
     return _BRACKETS.sub(lambda found: f"[{_same_width(found[1])}]", names)
 
@@ -78,7 +79,7 @@ def _same_width(ranges: str) -> str:
         bounds, slash, step = span.partition("/")
         first, dash, last = bounds.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            return ranges  # its reader says what is wrong
+            return ranges  # ClusterShell reports the mistake
         if len(first) < width:
             raise ValueError(
                 f'"[{ranges}]" has numbers of several widths, which Slurm and Flux read in two '
@@ -94,9 +95,9 @@ def _same_width(ranges: str) -> str:
 
 
 def count(ranges: str) -> int:
-    """Return the numbers of `1-3,7` or `1-16/5`, those that stand there twice counted twice.
+    """Return the number of elements in ranges such as `1-3,7` or `1-16/5`; duplicates count twice.
 
-    As RangeSet reads them; 1 of what it refuses.
+    Text that RangeSet rejects counts as 1.
     """
     found = 0
     for text in ranges.split(","):
@@ -110,7 +111,7 @@ def count(ranges: str) -> int:
 
 
 # --- hostfile -------------------------------------------------------------------------------------
-# Read the hosts of files for other programs.
+# Reading hosts from files of other programs.
 
 
 _SECTION = re.compile(r"\[([\w.-]+)(:(?:vars|children))?\]$")
@@ -121,14 +122,15 @@ _FORMS = "HOST, HOST:SLOTS, HOST KEY=VALUE..., a node list, or an Ansible invent
 
 
 def hosts_of_option(hosts: str) -> str:
-    """Return the node set that `--hosts` gives: of the file that it names, else itself.
+    """Return the node set that `--hosts` gives: the hosts of a file, or the text itself.
 
     Raises
     ------
     ConfigurationError
-        Where it can only be a file and there is none.
+        For a file name without a file, or a directory.
     """
-    if os.path.isdir(hosts):  # unlike Path's, it takes a node set that is too long for a path
+    # unlike Path.is_dir, this accepts a node set that is too long for a path
+    if os.path.isdir(hosts):
         raise ConfigurationError(f"--hosts {hosts}: is a directory: name a file of hosts")
     if os.path.exists(hosts):
         return hosts_of_file(Path(hosts))
@@ -141,12 +143,12 @@ def hosts_of_option(hosts: str) -> str:
 def hosts_of_file(path: Path) -> str:
     """Return the hosts of a file as a node set, each once, in the file's order.
 
-    `ansible_host` wins over the name of its line, because ssh reaches it.
+    `ansible_host` replaces the name of its line, because ssh connects to it.
 
     Raises
     ------
     ConfigurationError
-        With the line that is in no form known here; or where there is no host.
+        With the line that has no known form; or where the file has no host.
     """
     text = read_text(path)
     if path.suffix in (".yml", ".yaml"):
@@ -164,13 +166,13 @@ def hosts_of_file(path: Path) -> str:
         hosts = list(_of_lines(path, text))
     if not hosts:
         raise ConfigurationError(f"--hosts {path}: the file names no host")
-    # Inventories set the address of a host where it is first named, and name it in several groups.
+    # Inventories set a host's address at its first mention, and list the host in several groups.
     addresses = {name: address for name, address in hosts if address}
     return ",".join(dict.fromkeys(addresses.get(name, name) for name, _ in hosts))
 
 
 def _of_groups(groups: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yield name and address ("": none) of the hosts of groups and of the groups below them."""
+    """Yield (name, address or "") for the hosts of groups and of all groups below them."""
     for group in (groups or {}).values():
         for name, settings in ((group or {}).get("hosts") or {}).items():
             yield _ranges(str(name)), str((settings or {}).get("ansible_host", ""))
@@ -187,7 +189,7 @@ def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
         if not line or section or kind:
             continue
         words = []
-        with suppress(ValueError):  # a quotation mark that is not closed
+        with suppress(ValueError):  # a quotation mark is not closed
             words = shlex.split(_ranges(line))
         if len(words) == 1 and _NODE_SET.fullmatch(words[0]):
             yield words[0], ""
@@ -202,5 +204,5 @@ def _of_lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _ranges(text: str) -> str:
-    """Return Ansible's node[01:16] as the node set node[01-16]."""
+    """Return Ansible's node[01:16] in the form node[01-16]."""
     return re.sub(r"\[(\d+):(\d+)\]", r"[\1-\2]", text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where programs and example configurations are: in the source tree and its build, or installed."""
+"""Paths of programs and example configurations, in the source tree and its build or installed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .errors import ConfigurationError, RunError
 ENGINE = "switchbench-node"
 ENGINE_VARIABLE = "SWITCHBENCH_NODE"
 VERSION = "VERSION"
-"""What a folder with the engine and all that it needs calls the file with its build and machine."""
+"""File in a collected engine folder with its build and machine."""
 _PARENTS = Path(__file__).resolve().parents
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program in C: `folder` is where a build directory has it, `variable` names another one."""
+    """C program with its folder in a build directory, and the variable that overrides its path."""
 
     name: str
     folder: str
     variable: str
 
     def find(self, missing: type[Exception] = ConfigurationError) -> Path:
-        """Return the one that $`variable` names, else the first that there is.
+        """Return the program's path: from $`variable`, else the first executable one found.
 
         Raise `missing` where there is none that this machine can run.
         """
@@ -60,10 +60,10 @@ class Program:
         return Path(found)
 
     def _places(self) -> Iterator[Path]:
-        """Yield folders: beside the engine that was named, or in its build.
+        """Yield the folders to search, most specific first.
 
-        Because they fit together; what the wheel brings; the source tree's build; the prefix of
-        this package.
+        Folders: beside the engine that the user named, or in its build, because these fit together;
+        the wheel's; the source tree's build; the prefix of this package.
         """
         engine = os.environ.get(ENGINE_VARIABLE)
         if engine:
@@ -77,9 +77,9 @@ class Program:
 
 
 def machine_of(folder: Path) -> str:
-    """Return the machine, in the kernel's word, that a folder's programs are for.
+    """Return the machine type, in the kernel's word, of a folder's programs.
 
-    As its VERSION has it; this one where there is no such file.
+    Read from the folder's VERSION file; this machine's type where there is no such file.
     """
     with suppress(OSError, IndexError):
         return (folder / VERSION).read_text("utf-8").split()[1]
@@ -91,28 +91,27 @@ SWITCH = Program("switchbench-switch", "lab/switch", "SWITCHBENCH_SWITCH")
 
 
 def find_engine() -> Path:
-    """Return the engine that is used here."""
+    """Return the path of the engine that commands on this machine use."""
     return Program(ENGINE, "engine", ENGINE_VARIABLE).find()
 
 
 PORT_BINDING = _PARENTS[1] / "hosts" / "port_binding.py"
-"""Binds PCI ports on the host where it runs."""
+"""Program that binds PCI ports on the host on which it runs."""
 
 
 def port_binding_words(words: Sequence[str]) -> list[str]:
-    """Return a command that takes this program from its standard input.
+    """Return a command that reads port_binding.py from its standard input and runs it.
 
-    And leaves there what follows.
+    The program finds the rest of the input unread.
     """
     size = PORT_BINDING.stat().st_size
     return ["python3", "-c", f"import sys; exec(sys.stdin.buffer.read({size}))", *words]
 
 
 def configurations() -> Path:
-    """Return the folder of example configurations and of `labs/`.
+    """Return the folder with the example configurations and `labs/`.
 
-    `conf` in the source tree, and below `share/switchbench` of whatever prefix this package is
-    installed in.
+    `conf` in the source tree, or below `share/switchbench` in the prefix of this package.
     """
     for parent in _PARENTS:
         for folder in (parent / "conf", parent / "share" / "switchbench" / "conf"):
@@ -122,40 +121,40 @@ def configurations() -> Path:
 
 
 # --- signals --------------------------------------------------------------------------------------
-# Ctrl-C and its like in other hands for a while.
+# Temporary handlers for the signals that end a command.
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Handled:
-    """While entered, `handler` has the signals by which people and machines end a command."""
+    """Context in which `handler` receives SIGINT, SIGTERM and SIGHUP."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
-        """Nothing is changed before it is entered."""
+        """Store the handler; signals change only on entry."""
         self._handler = handler
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take the signals over."""
+        """Install the handler for all three signals."""
         for number in _SIGNALS:
             self._previous[number] = signal.signal(number, self._handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
+        """Restore the previous handlers."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
 
 class Deferred(Handled):
-    """While entered, the first signal is only noted; a second one ends what is being done."""
+    """Context in which the first signal is only recorded; a second one interrupts the work."""
 
     def __init__(self) -> None:
-        """Nothing is changed before it is entered."""
+        """Prepare to record a signal; handlers change only on entry."""
         super().__init__(self._note)
         self.name: str | None = None
-        """Of the signal that came."""
+        """Name of the received signal."""
         self.twice = False
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
@@ -166,12 +165,12 @@ class Deferred(Handled):
 
 
 class Later:
-    """A module that takes long to load: it is imported when something of it is first used."""
+    """Slow module that is imported at the first use of an attribute."""
 
     def __init__(self, name: str) -> None:
-        """Import nothing yet."""
+        """Store the module's name without an import."""
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        """Return what the module has of that name."""
+        """Return an attribute of the module, importing it if necessary."""
         return getattr(import_module(self._name), attribute)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Quantities with their units: `95%`, `2s`, `64KiB`, `100Mbit`, `10kfps`.
 
-The one grammar of configurations, topology files and options. Each parser returns one exact number
-or raises ValueError with what was found and what is possible; each formatter writes text that its
-parser reads back as the same number. Units are decimal but for Ki, Mi and Gi. A spelling that can
-mean only one thing is accepted (`1G`, `1Gbps` and `1Gbit/s` of a rate); of one that others read
-otherwise (`100MB/s` of a rate in bits, `64KB`) the sentence says what to write.
+The one grammar of configurations, topology files and options. Each parser returns one exact number,
+or raises ValueError with the found text and the valid forms. Each formatter writes text that its
+parser reads back as an equal number. Units are decimal except for Ki, Mi and Gi. An unambiguous
+spelling is accepted (`1G`, `1Gbps` and `1Gbit/s` for a rate); for one with two common meanings
+(`100MB/s` for a rate in bits, `64KB`) the error shows the right form.
 """
 
 from __future__ import annotations
@@ -27,18 +27,21 @@ _DIGITS_MOST = 40
 
 @dataclass(frozen=True)
 class Quantity:
-    """A kind of quantity: its name in messages, an example, and its units."""
+    """Kind of quantity: its name in messages, an example, and its units."""
 
     name: str
     example: str
     units: Mapping[str, int]
-    bare: bool = False  # whether a number without unit is one
-    spellings: Mapping[str, int] = field(default_factory=dict)  # further ones, only read
-    bits_for_bytes: Mapping[str, Decimal] = field(default_factory=dict)  # or bytes for bits
-    kilo_or_kibi: frozenset[str] = frozenset()  # 1000 to some, 1024 to others
+    bare: bool = False  # true where a number needs no unit
+    # further units that are read but never written
+    spellings: Mapping[str, int] = field(default_factory=dict)
+    # spellings in bytes instead of bits, or the reverse
+    bits_for_bytes: Mapping[str, Decimal] = field(default_factory=dict)
+    # spellings that mean 1000 to some and 1024 to others
+    kilo_or_kibi: frozenset[str] = frozenset()
 
     def parse(self, value: object) -> Decimal:
-        """Return the number in the smallest unit."""
+        """Return the number in the smallest unit; ValueError for an invalid text."""
         text = value if isinstance(value, str) else _plain(value)
         found = _NUMBER.fullmatch(text.strip()) if text is not None else None
         if found is None:
@@ -78,26 +81,26 @@ class Quantity:
         )
 
     def whole(self, value: object) -> int:
-        """Return the number, which has to be whole in the smallest unit."""
+        """Return the number in the smallest unit; ValueError where it is not whole."""
         number = self.parse(value)
         if number != int(number):
             raise ValueError(f"{shown(value)} is no whole number of the smallest unit")
         return int(number)
 
     def text(self, number: int) -> str:
-        """Return the shortest exact writing of a whole number."""
+        """Return the shortest exact text of a whole number."""
         factor, unit = max(
             (factor, unit) for unit, factor in self.units.items() if number % factor == 0
         )
         return f"{number // factor}{unit}" if number else f"0{next(iter(self.units))}"
 
     def pattern(self) -> str:
-        """Return the expression that every writing matches."""
+        """Return a regular expression that matches every valid text."""
         units = sorted({**self.units, **self.spellings} | ({"": 1} if self.bare else {}))
         return rf"^ *[0-9]+(\.[0-9]+)? ?({'|'.join(units)}) *$"
 
     def form(self) -> dict[str, Any]:
-        """Return the JSON schema of what can be written."""
+        """Return the JSON schema of valid values."""
         text = {"type": "string", "pattern": self.pattern()}
         return {"anyOf": [text, {"type": "number", "minimum": 0}]} if self.bare else text
 
@@ -113,7 +116,10 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
 def _spelled(prefixes: Mapping[str, int], *words: str) -> dict[str, int]:
-    """Return every word with every prefix; K is k, because a decimal unit leaves no doubt."""
+    """Return each word with every prefix.
+
+    K is accepted for k, because decimal units are unambiguous.
+    """
     large = {"K": prefixes["k"]} if "k" in prefixes else {}
     both = {**prefixes, **large}
     return {f"{prefix}{word}": both[prefix] for word in words for prefix in both}
@@ -172,7 +178,7 @@ _DURATION_MOST_H = 720
 
 
 def duration_ns(value: object) -> int:
-    """`500ms` in nanoseconds."""
+    """Parse a duration such as `500ms` to nanoseconds."""
     number = DURATION.whole(value)
     if number > _DURATION_MOST_H * DURATION.units["h"]:
         raise ValueError(f"{shown(value)} is too long: at most {_DURATION_MOST_H}h, 30 days")
@@ -180,12 +186,12 @@ def duration_ns(value: object) -> int:
 
 
 def size_bytes(value: object) -> int:
-    """`64KiB` in bytes; a bare number is bytes."""
+    """Parse a size such as `64KiB` to bytes; a bare number is bytes."""
     return SIZE.whole(value)
 
 
 def rate_bps(value: object) -> int:
-    """`100Mbit` in bit/s."""
+    """Parse a rate such as `100Mbit` to bit/s."""
     number = RATE.whole(value)
     if number == 0:
         raise ValueError("a rate of 0 carries nothing")
@@ -193,15 +199,15 @@ def rate_bps(value: object) -> int:
 
 
 UNSHAPED = 0
-"""The rate of a link that nothing slows down."""
+"""Rate of a link without a limit."""
 
 LINK_RATE_FORM = {"anyOf": [{"const": "unlimited"}, _LINK_RATE.form()]}
-"""The JSON schema of a link's rate."""
+"""JSON schema of a link's rate."""
 _LINK_RATE_LEAST_BPS = 1000
 
 
 def link_rate_bps(value: object) -> int:
-    """As `rate_bps`, of a topology's link: `unlimited` too (`UNSHAPED`), and a bare number."""
+    """Parse the rate of a topology's link: `unlimited` (`UNSHAPED`), a bare number, or a rate."""
     if value == "unlimited":
         return UNSHAPED
     number = _LINK_RATE.whole(value)
@@ -213,7 +219,7 @@ def link_rate_bps(value: object) -> int:
 
 
 def link_rate_text(bps: int) -> str:
-    """`10M` for 10,000,000, exactly: as topology files write rates."""
+    """Return a link's rate as exact text, as in topology files: `10M` for 10,000,000."""
     if bps == UNSHAPED:
         return "unlimited"
     factor, prefix = max(
@@ -223,7 +229,7 @@ def link_rate_text(bps: int) -> str:
 
 
 def per_second(value: object) -> float:
-    """`1000/s` as a number; 0 needs no unit."""
+    """Parse a rate per second such as `1000/s`; 0 needs no unit."""
     text = value if isinstance(value, str) else _plain(value)
     number, slash, second = (text or "").replace(" ", "").partition("/")
     if number == "0" or (slash and second == "s"):
@@ -232,12 +238,12 @@ def per_second(value: object) -> float:
 
 
 def count(value: object) -> int:
-    """`10M` as a number."""
+    """Parse a count such as `10M`."""
     return COUNT.whole(value)
 
 
 def percentage(value: object) -> Decimal | None:
-    """`95%` as 95; None for what is none."""
+    """Parse a percentage such as `95%` to 95; None for other values."""
     try:
         return PERCENT.parse(value)
     except ValueError:
@@ -245,7 +251,7 @@ def percentage(value: object) -> Decimal | None:
 
 
 def load(value: object) -> Load:
-    """`95%` of line rate, `100Mbit` (layer 1) or `10kfps` of a source port."""
+    """Parse the load of a source port: `95%` of line rate, `100Mbit` at layer 1, or `10kfps`."""
     if isinstance(value, Load):
         return value
     text = _plain(value) or value
@@ -274,16 +280,16 @@ def load(value: object) -> Load:
 
 
 LOAD_PATTERN = "|".join(kind.pattern() for kind in (PERCENT, _FRAME_RATE, RATE))
-"""What every load matches."""
+"""Regular expression that matches every load."""
 _LOAD_WORDS = {**PERCENT.units, **_BIT, **_FPS}
 _LOAD_UNITS = {*PERCENT.units, *_MORE_FPS, *_BITS, *RATE.bits_for_bytes}
 
 
-_PERCENT_MOST = 65_535 * 100  # of a receiver's line, which as many senders divide
+_PERCENT_MOST = 65_535 * 100  # limit of a receiver's load, which up to 65,535 senders divide
 
 
 def load_text(value: Load) -> str:
-    """Return the load as `load` reads it."""
+    """Return a load as text that `load` parses."""
     if value.percent is not None:
         return f"{Decimal(repr(value.percent)):f}".removesuffix(".0") + "%"
     number, units = (value.fps or 0.0, _FPS) if value.bps is None else (value.bps, _BIT)

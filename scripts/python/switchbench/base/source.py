@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""YAML of people, read with positions and in bounded memory and time.
+"""Reader of YAML files with positions, in bounded memory and time.
 
-A value is plain, and for each the line is known where it stands. Scalars are those of YAML 1.2's
-core schema (10.3.2): `yes` is a word and `0000:03:00.0` is text, which YAML 1.1 reads as a base-60
-number. A duplicate key is an error. A few hundred bytes of aliases stand for billions of values, so
-a file's size, its depth and its values, those of aliases counted each time, have limits far beyond
-any real configuration.
+Values are plain, and the line of each is recorded. Scalars are those of YAML 1.2's core schema
+(10.3.2): `yes` is a word, and `0000:03:00.0` is text, which YAML 1.1 reads as a base-60 number. A
+duplicate key is an error. A few hundred bytes of aliases can stand for billions of values, so the
+file's size, depth and number of values, with aliases counted each time, have limits far beyond any
+real configuration.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
 def read_regular(path: Path, most: int) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
-    OSError where it can't be read; ConfigurationError for a FIFO or a device, which may have no
-    end, and for a larger file.
+    Raise OSError where it cannot be read; ConfigurationError for a larger file, and for a FIFO or a
+    device, which may have no end.
     """
-    # A FIFO does not wait for its writer.
+    # Opening a FIFO must not wait for its writer.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         refuse_irregular(path, os.fstat(file.fileno()))
         content = file.read(most + 1)
@@ -49,13 +49,13 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def refuse_irregular(path: Path, status: os.stat_result) -> None:
-    """Refuse what has this status unless it is a regular file."""
+    """Raise ConfigurationError for a file status other than a regular file's."""
     if not stat.S_ISREG(status.st_mode):
         raise ConfigurationError(f"{path} is no regular file: FIFOs and devices are not read")
 
 
 def number(word: str) -> float | None:
-    """Return the finite number that a word is, or None."""
+    """Return the finite number in a word, or None."""
     try:
         value = float(word) if len(word) <= _NUMBER_LONGEST else math.inf
     except ValueError:
@@ -64,7 +64,7 @@ def number(word: str) -> float | None:
 
 
 def count(word: str) -> int | None:
-    """Return the whole number from 0 that a word is, or None."""
+    """Return the non-negative whole number in a word, or None."""
     return int(word) if _COUNT.fullmatch(word) else None
 
 
@@ -72,9 +72,9 @@ Pairs = Sequence[tuple[str, Any]]
 
 
 def unique(pairs: Pairs) -> dict[str, Any]:
-    """Return the object of these keys and values.
+    """Return a dictionary of key-value pairs.
 
-    ValueError for a duplicate key or a lone surrogate, which no file can hold.
+    Raise ValueError for a duplicate key, or for a lone surrogate, which no file can hold.
     """
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -88,9 +88,9 @@ def unique(pairs: Pairs) -> dict[str, Any]:
 
 
 def json_decoder(pairs: Callable[[Pairs], dict[str, Any]] = unique) -> json.JSONDecoder:
-    """Return a decoder that raises ValueError for numbers that are not finite or absurdly long.
+    """Return a JSON decoder that raises ValueError for infinite or overlong numbers.
 
-    RecursionError for what is nested too deeply. `pairs` makes each object.
+    Too deep nesting raises RecursionError. `pairs` makes each object.
     """
 
     def real(word: str) -> float:
@@ -110,7 +110,7 @@ def json_decoder(pairs: Callable[[Pairs], dict[str, Any]] = unique) -> json.JSON
 
 
 # --- source ---------------------------------------------------------------------------------------
-# YAML of people, read with positions and in bounded memory and time.
+# YAML written by users, read with positions and in bounded memory and time.
 
 
 Key = str | int
@@ -123,18 +123,18 @@ VALUES_MOST = 50_000
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a value stands: a line of a file, or an argument of the command (line 0)."""
+    """Position of a value: a line of a file, or an argument of the command (line 0)."""
 
     source: str
     line: int = 0
 
     def __str__(self) -> str:
-        """Return source and line."""
+        """Return the position as text: source and line."""
         return f"{self.source}:{self.line}" if self.line else self.source
 
 
 def dotted(path: Sequence[Key]) -> str:
-    """Return a key's path as people write it in `--set`: `tests.0.load`."""
+    """Return a key's path as in `--set`: `tests.0.load`."""
     return ".".join(str(key) for key in path)
 
 
@@ -145,34 +145,34 @@ def _problem(mark: Mark, path: KeyPath, text: str) -> ConfigurationError:
 
 @dataclass
 class Document:
-    """A configuration file's values and where each stands."""
+    """Values of a configuration file, and the position of each."""
 
     data: dict[str, Any]
     marks: dict[KeyPath, Mark]
     name: str
-    folder: Path = field(default_factory=Path)  # relative paths in the file begin here
+    folder: Path = field(default_factory=Path)  # base of relative paths in the file
 
     def mark(self, path: KeyPath) -> Mark:
-        """Return where `path` stands; for a key that is missing, where its mapping begins."""
+        """Return the position of `path`; for a missing key, the start of its mapping."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.marks:
                 return self.marks[path[:length]]
         return Mark(self.name)
 
     def problem(self, path: KeyPath, text: str) -> ConfigurationError:
-        """Return the error that says where, which key and what."""
+        """Return the error with the position and the key of a problem."""
         return _problem(self.mark(path), path, text)
 
     @contextmanager
     def at(self, path: KeyPath) -> Iterator[None]:
-        """Raise a ValueError of what is inside as the problem at a path."""
+        """Turn a ValueError of the enclosed code into the problem at a path."""
         try:
             yield
         except ValueError as error:
             raise self.problem(path, str(error)) from None
 
     def place(self, path: KeyPath, value: Any, mark: Mark) -> None:
-        """Put a value that does not come from the file."""
+        """Set a value that does not come from the file."""
         if not path:
             raise ConfigurationError(f"{mark}: names no key")
         parent: Any = self.data
@@ -202,7 +202,7 @@ class Document:
         self.marks[path] = mark
 
     def get(self, path: KeyPath) -> Any:
-        """Return what stands at a path, or None."""
+        """Return the value at a path, or None."""
         value: Any = self.data
         for key in path:
             if isinstance(value, dict):
@@ -214,14 +214,14 @@ class Document:
         return value
 
     def remove(self, path: KeyPath) -> None:
-        """Take a key out of its mapping, if it is there."""
+        """Remove a key from its mapping, where present."""
         parent = self.get(path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
             self.forget(path)
 
     def forget(self, path: KeyPath) -> None:
-        """Drop the marks at and below `path`."""
+        """Remove the positions at and below `path`."""
         for known in [known for known in self.marks if known[: len(path)] == path]:
             del self.marks[known]
 
@@ -239,15 +239,16 @@ _TOO_MANY = (
 )
 _TOO_DEEP = f"is too large to be read: lists and mappings are more than {DEPTH_MOST} deep"
 _COMPOSER_WORDS = {
-    "nesting depth": _TOO_DEEP,  # libyaml's own limit, which it may meet first
+    "nesting depth": _TOO_DEEP,  # libyaml's own limit may be reached first
     "another document": "a second document begins here: a configuration is one",
     "undefined alias": "there is no anchor &{} before this alias",
 }
-_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes a fifth of the time
+# libyaml's parser takes a fifth of the time
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _plain(text: str) -> Any:
-    """Return a scalar without quotes."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _NUMBER_INT.fullmatch(text):
@@ -259,7 +260,7 @@ _PLAIN_SCALAR, _TEXT = "plain", "tag:yaml.org,2002:str"
 
 
 class _Nodes(_PARSER):  # type: ignore[misc,valid-type]
-    """Makes nodes whose tags are those written; a scalar's tells else whether it has quotes."""
+    """YAML parser that keeps written tags, and marks each other scalar as plain or quoted."""
 
     def resolve(self, kind: type[yaml.Node], _value: Any, implicit: Any) -> str:
         if kind is yaml.ScalarNode:
@@ -268,22 +269,22 @@ class _Nodes(_PARSER):  # type: ignore[misc,valid-type]
 
 
 class _Reader:
-    """Turns nodes into values and notes their lines. Aliases of a node are values of their own."""
+    """Converter of YAML nodes to values with positions; each alias gets a copy of its value."""
 
     def __init__(self, name: str, lines: bool) -> None:
         self.name = name
-        self.lines = lines  # whether the text has lines that a person can look up
+        self.lines = lines  # true where the text has lines that a user can look up
         self.marks: dict[KeyPath, Mark] = {}
         self.values = 0
-        self.read: set[int] = set()  # nodes, of which aliases are found out
-        self.open: set[int] = set()  # those that we are inside of
-        self.aliased: Mark | None = None  # where the outermost alias that we are inside of stands
+        self.read: set[int] = set()  # nodes already read, to recognise aliases
+        self.open: set[int] = set()  # nodes on the present path
+        self.aliased: Mark | None = None  # position of the outermost alias on the present path
 
     def mark(self, node: yaml.Node) -> Mark:
         return Mark(self.name, node.start_mark.line + 1 if self.lines else 0)
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
-        """Return the value of a node."""
+        """Return the value of a node, and record the positions of all its parts."""
         mark, outermost = self.mark(node), self.aliased
         if id(node) in self.open:
             raise _problem(mark, (), "the alias refers to what it stands in")
@@ -350,12 +351,12 @@ class _Reader:
         return values
 
 
-# What YAML can't have (5.1), which parsers find without telling the line.
+# Characters that YAML excludes (5.1), for which parsers report no line.
 _NO_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath, Mark]]:
-    """Return a text's only value, and where each part of it stands."""
+    """Return a text's only value, and the positions of its parts."""
     found = _NO_TEXT.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1 if lines else 0
@@ -379,7 +380,7 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
         comparison = _UNQUOTED.search(near.get(line, ""))
         if comparison:
             problem = 'write the comparison in quotes: {}: "{}"'.format(*comparison.groups())
-        for number in (line, line - 1):  # the parser may find it a line later
+        for number in (line, line - 1):  # the parser may report the following line
             one = near.get(number, "")
             if "\t" in one[: len(one) - len(one.lstrip())]:
                 problem = f"line {number} is indented by a tab: indent by spaces"
@@ -390,7 +391,7 @@ _UNQUOTED = re.compile(r"([\w-]+):\s+([<>]=?\s*[-+\d.]+[\w%/]*)")
 
 
 def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
-    """Read one YAML mapping; `name` stands before the line in messages."""
+    """Read one YAML mapping; `name` is the source in messages."""
     data, marks = _parse(text, name)
     if not isinstance(data, dict):
         raise ConfigurationError(f"{name}: is empty or no mapping of keys")
@@ -398,23 +399,23 @@ def parse_text(text: str, name: str, folder: Path | None = None) -> Document:
 
 
 def read_file(path: Path) -> Document:
-    """Read a file that holds one mapping."""
+    """Read a YAML file that holds one mapping."""
     return parse_text(read_text(path), str(path), path.parent)
 
 
 def load(path: Path) -> Any:
-    """Return what a file holds, without positions."""
+    """Return the value in a YAML file, without positions."""
     return _parse(read_text(path), str(path))[0]
 
 
 def read_text(path: Path, most: int = BYTES_MOST) -> str:
-    """Return a file's text; ConfigurationError for what can't be read, is too long or no UTF-8."""
+    """Return a file's text; ConfigurationError where it is unreadable, too long or not UTF-8."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
         near = ""
-        if not path.exists():  # a file beside it, or an example, with nearly this name
+        if not path.exists():  # suggest a neighbouring file or an example with a similar name
             beside = [file.name for file in path.parent.glob("*.yaml")]
             examples = [file.stem for file in configurations().glob("*.yaml")]
             near = meant(path.name, beside) or meant(path.stem, examples)
@@ -434,7 +435,7 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
 
 
 def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:
-    """Return a document of values that stand in no file (an effective configuration, `--site`)."""
+    """Return a document of values without a file (an effective configuration, `--site`)."""
     return Document(deepcopy(data), {}, name, folder or Path())
 
 
@@ -442,7 +443,7 @@ _POSITION = re.compile(r"[0-9]{1,9}")
 
 
 def parse_assignment(argument: str) -> tuple[KeyPath, Any, Mark]:
-    """Read one `--set key=value`: a dotted path and a YAML value."""
+    """Parse one `--set key=value` into a dotted path, a YAML value and its position."""
     mark = Mark(clipped(f"--set {argument}", 200))
     key, equals, text = argument.partition("=")
     if not equals or not key.strip():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The transports: what each of them is and can do, for all who would otherwise ask for its name.
+"""Properties of the transports, which other code tests instead of their names.
 
-A further transport is an entry here, its options' keys (config/schema.py) and what they mean
+A further transport is an entry here, its options' keys (config/schema.py) and their meaning
 (config/rules.py).
 """
 
@@ -12,37 +12,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Transport:
-    """What the configuration, the compiler and the results ask of a transport."""
+    """Properties of a transport for the configuration, the compiler and the results."""
 
     name: str
-    devices: tuple[str, ...]  # keys of a site's port, each of which is enough for it
+    devices: tuple[str, ...]  # keys of a site's port, each of which is sufficient
     frames: bool = False
-    """Its sizes are frames', but where one message waits for another; every frame is counted."""
-    reliable: bool = False  # it delivers every message, or breaks: it carries plans by steps
-    bursts: bool = False  # it sends bursts of a counted length
-    byte_stream: bool = False  # its messages lose their bounds: small ones travel joined
-    settings: tuple[str, ...] = ()  # of a test, besides sizes and its own options
-    ports_most: int | None = None  # of one process
-    library: str | None = None  # a build may be without; `package` is what it is built with
+    """Sizes are frame sizes, except in ping-pong; every frame is counted."""
+    reliable: bool = False  # delivers every message or fails, so it can carry schedules
+    bursts: bool = False  # can send bursts of a counted length
+    byte_stream: bool = False  # a byte stream without message boundaries: small messages are joined
+    settings: tuple[str, ...] = ()  # settings of a test, besides sizes and the transport's options
+    ports_most: int | None = None  # port limit of one process
+    library: str | None = None  # optional library of a build; `package` is needed to build with it
     package: str | None = None
 
     @property
     def raw(self) -> bool:
-        """Return whether it takes a device to itself, whose frames need addresses of their own."""
+        """Return true where it uses a whole device, whose frames need addresses of their own."""
         return "vdev" in self.devices
 
     @property
     def kernel(self) -> bool:
-        """Return whether its bytes go through the kernel's sockets."""
+        """Return true where its bytes pass through the kernel's sockets."""
         return "tcp_address" in self.devices
 
     @property
     def rdma(self) -> bool:
-        """Return whether it needs an RDMA device, with queue pairs and counters of its own."""
+        """Return true where it needs an RDMA device, with queue pairs and counters."""
         return "rdma" in self.devices
 
 
-# In the order in which a user who names none is given one.
+# In order of preference, for configurations that name none.
 TRANSPORTS = (
     Transport(
         "dpdk",
@@ -81,14 +81,14 @@ TRANSPORTS = (
 
 _BY_NAME = {transport.name: transport for transport in TRANSPORTS}
 
-NAMES = tuple(sorted(_BY_NAME))  # as they are listed for users
+NAMES = tuple(sorted(_BY_NAME))  # in the order shown to users
 PREFERRED = tuple(_BY_NAME)
 PREFERRED_BY_STEPS = tuple(transport.name for transport in TRANSPORTS if transport.reliable)
 BY_STEPS_ONLY = f"collectives run over {' and '.join(sorted(PREFERRED_BY_STEPS))}"
-# Side by side in results; the others are divided by the first of these that ran.
+# Baselines in results: ratios are to the first of these that ran.
 BASELINES = tuple(sorted(NAMES, key=lambda name: not _BY_NAME[name].byte_stream))
 
 
 def of(name: str) -> Transport:
-    """Return the transport of a name that was checked."""
+    """Return the transport with a validated name."""
     return _BY_NAME[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small words for messages: lists, and what somebody may have meant."""
+"""Phrases for messages: lists, suggestions for misspelt words, shortened values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def listed(words: Iterable[object]) -> str:
-    """Return `a, b or c`."""
+    """Return words as a list in text: `a, b or c`."""
     items = [str(word) for word in words]
     if len(items) < 2:
         return "".join(items)
@@ -20,13 +20,13 @@ def listed(words: Iterable[object]) -> str:
 
 @cache
 def _elsewhere() -> list[tuple[list[str], str, str]]:
-    """Return what is written elsewhere, the word that it has here, and the answer."""
+    """Return other programs' words, the equivalent here, and the message about each."""
     known = tomllib.loads(Path(__file__).with_name("elsewhere.toml").read_text("utf-8"))["word"]
     return [(one["elsewhere"].split(), one["here"], one["answer"]) for one in known]
 
 
 def meant(word: object, known: Iterable[str]) -> str:
-    """`; did you mean "load"?`, or nothing when no known word is near."""
+    """Return a suggestion such as `; did you mean "load"?`; "" where no valid word is near."""
     by_folded = {name.casefold().replace("-", "_"): name for name in known}
     folded = str(word).casefold().replace("-", "_")
     for words, here, answer in _elsewhere():
@@ -40,9 +40,9 @@ _LISTED_MOST = 24
 
 
 def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
-    """Return what is wrong with a key that its mapping does not have.
+    """Return the message for an unknown key.
 
-    `said`: the place names it.
+    With `said`, the position already names the key.
     """
     keys = list(known)
     which = "" if said else f" {key}"
@@ -53,7 +53,7 @@ def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
 
 
 def invalid(value: object, valid: Iterable[str]) -> str:
-    """Return what is wrong with a word that is none of the valid ones."""
+    """Return the message for an invalid word, with the valid ones."""
     words = list(valid)
     near = meant(value, words)
     if near and len(words) > _LISTED_MOST:
@@ -62,7 +62,7 @@ def invalid(value: object, valid: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as it was found, short enough for one sentence."""
+    """Return a value as text, short enough for one sentence."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -77,12 +77,12 @@ def shown(value: object) -> str:
 
 
 def clipped(sentence: str, most: int = 1000) -> str:
-    """Return a sentence that quotes what may have any length."""
+    """Return a sentence cut to `most` characters."""
     return sentence if len(sentence) <= most else f"{sentence[: most - 3]}..."
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
-    """Names, the first few of them when they are many."""
+    """Return names as a list; beyond `most`, only their number."""
     items = list(names)
     more = len(items) - most
     return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")

@@ -351,7 +351,7 @@ def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
 
 
 def _told_apart(subjects: list[Subject]) -> list[Subject]:
-    """Return the subjects with unique names: given, of the switch, of the directory, or numbered."""
+    """Return the subjects with unique names: given, by switch, by directory, or numbered."""
     for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
         names = [subject.name or maker(subject) for subject in subjects]
         if all(names) and len(set(names)) == len(names):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts before a run: what they lack, how they differ, the engine on them, their drivers."""
+"""Hosts before a run: missing parts, differences, installing the engine, binding drivers."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hosts beside each other: what most of them have, who differs, and who hears whom.
+"""Comparison of a site's hosts: the majority's values, hosts that differ, control network.
 
-The control network is really tried: each host's engine binds its control address, asks all others
-by UDP and answers them; whether their clocks agree comes on the way.
+The control network is really tested: each host's engine binds its control address, sends requests
+to all others by UDP and answers theirs. The clocks' agreement is measured on the way.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ ALL_HEARD = "heard by all"
 SYNCHRONIZED = "synchronized"
 ONE_CLOCK = "within 0.1 s"
 _TOKEN_BYTES = 16
-_LIMIT_S = 10.0  # the engine asks for 3 s
-_LINE_MOST = 1 << 20  # bytes: more than the places of all hosts
-_SHOWN = 60  # bytes of what is not understood
-_CLOCK_S = 0.1  # more than a login's delay
+_LIMIT_S = 10.0  # limit of a check; the engine itself waits 3 s
+_LINE_MOST = 1 << 20  # bytes: more than the numbers of all hosts
+_SHOWN = 60  # shown bytes of an unreadable answer
+_CLOCK_S = 0.1  # longer than the delay of a login
 
 
 def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[str, str]]:
-    """Return by row what each host's control port, clock and time of day are like, in words.
+    """Return control port, clock and time of day of each host, in words, by row.
 
-    It is tried among these hosts; one that can't be asked has a control port alone, with why.
+    The hosts test the network among themselves. A host that cannot run the test has only a row for
+    its control port, with the reason.
     """
     addresses: dict[str, str] = {}
     ports: dict[str, str] = {}
@@ -69,7 +70,7 @@ def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[
         engines = list(there.values())
         try:
             for popen in engines:
-                with suppress(BrokenPipeError):  # it has ended: its output says how
+                with suppress(BrokenPipeError):  # the process has ended; its output has the reason
                     pipe_of(popen.stdin).write("\n".join(partners).encode())
             deadline_s = time.monotonic() + _LIMIT_S
             found = at_once(lambda one: _report(one, deadline_s), engines, len(engines), engines)
@@ -87,7 +88,10 @@ def control_network(site: Site, processes: Sequence[Process]) -> dict[str, dict[
 
 
 def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int], str, str] | str:
-    """Return who answered an engine, by place, its clock and time; or why that is not known."""
+    """Return the hosts that answered one engine, its clock and its time.
+
+    Or the reason for a failure.
+    """
     text, is_in_time = read_until(
         popen, lambda text: b"\n" in text or len(text) > _LINE_MOST, deadline_s
     )
@@ -110,7 +114,7 @@ def _report(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[list[int
 
 
 def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """Return the fewest hosts whose fault explains who did not answer whom."""
+    """Return the smallest set of hosts whose fault explains all missing answers."""
     pairs = {
         (asker, hosts[place])
         for asker, places in answered.items()
@@ -131,22 +135,22 @@ def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> d
 
 
 # --- alike ----------------------------------------------------------------------------------------
-# What hosts of a site have, side by side: a table of what differs from the majority.
+# Tables of values that differ from the majority of a site's hosts.
 
 
 NOT_THERE = "-"
 _SLACK_S = 20.0
-_LINES = 200  # of a file, at most
-_MARK = "==> "  # with which `head -v` begins a file
+_LINES = 200  # limit per file
+_MARK = "==> "  # prefix of a file's heading in `head -v` output
 _CPU = "/sys/devices/system/cpu"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A thing that hosts should have alike: the files that say it, and how they are read.
+    """Property that hosts should have in common: its files, and the function that reads them.
 
-    One that is not there is None; without any the host has not got the thing.
+    `read` gets None for a missing file; without any file the host lacks the property.
     """
 
     name: str
@@ -156,7 +160,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class HostComparison:
-    """One thing on all hosts: what most of them have, and who differs."""
+    """One property of all hosts: the majority's value, and the hosts with another value."""
 
     name: str
     most: str
@@ -165,20 +169,20 @@ class HostComparison:
 
 @dataclass(frozen=True)
 class Survey:
-    """The hosts side by side."""
+    """Properties of all hosts of a site, compared."""
 
     rows: list[HostComparison]
-    silent: dict[str, str]  # why hosts could not be asked
-    doubts: list[str]  # what hosts lack though all are alike
+    silent: dict[str, str]  # reason per host that could not be queried
+    doubts: list[str]  # deficiencies that may be common to all hosts
 
     @property
     def is_alike(self) -> bool:
-        """Whether all that could be asked have the same, and nothing is doubtful."""
+        """Return true where all queried hosts have equal values and no deficiency."""
         return not self.doubts and not any(row.differ for row in self.rows)
 
 
 def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each reason, with all hosts that gave it; names of hosts in it aside."""
+    """Yield a line per reason with all its hosts; a host's own name in its reason is ignored."""
     groups: dict[str, list[str]] = {}
     for host, why in silent.items():
         groups.setdefault(
@@ -189,7 +193,7 @@ def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
 
 
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
-    """Ask them; what most have comes with who differs."""
+    """Query hosts for all properties and compare their values."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
             f"doctor: hosts are asked by ssh, and this site says launch: {site.launch}"
@@ -232,15 +236,15 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
             cable = cabling.compared_cable(port, seen)
             if cable is not None:
                 values.setdefault(f"{port.name.partition(':')[2]} cable", {})[host] = cable
-    # Hosts without the engine are in its row already.
+    # Hosts without the engine are already in the row `engine`.
     able = [one for one in processes if values["engine"].get(one.name) == __version__]
     values |= control_network(site, able) if able else {}
     rows = [_row(name, found) for name, found in values.items() if found]
     return Survey(rows, silent, [*unfit(processes, values)])
 
 
-# What hosts need for a test, though all of them may lack it alike: by a row's name, or its last
-# words where it is a port's, whether a value will do, and what to do where it does not.
+# Needs of a test that all hosts may lack: by a row's name, or its last word for ports' rows; a
+# check of the value, and the remedy.
 _SENDS_NOTHING = "nothing can be sent: look at cable and switch port, "
 _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "hugepages": (
@@ -257,7 +261,7 @@ _NEEDS: dict[str, tuple[Callable[[str], bool], str]] = {
 
 
 def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each need that hosts do not meet."""
+    """Yield a sentence for each need with the hosts that do not meet it."""
     by_pci = {one.name for one in processes if any("pci" in port.engine for port in one.ports)}
     for name, found in values.items():
         for need, (is_met, words) in _NEEDS.items():
@@ -272,7 +276,7 @@ def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]])
 def _row(name: str, values: Mapping[str, str]) -> HostComparison:
     """Compare the hosts' values with the one right value, or with the most frequent one.
 
-    Of values that are as frequent, that of the first host counts.
+    Among equally frequent values, the first host's counts.
     """
     most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
     if most is None:
@@ -293,8 +297,8 @@ _RIGHT = {
 # --- asking --------------------------------------------------------------------------------------
 
 
-# Beside files: what commands say, each under a name like a file's. A table of neighbours is not
-# everybody's to read; sudo is tried where it asks nobody.
+# Besides files, outputs of commands, each under a name like a file's. Reading LLDP neighbours may
+# need privilege; sudo is tried without a password.
 _LLDP, _DAEMONS, _GOVERNORS = "lldp", "daemons", "governors"
 _ASK = (
     'PATH=$PATH:/usr/sbin:/sbin; head -v -n {lines} -- "$@"; '
@@ -307,7 +311,7 @@ _ASK = (
 
 
 def _texts(lines: Sequence[str]) -> dict[str, str]:
-    """Return the files of what `head -v` has written, by path."""
+    """Return the files' contents in an output of `head -v`, by path."""
     texts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:
@@ -323,15 +327,15 @@ def _texts(lines: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class HostLink:
-    """What a host says of one port's link."""
+    """State of one port's link as its host reports it."""
 
-    is_up: bool | None  # None: it says nothing
-    changes: int | None  # how often the carrier went or came since the host's start
-    seen: cabling.Neighbour | None  # by LLDP
+    is_up: bool | None  # None: not reported
+    changes: int | None  # carrier changes since the host's start
+    seen: cabling.Neighbour | None  # neighbour by LLDP
 
 
 def read_links(site: Site) -> dict[str, HostLink]:
-    """Return the links of all ports that are interfaces; RunError where a host does not answer."""
+    """Return the links of all ports with an interface; RunError where a host does not answer."""
     way = OpenSsh.of(site)
     files = "/sys/class/net/{}/carrier", "/sys/class/net/{}/carrier_changes"
     questions = {}
@@ -361,7 +365,7 @@ def refuse_unmoved(
     ports: Sequence[Port], moved: Collection[str], before: Mapping[str, int | None],
     now: Mapping[str, HostLink],
 ) -> None:  # fmt: skip
-    """Raise ConfigurationError with a sentence where cables are not where these ports say.
+    """Raise ConfigurationError where cables are not at the device ports given for these ports.
 
     Parameters
     ----------
@@ -378,7 +382,7 @@ def refuse_unmoved(
     for port in ports:
         link = now.get(port.name)
         if link is None or link.is_up is None:
-            continue  # no interface: the connectivity check of the run is all there is
+            continue  # no interface: only the run's connectivity check can find a mistake
         where = f"{port.switch} {port.switch_port}"
         words = ""
         if not link.is_up:
@@ -404,7 +408,7 @@ def _plain(text: str) -> str:
 
 
 def _after(key: str) -> Callable[[str], str]:
-    """Return what follows `key` and its colon or equals sign on the first line that has it."""
+    """Return a reader of the text after `key` and its `:` or `=`, in the first such line."""
 
     def read(text: str) -> str:
         for line in text.splitlines():
@@ -417,11 +421,11 @@ def _after(key: str) -> Callable[[str], str]:
 
 
 def _all_of(text: str) -> str:
-    """Of many cores: what they have, `powersave, performance` where they differ."""
+    """Return the distinct values of many cores, such as `performance, powersave`."""
     return ", ".join(sorted(set(text.split()))) or NOT_THERE
 
 
-# What keeps a clock right, by the names of processes; phc2sys brings a NIC's to the kernel's.
+# Processes that discipline a clock; phc2sys copies a NIC's clock to the kernel's.
 _KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
 
 
@@ -431,12 +435,12 @@ def _keepers(text: str) -> str:
 
 
 def _gigabytes(text: str) -> str:
-    """Two kernels keep different amounts for themselves: whole GiB are compared."""
+    """Return the memory in whole GiB, because kernels reserve different amounts."""
     kib = _after("MemTotal")(text).partition(" ")[0]
     return f"{round(int(kib) / 2**20)} GiB" if kib.isdigit() else "none"
 
 
-# Rows of every host: what, the files that say it, and how they are read.
+# Rows of every host: name, files, reader.
 _MACHINE = (
     Fact("kernel", ("/proc/sys/kernel/osrelease",), _plain),
     Fact("cpu", ("/proc/cpuinfo",), _after("model name")),
@@ -449,13 +453,13 @@ _MACHINE = (
     Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
 )
 
-_GIDS = 8  # the first of them: 0 to 3 are made by the kernel, and further ones by addresses
+_GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # an IPv4 address
+_MAPPED = "0000:0000:0000:0000:0000:ffff:"  # prefix of an IPv4 address
 
 
 def _gids(*texts: str | None) -> str:
-    """Kinds by index: their values differ, but an index must mean the same on all hosts."""
+    """Return the kinds of a port's GIDs by index: an index must mean the same kind on all hosts."""
     found = []
     for i, (gid, kind) in enumerate(zip(texts[::2], texts[1::2], strict=True)):
         if gid and gid != _NO_GID:
@@ -464,8 +468,8 @@ def _gids(*texts: str | None) -> str:
     return ", ".join(found) or "none"
 
 
-# Rows of a port by the key that says what it is: {} is the interface, the PCI address or the RDMA
-# device of the first file's folder, {1} the device's port.
+# Rows of a port, by the key that identifies it. {} is the interface, the PCI address, or the RDMA
+# device in the first file's folder; {1} is the device's port.
 _NET, _PCI_DEVICE, _IB = "/sys/class/net/{}", "/sys/bus/pci/devices/{}", "/sys/class/infiniband/{}"
 _IB_PORT = "/sys/class/infiniband/{0}/ports/{1}"
 _OF_PORT = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PCI ports of a site bound to DPDK and restored, without a run (doc/how-to/bind.md).
+"""Binding a site's PCI ports to DPDK and restoring them, without a run (doc/how-to/bind.md).
 
-Each host does it by port_binding.py; here is only which host has what to do.
+port_binding.py does the work on each host; this module assigns the ports to hosts.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ..base.programs import PORT_BINDING
 from ..run.launch.far import chosen
 from ..run.launch.ssh import errands, side_by_side
 
-_TIMEOUT_S = 120.0  # of one host: drivers and links take their time
+_TIMEOUT_S = 120.0  # of one host, with time for drivers and links
 
 
 @dataclass(frozen=True)
 class BindOrder:
-    """What one host has to do."""
+    """Arguments of port_binding.py for one host."""
 
     host: str
-    words: tuple[str, ...]  # of the program's command line
+    words: tuple[str, ...]  # arguments of the program
 
     @property
     def line(self) -> str:
-        """As a person types it on that host."""
+        """Return the order as a command line that a user can type on the host."""
         return shlex.join(["python3", PORT_BINDING.name, *self.words])
 
 
 def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindOrder]:
-    """For each host with PCI ports: bind them to the driver that the site names, or another."""
+    """Return an order per host with PCI ports to bind them to `driver`, or to the site's driver."""
     wanted = site.effective.get("bind", {})
     driver = driver or wanted.get("driver")
     if driver is None:
@@ -57,20 +57,20 @@ def bind_orders(site: Site, hosts: str | None, driver: str | None) -> list[BindO
 
 
 def restore_orders(site: Site, hosts: str | None) -> list[BindOrder]:
-    """For each host: give back all that its journal has."""
+    """Return an order per host to restore all ports in its journal."""
     return [BindOrder(process.name, ("restore",)) for process in chosen(site, hosts)]
 
 
 def here(words: Sequence[str]) -> int:
-    """Do it on this machine; the exit status."""
+    """Run port_binding.py on this machine; return its exit status."""
     return subprocess.run([sys.executable, str(PORT_BINDING), *words], check=False).returncode
 
 
 def carry_out(site: Site, orders: Sequence[BindOrder]) -> int:
-    """Do what can be done from here, say what people have to do; the worst exit status."""
+    """Carry out orders over ssh, or print them for the user; return the worst exit status."""
     _refuse_launch(site)
     if site.launcher.logs_in:
-        # On all hosts at once; a host that fails keeps no other from its part.
+        # On all hosts at once; a failing host does not stop the others.
         results = errands(site, {order.host: order.words for order in orders}, _TIMEOUT_S)
         for line in side_by_side(results):
             print(line)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this machine and this user can do: each thing tried, with the remedy where it fails.
+"""Checks of this machine's and this user's abilities, with a remedy for each that fails.
 
-Nothing is changed and nothing is sent. What is tried in a namespace vanishes with it.
+Nothing is changed and nothing is sent. Trials in a namespace end with the namespace.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .push import is_collected
 from .push import libraries as linked_libraries
 
 OK = "ok"
-LACK = "lack"  # something can't be done; `remedy` says how it could
-NOTE = "note"  # worth knowing; nothing is lost
+LACK = "lack"  # an ability is missing; `remedy` has the way to it
+NOTE = "note"  # worth reading, but nothing is missing
 
 
 @dataclass(frozen=True)
 class HostCheck:
-    """One line of the doctor's."""
+    """Result of one check of the doctor."""
 
     part: str  # engine | tcp | dpdk | verbs | lab | machine
     what: str
@@ -47,7 +47,7 @@ class HostCheck:
 
 @dataclass(frozen=True)
 class Item:
-    """What is looked at; in its words {} is what the check names."""
+    """Entry of the check list; {} in its words is replaced by the checked thing's name."""
 
     part: str
     what: str
@@ -63,7 +63,7 @@ CHECK_LIST = {
 
 
 def _check(key: str, state: str, detail: str, named: str = "", of: str = "") -> HostCheck:
-    """Return a line of the check list; `of`: the device or port that it is about."""
+    """Return the result for an entry of the check list; `of` is the device or port checked."""
     item = CHECK_LIST[key]
     what = item.what.format(named)
     remedy = "" if state == OK else item.remedy.replace("{}", named)
@@ -71,17 +71,17 @@ def _check(key: str, state: str, detail: str, named: str = "", of: str = "") -> 
 
 
 def examine() -> list[HostCheck]:
-    """Return all checks, in the order in which people need them."""
+    """Return all checks, in the order in which users need them."""
     return [check for examiner in _EXAMINERS for check in examiner()]
 
 
 def can_run(checks: list[HostCheck]) -> bool:
-    """Return whether anything at all can be run: without the engine nothing can."""
+    """Return true where the engine works; nothing runs without it."""
     return not any(check.part == "engine" and check.state == LACK for check in checks)
 
 
 def _text(path: Path) -> str:
-    """Return a file's only line; empty where it can't be read (an unused GID says EINVAL)."""
+    """Return the only line of a file; "" where it cannot be read (an unused GID gives EINVAL)."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -91,8 +91,8 @@ def _text(path: Path) -> str:
 # --- rdma -----------------------------------------------------------------------------------------
 
 
-SYS, DEV = Path("/sys"), Path("/dev")  # other folders in tests
-# Queues and buffers of a port at the default depth and message size, with some room.
+SYS, DEV = Path("/sys"), Path("/dev")  # tests replace these folders
+# Memory of a port's queues and buffers at the default depth and message size, with some reserve.
 MEMLOCK_BYTES = 64 << 20
 
 _DCB_TIMEOUT_S = 5
@@ -101,9 +101,9 @@ _NO_GID = re.compile(r"[0:]*")
 
 
 def open_devices() -> dict[str, dict[int, int] | str] | None:
-    """Return by device the path MTUs of its ports, or why libibverbs can't open it.
+    """Return the path MTUs of each RDMA device's ports, or the reason why it cannot be opened.
 
-    Devices without a provider library are missing; None: there is no libibverbs.
+    Devices without a provider library are missing; the result is None without libibverbs.
     """
     try:
         verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
@@ -125,7 +125,8 @@ def open_devices() -> dict[str, dict[int, int] | str] | None:
             found[name] = os.strerror(ctypes.get_errno())
             continue
         mtus = found[name] = dict[int, int]()
-        # struct ibv_port_attr: state, max_mtu, active_mtu come first, then more than is asked here.
+        # struct ibv_port_attr begins with state, max_mtu, active_mtu; the buffer has room for the
+        # rest.
         port = (ctypes.c_int * 64)()
         while verbs.ibv_query_port(context, ctypes.c_uint8(len(mtus) + 1), port) == 0:
             mtus[len(mtus) + 1] = 128 << port[2]  # enum ibv_mtu: 1 is 256
@@ -134,7 +135,7 @@ def open_devices() -> dict[str, dict[int, int] | str] | None:
 
 
 def lossless_priorities(iface: str) -> list[int] | None:
-    """Return the priorities with PFC as `dcb` says; None where it can't."""
+    """Return the priorities with PFC, from `dcb`; None where it cannot tell."""
     words = ["dcb", "pfc", "show", "dev", iface]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(
@@ -146,13 +147,13 @@ def lossless_priorities(iface: str) -> list[int] | None:
 
 
 def memlock_bytes() -> int | None:
-    """Return how much memory this user may lock; None: any amount."""
+    """Return the memory limit for locking by this user in bytes; None without a limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return None if limit == resource.RLIM_INFINITY else limit
 
 
 def examine_rdma() -> Iterator[HostCheck]:
-    """Yield the check list, gone through for this host: once for it, then by device and port."""
+    """Yield the RDMA checks: once for this host, then for each device and port."""
     devices = sorted((SYS / "class/infiniband").glob("*"))
     if not devices:
         yield _check("device", NOTE, "none")
@@ -194,12 +195,12 @@ def examine_rdma() -> Iterator[HostCheck]:
 
 
 def _numbered(folder: Path) -> list[Path]:
-    """Return the entries of a folder whose names are numbers, in their order."""
+    """Return the entries of a folder whose names are numbers, in numeric order."""
     return sorted(folder.glob("*"), key=lambda entry: int(entry.name))
 
 
 def _of_port(port: Path, mtu: int | None, some_active: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield what is looked at, its state and detail, for one port of a device."""
+    """Yield (check, state, detail) for one port of an RDMA device."""
     active, layer = _text(port / "state") == _ACTIVE, _text(port / "link_layer")
     words = (_text(port / "state").partition(": ")[2], layer, _text(port / "rate"))
     yield "port", OK if active else NOTE if some_active else LACK, ", ".join(filter(None, words))
@@ -208,7 +209,8 @@ def _of_port(port: Path, mtu: int | None, some_active: bool) -> Iterator[tuple[s
     iface = ""
     if layer == "Ethernet":
         entries = _numbered(port / "gid_attrs/ndevs")
-        iface = next(filter(None, map(_text, entries)), "")  # of the first GID that has one
+        # interface of the first GID that has one
+        iface = next(filter(None, map(_text, entries)), "")
         yield "gid", *_gids(port)
     net = SYS / "class/net" / iface
     limit = _text(net / "mtu") if iface else ""
@@ -256,7 +258,7 @@ def _gids(port: Path) -> tuple[str, str]:
 
 # --- engine --------------------------------------------------------------------------------------
 
-_AF_XDP = 44  # linux/socket.h; Python has no name for it
+_AF_XDP = 44  # linux/socket.h; Python lacks this constant
 _ENGINE_TIMEOUT_S = 20
 
 _PMD_FOLDERS = ("usr/lib/*/dpdk/pmds-*", "usr/local/lib/*/dpdk/pmds-*", "usr/lib64/dpdk-pmds")
@@ -287,7 +289,7 @@ def _engine() -> Iterator[HostCheck]:
             capture_output=True, text=True, timeout=_ENGINE_TIMEOUT_S, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        # The loader's sentence names the library that is missing.
+        # The loader's message names the missing library.
         reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
         remedy = CHECK_LIST["programs"].remedy
         yield HostCheck("engine", str(engine), LACK, reason, remedy)
@@ -297,7 +299,7 @@ def _engine() -> Iterator[HostCheck]:
         libraries = " ".join(path.name for path in (engine.resolve().parent / "lib").iterdir())
     else:
         libraries = " ".join(linked_libraries([engine]))
-    # What a build may have or not.
+    # Optional parts of a build.
     optional = [one for one in TRANSPORTS if one.library and one.package]
     absent = [one for one in optional if str(one.library) not in libraries]
     names = ["tcp", *(one.name for one in optional if one not in absent)]
@@ -319,7 +321,7 @@ def _tcp() -> Iterator[HostCheck]:
 
 def _drivers() -> Iterator[HostCheck]:
     folders = [folder for pattern in _PMD_FOLDERS for folder in Path("/").glob(pattern)]
-    with suppress(ConfigurationError):  # those that came with the engine (hosts/push.py)
+    with suppress(ConfigurationError):  # drivers in the engine's own folder (hosts/push.py)
         own = find_engine().resolve().parent / "lib" / "dpdk"
         folders = [own] if own.is_dir() else folders
     files = (path for folder in folders for path in folder.glob("librte_net_*.so*"))
@@ -343,7 +345,7 @@ def _packet_sockets() -> Iterator[HostCheck]:
 
 
 def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostCheck:
-    """Open one and ask for the capabilities that a port on it needs besides."""
+    """Return the check of a raw socket of a family, and of the capabilities for a port on it."""
     try:
         _open_raw(family)
         if all(map(_capable, capabilities.split(","))):
@@ -353,7 +355,7 @@ def _try_socket(name: str, family: int, capabilities: str, option: str) -> HostC
             return HostCheck("dpdk", name, LACK, "this kernel has none", f"a kernel with {option}")
     engine = "switchbench-node"
     with suppress(ConfigurationError):
-        engine = str(find_engine().resolve())  # setcap follows no links
+        engine = str(find_engine().resolve())  # setcap does not follow symbolic links
     remedy = f"run as root, or `sudo setcap {capabilities}+ep {engine}`"
     if name == "AF_PACKET":
         remedy += "; in a lab it works without"
@@ -407,7 +409,7 @@ def _lab() -> Iterator[HostCheck]:
         yield _check("userns", OK, "a lab needs no root")
     except OSError as error:
         yield _check("userns", NOTE, error.strerror or str(error))
-    # Labs of runs whose command was killed: nothing could remove them.
+    # Labs whose run was killed before it could remove them.
     for name in state.labs():
         if state.holder(name) is not None:
             continue
@@ -428,7 +430,7 @@ def _lab() -> Iterator[HostCheck]:
 def _machine() -> Iterator[HostCheck]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     yield _check("cores", OK if usable >= 2 else NOTE, f"{usable} of {present}")
-    # What `worker: auto` chooses here (engine/platform/cpu_placement.h).
+    # The choice of `worker: auto` on this machine (engine/platform/cpu_placement.h).
     most = usable - 2
     if most > 0:
         detail = f"auto polls up to {most} queues, each on a core of its own; with more, one sleeps"

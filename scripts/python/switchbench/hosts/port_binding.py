@@ -31,29 +31,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-ROOT = Path("/")  # another folder in tests
+ROOT = Path("/")  # tests use another folder
 JOURNAL = "/var/lib/switchbench/bind.json"
 VERSION = 1
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 USER_DRIVERS = ("vfio-pci", "uio_pci_generic", "igb_uio")
-# DPDK drives these through their kernel driver, which has to stay.
+# DPDK uses these devices through their kernel driver, which has to stay bound.
 BIFURCATED = ("mlx4_core", "mlx5_core", "mana")
 NETWORK, BRIDGE = 0x02, 0x06  # PCI base classes
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # of a driver or a setting: no path
-WORDS = re.compile(r"[A-Za-z0-9-][\w.:/@%, -]*")  # of ip(8)
+NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # name of a driver or setting, never a path
+WORDS = re.compile(r"[A-Za-z0-9-][\w.:/@%, -]*")  # words of ip(8)
 PAGES = re.compile(
     r"/sys/(devices/system/node/node\d+|kernel/mm)/hugepages/hugepages-\d+kB/nr_hugepages"
 )
-TRY_S = 0.1  # between two looks at what the kernel does in its own time
-APPEAR_TRIES = 100  # an interface comes a while after its driver ...
-RENAME_TRIES = 10  # ... and udev names it a moment later
+TRY_S = 0.1  # interval between checks of slow kernel actions
+APPEAR_TRIES = 100  # an interface appears some time after its driver is bound
+RENAME_TRIES = 10  # udev renames it a moment later
 ROUNDS = 30
 BUSY_TRIES = 300
 
 
 class BindError(Exception):
-    """A sentence for the user, and the exit status: 2 blocked or invalid, 3 not completed."""
+    """Error with a sentence and an exit status: 2 blocked or invalid, 3 not completed."""
 
     def __init__(self, text: str, status: int = 2) -> None:
         super().__init__(text)
@@ -61,26 +61,26 @@ class BindError(Exception):
 
 
 class ProgramError(BindError):
-    """A program of the system's failed."""
+    """Error: a system program such as ip(8) failed."""
 
 
 class BusyError(BindError):
-    """A device is in use."""
+    """Error: a process has the device open."""
 
 
 def block(when: object, sentence: str, status: int = 2) -> None:
-    """Raise the sentence when something is so."""
+    """Raise BindError with the given sentence where the condition holds."""
     if when:
         raise BindError(sentence, status)
 
 
 def reason(error: OSError) -> str:
-    """Return what the system calls an error."""
+    """Return the system's description of an OSError."""
     return os.strerror(error.errno or 0)
 
 
 def say(sentence: str) -> None:
-    """Print a sentence; a reader that has gone stops nothing."""
+    """Print a sentence; a closed output is ignored."""
     with contextlib.suppress(OSError):
         print(sentence, flush=True)
 
@@ -89,12 +89,12 @@ def say(sentence: str) -> None:
 
 
 def at(*names: str) -> Path:
-    """Return a path below the root."""
+    """Return a path below `ROOT`."""
     return ROOT.joinpath(*names)
 
 
 def device(pci: str, *names: str) -> Path:
-    """Return a path in the folder of a PCI device."""
+    """Return a path in the sysfs folder of a PCI device."""
     return at("sys/bus/pci/devices", pci, *names)
 
 
@@ -107,7 +107,7 @@ def read(path: Path) -> str:
 
 
 def number(path: Path, missing: int = -1) -> int:
-    """Return the number in a file."""
+    """Return the number in a file; `missing` where there is none."""
     try:
         return int(read(path), 0)
     except ValueError:
@@ -115,7 +115,7 @@ def number(path: Path, missing: int = -1) -> int:
 
 
 def target(path: Path) -> str:
-    """Return the last part of what a symbolic link points to; "": no link."""
+    """Return the last part of a symbolic link's target; "" for other paths."""
     try:
         return os.path.basename(os.readlink(path))
     except OSError:
@@ -123,7 +123,7 @@ def target(path: Path) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text to a file of the kernel's in one write(2)."""
+    """Write a text to a kernel file in one write(2)."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())
@@ -132,7 +132,7 @@ def write(path: Path, text: str) -> None:
 
 
 def put(path: Path, text: str, problem: str) -> None:
-    """Write a text, or raise the problem with the kernel's reason."""
+    """Write a text to a kernel file; BindError with `problem` and the kernel's reason."""
     try:
         write(path, text)
     except OSError as error:
@@ -140,24 +140,24 @@ def put(path: Path, text: str, problem: str) -> None:
 
 
 def driver_of(pci: str) -> str:
-    """Return the driver that a device has; '' without one."""
+    """Return the driver bound to a device; "" where none is."""
     return target(device(pci, "driver"))
 
 
 def override_of(pci: str) -> str:
-    """Return the only driver that a device may have; '' for any."""
+    """Return the driver override of a device; "" where any driver may bind."""
     return read(device(pci, "driver_override")).replace("(null)", "")
 
 
 def interfaces_of(pci: str) -> dict[int, str]:
-    """Return the interfaces that this namespace shows, by their number on the device."""
-    # Virtio has a bus of its own in between.
+    """Return a device's interfaces in this namespace, by their port number on the device."""
+    # Virtio devices have a bus of their own in between.
     paths = [*device(pci).glob("net/*"), *device(pci).glob("virtio*/net/*")]
     return {number(path / "dev_port", 0): path.name for path in sorted(paths)}
 
 
 def functions_of(pci: str) -> dict[str, str]:
-    """Return the addresses of the virtual functions, by the names of their links."""
+    """Return the PCI addresses of a device's virtual functions, by link name."""
     return {path.name: target(path) for path in sorted(device(pci).glob("virtfn*"))}
 
 
@@ -165,7 +165,7 @@ def functions_of(pci: str) -> dict[str, str]:
 
 
 def run(*words: str) -> str:
-    """Return what a program of the system's prints."""
+    """Return the output of a system program; ProgramError where it fails."""
     way = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     try:
         done = subprocess.run(
@@ -179,30 +179,34 @@ def run(*words: str) -> str:
 
 
 def objects(*words: str) -> list[dict[str, Any]]:
-    """Return what ip(8) lists, with all details."""
+    """Return the objects that ip(8) lists, with all details."""
     found: list[dict[str, Any]] = json.loads(run("ip", "-json", "-details", *words) or "[]")
     return [one for one in found if one]
 
 
 # --- the guard: what must not go away -------------------------------------------------------------
 
-ANY = "?"  # it is not known by which interface
-# Kinds of which no packet leaves, or it leaves by a link that /sys shows. All others are tunnels.
+ANY = "?"  # stands for an unknown interface
+# Interface kinds that send no packets, or send them by a link that /sys shows. All other kinds are
+# tunnels.
 PLAIN = (
     "bond", "bridge", "dummy", "ifb", "ipoib", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap",
     "netkit", "team", "veth", "vlan", "vrf",
 )  # fmt: skip
-ASSIGNED = ipaddress.ip_network("2000::/3")  # all of IPv6 that is
+ASSIGNED = ipaddress.ip_network("2000::/3")  # all assigned unicast addresses of IPv6
 
 
 def hops_of(route: dict[str, Any]) -> list[str]:
-    """Return the interfaces by which a route leaves; a next hop object may tell none."""
+    """Return the interfaces by which a route leaves; `ANY` where a next hop object hides them."""
     found = [hop["dev"] for hop in (route, *route.get("nexthops", [])) if "dev" in hop]
     return found or [ANY]
 
 
 def way_to(address: str) -> list[str]:
-    """Return the interfaces by which an address is reached; none: the host's own, or no route."""
+    """Return the interfaces by which an address is reached.
+
+    [] for own addresses or without a route.
+    """
     number, _, scope = address.partition("%")
     parsed_address = ipaddress.ip_address(number)
     if scope:
@@ -218,12 +222,12 @@ def way_to(address: str) -> list[str]:
 
 
 def is_unicast(route: dict[str, Any]) -> bool:
-    """Return whether a route leads to somewhere."""
+    """Return true for a route that forwards packets."""
     return bool(route.get("type", "unicast") == "unicast")
 
 
 def default_routes(version: int) -> list[tuple[str, str]]:
-    """Return default routes, and routes that together lead to half of all addresses."""
+    """Return (interface, name) of default routes and of routes that cover half of all addresses."""
     space = ipaddress.ip_network("0.0.0.0/0") if version == 4 else ASSIGNED
     uses, wide = [], []
     networks: list[Any] = []
@@ -243,14 +247,14 @@ def default_routes(version: int) -> list[tuple[str, str]]:
 
 
 def critical_uses(connection: str) -> list[tuple[str, str]]:
-    """Return what the host needs: the interface by which it leaves, and its name."""
+    """Return (interface, name) for all interfaces that carry traffic which the host needs."""
     uses = default_routes(4) + default_routes(6)
     if connection:
         name = f"the controller's connection (from {connection})"
         uses += [(hop, name) for hop in way_to(connection)]
     links = {link["ifname"]: link for link in objects("link", "show")}
     followed = 0
-    while followed < len(uses) < 1000:  # a tunnel that leads into itself ends, too
+    while followed < len(uses) < 1000:  # the limit ends a tunnel that leads into itself
         hop, name = uses[followed]
         followed += 1
         info = links.get(hop, {}).get("linkinfo", {})
@@ -260,7 +264,7 @@ def critical_uses(connection: str) -> list[tuple[str, str]]:
 
 
 def way_of(tunnel: dict[str, Any]) -> list[str]:
-    """Return the interfaces by which a tunnel's packets leave: its settings say where to."""
+    """Return the interfaces by which a tunnel's packets leave, from the tunnel's settings."""
     settings = tunnel["linkinfo"].get("info_data", {})
     if "link_netnsid" in tunnel:
         return [ANY]
@@ -272,7 +276,7 @@ def way_of(tunnel: dict[str, Any]) -> list[str]:
 
 
 def check_guard(pci: str, connection: str) -> None:
-    """Block a device by which something leaves that the host needs."""
+    """Raise BindError for a device that carries traffic which the host needs."""
     names = list(interfaces_of(pci).values())
     for function in functions_of(pci).values():
         names += interfaces_of(function).values()
@@ -295,7 +299,7 @@ def check_guard(pci: str, connection: str) -> None:
 
 
 def check(args: argparse.Namespace) -> bool:
-    """Refuse what cannot be bound; return whether an earlier call has bound all."""
+    """Check that devices can be bound; return true where an earlier call has bound all of them."""
     if journal_is_done(args):
         return True
     check_folder(args.journal)
@@ -312,7 +316,7 @@ def check(args: argparse.Namespace) -> bool:
 
 
 def check_device(pci: str) -> None:
-    """Block what is no network device, and a device that must keep its driver."""
+    """Raise BindError for other things than network devices, and for devices that must stay."""
     lspci = "`lspci -D -d ::02xx` lists the network devices."
     block(
         not PCI.fullmatch(pci),
@@ -357,7 +361,7 @@ def check_device(pci: str) -> None:
 
 
 def check_interface(pci: str, name: str) -> None:
-    """Block an interface that something sits on, which would go away with it."""
+    """Raise BindError for an interface below a bond, bridge or other interface."""
     for path in sorted(at("sys/class/net", name).glob("upper_*")):
         upper = path.name[len("upper_") :]
         take_off = f"take it off first (`ip link set dev {name} nomaster`"
@@ -380,9 +384,9 @@ def check_interface(pci: str, name: str) -> None:
 
 
 def check_group(pci: str, addresses: list[str]) -> None:
-    """Block a device whose IOMMU group VFIO would not give away.
+    """Raise BindError for a device whose IOMMU group VFIO would not release.
 
-    Every other device of it but bridges must be without a kernel driver
+    Every other device in the group, except bridges, must be without a kernel driver
     (Documentation/driver-api/vfio.rst).
     """
     unsafe = read(at("sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) == "Y"
@@ -406,12 +410,12 @@ def check_group(pci: str, addresses: list[str]) -> None:
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Return whether nobody but root and us can have written a file."""
+    """Return true for a file that only root and this user could have written."""
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
 def unusable(path: str, reason: str) -> BindError:
-    """Return the error of a journal that can't be written."""
+    """Return the error for a journal that cannot be written."""
     return BindError(
         f"The journal {path} can't be written ({reason}), and without it no device is touched: be "
         "root, or name another file with --journal."
@@ -419,7 +423,7 @@ def unusable(path: str, reason: str) -> BindError:
 
 
 def check_folder(path: str) -> None:
-    """Refuse a folder in which the journal could not be written, or others could write it."""
+    """Raise BindError for a journal folder that is read-only, or that others can write to."""
     folder = own = os.path.dirname(os.path.abspath(path))
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
@@ -431,26 +435,26 @@ def check_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def synced_folder(path: str) -> Iterator[None]:
-    """Change the journal's folder alone, with the change on disk."""
+    """Hold the journal's folder locked, and sync it to disk at the end."""
     fd = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
-        with contextlib.suppress(OSError):  # a file system without it has nothing to lose
+        with contextlib.suppress(OSError):  # file systems without fsync on folders need none
             os.fsync(fd)
     finally:
         os.close(fd)
 
 
 def write_journal(path: str, journal: dict[str, Any]) -> None:
-    """Write a new journal with its data and its folder's entry on disk, or nothing."""
+    """Write a new journal atomically, synced to disk with its folder's entry."""
     temporary = f"{path}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         os.makedirs(os.path.dirname(os.path.abspath(path)), 0o755, exist_ok=True)
         check_folder(path)
         with synced_folder(path):
-            # What a killed process of this number left; never what somebody else put there.
+            # Remove the remains of a killed process with this number, never a file of another user.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
             with os.fdopen(os.open(temporary, flags, 0o644), "w") as file:
@@ -467,7 +471,7 @@ def write_journal(path: str, journal: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | None]:
-    """Give the journal, locked against other processes if so asked; None: there is none."""
+    """Open the journal, optionally locked against other processes; None without a journal."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(path, flags)
@@ -494,14 +498,14 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | N
                     "for its end, or end it.",
                     3,
                 ) from None
-            if os.fstat(fd).st_nlink == 0:  # another process has just restored
+            if os.fstat(fd).st_nlink == 0:  # another process has just restored and removed it
                 yield None
                 return
         yield parsed(path, file.read())
 
 
 def parsed(path: str, text: str) -> dict[str, Any]:
-    """Return the journal in a text; each name in it becomes part of a path that root writes to."""
+    """Return the journal in a text, validated, because root writes to paths made of its names."""
     try:
         journal: dict[str, Any] = json.loads(text)
         if journal["switchbench_bind"] != VERSION:
@@ -527,7 +531,7 @@ def parsed(path: str, text: str) -> dict[str, Any]:
 
 
 def is_sound(entry: dict[str, Any]) -> bool:
-    """Return whether an entry of the journal can be of a device."""
+    """Return true for a journal entry whose names and values are all plausible."""
     sound = all(
         name == "" or NAME.fullmatch(name) for name in (entry["driver"], entry["driver_override"])
     )
@@ -540,12 +544,12 @@ def is_sound(entry: dict[str, Any]) -> bool:
 
 
 def is_past(journal: dict[str, Any]) -> bool:
-    """Return whether the machine has been booted since."""
+    """Return true for a journal that was written before the last boot."""
     return bool(journal["boot"]) and journal["boot"] != read(at(BOOT_ID))
 
 
 def journal_is_done(args: argparse.Namespace) -> bool:
-    """Return whether a journal of this boot has all that is asked for; refuse another one."""
+    """Return true where a journal of this boot has all requested devices; BindError for others."""
     with opened_journal(args.journal) as journal:
         if journal is None or is_past(journal):
             return False
@@ -561,19 +565,21 @@ def journal_is_done(args: argparse.Namespace) -> bool:
 
 # --- what is written down, and restored -----------------------------------------------------------
 
-# What the kernel says of a route and takes from nobody; next hop objects go with the interface.
+# Attributes of a route that the kernel prints but does not accept; next hop objects go with the
+# interface.
 NOISE = re.compile(
     r"(?<=rto_min) lock| (nhid|expires|error) \S+"
     r"| (linkdown|dead|(rt_)?offload(_failed)?|(rt_)?trap|unresolved)\b"
 )
-MADE_BY_KERNEL = re.compile(r" proto (1|2|9)\b")  # redirects, the kernel, router advertisements
+# routes by redirects, by the kernel, by router advertisements
+MADE_BY_KERNEL = re.compile(r" proto (1|2|9)\b")
 FLAGS = ("noprefixroute", "nodad", "mngtmpaddr", "home", "optimistic")
 
 
 def read_interface(name: str) -> dict[str, Any]:
     """Return name, MAC, MTU, state, addresses, routes and offloads of an interface.
 
-    Addresses and routes are ip(8)'s own words, to be given to it again.
+    Addresses and routes are in ip(8)'s own words, which it accepts again.
     """
     [link] = objects("address", "show", "dev", name)
     routes = []
@@ -587,9 +593,9 @@ def read_interface(name: str) -> dict[str, Any]:
         "name": name,
         "up": "UP" in link["flags"],
         "mtu": link["mtu"],
-        # others than Ethernet have more bytes, and keep them
+        # interfaces other than Ethernet have longer addresses, which they keep
         "mac": link["address"] if link["link_type"] == "ether" else "",
-        # RFC 8981's are the kernel's own
+        # the kernel makes RFC 8981's addresses itself
         "addresses": [words_of(one) for one in link["addr_info"] if not one.get("temporary")],
         "routes": routes,
         "offloads": read_offloads(name),
@@ -597,7 +603,7 @@ def read_interface(name: str) -> dict[str, Any]:
 
 
 def words_of(address: dict[str, Any]) -> str:
-    """Return an address as `ip address replace` takes it."""
+    """Return an address in the words that `ip address replace` takes."""
     length = f"/{address['prefixlen']}"
     peer = address.get("address")
     words = [address["local"], "peer", peer + length] if peer else [address["local"] + length]
@@ -611,11 +617,12 @@ def words_of(address: dict[str, Any]) -> str:
 
 
 def write_interface(name: str, state: dict[str, Any]) -> None:
-    """Make an interface what a journal says, its name included."""
+    """Restore an interface's name and settings from a journal."""
     now, new = read_interface(name), state["name"]
     for key, word in (("name", "name"), ("mac", "address"), ("mtu", "mtu")):
         if state[key] not in (now[key], ""):
-            down = () if key == "mtu" else ("down",)  # most drivers want it down meanwhile
+            # most drivers require the interface to be down
+            down = () if key == "mtu" else ("down",)
             run("ip", "link", "set", "dev", name, *down, word, str(state[key]))
         name = new
     write_offloads(new, state["offloads"])
@@ -625,11 +632,11 @@ def write_interface(name: str, state: dict[str, Any]) -> None:
 
 
 def add_all(name: str, commands: list[str]) -> None:
-    """Run the commands until all have worked.
+    """Run ip(8) commands in rounds until all have succeeded; ProgramError after `ROUNDS`.
 
-    In rounds: a gateway is reached by a route that must be there before, and a route may use an
-    IPv6 address only after duplicate address detection (RFC 4862: a second or so). Routes are
-    appended: another one to the same place may be there by another interface.
+    A gateway needs its own route first, and a route may use an IPv6 address only after duplicate
+    address detection (RFC 4862: a second or so). Routes are appended, because another interface may
+    have one to the same destination.
     """
     problem = ""
     for _ in range(ROUNDS):
@@ -650,7 +657,7 @@ def add_all(name: str, commands: list[str]) -> None:
 
 
 def read_offloads(name: str) -> dict[str, bool]:
-    """Return the offloads that can be changed, as asked for."""
+    """Return the requested state of each changeable offload of an interface."""
     found = {}
     for line in run("ethtool", "-k", name).splitlines()[1:]:
         word, _, state = line.strip().partition(": ")
@@ -660,7 +667,7 @@ def read_offloads(name: str) -> dict[str, bool]:
 
 
 def write_offloads(name: str, offloads: dict[str, bool]) -> None:
-    """Change the offloads that differ and can be changed."""
+    """Change the offloads of an interface that differ and can be changed."""
     now = read_offloads(name)
     words = [
         (word, "on" if on else "off") for word, on in offloads.items() if now.get(word, on) != on
@@ -676,7 +683,7 @@ def read_settings(name: str) -> dict[str, str]:
 
 
 def write_settings(name: str, settings: dict[str, str]) -> None:
-    """Write the settings that differ. What cannot be written is left: kernels have new ones."""
+    """Write an interface's settings that differ, skipping those that the kernel rejects."""
     for key, value in settings.items():
         family, _, setting = key.partition("/")
         path = at("proc/sys/net", family, "conf", name, setting)
@@ -686,7 +693,7 @@ def write_settings(name: str, settings: dict[str, str]) -> None:
 
 
 def read_hugepages() -> dict[str, int]:
-    """Return the reserved hugepages by file: by NUMA node where there are any."""
+    """Return the number of reserved hugepages by kernel file, per NUMA node where there are any."""
     for folder in ("sys/devices/system/node", "sys/kernel/mm"):
         paths = sorted(ROOT.glob(f"{folder}/**/hugepages-*/nr_hugepages"))
         if paths:
@@ -695,7 +702,7 @@ def read_hugepages() -> dict[str, int]:
 
 
 def reserve_hugepages(count: int) -> None:
-    """Have at least so many hugepages."""
+    """Reserve at least `count` hugepages of 2 MiB; BindError where memory is short."""
     path = at("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
     if number(path, 0) < count:
         put(path, str(count), f"{count} hugepages can't be reserved")
@@ -708,7 +715,7 @@ def reserve_hugepages(count: int) -> None:
 
 
 def note_device(pci: str) -> dict[str, Any]:
-    """Return what a device is before it is touched."""
+    """Return the journal entry of a device: its drivers, functions and interfaces."""
     interfaces = [
         {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
         for port, name in interfaces_of(pci).items()
@@ -727,7 +734,7 @@ def note_device(pci: str) -> dict[str, Any]:
 
 
 def change_driver(pci: str, driver: str) -> None:
-    """Take a device from its driver and give it to another; "": to none."""
+    """Unbind a device from its driver and bind it to another; "" leaves it without one."""
     now, drivers = driver_of(pci), at("sys/bus/pci/drivers")
     if now == driver:
         return
@@ -746,31 +753,34 @@ def change_driver(pci: str, driver: str) -> None:
     try:
         put(drivers / driver / "bind", pci, problem)
     except BindError:
-        if driver_of(pci) != driver:  # EBUSY: the driver has found it by itself meanwhile
+        if driver_of(pci) != driver:  # EBUSY: the driver has bound the device by itself meanwhile
             raise
     block(driver_of(pci) != driver, f"{problem}.", 3)
 
 
 def set_override(pci: str, driver: str) -> None:
-    """Set the only driver that a device may have."""
-    if override_of(pci) != driver:  # an empty line takes it away
+    """Set the driver override of a device, the only driver that may bind."""
+    if override_of(pci) != driver:  # an empty line clears it
         problem = f"The driver override of PCI device {pci} can't be set"
         put(device(pci, "driver_override"), driver or "\n", problem)
 
 
 def set_functions(pci: str, count: int) -> None:
-    """Give a device so many virtual functions."""
+    """Set the number of a device's virtual functions."""
     path, problem = device(pci, "sriov_numvfs"), f"PCI device {pci} can't have {count} functions"
     now = number(path)
     if count < 0 or now in (-1, count):
         return
-    if now > 0 and count > 0:  # only from none to some, and back
+    if now > 0 and count > 0:  # the kernel changes the number only from or to 0
         put(path, "0", problem)
     put(path, str(count), problem)
 
 
 def bind(args: argparse.Namespace) -> bool:
-    """Bind all devices; else all is as before. Return False where an earlier call has done so."""
+    """Bind all devices, or undo every change.
+
+    Return False where an earlier call has bound them.
+    """
     if check(args):
         return False
     restore(args, past_only=True)
@@ -797,7 +807,7 @@ def bind(args: argparse.Namespace) -> bool:
                 say(f"PCI device {pci}: from {entry['driver'] or 'no driver'} to {args.driver}.")
         except BindError:
             problem = restore_all(journal)
-            if problem is None:  # the journal goes only when all is as before
+            if problem is None:  # the journal stays until every change is undone
                 remove(args.journal)
             else:
                 say(f"{problem} The journal stays: {args.journal}.")
@@ -809,7 +819,7 @@ def bind(args: argparse.Namespace) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove a file for good."""
+    """Remove a file and sync its folder to disk."""
     try:
         with synced_folder(path):
             os.unlink(path)
@@ -818,7 +828,7 @@ def remove(path: str) -> None:
 
 
 def await_interface(pci: str, state: dict[str, Any]) -> str:
-    """Return the present name of the interface with this number on the device; "": none came."""
+    """Return the present name of a device's interface by port number; "" where none appeared."""
     name, named = "", 0
     for _ in range(APPEAR_TRIES):
         name = interfaces_of(pci).get(state["dev_port"], name)
@@ -830,7 +840,7 @@ def await_interface(pci: str, state: dict[str, Any]) -> str:
 
 
 def restore_device(entry: dict[str, Any]) -> None:
-    """Make a device what it was."""
+    """Restore one device's driver, functions and interfaces from its journal entry."""
     pci = entry["pci"]
     block(
         not device(pci).exists(),
@@ -854,7 +864,7 @@ def restore_device(entry: dict[str, Any]) -> None:
 
 
 def restore_all(journal: dict[str, Any]) -> BindError | None:
-    """Restore the last change first; return the first error. One keeps the rest from nothing."""
+    """Restore all devices, the last change first, despite errors; return the first error."""
     steps = [partial(restore_device, entry) for entry in reversed(journal["devices"])]
     if journal["hugepages_reserved"]:
         steps.append(partial(restore_hugepages, journal["hugepages"]))
@@ -870,7 +880,7 @@ def restore_all(journal: dict[str, Any]) -> BindError | None:
 
 
 def restore_hugepages(pages: dict[str, int]) -> None:
-    """Make the hugepages as many as there were."""
+    """Restore the numbers of reserved hugepages."""
     for key, count in pages.items():
         path = at(key[1:])
         if number(path, 0) != count:
@@ -878,7 +888,7 @@ def restore_hugepages(pages: dict[str, int]) -> None:
 
 
 def check_holders(journal: dict[str, Any]) -> None:
-    """Refuse while a process has a device open: it would be left with one that is another's."""
+    """Raise BusyError while a process has one of the devices open."""
     nodes = {}
     for entry in journal["devices"]:
         pci = entry["pci"]
@@ -898,9 +908,10 @@ def check_holders(journal: dict[str, Any]) -> None:
 
 
 def restore(args: argparse.Namespace, past_only: bool = False) -> None:
-    """Restore all devices of the journal and remove it.
+    """Restore all devices in the journal and remove it.
 
-    `past_only`: if it is of another boot, after which the devices are back by themselves.
+    With `past_only`, only a journal from before the last boot is removed: its devices are back by
+    themselves.
     """
     with opened_journal(args.journal, lock=True) as journal:
         if journal is None:
@@ -942,7 +953,7 @@ def await_line() -> bool:
 
 
 def hold(args: argparse.Namespace) -> None:
-    """Check, bind when a line comes, and restore at the end of standard input."""
+    """Check the devices, bind them at a line of input, and restore them at the input's end."""
     args.addresses = [pci for pci in args.addresses if driver_of(pci) not in BIFURCATED]
     check(args)
     say("ready")
@@ -958,14 +969,14 @@ def hold(args: argparse.Namespace) -> None:
     for left in reversed(range(BUSY_TRIES)):
         try:
             return restore(args)
-        except BusyError:  # the engine is closing its devices
+        except BusyError:  # the engine is still closing its devices
             if left == 0:
                 raise
             time.sleep(TRY_S)
 
 
 def main(words: list[str] | None = None) -> int:
-    """Do what the words say; return the exit status."""
+    """Run the command line `words`; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="port_binding.py", description=(__doc__ or "").partition("\n")[0]
     )
@@ -987,7 +998,7 @@ def main(words: list[str] | None = None) -> int:
             own.add_argument("--keep", action="store_true", help="do not restore")
     args = parser.parse_args(words)
     args.connection = args.connection.partition(" ")[0]
-    # A change that is half done is ended, or taken back, before a signal counts.
+    # A half-done change is completed or undone before a signal counts.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         if args.verb == "restore":

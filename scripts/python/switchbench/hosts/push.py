@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The engine with all that it needs, copied to the hosts of a site (doc/how-to/cluster.md).
+"""Copying the engine with all its libraries to the hosts of a site (doc/how-to/cluster.md).
 
-A host is asked first whether it has this very build, by its sums; only who lacks it is sent the
-archive, in a second login. In the end each runs what it has now, and says its version. Nothing is
-ever asked of a person: `sudo -n`.
+A host first compares this build's checksums with its own files; only a host that lacks the build
+gets the archive, in a second login. At the end each host runs the engine and reports its version.
+No command waits for input: `sudo -n`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _SWITCH_SCRIPT = '#!/bin/sh\n# SPDX-License-Identifier: BSD-3-Clause\n. "${0%/*}
 _LIBRARY = re.compile(r"^\s*(?:(?P<name>\S+) => )?(?P<path>/\S+) \(0x")
 _LOADER = re.compile(r"/ld-linux[^/]*\.so\.\d+$|/ld64?\.so\.\d+$")
 
-# Which of DPDK's drivers a port can need; the others are for cryptography, compression and the
-# like. Left out: what only stands on one of those, and drags in libraries of 17 MB.
+# DPDK's drivers that a port can need; the others are for cryptography, compression and so on.
+# Excluded: drivers that depend on one of those, and need libraries of 17 MB.
 _DRIVERS = ("bus", "mempool", "common", "net")
 _DRIVERS_WITHOUT = ("librte_common_qat.so", "librte_net_softnic.so")
 _DRIVER_FOLDERS = ("/usr/lib", "/usr/local/lib", "/usr/lib64", "/usr/local/lib64")
@@ -72,54 +72,54 @@ _PROGRAM, _FILE = 0o755, 0o644
 
 @dataclass(frozen=True)
 class Piece:
-    """One file of the folder."""
+    """One file of the engine's folder."""
 
-    place: str  # below the folder
+    place: str  # path below the folder
     content: bytes
     mode: int = _FILE
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hexadecimal digits."""
+        """Return the SHA-256 of the file's content in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 @dataclass(frozen=True)
 class Collection:
-    """All files of the folder, in the order of their places."""
+    """All files of the engine's folder, sorted by path."""
 
     version: str
-    machine: str  # the kernel's word: x86_64
+    machine: str  # the kernel's name: x86_64
     pieces: tuple[Piece, ...]
 
     @classmethod
     def of(cls, pieces: list[Piece], machine: str) -> Collection:
-        """Return a collection of this version's."""
+        """Return a collection with this version's number."""
         return cls(__version__, machine, tuple(sorted(pieces, key=lambda one: one.place)))
 
     @property
     def digest(self) -> str:
-        """Digest of all files: two folders with the same digest are the same."""
+        """Return the digest of all files; folders with equal digests are equal."""
         listing = "".join(f"{one.digest} {one.mode:o} {one.place}\n" for one in self.pieces)
         return hashlib.sha256(listing.encode()).hexdigest()
 
     @property
     def name(self) -> str:
-        """What it is kept as on a host: `0.1.0-3f0c8a1b2d4e`."""
+        """Return the folder's name on a host: `0.1.0-3f0c8a1b2d4e`."""
         return f"{self.version}-{self.digest[:12]}"
 
     @property
     def sums(self) -> str:
-        """The content of SHA256SUMS."""
+        """Return the content of SHA256SUMS."""
         return "".join(f"{one.digest}  {one.place}\n" for one in self.pieces)
 
     def files(self) -> Iterator[Piece]:
-        """Yield everything that the folder holds, the sums too."""
+        """Yield all files of the folder, SHA256SUMS included."""
         yield from self.pieces
         yield Piece(SUMS, self.sums.encode())
 
     def write(self, folder: Path) -> None:
-        """Make the folder, which must not be there yet."""
+        """Write the files into a new folder."""
         folder.mkdir(parents=True)
         for piece in self.files():
             path = folder / piece.place
@@ -128,7 +128,7 @@ class Collection:
             path.chmod(piece.mode)
 
     def archive(self, file: IO[bytes]) -> None:
-        """Write it as .tar.gz: the same bytes for the same content."""
+        """Write a reproducible .tar.gz: equal content gives equal bytes."""
         with (
             gzip.GzipFile("", "wb", _COMPRESSION, file, mtime=0) as packed,
             tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
@@ -140,9 +140,9 @@ class Collection:
 
 
 def collect() -> Collection:
-    """Return the engine that `run` would use here with all that it needs.
+    """Return the engine that `run` uses on this machine, with all files that it needs.
 
-    ConfigurationError where something of it is missing.
+    Raise ConfigurationError where one of them is missing.
     """
     engine = find_engine()
     if is_collected(engine):
@@ -182,13 +182,13 @@ def collect() -> Collection:
 
 
 def is_collected(program: Path) -> bool:
-    """Return whether it is the program of such a folder."""
+    """Return true for a program in a collected folder."""
     real = program.resolve()
     return (real.parent / "libexec" / real.name).is_file() and (real.parent / SUMS).is_file()
 
 
 def _again(engine: Path) -> Collection:
-    """Return the folder that the engine is in, whose files are as its SHA256SUMS has them."""
+    """Return the collection in the engine's folder; the files must match its SHA256SUMS."""
     folder = engine.resolve().parent
     try:
         sums = (folder / SUMS).read_text("utf-8").splitlines()
@@ -200,7 +200,7 @@ def _again(engine: Path) -> Collection:
         place = path.relative_to(folder)
         if path.is_dir() or place == Path(SUMS):
             continue
-        # What pip has unpacked has the modes of its user's umask.
+        # Files unpacked by pip have modes of the user's umask.
         piece = _piece(str(place), path, _PROGRAM if os.access(path, os.X_OK) else _FILE)
         if named.get(piece.place) != piece.digest:
             raise ConfigurationError(
@@ -212,9 +212,9 @@ def _again(engine: Path) -> Collection:
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
-    """Return every library of these programs and shared objects by the name that they ask for.
+    """Return all libraries of programs and shared objects, by the name under which they are loaded.
 
-    The loader included.
+    The dynamic loader is included.
     """
     if not programs:
         return {}
@@ -237,11 +237,11 @@ def _piece(place: str, path: Path, mode: int = _FILE) -> Piece:
         raise ConfigurationError(f"the engine can't be collected: {error}") from None
 
 
-# Folders that libraries look into at every start, and what is there instead. The host may have the
-# same DPDK: all drivers would be loaded twice, or fail to load with our C library, which ends the
-# start; there is no option against it (eal_plugins_init). A provider of the host's beside ours
-# would serve the same devices (load_drivers; ours are named in the environment): a folder that
-# never is one stands there, and one without files where libibverbs complains of a missing one.
+# Folders that libraries read at every start, and their replacements. The host may have the same
+# DPDK: all drivers would be loaded twice, or fail to load with our C library, which ends the start;
+# no option prevents this (eal_plugins_init). A provider of the host beside ours would serve the
+# same devices (load_drivers; ours are named in the environment). The replacement is a path that is
+# never a folder, or a folder without such files where libibverbs complains about a missing one.
 HOST_FOLDERS = (
     ("librte_eal.so", re.compile(rb"(?<=\0)/[^\0]*/dpdk/pmds-[0-9.]+(?=\0)"), b"", b"\0"),
     (
@@ -272,7 +272,7 @@ def _library(name: str, path: Path) -> Piece:
 
 
 def _drivers() -> list[Path]:
-    """DPDK's drivers by the names by which it loads a folder: librte_bus_pci.so.23.0."""
+    """Return DPDK's drivers by the names that it loads from a folder: librte_bus_pci.so.23.0."""
     for root in _DRIVER_FOLDERS:
         for folder in sorted(Path(root).glob("**/dpdk/pmds-*")):
             found = [
@@ -289,13 +289,13 @@ def _drivers() -> list[Path]:
     )
 
 
-_DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and .so.23 for drivers that ask for it
+_DOTS = 3  # librte_net_tap.so.23.0; .so is for linking, and drivers load .so.23 as a dependency
 
 
 def _soname(driver: Path) -> str:
-    """Return the name by which other drivers ask for one, librte_bus_pci.so.23.
+    """Return the name under which other drivers load this one: librte_bus_pci.so.23.
 
-    As its file has that name too, none is loaded twice.
+    A file with this name too would be loaded twice.
     """
     return driver.name.rpartition(".")[0]
 
@@ -307,7 +307,7 @@ _XDP_PROGRAMS = ("xdp-dispatcher.o", "xsk_def_xdp_prog*.o")
 
 
 def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
-    """Return the programs that libxdp gives to the kernel, from where it says that they are."""
+    """Return the BPF programs that libxdp loads into the kernel, from the folder that it names."""
     for name, path in needed.items():
         folder = _XDP_FOLDER.search(path.read_bytes()) if name.startswith("libxdp.so") else None
         if folder is not None:
@@ -317,37 +317,37 @@ def _xdp_programs(needed: dict[str, Path]) -> list[Path]:
 
 
 # --- push -----------------------------------------------------------------------------------------
-# The engine with all that it needs, copied to the hosts of a site (doc/how-to/cluster.md).
+# Copying the engine with all its libraries to the hosts of a site (doc/how-to/cluster.md).
 
 
-# What a node may do beside what everybody may, and what for.
+# Capabilities of a node, and the purpose of each.
 CAPABILITIES: Mapping[str, str] = {
     "cap_net_raw": "packet sockets: ports of dpdk",
     "cap_net_admin": "promiscuous ports, offloads, routes of a port's own",
     "cap_ipc_lock": "memory that devices write to stays where it is: verbs, AF_XDP",
     "cap_sys_nice": "a worker that sleeps on a shared core is woken in time",
 }
-# As good as root, so only where a port needs them.
-NAMESPACES = ("cap_sys_admin",)  # of a host with several ports: each has one of its own
-AF_XDP = ("cap_bpf", "cap_sys_admin")  # libxdp looks its maps up by their numbers
+# Nearly as powerful as root, so only where a port needs them.
+NAMESPACES = ("cap_sys_admin",)  # for a host with several ports: each has a namespace of its own
+AF_XDP = ("cap_bpf", "cap_sys_admin")  # libxdp finds its maps by their numbers
 
 _SCRIPT = Path(__file__).parents[1] / "run/launch/receive.sh"
 _AS_ROOT = '[ "$(id -u)" = 0 ] && exec "$@"; exec sudo -n "$@"'
-_ASK_S = 60.0  # logging in, and the sums of 35 MB from a cold disk
-_TAKE_S = 300.0  # 14 MB, through a gateway that all share
+_ASK_S = 60.0  # a login, and checksums of 35 MB from a cold disk
+_TAKE_S = 300.0  # 14 MB, through a gateway that all hosts share
 
 
 @dataclass(frozen=True)
 class PushOrder:
-    """What is to lie where on each host, and what it may do there."""
+    """Engine to install on each host: the collection, its folder and its capabilities."""
 
     collection: Collection
     privilege: str
-    folder: str  # "": in the home folder
+    folder: str  # "" for the home folder
     capabilities: tuple[str, ...] = ()
 
     def words(self, task: str) -> list[str]:
-        """Return the command there: `ask` or `take`."""
+        """Return the remote command for the task `ask` or `take`."""
         one = self.collection
         digest = hashlib.sha256(one.sums.encode()).hexdigest()
         what = [one.name, one.machine, self.privilege, ",".join(self.capabilities), digest]
@@ -356,7 +356,7 @@ class PushOrder:
 
 
 def order(site: Site, privilege: str | None, folder: Path | None) -> PushOrder:
-    """Return what to push to a site's hosts; refuse what its ports can't do with."""
+    """Return the push order for a site; ConfigurationError where its ports cannot work with it."""
     if not site.launcher.logs_in:
         raise ConfigurationError(
             f"push: hosts are reached by ssh, and this site says launch: {site.launch}; "
@@ -383,15 +383,15 @@ def _capabilities(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*CAPABILITIES, *more)))
 
 
-# A login may write text of its own around what receive.sh says, also on the same line. A run can't
-# do with that, and the engine's version is then answered by why (`lack`).
+# A login may print text of its own around the output of receive.sh, even on the same line. A run
+# cannot handle this, so the host then answers the engine's version with a reason (`lack`).
 _OURS = "switchbench push: "
 _LACKS = re.compile(rf"{_OURS}lack$")
 _DONE = re.compile(rf"{_OURS}(have|copied) (/.*)$")
 
 
 def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[HostResult]:
-    """Bring it to these hosts; what happened on each."""
+    """Copy the engine to hosts; return the result of each."""
     find_client()
     way = replace(OpenSsh.of(site), privilege=wanted.privilege)
 
@@ -414,7 +414,7 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Ho
             answers |= send(lacking, "take", _TAKE_S, Path(file.name))
             size_mb = Path(file.name).stat().st_size / 1e6
     done = {host: found for host, answer in answers.items() if (found := _done(answer))}
-    # What the engine says that was pushed, run as `run` will run it.
+    # The pushed engine's version, started as `run` starts it.
     engines = {host: f"{folder}/{CURRENT}/{ENGINE}" for host, (_, folder) in done.items()}
     versions = fan_out(
         {
@@ -445,6 +445,6 @@ def push(site: Site, processes: Sequence[Process], wanted: PushOrder) -> list[Ho
 
 
 def _done(answer: Answer) -> tuple[str, str] | None:
-    """Return what it has done (`have`, `copied`), and the folder."""
+    """Return (`have` or `copied`, folder) from a host's answer; None for a failure."""
     found = [done for line in answer.output if (done := _DONE.search(line))]
     return (found[-1][1], found[-1][2]) if answer.status == 0 and found else None
