@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands by their subjects (main.py)."""
+"""Commands of `switchbench`, grouped by subject (main.py)."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench campaign`: runs between which cables are moved, judged as one.
+"""Command `switchbench campaign`: runs between which cables are moved, with one verdict.
 
-All that is known of a campaign is in its directory (campaign.json), written before each wait: a
-terminal or an ssh session that is lost costs nothing.
+The state of a campaign is in its directory (campaign.json), written before each wait, so that a
+lost terminal or ssh session costs nothing.
 """
 
 from __future__ import annotations
@@ -53,44 +53,45 @@ STATE = "campaign.json"
 
 @dataclass
 class Progress:
-    """What campaign.json has."""
+    """Content of campaign.json: planned rounds and progress."""
 
-    rounds: list[planned.Places]  # of a chain those until now
+    rounds: list[planned.Places]  # of a chain: the rounds so far
     done: int = 0
-    carriers: dict[str, int | None] | None = None  # before cables were moved; None: not yet asked
+    # carrier changes before cables were moved; None: not yet read
+    carriers: dict[str, int | None] | None = None
     schema: str = SCHEMA
 
 
 @dataclass
 class Campaign:
-    """A campaign as its directory has it."""
+    """Campaign in a directory: its run, its device and its progress."""
 
     directory: Path
-    run: Run  # its configuration, with cables as they are before the first round
+    run: Run  # its configuration, with the cabling before the first round
     device: Device
     progress: Progress
 
     @property
     def left(self) -> int:
-        """Rounds that are planned and not measured."""
+        """Return the number of planned rounds that are not yet measured."""
         return len(self.progress.rounds) - self.progress.done
 
     @property
     def number(self) -> str:
-        """The next round, in words."""
+        """Return the next round in words: `round 2 of 5`."""
         return f"round {self.progress.done + 1} of {len(self.progress.rounds)}"
 
     def folder(self, number: int) -> Path:
-        """Return the results directory of a round, from 1."""
+        """Return the results directory of round `number`, from 1."""
         return self.directory / f"round-{number:02}"
 
     def write(self) -> None:
-        """Keep what is known."""
+        """Write the progress to campaign.json."""
         replace_json(self.directory / STATE, asdict(self.progress))
 
 
 def campaign_command(args: argparse.Namespace) -> int:
-    """Begin a campaign or go on with one; return the status of all rounds together."""
+    """Begin or continue a campaign; return the exit status of all rounds together."""
     campaign = _resume(args) if args.conf and args.conf.is_dir() else _begin(args)
     if args.plan:
         _print_plan(campaign)
@@ -175,7 +176,7 @@ def _print_plan(campaign: Campaign) -> None:
 
 
 def _cable(campaign: Campaign) -> bool:
-    """See that cables are as the next round has them; False: they are still to be moved."""
+    """Have the user move cables for the next round; return false while cables are misplaced."""
     site, progress = campaign.run.site, campaign.progress
     if site.launcher.in_lab:
         return True
@@ -183,7 +184,7 @@ def _cable(campaign: Campaign) -> bool:
     ports = [replace(port, switch_port=places[port.name]) for port in site.ports]
     moved = {tester for tester, port in places.items() if port != before[tester]}
     todo = planned.moves(campaign.device, before, places)
-    asked = progress.carriers is not None or not todo  # in an earlier session
+    asked = progress.carriers is not None or not todo  # the user was asked in an earlier session
     if not asked:
         progress.carriers = {name: link.changes for name, link in read_links(site).items()}
         campaign.write()
@@ -207,21 +208,21 @@ def _cable(campaign: Campaign) -> bool:
 
 
 def _measure(campaign: Campaign) -> None:
-    """Run a round as any run; RunError where it was not measured whole."""
+    """Run one round of a campaign; RunError where its measurement is incomplete."""
     progress = campaign.progress
     folder = campaign.folder(progress.done + 1)
     document = read_file(campaign.directory / CONFIGURATION).data
     _place(document["site"], campaign, progress.rounds[progress.done])
     conf = folder.with_suffix(".yaml")
     RunDirectory(campaign.directory, begun=True).write_document(conf.name, document)
-    if folder.exists():  # cut off: what it measured is kept
+    if folder.exists():  # an interrupted round: its measurements are kept
         folder.rename(folder.with_name(f"{folder.name}.cut-{time.time_ns()}"))
     print(campaign.number, file=sys.stderr)
     words = [sys.executable, "-m", "switchbench", "run", str(conf), "--out", str(folder), "--quiet"]
     popen = subprocess.Popen(words, stdout=subprocess.DEVNULL)
 
     def pass_on(number: int, _frame: object) -> None:
-        if number != signal.SIGINT:  # which a terminal sends to the run, too
+        if number != signal.SIGINT:  # the terminal sends SIGINT to the run as well
             popen.send_signal(number)
 
     with Handled(pass_on):
@@ -241,7 +242,7 @@ def _measure(campaign: Campaign) -> None:
 
 
 def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> None:
-    """Write into a site where its ports are plugged in."""
+    """Write the device port of each host port into a site's configuration."""
     for port in campaign.run.site.ports:
         where = places[port.name]
         if "lab" in site:
@@ -253,7 +254,7 @@ def _place(site: dict[str, Any], campaign: Campaign, places: planned.Places) -> 
 
 
 def _is_measured(folder: Path, status: int) -> bool:
-    """Return whether a round has ended by itself: what the device does not let pass is a result."""
+    """Return true for a round that ended by itself, even if the device passed no frames."""
     if status == ConfigurationError.status or not (folder / SUMMARY).exists():
         return False
     if load_summary(folder)["status"] == "complete":
@@ -262,7 +263,7 @@ def _is_measured(folder: Path, status: int) -> bool:
 
 
 def _seen(campaign: Campaign) -> list[planned.ChainResult]:
-    """Return what each round through the chain lost."""
+    """Return the sent and lost frames of each round through the chain."""
     found = []
     for number, places in enumerate(campaign.progress.rounds[: campaign.progress.done], start=1):
         first, last = sorted(campaign.device.ports.index(port) // 2 for port in places.values())
@@ -271,14 +272,14 @@ def _seen(campaign: Campaign) -> list[planned.ChainResult]:
             sum(phase[key] or 0 for phase in phases)
             for key in ("offered_frames", "lost_frames", "host_dropped_frames")
         )
-        # Without any the connectivity check ended the round: nothing passes.
+        # Without trials, the connectivity check ended the round: no frame passes.
         counts = (sent, max(lost - hosts, 0)) if sent else (1000, 1000)
         found.append(planned.ChainResult(first, last, *counts))
     return found
 
 
 def _found(campaign: Campaign) -> str:
-    """Return which part of a chain loses frames, in a sentence."""
+    """Return a sentence that names the part of a chain that loses frames."""
     seen = _seen(campaign)
     if not any(one.lost for one in seen):
         return "no frame was lost in the chain: nothing to look for"
@@ -291,7 +292,7 @@ def _found(campaign: Campaign) -> str:
 
 
 def _judge(campaign: Campaign) -> Mapping[str, Any]:
-    """Write summary, report and record of the rounds until now."""
+    """Write the summary, the report and the record of the measured rounds; return the summary."""
     from ..render.report import build
 
     done = range(1, campaign.progress.done + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What commands have in common: which configuration is meant, and how JSON is printed."""
+"""Helpers of several commands: choice of the configuration, options, JSON output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..plan.documents import RateError, check_lab_rates
 
 
 def said(parse: Callable[[str], float]) -> Callable[[str], float]:
-    """Return an option's type that says what is wrong in the parser's own words."""
+    """Wrap an option's parser so that argparse prints the parser's own error."""
 
     def checked(text: str) -> float:
         try:
@@ -35,7 +35,7 @@ def said(parse: Callable[[str], float]) -> Callable[[str], float]:
     return checked
 
 
-# Options that are keys of the configuration, by option.
+# Options that set keys of the configuration.
 _KEYS = {
     "--lab": "site", "--hosts": "site", "--iface": "", "--suite": "suite", "--pattern": "pattern",
     "--transport": "transports", "--load": "load", "--duration": "window",
@@ -43,7 +43,7 @@ _KEYS = {
 
 
 def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
-    """Option, key of the configuration and value of those that were given."""
+    """Yield option, configuration key and value for each given option of `_KEYS`."""
     given = {name: getattr(args, name[2:], None) for name in _KEYS}
     hosts, iface = given["--hosts"], given["--iface"]
     if given["--lab"] and hosts:
@@ -66,9 +66,9 @@ def _options(args: argparse.Namespace) -> Iterator[tuple[str, str, Any]]:
 
 
 def names_site(args: argparse.Namespace) -> bool:
-    """Return whether the arguments name a site.
+    """Return true where the arguments name a site.
 
-    ConfigurationError where they ask for something of one that they do not name.
+    Raise ConfigurationError for other options that need a site.
     """
     if any((args.conf, args.site, args.lab, args.hosts)):
         return True
@@ -83,13 +83,13 @@ def names_site(args: argparse.Namespace) -> bool:
 
 
 def request(args: argparse.Namespace) -> Request:
-    """Return what the arguments ask for."""
+    """Return the configuration request in the arguments."""
     options = tuple(_options(args))
     return Request(args.conf, args.assignments, args.site, args.profile, options)
 
 
 def configuration(text: str) -> Path:
-    """Return the file, or the example of that name where there is no such file."""
+    """Return the path of a configuration: the file, else the example with this name."""
     path = Path(text)
     if not path.exists():
         name = text.removeprefix("conf/").removesuffix(".yaml")
@@ -105,7 +105,7 @@ def load_run(args: argparse.Namespace) -> Run:
 
 
 def load_site(args: argparse.Namespace) -> Site:
-    """Return the site of the configuration; one alone is enough, as nothing is run."""
+    """Return the site that the arguments name, with or without a configuration for a run."""
     alone = args.conf is None and (args.site or args.lab or args.hosts)
     if alone and args.profile is None:
         args.profile = "quick"
@@ -113,7 +113,7 @@ def load_site(args: argparse.Namespace) -> Site:
 
 
 def load_runnable(args: argparse.Namespace) -> Run:
-    """Return the run, one that can start here: `plan` and `run` refuse the same."""
+    """Return a run that can start on this machine; `plan` and `run` reject the same ones."""
     reading = read(request(args))
     run = compile_run(reading)
     if getattr(args, "locate", False):
@@ -136,16 +136,16 @@ def load_runnable(args: argparse.Namespace) -> Run:
     return run
 
 
-LOCATE_S = 60.0  # for the trials of --locate, where --locate-time does not say
+LOCATE_S = 60.0  # time for the trials of --locate without --locate-time
 
 
 def seconds(text: str) -> float:
-    """Return the seconds of a time with its unit, as --budget takes it."""
+    """Parse a duration such as `3h` to seconds."""
     return duration_ns(text) / 1e9
 
 
 def say_error(sentence: str, package: str) -> None:
-    """Print a sentence that ends a command without an exception; `package` has its code."""
+    """Print an error message for a command that ends without an exception, with its code."""
     code = code_by_words(sentence) or code_by_module(package)
     print(f"switchbench: {sentence} [{code}]", file=sys.stderr)
 

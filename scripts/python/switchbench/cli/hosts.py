@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands on hosts and labs: `doctor`, `push`, `bind`, `restore` and `lab`."""
+"""Commands on hosts and labs: `doctor`, `push`, `bind`, `restore` and `lab`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLES = {doctor.OK: "green", doctor.NOTE: "yellow", doctor.LACK: "bold red"}
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    """Print the checks."""
+    """Print the checks of this machine, or the differences between a site's hosts."""
     if names_site(args):
         return _compare_hosts(args)
     checks = doctor.examine()
@@ -59,7 +59,7 @@ def _show_checks(checks: list[doctor.HostCheck]) -> None:
 
 def _compare_hosts(args: argparse.Namespace) -> int:
     site = load_site(args)
-    with suppress(ConfigurationError):  # the table says of which hosts
+    with suppress(ConfigurationError):  # the table shows the reason for each host
         site = resolved(site)
     found = alike.survey(site, chosen(site, args.nodes))
     if args.json:
@@ -96,7 +96,7 @@ def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str,
 
 
 def push_command(args: argparse.Namespace) -> int:
-    """Copy the engine; return the worst host's status."""
+    """Copy the engine to a site's hosts; return the worst host's exit status."""
     site = load_site(args)
     wanted = push.order(site, args.privilege, args.to)
     results = push.push(site, chosen(site, args.nodes), wanted)
@@ -108,7 +108,7 @@ def push_command(args: argparse.Namespace) -> int:
 
 
 def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
-    """Return what the site must say for `run` to use what was pushed."""
+    """Return notes on settings that the site needs for `run` to use the pushed engine."""
     if wanted.folder not in ("", SHARED_FOLDER):
         engine = f"{wanted.folder}/{CURRENT}/{ENGINE}"
         known = way.engine == engine
@@ -124,7 +124,7 @@ def _notes(way: OpenSsh, wanted: push.PushOrder) -> list[str]:
 
 
 def bind_command(args: argparse.Namespace) -> int:
-    """Bind the ports of the hosts."""
+    """Bind the PCI ports of a site's hosts to DPDK; return the worst exit status."""
     site = load_site(args)
     return bind.carry_out(site, bind.bind_orders(site, args.nodes, args.driver))
 
@@ -133,7 +133,7 @@ def bind_command(args: argparse.Namespace) -> int:
 
 
 def restore_command(args: argparse.Namespace) -> int:
-    """Restore on the hosts; without a configuration, here."""
+    """Restore the PCI ports of a site's hosts, or of this machine without a site."""
     if args.conf is None and args.site is None:
         return bind.here(["restore"])
     site = load_site(args)
@@ -144,7 +144,7 @@ def restore_command(args: argparse.Namespace) -> int:
 
 
 def lab_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's four parts."""
+    """Add the arguments of the subcommands `up`, `down`, `status` and `exec`."""
     parts = parser.add_subparsers(title="commands", metavar="up|down|status|exec", required=True)
     up = parts.add_parser("up", help="make a lab that stays")
     up.add_argument("topology", metavar="TOPOLOGY", help="a file, or a name of conf/labs/")
@@ -165,7 +165,7 @@ def lab_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def lab_command(args: argparse.Namespace) -> int:
-    """Do what is asked of labs."""
+    """Run a subcommand of `lab`; return its exit status."""
     action: Callable[[argparse.Namespace], int | None] = args.action
     try:
         return action(args) or 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `switchbench` command: a table of commands, and one map from error to exit status.
+"""The `switchbench` command: a table of subcommands, and one map from error to exit status.
 
-A module of a command COMMAND has `COMMAND_arguments(parser)` and `COMMAND_command(args) -> int`,
-its exit status. commands.toml has what a command does, its module, and what its help says, so that
---help loads none of them.
+A module with a subcommand NAME has `NAME_command(args) -> int`, which returns its exit status, and
+optionally `NAME_arguments(parser)`. commands.toml has each subcommand's module and help, so that
+--help loads no module.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ..base.errors import ConfigurationError, RunError, SwitchbenchError, printa
 HELP = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 PROGRAM, SHARED = HELP.pop("switchbench"), HELP.pop("shared")
 COMMANDS = {name: entry["summary"] for name, entry in HELP.items()}
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; every failure is one sentence."""
+    """Run one command; return its exit status. Every failure prints one sentence."""
     streams = Streams()
     try:
         status = _run(sys.argv[1:] if argv is None else argv)
-    except SystemExit:  # argparse's, of --help or a wrong argument
+    except SystemExit:  # raised by argparse for --help or a wrong argument
         if streams.lost() is None:
             raise
         status = 0
@@ -77,17 +77,17 @@ def _run(words: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Arguments are quoted in errors, as a terminal can show them."""
+    """Argument parser whose errors escape control characters in quoted arguments."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
 
 
 def build_parser(words: Collection[str] = COMMANDS.keys()) -> argparse.ArgumentParser:
-    """Return the parser of a line with these words.
+    """Return a parser for a command line that contains the given words.
 
-    Commands that are not among them are names alone: to load them all takes longer than most of
-    them do.
+    Commands outside of `words` have only their names: loading all of them takes longer than most of
+    them run.
     """
     form: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = _Parser(
@@ -121,7 +121,7 @@ _PATHS = ("DIR", "FILE", "FOLDER", "KEY")
 def _add_arguments(
     parser: argparse.ArgumentParser, text: str, types: dict[str, Callable[[str], Any]]
 ) -> None:
-    """Add the arguments of a text of commands.toml; `types` read values, by option or name."""
+    """Add the arguments in a text of commands.toml; `types` has their parsers by option or name."""
     group: Any = parser
     place: Any = parser
     lines = re.sub(r"\n  +", " ", _expanded(text)).splitlines()
@@ -156,19 +156,19 @@ def _add_arguments(
 
 
 def _expanded(text: str) -> str:
-    """Return a text with the shared arguments in place of their names."""
+    """Return a text in which `@NAME` is replaced by the shared arguments of this name."""
     return re.sub(r"^@(\w+)$", lambda name: _expanded(SHARED[name[1]]), text, flags=re.M)
 
 
 class _Output(io.FileIO):
-    """A descriptor to write to. What cannot be written is dropped, and the reason is kept."""
+    """Raw output to a descriptor that drops data after an error and keeps the error."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "wb", closefd=False)
         self.error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Return the bytes that were written; all of them after an error."""
+        """Return the number of bytes written; after an error, the number of all bytes."""
         if self.error is None:
             try:
                 return super().write(data)
@@ -178,16 +178,15 @@ class _Output(io.FileIO):
 
 
 class Streams:
-    """Standard output and standard error while a command runs.
+    """Standard output and standard error of a command, with errors of writing ignored.
 
-    A reader that goes, a full disk or a closed descriptor ends no run and changes nothing but what
-    is shown.
+    A closed pipe, a full disk or a closed descriptor does not end a run; only the display is lost.
     """
 
     def __init__(self) -> None:
-        """Open what is closed, so that no file of a command takes a descriptor of theirs.
+        """Open closed standard descriptors, so that no other file gets their numbers.
 
-        Replace the two streams unless another program (a test) already did.
+        Replace the two streams, unless another program (a test) has already done so.
         """
         for descriptor in (0, 1, 2):
             try:
@@ -204,17 +203,17 @@ class Streams:
             _, sys.stderr = _stream(2, sys.__stderr__)
 
     def lost(self) -> str | None:
-        """Return the reason why output was lost; None if all was written or its reader went."""
+        """Return the reason for lost output; None without loss, or where the reader has gone."""
         with suppress(OSError):
             sys.stdout.flush()
         error = self._output.error if self._output else None
-        if error is None or error.errno in (errno.EPIPE, errno.EIO):  # EIO: a terminal was closed
+        if error is None or error.errno in (errno.EPIPE, errno.EIO):  # EIO: the terminal was closed
             return None
         return f"standard output can't be written: {error.strerror}"
 
 
 def _stream(descriptor: int, old: io.TextIOWrapper | Any) -> tuple[_Output, io.TextIOWrapper]:
-    """Characters that the encoding lacks are shown as `?`."""
+    """Return an output and a text stream on it that shows `?` for characters it cannot encode."""
     raw = _Output(descriptor)
     buffered = io.BufferedWriter(raw)
     lines = descriptor == 2 or os.isatty(descriptor)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench help`, `explain`, `completion SHELL`, and the manual pages, made of the parser.
+"""Commands `help`, `explain` and `completion`, and the manual pages, made from the parser.
 
-`python -m switchbench.cli.manual SHARE [ENGINE]` writes what is installed beside the Python package
-(`meson install`, scripts/wheel): manual pages and completion below the folder SHARE, and the engine
-with all that it needs as the folder ENGINE.
+`python -m switchbench.cli.manual SHARE [ENGINE]` writes the files installed beside the Python
+package (`meson install`, scripts/wheel): manual pages and completions below the folder SHARE, and
+the engine with its libraries in the folder ENGINE.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from ..base.errors import SwitchbenchError
 from .main import build_parser
 
 _SUMMARY = "measure a network with every port busy at once"
-# The word that stands for a value in help says what is offered for it. Options with choices offer
-# these.
+# Completion of an argument, by its placeholder in help. Options with choices complete these.
 _OFFERS = {
     **dict.fromkeys(("DIR", "[NAME=]DIR", "FOLDER", "RESULTS"), shtab.DIRECTORY),
     **dict.fromkeys(("FILE", "CONF", "SITE", "TOPOLOGY", "KEY"), shtab.FILE),
@@ -35,29 +34,29 @@ SHELLS = {
     "zsh": "zsh/site-functions/_switchbench",
     "fish": "fish/vendor_completions.d/switchbench.fish",
 }
-"""By shell: where it looks, below `share`."""
+"""Path of a shell's completion file below `share`."""
 
 
 def help_command(args: argparse.Namespace) -> int:
-    """Print the help of a command and end with status 0, or 2 for an unknown command."""
+    """Print the help of a command; exit with status 0, or 2 for an unknown command."""
     build_parser(args.commands).parse_args([*args.commands, "--help"])
     raise AssertionError("argparse ends after --help")
 
 
 def explain_command(args: argparse.Namespace) -> int:
-    """Print what a code means and what to do about it, or all codes with their titles."""
+    """Print the explanation of a code or message, or all codes with their titles."""
     print(explained(" ".join(args.words)) if args.words else listed())
     return 0
 
 
 def completion_command(args: argparse.Namespace) -> int:
-    """Print the completion of a shell."""
+    """Print the completion script of a shell."""
     print(script(build_parser(), args.shell))
     return 0
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return what a shell reads to complete the command that this parser reads."""
+    """Return a shell's completion script for the command of a parser."""
     for action in _actions(parser):
         if str(action.metavar) in _OFFERS:
             action.complete = _OFFERS[str(action.metavar)]  # type: ignore[attr-defined]
@@ -65,7 +64,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the actions of a parser and of all parsers below it."""
+    """Yield the actions of a parser and of all its subparsers."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
@@ -74,12 +73,12 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def command_pages(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """Yield the file name and the text of switchbench(1), and of a page for each command.
+    """Yield file name and text of switchbench(1), and of a manual page for each command.
 
-    The same source gives the same pages: they have no date.
+    The pages have no date, so that the same source gives the same pages.
     """
     found = [one for one in root._actions if isinstance(one, argparse._SubParsersAction)]
-    alone = copy.copy(root)  # its commands have pages of their own
+    alone = copy.copy(root)  # without its commands, which have pages of their own
     alone._action_groups = [group for group in root._action_groups if group is not root._subparsers]
     names = [f"switchbench-{name}(1)" for name in found[0].choices]
     yield _page(alone, "switchbench", _SUMMARY, names)
@@ -106,7 +105,7 @@ def _page(
 
 
 def install(words: Sequence[str]) -> int:
-    """Write the files; SHARE may be in the prefix of `meson install`."""
+    """Write manual pages, completions and the engine below SHARE, in `meson install`'s prefix."""
     from ..hosts.push import collect
 
     prefix = Path(os.environ.get("MESON_INSTALL_DESTDIR_PREFIX", ""))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands on a network as a graph: `topology`, its `import`, `predict` and `locate`."""
+"""Commands on a network's graph: `topology`, `topology import`, `predict` and `locate`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from .common import configuration, load_run, print_json
 
 
 def topology_command(args: argparse.Namespace) -> int:
-    """Print the arithmetic; or import."""
+    """Print the static figures of a topology, or import one."""
     if str(args.topology) == WORD:
         return import_topology(args)
     _refuse(args, _OPTIONS, "goes with `switchbench topology import` only")
@@ -86,7 +86,7 @@ def topology_command(args: argparse.Namespace) -> int:
         "a host's access": bit_rate(figures.access_bps),
         "bisection, one way": _bisection(figures),
     }
-    for level in figures.levels:  # where its frames can go, and how much wider it is below
+    for level in figures.levels:  # a level's links to other levels, and its oversubscription
         ways = {"down": level.down_bps, "up": level.up_bps, "across": level.across_bps}
         words = [f"{bit_rate(bps)} {way}" for way, bps in ways.items() if bps or way == "down"]
         if level.worst is not None:
@@ -116,14 +116,14 @@ _OPTIONS = ("lldp", "ibnetdiscover", "interface", "switches", "rate", "out")
 
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Refuse options that would do nothing here."""
+    """Raise ConfigurationError for options that have no effect in this command."""
     for name in names:
         if getattr(args, name):
             raise ConfigurationError(f"--{name} {reason}")
 
 
 def import_topology(args: argparse.Namespace) -> int:
-    """Read, check and write a topology."""
+    """Read device outputs and write a checked topology file."""
     _refuse(
         args,
         ("json",),
@@ -152,7 +152,7 @@ def import_topology(args: argparse.Namespace) -> int:
             "topology import: say of what: --lldp FILE or --ibnetdiscover FILE"
         )
     keys = cabling.cabling_document(found)
-    try:  # as whoever reads the file sees it
+    try:  # check the file as its readers will parse it
         fabric = from_topology(parse(keys, found.source, where=found.source))
     except TopologyError as error:
         raise ConfigurationError(error.messages[0]) from None
@@ -211,7 +211,7 @@ def _content(path: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file that was asked for; refused in a sentence where it can't be written."""
+    """Write a file that the user named; ConfigurationError where this fails."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -238,11 +238,11 @@ TYPES = {"CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdisc
 
 
 def predict_command(args: argparse.Namespace) -> int:
-    """Print what is predicted, beside what was measured where there are results."""
+    """Print predicted rates, compared with measured ones where there are results."""
     results: Path | None = args.conf if args.conf is not None and args.conf.is_dir() else None
     if results is None:
         run = load_run(args)
-    else:  # the run that was measured, which can't be another one
+    else:  # the run of these results, without further options
         given = {"set": args.assignments, "site": args.site, "profile": args.profile}
         if name := next((name for name, value in given.items() if value), None):
             raise ConfigurationError(
@@ -286,9 +286,9 @@ _RATES = Spec(
 
 
 def _show_rates(found: Sequence[PredictedTrial], console: Console) -> None:
-    """Print the rates, and how many flows have no measured one.
+    """Print the predicted rates, and the number of flows without a measured rate.
 
-    A row for each model, the best first; models that show the same share one.
+    One row per model, the best first; models with equal figures share a row.
     """
     rows: dict[str, dict[str, Any]] = {}
     for one in found:
@@ -326,7 +326,7 @@ def _rates(one: PredictedTrial, model: str) -> dict[str, float]:
 
 
 def _fit(one: PredictedTrial, model: str) -> dict[str, float]:
-    """Return how near a model comes to what was measured."""
+    """Return the errors of a model's rates against the measured ones."""
     error = one.errors(model)
     return {
         "close": share_close(error),
@@ -361,7 +361,7 @@ MOST_SURE = 0.999
 
 
 def locate_command(args: argparse.Namespace) -> int:
-    """Print the suspects; the exit status says whether there are any."""
+    """Print the suspects of a fault; the exit status is 1 if there are any."""
     found = located(args.directory, args.topology)
     if args.json:
         print_json({**found, "command": next_command(found["next_test"], args.directory)})
@@ -373,7 +373,7 @@ def locate_command(args: argparse.Namespace) -> int:
 
 
 def located(directory: Path, file: Path | None) -> LocationEntry:
-    """Return where the network breaks, by a directory's tables; `file`: its topology."""
+    """Return the located suspects of a results directory; `file` is a topology file."""
     if not any((directory / name).exists() for name in (PLAN, SUMMARY)):
         raise ConfigurationError(
             f"{directory} is no results directory: `switchbench run` makes one, with {PLAN}, "
@@ -400,7 +400,7 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
 
 
 def next_command(test: Entry | None, directory: Path) -> str:
-    """Return the command that runs the next test; "" where no traffic decides."""
+    """Return the command that runs the next test; "" where no traffic can decide."""
     if test is None or not test["flows"]:
         return ""
     entry = {
@@ -414,7 +414,7 @@ def next_command(test: Entry | None, directory: Path) -> str:
 
 
 def show_location(found: LocationEntry, directory: Path) -> None:
-    """Print what was located."""
+    """Print the suspects, the untested parts and the next test."""
     console = make_console()
     limited = f"{found['limited_phases']} of {format.of(found['phases'], 'phase')}"
     say(console, f"{directory}: {limited} tester-limited, paths: {found['paths']}", hang=2)

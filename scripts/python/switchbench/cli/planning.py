@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench plan`: what would run, for how long, who to whom; and `init`: a configuration."""
+"""Commands `plan`, which prints trials, durations and flows, and `init`, a new configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .common import configuration, load_runnable, print_json, said, seconds
 
 
 def plan_command(args: argparse.Namespace) -> int:
-    """Print the plan, and write the job when asked."""
+    """Print the plan of a run; write the job for manual starts with --job."""
     run = load_runnable(args)
     if run.searches:
         if args.job is not None:
@@ -58,7 +58,7 @@ def plan_command(args: argparse.Namespace) -> int:
 
 
 def _refuse_phases(asked: Sequence[int], run: Run) -> None:
-    """Refuse phases that no plan of the run has."""
+    """Raise ConfigurationError for phase numbers that no plan of the run has."""
     phases = max(trial.phases for trial in run.trials)
     beyond = [number for number in asked if not 0 <= number < phases]
     if beyond:
@@ -83,13 +83,14 @@ TYPES = {"CONF": configuration, "--phases": _ranges, "--budget": said(seconds)}
 # --- init -----------------------------------------------------------------------------------------
 
 
-# Its parts: text, expect, loss.
+# Parts of a new configuration: text, expect, loss.
 _PARTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("init.toml").read_text("utf-8"))
-_UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)  # needs no rights
+# the transport that needs no privilege
+_UNPRIVILEGED = next(one.name for one in transports.TRANSPORTS if one.kernel)
 
 
 def init_command(args: argparse.Namespace) -> int:
-    """Write the configuration, and remove it where `run` would not take it."""
+    """Write a new configuration; remove the file where `run` would reject it."""
     args.file = args.file or Path("switchbench.yaml")
     if args.file.exists():
         raise ConfigurationError(f"{args.file} is there already: name another file")
@@ -109,7 +110,7 @@ def init_command(args: argparse.Namespace) -> int:
 
 
 def _complete(args: argparse.Namespace) -> None:
-    """Ask for what no option says, where somebody can answer."""
+    """Prompt for missing options, on a terminal."""
     if args.lab is not None and (args.hosts is not None or args.iface is not None):
         raise ConfigurationError(
             "--lab says already where it runs: leave it out, or --hosts and --iface"
@@ -137,7 +138,7 @@ def _ask(question: str) -> str:
 
 
 def _document(args: argparse.Namespace) -> str:
-    """Return the configuration of the arguments."""
+    """Return the text of the configuration for the arguments."""
     if args.hosts:
         site = {"hosts": node_names.hosts_of_option(args.hosts), "iface": args.iface}
     else:

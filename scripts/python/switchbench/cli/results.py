@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands on results: `table`, `report`, `verify`, `sign`, `compare`, `import`."""
+"""Commands on results: `table`, `report`, `verify`, `sign`, `compare`, `import`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .common import print_json, said, say_error
 
 
 def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
-    """Write the tables for programs on standard output."""
+    """Write the tables in a form for programs on standard output."""
     chosen = every()
     if args.only is not None:
         known = {spec.name: spec for spec in every()}
@@ -63,14 +63,14 @@ def _write_tables(summary: Mapping[str, Any], args: argparse.Namespace) -> None:
 
 
 def table_command(args: argparse.Namespace) -> int:
-    """Print the table; its exit status is the run's, or 2 where the summary is damaged."""
+    """Print a run's tables; return the run's exit status, or 2 for a damaged summary."""
     from ..analysis.data import whole_summary
 
     if args.again:
         begun = load_summary(args.directory)
         sealing.refuse_missing(args.directory)
         summary = remade(read_plan(args.directory), args.directory, begun, keep=True)
-        checked(summary, args.directory / SUMMARY)  # what no record says is as it was
+        checked(summary, args.directory / SUMMARY)  # values without a record are kept
         replace_json(args.directory / SUMMARY, summary)
         if (args.directory / REPORT).exists():
             from ..render.report import build
@@ -96,7 +96,7 @@ def table_command(args: argparse.Namespace) -> int:
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write what is asked for; 2 where not all of the results could be shown."""
+    """Write the report or its figures; return 2 where parts of the results could not be shown."""
     from ..analysis.data import Measured
     from ..render.report import build
 
@@ -139,7 +139,7 @@ _MARKS = {True: "ok", False: "NO", None: "-"}
 
 
 def verify_command(args: argparse.Namespace) -> int:
-    """Print a line for each check; what does not hold is a sentence and status 2."""
+    """Print a line per check; return 2, with a sentence per failed check, where any fails."""
     from ..analysis.sealing import VerifyOptions, verify
 
     failures = []
@@ -155,7 +155,7 @@ def verify_command(args: argparse.Namespace) -> int:
 
 
 def _check_report(directory: Path) -> Iterator[tuple[str, bool | None, str]]:
-    """Check that report.html is what these results give; made by another version it can't be."""
+    """Yield the check that report.html equals a report rebuilt from these results."""
     from ..analysis.data import Measured
     from ..render.report import build
 
@@ -176,7 +176,7 @@ def _check_report(directory: Path) -> Iterator[tuple[str, bool | None, str]]:
 
 
 def sign_command(args: argparse.Namespace) -> int:
-    """Sign what is there, if it is what the run left."""
+    """Sign a results directory that is unchanged since its run; ConfigurationError otherwise."""
     directory = args.directory
     if NOT_ENDED in load_summary(directory)["errors"]:
         raise ConfigurationError(f"{directory / SUMMARY} is half written: {NOT_ENDED}")
@@ -197,13 +197,13 @@ def sign_command(args: argparse.Namespace) -> int:
 # --- compare --------------------------------------------------------------------------------------
 
 
-# Nothing but a percentage can be meant.
+# A number without a unit is a percentage.
 _PERCENT = replace(quantities.PERCENT, bare=True)
 
 
 def compare_command(args: argparse.Namespace) -> int:
-    """Print the comparison; 2 where not all could be compared."""
-    # With Arrow, which takes longer to load than all else.
+    """Print a comparison of results; return 2 where parts could not be compared."""
+    # Arrow takes longer to load than all other modules.
     from ..compare import cases, comparison
     from ..render import comparison as shown
 
@@ -238,7 +238,7 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def _history(args: argparse.Namespace, asked: Any) -> int:
-    """Print the history of results; 1 where something became worse."""
+    """Print the history of results; return 1 where a measure became worse."""
     from ..compare.history import history
     from ..render import comparison as shown
 
@@ -263,7 +263,7 @@ def _history(args: argparse.Namespace, asked: Any) -> int:
 
 
 def _why_status(compared: Any) -> str:
-    """Return one sentence for what could not be compared; the rest is in the output."""
+    """Return a sentence with the reason for an incomplete comparison."""
     names = " and ".join(subject.name for subject in compared.subjects)
     differing = dict.fromkeys(one.setting for one in compared.differing)
     if differing:
@@ -301,7 +301,7 @@ TYPES = {
 
 
 def import_command(args: argparse.Namespace) -> int:
-    """Write the directory, and print what is in it."""
+    """Write a results directory of other programs' files, and print its figures."""
     out = args.out or default_path("import")
     command = ["switchbench", "import", *map(str, args.files), "--out", str(out)]
     command += ["--ranks", str(args.ranks)] if args.ranks else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench run`: conf, plan, launch, measure, summary, table."""
+"""Commands `run` and `watch`: configuration, plan, launch, measurement, summary, table."""
 
 from __future__ import annotations
 
@@ -86,23 +86,23 @@ NOT_IN_PRODUCTION = (
 
 @dataclass(frozen=True)
 class _Place:
-    """Where and as what the run takes place."""
+    """Circumstances of a run: start time, machine, engine, directory, excluded hosts."""
 
     started: datetime
-    began_s: float  # the same on the monotonic clock
-    machine: Entry  # as it was then: cores that nodes poll are left to them later
+    began_s: float  # start on the monotonic clock
+    machine: Entry  # the machine at the start, before cores are left to polling nodes
     engine: Path
     directory: RunDirectory
     shown: Watch
     dealt: documents.Deal
-    left_out: tuple[Unreached, ...]  # hosts that the run goes on without
-    begun: Begun | None = None  # what the directory has of the run
-    before_s: float = 0.0  # that it took until it was cut off
+    left_out: tuple[Unreached, ...]  # hosts that the run excludes
+    begun: Begun | None = None  # results of an interrupted run that this one continues
+    before_s: float = 0.0  # duration of the run until it was interrupted
     watched: bool = False
 
 
 def run_command(args: argparse.Namespace) -> int:
-    """Run the configuration; its exit status is the summary's, or a refusal's."""
+    """Run a configuration; return the exit status of its summary."""
     begun = None
     if args.begun is not None:
         run, begun = _resume(args)
@@ -117,7 +117,7 @@ def run_command(args: argparse.Namespace) -> int:
         run = replace(run, locate_s=args.locate_time or LOCATE_S)
     if args.sign is not None:
         sealing.try_key(args.sign)
-    Summary(run)  # a clause that no trial can answer is refused before any traffic
+    Summary(run)  # reject a clause that no trial can answer before any traffic
     if args.conf is None and begun is None and not args.quiet:
         made = document_of(request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
@@ -140,12 +140,12 @@ def run_command(args: argparse.Namespace) -> int:
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Set that a run is no watch."""
+    """Set the default that a run is not a watch."""
     parser.set_defaults(watched=False)
 
 
 def watch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Set what a watch is as a run."""
+    """Set the defaults of `watch` for the options that only `run` has."""
     parser.set_defaults(
         watched=True, begun=None, fit=False, locate=False, sign=None, budget=None, quiet=False,
         no_live=False, json=False, all=False, latency=False,
@@ -153,16 +153,17 @@ def watch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def watch_command(args: argparse.Namespace) -> int:
-    """Repeat a trial of a second until Ctrl-C; the exit status is the summary's."""
+    """Repeat one short trial until Ctrl-C; return the exit status of its summary."""
     args.assignments = [*_WATCH, *args.assignments]
     return run_command(args)
 
 
-_WATCH = ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")  # unless said
+# overridden by --set
+_WATCH = ("repeat=1", "remeasure=0", "warmup=100ms", "cooldown=0s", "window=600ms")
 
 
 def _watched(run: Run) -> Run:
-    """Return a run that can be watched; ConfigurationError where it can't."""
+    """Return a run prepared for `watch`; ConfigurationError where it has more than one trial."""
     if len(run.trials) != 1 or run.searches:
         raise ConfigurationError(
             f"watch: one trial is repeated, and these are {len(run.trials)}: choose by --pattern, "
@@ -178,7 +179,7 @@ def _watched(run: Run) -> Run:
 
 
 def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
-    """Return the run of --continue, with the hosts that it began with."""
+    """Return the run that --continue names, with the hosts that it began with."""
     others = ("conf", "assignments", "site", "profile", "lab", "hosts", "iface", "suite", "pattern",
               "transport", "load", "duration", "budget", "out", "fit")  # fmt: skip
     for name in others:
@@ -194,9 +195,9 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
 
 
 def _bring_engine(run: Run, quiet: bool) -> None:
-    """Bring the engine to hosts that lack this one.
+    """Push the engine to hosts that lack this build.
 
-    Whoever can't get it is refused with the others that can't take part.
+    Hosts on which this fails are reported later, with all others that cannot take part.
     """
     results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
     if not quiet:
@@ -239,28 +240,28 @@ def _measure(
     if outcome.trials:
         run = replace(run, trials=outcome.trials)
     run = replace(run, again=outcome.again)
-    with Deferred() as asked:  # what was measured is written first
+    with Deferred() as asked:  # measurements are written before a signal takes effect
         return _conclude(run, args, place, outcome, asked)
 
 
 def _conclude(
     run: Run, args: argparse.Namespace, place: _Place, outcome: Outcome, asked: Deferred
 ) -> int:
-    """Make summary, table, report and record of what was measured; return the exit status.
+    """Write summary, table, report and record of a run; return the exit status.
 
-    Whatever fails of them, the others are made.
+    A failure of one does not prevent the others.
     """
     result = _summarize(run, place, outcome, asked)
     try:
         if args.json:
             print_json(result)
-        elif result["trials"]:  # else nothing was measured, and the reasons follow below
+        elif result["trials"]:  # without trials nothing was measured, and the reasons follow below
             SummaryPrinter(result, make_console(), args.all, args.latency).print(
                 str(place.directory.path), trials=not place.watched
             )
         else:
             print(f"nothing was measured; log and records: {place.directory.path}")
-    except Exception as error:  # as of the report: the run has its results and its status
+    except Exception as error:  # the run keeps its results and its status, as for the report
         reason = str(error) or type(error).__name__
         print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
     if asked.name is None:
@@ -277,7 +278,7 @@ def _conclude(
 
 
 def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> SummaryDocument:
-    """Return what the records amount to, written; what is not as it was left is one more fault."""
+    """Return the written summary of a run's tables; changed clauses are a further fault."""
     about = _about(run, place, round(place.before_s + time.monotonic() - place.began_s, 3))
     fixed = clauses_sha256(run.expectations) if run.expectations else None
     changed = changed_clauses(fixed, place.directory.path)
@@ -287,7 +288,8 @@ def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> Su
     result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
     try:
         place.directory.write_summary(result)
-    except SwitchbenchError as error:  # the disk is full: its reason may still have room
+    # a full disk: a short summary with the reason may still have room
+    except SwitchbenchError as error:
         outcome.fail(error)
         try:
             place.directory.end_in_place(Summary(run).finish(about, outcome.faults))
@@ -297,13 +299,13 @@ def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> Su
 
 
 def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Summary:
-    """Return the summary of the records, or one without trials.
+    """Return the summary of a run's tables, or one without trials where that fails.
 
-    What is wrong with them is a fault.
+    A failure becomes a fault of the run.
     """
     try:
         return gather(finish(directory, run), directory)
-    except Exception as error:  # records without sense, a full disk, too little memory
+    except Exception as error:  # invalid records, a full disk, too little memory
         words = str(error) or type(error).__name__
         outcome.fail(RunError(words))
     if not asked.twice:
@@ -313,7 +315,7 @@ def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Sum
 
 
 def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
-    """Bring up, measure, bring down. Nothing is left running when it returns or raises."""
+    """Start the nodes, measure, and stop the nodes, whatever happens."""
     job = job_document(run, place.shown.run_id, place.dealt)
     controller = Controller(run, job, place.directory, place.shown, place.begun, place.watched)
     documents.keep_off(place.dealt.polled)
@@ -335,13 +337,13 @@ def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
             if outcome is None:
                 place.directory.discard_if_unused()
                 raise
-            # What was measured is there: that its place did not end well is one more fault.
+            # the measurements exist: a failed shutdown is one more fault
             outcome.fail(error)
     return outcome
 
 
 def _write_report(directory: RunDirectory, quiet: bool) -> None:
-    """Write report.html; whatever is wrong with it, the run has its results and its status."""
+    """Write report.html; a failure prints a sentence and leaves the run's status."""
     try:
         from ..render.report import build
 
@@ -356,7 +358,7 @@ def _write_report(directory: RunDirectory, quiet: bool) -> None:
 
 
 def announce(run: Run) -> None:
-    """Print what is about to be run, on standard error."""
+    """Print the number of trials, ports and minutes of a run on standard error."""
     ports = format.of(len(run.site.ports), "port")
     trials = format.of(len(run.trials), "trial")
     if run.searches:
@@ -371,7 +373,7 @@ def announce(run: Run) -> None:
 
 
 def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> Entry:
-    """Return what the summary's `run` says besides what the nodes said."""
+    """Return the summary's `run` entry, without the parts that nodes report."""
     again = place.directory.path / CONFIGURATION
     return {
         "id": place.shown.run_id,
@@ -415,15 +417,15 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
 
 
 class Attendance:
-    """Hosts that were excluded until now, and the run without them."""
+    """Hosts excluded from a run so far, and the run without them."""
 
     def __init__(self, launcher: Launcher) -> None:
-        """Ask nobody yet."""
+        """Start without excluded hosts."""
         self._launcher = launcher
         self.left_out: tuple[Unreached, ...] = ()
 
     def take(self, run: Run) -> Run:
-        """Return the run with all, or planned again without the hosts that can't take part."""
+        """Return the run, planned again without the hosts that cannot take part."""
         with Handled(_interrupted):
             missing = tuple(self._launcher.gather(run.site.processes))
         if run.on_missing != "exclude" or len(missing) == len(run.site.processes):
@@ -431,11 +433,9 @@ class Attendance:
         return self._without(run, missing) if missing else run
 
     def after(self, run: Run, outcome: Outcome) -> Run | None:
-        """Return the run to go on with once nodes were lost before anything was sent.
+        """Return the run to continue after nodes were lost before any traffic; None without one.
 
-        None: there is none.
-
-        That it can't be planned without them is one more fault of what was.
+        A failure to plan the run without these nodes becomes a fault of `outcome`.
         """
         lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
         if not lost or run.on_missing != "exclude" or not run.site.launcher.is_far:
@@ -465,24 +465,24 @@ class Attendance:
 # --- fit ------------------------------------------------------------------------------------------
 
 
-STEPS = (1.0, 0.5, 0.25, 0.1)  # of the lab's rate, from which one is chosen
-MARGIN = 2.0  # a rate is chosen when so many times as much was carried
-LOAD = 80.0  # percent of the line that the highest step takes: shapers must not be the limit
-CARRIED = 0.98  # of the intended load, offered by all ports together
-FEWER_NODES = 4  # where the machine does not carry the lowest rate
+STEPS = (1.0, 0.5, 0.25, 0.1)  # candidate rates, as shares of the lab's rate
+MARGIN = 2.0  # a rate is chosen if the machine carried this multiple of it
+LOAD = 80.0  # percent of the line rate at the highest step, so that shapers do not limit
+CARRIED = 0.98  # share of the intended load that all ports together must offer
+FEWER_NODES = 4  # number of nodes where the machine does not carry the lowest rate
 WINDOW = "300ms"
 REPEATS = 2  # of each load; the better one counts
 
 
 def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
-    """Measure for some seconds; return the assignments (`--set`) that make the run's lab fit.
+    """Calibrate with some seconds of traffic; return the `--set` assignments that fit the lab.
 
-    The lab gets the highest rate of STEPS of which MARGIN times as much was carried by every
-    transport, in the better one of its repeats; `tests` are the configuration's, as written, whose
-    `ranks` must exist in a lab of fewer nodes.
+    The lab gets the highest rate in STEPS of which every transport carried MARGIN times as much, in
+    the better one of its repeats. `tests` are the configuration's, as written; their `ranks` must
+    exist in a lab of fewer nodes.
 
-    Raises ConfigurationError where the run is not of a lab whose ports all have one rate, and
-    RunError where nothing could be measured.
+    Raises ConfigurationError where the run has no lab with equal ports, and RunError where nothing
+    could be measured.
     """
     rates = {port.line_rate_bps for port in run.site.ports}
     if not run.site.launcher.in_lab or len(rates) != 1 or 0 in rates:
@@ -511,7 +511,7 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
     assignments = [f"site.rate={rate_bps}bit"] if rate_bps != line_bps else []
     if nodes != ports:
         assignments.append(f"site.nodes={nodes}")
-        for number, test in enumerate(tests):  # without ranks that are more than the nodes
+        for number, test in enumerate(tests):  # drop ranks beyond the smaller number of nodes
             asked = test.get("ranks")
             if isinstance(asked, list):
                 kept = [ranks for ranks in asked if ranks <= nodes] or [nodes]
@@ -522,7 +522,7 @@ def fit(run: Run, tests: Sequence[Mapping[str, Any]], quiet: bool) -> list[str]:
 
 
 def _try_loads(run: Run, line_bps: int) -> list[dict[str, Any]]:
-    """Entries of a short run's trials: pairs at every step, over the run's transports."""
+    """Return the summary's trials of a short run: pairs at every step, over all transports."""
     settings = {
         "site": json.dumps({**run.site.lab_overrides, "lab": run.site.lab}),
         "site.rate": f"{round(MARGIN * line_bps * 100 / LOAD)}bit",

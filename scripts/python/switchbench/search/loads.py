@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The search for the highest load that goals allow (RFC 9971), without I/O.
+"""Search for the highest load that goals allow (RFC 9971), without I/O.
 
-Which trial comes next, what its loss says, and how a search ends.
+Chooses the next trial, classifies loads by the trials' loss, and decides when a search ends.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Protocol
 
 @dataclass(frozen=True)
 class ProposedTrial:
-    """What a search wants measured next.
+    """Next trial that a search proposes.
 
-    `value` is what is searched: an intended load (in the unit of the search's range, such as
-    frames/s), the length of a burst (frames), or the size of a table (addresses).
-    `duration_s` is the intended duration in seconds, 0 where the value itself says how long.
+    `value` is the searched quantity: an intended load (in the unit of the search's range, such as
+    frames/s), the length of a burst (frames), or the size of a table (addresses). `duration_s` is
+    the intended duration in seconds, 0 where the value itself determines it.
     """
 
     value: float
@@ -29,15 +29,15 @@ class ProposedTrial:
 
 @dataclass(frozen=True)
 class TrialLoss:
-    """The result of a trial (RFC 9971, Trial Output).
+    """Result of a trial (RFC 9971, Trial Output).
 
-    `offered` and `lost` are frames of all ports together, as the senders and the receivers counted
-    them; in a search of addresses, `lost` are flooded frames. `intended_s` is the duration asked
-    for; `effective_s` is what the trial counts for in sums (RFC 9971, Trial Effective Duration),
-    in seconds, and the intended one where it is None. `tester_limited`: the tester did not offer
-    what was intended, so that the trial says nothing of the device.
+    `offered` and `lost` are frames of all ports together, counted by senders and receivers; in a
+    search of addresses, `lost` are flooded frames. `intended_s` is the intended duration;
+    `effective_s` is the duration that counts in sums (RFC 9971, Trial Effective Duration), in
+    seconds, equal to the intended one where it is None. `tester_limited`: the offered load was
+    below the intended load, so that the trial says nothing about the device.
 
-    Raises ValueError where frames or durations cannot be.
+    Raises ValueError for impossible frames or durations.
     """
 
     offered: int
@@ -45,10 +45,11 @@ class TrialLoss:
     intended_s: float
     effective_s: float | None = None
     tester_limited: bool = False
-    offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
+    # offered share of the intended load, at the port with the lowest share
+    offered_part: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what can't be."""
+        """Raise ValueError for impossible counts or durations."""
         if not 0 <= self.lost <= self.offered:
             raise ValueError("a trial loses at least 0 frames and at most those offered")
         if self.offered == 0 and not self.tester_limited:
@@ -58,17 +59,17 @@ class TrialLoss:
 
     @property
     def loss_ratio(self) -> float:
-        """Lost frames per offered one, from 0 to 1 (RFC 9971, Trial Loss Ratio)."""
+        """Return lost frames per offered frame, from 0 to 1 (RFC 9971, Trial Loss Ratio)."""
         return self.lost / self.offered if self.offered else 0.0
 
     @property
     def counted_s(self) -> float:
-        """Seconds that the trial adds to sums of durations."""
+        """Return the seconds that the trial adds to sums of durations."""
         return self.intended_s if self.effective_s is None else self.effective_s
 
 
 class End(Enum):
-    """How a search ends, each with its sentence for a person; facts fill in the braces."""
+    """Ways in which a search ends, each with its sentence; facts fill in the braces."""
 
     REACHED = "The bounds are as near to each other as the goal asks."
     DONE = "All trials were measured."
@@ -105,24 +106,24 @@ class End(Enum):
     )
 
     def at(self, value: float = 0.0, unit: str = "", **facts: float) -> SearchOutcome:
-        """Return the outcome of a search that ended so at a value of its range."""
+        """Return the outcome of a search that ended this way at a value of its range."""
         return SearchOutcome(self, self.value.format(value=value, unit=unit, **facts))
 
 
 class SearchOutcome(NamedTuple):
-    """How a search ended, and a sentence for a person."""
+    """End of a search, and a sentence for the user."""
 
     end: End
     sentence: str
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Return true where the search was complete."""
         return self.end in (End.REACHED, End.NO_LOSS_AT_MAX, End.DONE)
 
     @property
     def is_of_device(self) -> bool:
-        """Whether the device ended it, and neither the tester nor the time."""
+        """Return true where the device ended the search, and not the tester or the time limit."""
         return self.end not in (
             End.HELD_ALL_OFFERED, End.IN_PROGRESS, End.LIMITED_BY_TESTER, End.OUT_OF_TIME,
         )  # fmt: skip
@@ -133,38 +134,38 @@ Asked = Generator[ProposedTrial, TrialLoss, bool]
 
 
 class TesterLimitError(Exception):
-    """A trial was tester-limited as often as it is repeated: a method may go on elsewhere."""
+    """Error: all repeats of a trial were tester-limited; a method may continue at other values."""
 
     def __init__(self, result: TrialLoss) -> None:
-        """Take the last of these trials."""
+        """Store the result of the last of these trials."""
         super().__init__("the tester was the limit")
         self.result = result
 
 
 class SearchMethod(Protocol):
-    """A way to search: it asks for trials one after the other and remembers their results."""
+    """Method of a search: proposes trials one after the other and stores their results."""
 
     unit: str
 
     def steps(self) -> Steps:
-        """Yield trials and is sent their results; ends when nothing more has to be measured."""
+        """Yield proposed trials and receive their results, until the search is complete."""
 
     def result(self, stopped: SearchOutcome | None) -> Any:
-        """Return what is known by the results so far; `stopped`: what ended the search early."""
+        """Return the result of the trials so far; `stopped` is the reason for an early end."""
 
 
 @dataclass
 class Search:
-    """Runs a method trial by trial.
+    """Search that runs a method trial by trial.
 
-        while (trial := search.trial) is not None:
-            search.answer(measure(trial))
-        print(search.result())
+    while (trial := search.trial) is not None:
+        search.answer(measure(trial))
+    print(search.result())
 
-    A tester-limited trial never decides: it is proposed again, `repeats` times at most, then the
-    method goes on elsewhere (TesterLimitError), or the search ends. It also ends when the next
-    trial would not end within `time_limit_s` (seconds of trials, each with `overhead_s` for
-    barrier, learning frames and drain).
+    A tester-limited trial never decides: the search proposes it again, at most `repeats` times,
+    then the method continues at other values (TesterLimitError), or the search ends. The search
+    also ends when the next trial would not end within `time_limit_s` (seconds of trials, each with
+    `overhead_s` for barrier, learning frames and drain).
     """
 
     method: SearchMethod
@@ -172,14 +173,15 @@ class Search:
     overhead_s: float = 0.0
     repeats: int = 2
     trial: ProposedTrial | None = field(default=None, init=False)
-    """What to measure next; None when the search has ended."""
+    """Next trial; None when the search has ended."""
     used_s: float = field(default=0.0, init=False)
-    """Seconds that all trials so far took, with their overheads."""
+    """Seconds of all trials so far, with their overheads."""
     trials: int = field(default=0, init=False)
-    """How many were answered."""
+    """Number of trials with a result."""
     stopped: SearchOutcome | None = field(default=None, init=False)
-    """What ended the search before its goals did."""
-    _limited: int = field(default=0, init=False)  # trials in a row, at the present one
+    """Reason for an end before the goals were reached."""
+    # successive tester-limited trials of the present proposal
+    _limited: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Propose the first trial."""
@@ -187,9 +189,9 @@ class Search:
         self._propose(lambda: next(self._steps))
 
     def answer(self, result: TrialLoss) -> None:
-        """Take the result of `trial`, and set the next one.
+        """Store the result of `trial`, and set the next one.
 
-        Raises ValueError when the search has ended, or when the result is of another duration.
+        Raises ValueError when the search has ended, or for a result of another duration.
         """
         trial = self.trial
         if trial is None:
@@ -212,7 +214,7 @@ class Search:
                 self._stop(limit)
 
     def result(self) -> Any:
-        """Return the method's result, also before the end: by the trials so far."""
+        """Return the method's result of the trials so far, also before the end."""
         return self.method.result(self.stopped)
 
     def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
@@ -237,11 +239,12 @@ class Search:
 
 
 # --- estimates ------------------------------------------------------------------------------------
-# How long a search takes, before it begins: it is run against a device that behaves.
+# Duration of a search, estimated by running it against a well-behaved device.
 
 
-FRAMES = 10**9  # of an imagined trial: enough for every loss ratio
-TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)  # of the range, on the scale of the search
+FRAMES = 10**9  # frames of a simulated trial: enough for every loss ratio
+# simulated limits, as parts of the range on the search's scale
+TRUTHS = (0.03, 0.21, 0.39, 0.57, 0.75, 0.93)
 
 
 def method_s(
@@ -250,11 +253,11 @@ def method_s(
     overhead_s: float = 0.0,
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> float:
-    """Return the seconds that a method takes where trials above one value fail: `of` some values.
+    """Return the estimated seconds of a method against devices that fail above one value.
 
-    A device that loses at random, or forwards less when it is overloaded, takes longer. `make`: the
-    method at its beginning, of that value; `values`: the range that the limit may lie in;
-    `overhead_s`: seconds of each trial besides its duration.
+    A device that loses at random, or forwards less under overload, takes longer. `make` returns the
+    method for a limit; `values` is the range of limits; `overhead_s` is each trial's time besides
+    its duration; `of` combines the times of several limits.
     """
     found = []
     for part in TRUTHS:
@@ -268,17 +271,17 @@ def method_s(
 
 
 # --- loads ----------------------------------------------------------------------------------------
-# Goals of a search (RFC 9971, Search Goal), and the loads that it may use.
+# Goals of a search (RFC 9971, Search Goal), and the usable loads.
 
 
 @dataclass(frozen=True)
 class SearchGoal:
-    """A goal: what a load must hold to be a lower bound, and how near the bounds must come.
+    """Goal of a search: the condition of a lower bound, and the required distance of the bounds.
 
     `loss_ratio` (0 to below 1): a trial that loses more is bad. `exceed_ratio` (0 to below 1): the
-    part of the sum of durations that bad trials may take. `final_trial_s`: seconds of a full-length
-    trial. `duration_sum_s`: seconds of them that decide. `initial_trial_s`: seconds of the first,
-    short trials. `width`: the largest (upper - lower) / upper that ends the search.
+    share of the duration sum that bad trials may take. `final_trial_s`: seconds of a full-length
+    trial. `duration_sum_s`: seconds of full-length trials that decide. `initial_trial_s`: seconds
+    of the first, short trials. `width`: the largest (upper - lower) / upper that ends the search.
     """
 
     loss_ratio: float
@@ -289,13 +292,13 @@ class SearchGoal:
     width: float = 0.005
 
 
-PARTS_MAX = 32  # of the smallest width, to come near to all widths at once
-GOOD_ENOUGH = 0.98  # of each width, that so many parts reach
+PARTS_MAX = 32  # maximum divisions of the smallest width, to approximate all widths at once
+GOOD_ENOUGH = 0.98  # share of each width that the divisions must reach
 
 
 @dataclass(frozen=True)
 class LoadRange:
-    """The min and max intended load (RFC 9971, Min Load and Max Load), in one unit of rate.
+    """Minimum and maximum intended load (RFC 9971, Min Load and Max Load), in one unit of rate.
 
     Raises ValueError unless 0 < min < max.
     """
@@ -305,15 +308,15 @@ class LoadRange:
     unit: str = "frames/s"
 
     def __post_init__(self) -> None:
-        """Refuse what can't be."""
+        """Raise ValueError unless 0 < min < max."""
         if not 0 < self.min < self.max:
             raise ValueError("a range of loads has a min above 0 and a max above its min")
 
 
 class LoadGrid:
-    """Loads from min (number 0) to max (number `top`), each the same ratio above the last.
+    """Grid of loads from min (number 0) to max (number `top`), each a fixed ratio above the last.
 
-    Bounds of several goals then fall on the same loads, and trials there serve all goals.
+    Bounds of several goals then fall on the same loads, and a trial there serves all goals.
     """
 
     def __init__(self, loads: LoadRange, widths: Sequence[float]) -> None:
@@ -329,28 +332,28 @@ class LoadGrid:
             if best[0] >= GOOD_ENOUGH:
                 break
         self.top = best[1]
-        """The number of the max load; as many steps are between min and max."""
+        """Number of the max load, equal to the number of steps from min to max."""
 
     def load(self, number: int) -> float:
-        """Return the load of a number from 0 to `top`, in the unit of the range."""
+        """Return the load with a number from 0 to `top`, in the unit of the range."""
         if number == self.top:
             return self.loads.max
         return self.loads.min * math.exp(self._whole * number / self.top)
 
     def below(self, load: float) -> int:
-        """Return the number of the highest load that is at most this one; 0 where none is."""
+        """Return the number of the highest load that is at most `load`; 0 where none is."""
         if load <= self.loads.min:
             return 0
         return min(self.top, math.floor(math.log(load / self.loads.min) / self._whole * self.top))
 
     def steps(self, width: float) -> int:
-        """Return how many steps a relative width (0 to 1) has, rounded down; at least 1."""
+        """Return the number of steps in a relative width (0 to 1), rounded down; at least 1."""
         return max(1, math.floor(-math.log1p(-width) / self._whole * self.top))
 
 
 @dataclass(frozen=True)
 class GoalResult:
-    """RFC 9971, Goal Result; loads in the unit of the search's range, None where there is none."""
+    """Result of a goal (RFC 9971, Goal Result); loads in the range's unit, None where missing."""
 
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
@@ -359,23 +362,26 @@ class GoalResult:
 
     @property
     def is_regular(self) -> bool:
-        """Whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
+        """Return true where both bounds exist and are close (RFC 9971, Regular Goal Result)."""
         return self.outcome.end is End.REACHED
 
     @property
     def relative_width(self) -> float | None:
-        """(upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width)."""
+        """Return (upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width).
+
+        None without a bound.
+        """
         if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
             return None
         return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
 
 
 # --- classify -------------------------------------------------------------------------------------
-# What the trials at each load say of it: a lower bound, an upper one, or undecided (RFC 9971).
+# Classification of a load by its trials: lower bound, upper bound, or undecided (RFC 9971).
 
 
 class LoadClass(Enum):
-    """RFC 9971, Load Classification."""
+    """Class of a load (RFC 9971, Load Classification)."""
 
     LOWER = "lower bound"
     UPPER = "upper bound"
@@ -383,11 +389,11 @@ class LoadClass(Enum):
 
 
 def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
-    """Return the class of a load by all trials there, in any order (RFC 9971, Load Classification).
+    """Return the class of a load by all its trials, in any order (RFC 9971, Load Classification).
 
-    Trials shorter than the goal's final one count only by the excess of bad ones over what good
-    ones balance. Missing duration is taken as all good, then as all bad: where both agree, no
-    further trial is needed. Tester-limited trials count for nothing.
+    Trials shorter than the goal's final one count only by the excess of bad trials over the good
+    ones that balance them. Missing duration is taken as all good, then as all bad: where both
+    agree, no further trial is needed. Tester-limited trials do not count.
     """
     sums = dict.fromkeys(((long, bad) for long in (0, 1) for bad in (0, 1)), 0.0)
     for trial in trials:
@@ -405,10 +411,11 @@ def classify(goal: SearchGoal, trials: Sequence[TrialLoss]) -> LoadClass:
 
 
 def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
-    """Return the loss ratio (0 to 1) that a lower bound's conditional throughput is reduced by.
+    """Return the loss ratio (0 to 1) that reduces a lower bound's conditional throughput.
 
-    Of the full-length trials in order of their loss, the one up to which the share that must be
-    good reaches (RFC 9971, Conditional Throughput); missing duration is taken as lost.
+    Full-length trials are sorted by loss; the result is the loss of the trial at which the share
+    that must be good is complete (RFC 9971, Conditional Throughput). Missing duration counts as
+    lost.
     """
     long: dict[float, float] = {}
     for trial in trials:
@@ -421,12 +428,12 @@ def conditional_loss(goal: SearchGoal, trials: Sequence[TrialLoss]) -> float:
         left_s -= long[ratio]
         if left_s <= 0.0:
             return ratio
-    # What rounding alone has left is not missing.
+    # A remainder by rounding is no missing duration.
     return ratio if measured_s >= goal.duration_sum_s else 1.0
 
 
 class RelevantBounds(NamedTuple):
-    """RFC 9971, Relevant Lower Bound and Relevant Upper Bound; None where no load is one."""
+    """Numbers of RFC 9971's Relevant Lower and Upper Bound; None where no load qualifies."""
 
     lower: int | None
     upper: int | None
@@ -438,8 +445,8 @@ NO_BOUNDS = RelevantBounds(None, None)
 def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]]) -> RelevantBounds:
     """Return the smallest upper bound, and the largest lower bound below it.
 
-    `trials`: load (any number that orders as loads do) -> all trials there. Lower bounds above the
-    smallest upper bound (loss inversion) are not relevant.
+    `trials` has all trials of a load by the load (any number in the order of loads). Lower bounds
+    above the smallest upper bound (loss inversion) are not relevant.
     """
     lower = None
     for load in sorted(trials):
@@ -452,18 +459,18 @@ def relevant_bounds(goal: SearchGoal, trials: Mapping[int, Sequence[TrialLoss]])
 
 
 # --- levels ---------------------------------------------------------------------------------------
-# How a search nears one goal: short trials first, longer ones from level to level.
+# Approach of a search to one goal: short trials first, longer ones from level to level.
 
 
 PRECEDING = 2  # levels before the final one
-EXPANSION = 2  # by which an external search multiplies what it has gone so far
+EXPANSION = 2  # factor by which an external search increases its distance
 
 
 def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
-    """Return the levels of a goal, itself last, and how many steps apart the bounds of each may be.
+    """Return the levels of a goal, itself last, each with the permitted distance of its bounds.
 
-    Sums of durations grow by one ratio, from the initial trial's to the goal's. The level before
-    the final one is as narrow as that, so that the longest trials only confirm its bounds.
+    Duration sums grow by one ratio, from the initial trial's to the goal's. The level before the
+    final one is as narrow as the final one, so that the longest trials only confirm its bounds.
     """
     ratio = (goal.initial_trial_s / goal.duration_sum_s) ** (1.0 / PRECEDING)
     found = [(goal, steps)]
@@ -480,9 +487,9 @@ def levels(goal: SearchGoal, steps: int) -> list[tuple[SearchGoal, int]]:
 
 
 def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
-    """Return whether a search for these bounds is done.
+    """Return true where the bounds of a search are near enough, or no load is left between them.
 
-    Near enough, or the range has no load left.
+    `steps` is the permitted distance.
     """
     if bounds.lower is None:
         return bounds.upper == 0
@@ -492,12 +499,12 @@ def is_narrow(bounds: RelevantBounds, steps: int, top: int) -> bool:
 
 
 def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int) -> int:
-    """Return the number of the load (0 to `top`) to measure at for bounds that are not narrow yet.
+    """Return the number of the load (0 to `top`) to measure next for bounds that are too wide.
 
-    `bounds` are relevant at this level, `hint` were at the level before. It is always a load that
-    is not decided at this level, so that each trial brings the search forward:
-    the middle of the hint where that halves to the width at once, then the hint's ends; beyond
-    them by growing steps (external search); between two bounds by halving (internal search).
+    `bounds` are relevant at this level, `hint` at the level before. The load is undecided at this
+    level, so that each trial advances the search: the middle of the hint where this halves to the
+    width at once, then the hint's ends; beyond these by growing steps (external search); between
+    two bounds by halving (internal search).
     """
     lower, upper = bounds.lower, bounds.upper
     ends = [load for load in (hint.lower, hint.upper) if load is not None]
@@ -514,7 +521,7 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
     if upper is None:
         return top if top - up < steps else up
     middle = (lower + upper) // 2
-    # Next to the hint sooner than in the middle, where that is farther away.
+    # Prefer a load next to the hint, where the middle is farther away.
     if upper <= first:
         return max(middle, upper - max(steps, (EXPANSION - 1) * (last - upper)))
     return min(middle, up) if lower >= last else middle
@@ -522,15 +529,15 @@ def next_load(bounds: RelevantBounds, hint: RelevantBounds, steps: int, top: int
 
 @dataclass
 class GoalProgress:
-    """Where a search stands with one goal: its levels, and the bounds of the level before."""
+    """State of one goal in a search: its levels, and the bounds of the level before."""
 
     levels: list[tuple[SearchGoal, int]]
-    top: int  # the number of the highest load that can be offered
+    top: int  # number of the highest load that the tester can offer
     hint: RelevantBounds = NO_BOUNDS
     level: int = 0
 
     def nominate(self, trials: Mapping[int, Sequence[TrialLoss]]) -> tuple[int, float] | None:
-        """Return the number of a load and the seconds to measure there.
+        """Return (load number, seconds) of the next trial for the goal.
 
         None when the goal is done.
         """
@@ -546,15 +553,15 @@ class GoalProgress:
 
 
 # --- multiple -------------------------------------------------------------------------------------
-# The search for the highest load that each of several goals allows (RFC 9971, MLRsearch).
+# Search for the highest load that each of several goals allows (RFC 9971, MLRsearch).
 
 
 class LoadSearch:
-    """A method for `Search`: trials at loads of one grid, each of which serves all goals.
+    """Method for `Search` with several goals: each trial is on one load grid and serves all goals.
 
-    Short trials come first: of what the goals ask for, the shortest is measured, at the lowest
-    load. Results are one GoalResult per goal, in the order of the goals.
-    Raises ValueError where there is no goal.
+    Short trials come first: among the goals' proposals, the shortest is measured, at the lowest
+    load. The result has one GoalResult per goal, in the order of the goals. Raises ValueError
+    without goals.
     """
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
@@ -564,14 +571,14 @@ class LoadSearch:
         self._goals = tuple(goals)
         self._grid = LoadGrid(loads, [goal.width for goal in goals])
         self._trials: dict[int, list[TrialLoss]] = {}
-        self._top = self._grid.top  # what the tester can offer
+        self._top = self._grid.top  # limit of the tester
         self._progress = [
             GoalProgress(levels(goal, self._grid.steps(goal.width)), self._grid.top)
             for goal in goals
         ]
 
     def steps(self) -> Steps:
-        """RFC 9971, Search: initial trials, then what the goals ask for until none asks."""
+        """Yield initial trials, then the goals' proposals until all are done (RFC 9971, Search)."""
         hint = yield from self._initial()
         for progress in self._progress:
             progress.hint = hint
@@ -584,13 +591,16 @@ class LoadSearch:
             yield from self._measure(load, seconds)
 
     def result(self, stopped: SearchOutcome | None) -> tuple[GoalResult, ...]:
-        """Return one result per goal, by the trials so far."""
+        """Return one result per goal, from the trials so far."""
         return tuple(
             self._goal_result(*progress.levels[-1], stopped) for progress in self._progress
         )
 
     def _measure(self, load: int, seconds: float) -> Asked:
-        """Return whether it was measured; else the search goes on below what the tester offered."""
+        """Return true for a measured trial.
+
+        False lowers the top of the grid to the tester's limit.
+        """
         try:
             result = yield ProposedTrial(self._grid.load(load), seconds)
         except TesterLimitError as limit:
@@ -605,9 +615,9 @@ class LoadSearch:
         return True
 
     def _initial(self) -> Generator[ProposedTrial, TrialLoss, RelevantBounds]:
-        """Two or three short trials: at the max load, at what was forwarded there, and beside it.
+        """Measure two or three short trials: at the max load, at its forwarded load, and beside it.
 
-        Returns where the search is to begin.
+        Return the bounds at which the search begins.
         """
         seconds = max(progress.levels[0][0].final_trial_s for progress in self._progress)
         allowed = min(goal.loss_ratio for goal in self._goals)
@@ -631,7 +641,7 @@ class LoadSearch:
         return RelevantBounds(min(first, second), max(first, second))
 
     def _forwarded(self, load: int, allowed: float) -> int:
-        """Return the load of which the last trial here forwarded all but what may be lost."""
+        """Return the load that a trial here forwarded, apart from permitted loss."""
         ratio = (1.0 - self._trials[load][-1].loss_ratio) / (1.0 - allowed)
         return load if ratio >= 1.0 else self._grid.below(self._grid.load(load) * ratio)
 
@@ -658,16 +668,17 @@ class LoadSearch:
 
 @dataclass(frozen=True)
 class TrialsResult:
-    """How a subtest without a search ended."""
+    """Result of a subtest without a search."""
 
     outcome: SearchOutcome
 
 
 @dataclass
 class FixedTrials:
-    """A method for `Search`: these values in turn, each for so long.
+    """Method for `Search` with fixed values, each for the same time.
 
-    `enough`: it ends behind so many trials in a row that lose nothing, and fails without them.
+    With `enough`, the method ends after this number of successive trials without loss, and fails if
+    that never happens.
     """
 
     values: Sequence[float]
@@ -688,5 +699,5 @@ class FixedTrials:
         self._end = End.LOSS_AT_MIN.at(value, self.unit) if failed else End.DONE.at()
 
     def result(self, stopped: SearchOutcome | None) -> TrialsResult:
-        """Return whether all were measured."""
+        """Return how the series of trials ended."""
         return TrialsResult(stopped or self._end or End.IN_PROGRESS.at())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents' suites by name, read from their declarations, and the measures that they add.
+"""Suites of standard documents by name, read from YAML declarations, with their measures.
 
-A declaration is a file of YAML here, behind shared.yaml, whose anchors all may use. Functions
-stand in it by their names: flows (declaration.py), ways to choose trials (methods.py), rows of
-results (formulas.py).
+A declaration is a YAML file in this folder, after shared.yaml, whose anchors all may use.
+Declarations refer to functions by name: flows (declaration.py), choices of trials (methods.py),
+rows of results (formulas.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BETTER = {"more": MORE, "less": LESS, "neither": NEITHER}
 
 
 def _function(said: Any) -> Any:
-    """Return the function of a name, as `EXTRA.search`, or what a function makes of arguments."""
+    """Return a function by its name, such as `EXTRA.search`, or the result of a call in YAML."""
     if isinstance(said, dict):
         [(name, arguments)] = said.items()
         made = _FUNCTIONS[name]
@@ -42,7 +42,7 @@ def _function(said: Any) -> Any:
 
 
 def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Value]:
-    """Yield the columns: single ones, lists of them, and those of a template filled in."""
+    """Yield the columns of nested lists and filled-in templates."""
     for entry in entries:
         if isinstance(entry, list):
             yield from _values(entry, templates)
@@ -57,7 +57,7 @@ def _values(entries: Iterable[Any], templates: Mapping[str, Any]) -> Iterator[Va
 
 
 def _subtest(entry: dict[str, Any], templates: Mapping[str, Any]) -> Subtest:
-    """Return a subtest; the keys of its results, and of their columns, begin with `prefix`."""
+    """Return a subtest from its YAML entry; `prefix` begins the keys of its rows and columns."""
     entry = {"section": "", "variants": None, **entry}
     prefix, values = entry.pop("prefix", ""), tuple(_values(entry["values"], templates))
     named = {key: _function(entry[key]) for key in _NAMED if entry.get(key) is not None}
@@ -84,7 +84,7 @@ def _suite(name: str) -> Suite:
     texts = ((_FOLDER / f"{file}.yaml").read_text("utf-8") for file in ("shared", name))
     data: dict[str, Any] = yaml.load("".join(texts), Loader=_LOADER)
     templates = data.pop("shared")["templates"]
-    for key in ("forwarding", "extra_frames"):  # which only their anchors are for
+    for key in ("forwarding", "extra_frames"):  # entries that exist only for their anchors
         data.pop(key, None)
     for key in ("sizes", "lab_sizes", "uses", "deviations"):
         data[key] = tuple(data.get(key, ()))
@@ -96,7 +96,7 @@ def _suite(name: str) -> Suite:
 
 
 class _Suites(Mapping[str, Suite]):
-    """The suites; each is read when it is first asked for."""
+    """Mapping of suites by name that parses each suite at its first use."""
 
     def __getitem__(self, name: str) -> Suite:
         if name not in _NAMES:
@@ -115,7 +115,7 @@ SUITES: Mapping[str, Suite] = _Suites()
 
 @cache
 def suite_measures() -> Mapping[str, Measure]:
-    """Return the measures that a clause may name in a run of a suite, as `rfc2544.throughput`."""
+    """Return the measures for clauses in a run of a suite, such as `rfc2544.throughput`."""
     found = {}
     for suite in SUITES.values():
         for subtest in suite.subtests:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a suite is: a table of subtests, each with its flows, its trials, its formulas, its columns.
+"""Declaration of a suite: a table of subtests with flows, trials, formulas and columns.
 
-A declaration holds no I/O and no order of its own: analysis/suite.py measures every subtest of
-every suite in the same way.
+A declaration has no I/O and no control flow: analysis/suite.py measures every subtest of every
+suite in the same way.
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from ...base.measures import MORE, NUMBER
 from ..loads import LoadRange, ProposedTrial, SearchGoal, SearchMethod
 
 PREAMBLE_BYTES = 8  # preamble 7, start delimiter 1 (IEEE 802.3)
-OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # and the gap
+OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # with the interframe gap
 
 LINE_RATE_PERCENT = 99.98  # RFC 8239, 1.3
-MORE_OFFERED = 1.01  # than a port received: windows of senders and receivers differ by less
-# Lost frames of streams per late one: what holds up senders holds up a lab's switch, too (1.33 were
-# seen).
+# ratio to a port's received rate; windows of senders and receivers differ by less
+MORE_OFFERED = 1.01
+# Lost frames of streams per late frame: a stall of senders also stalls a lab's switch (1.33 were
+# measured).
 LATE_MARGIN = 1.5
-EXACT_FRAMES = 1  # by which the sender of a burst may be late: results are exact to one frame
+EXACT_FRAMES = 1  # permitted lateness of a burst's sender: results are exact to one frame
 
 Row = dict[str, Any]
 Rows = list[Row]
-Flow = tuple[int, int]  # source and destination, numbers of ports
+Flow = tuple[int, int]  # source and destination, as port numbers
 
 
 def _parameter(
     default: float,
     about: str,
-    least: float = 0.001,  # seconds: 1 ms, as of each window, to 30 days
+    least: float = 0.001,  # in seconds: 1 ms, the minimum of each window, to 30 days
     most: float = 2_592_000.0,
     whole: bool = False,
 ) -> Any:
-    """Return a parameter with its limits, and what it is in doc/reference/standards.md."""
+    """Return a parameter's field with its limits, and its text in doc/reference/standards.md."""
     limits = {"min": least, "max": most, "whole": whole}
     return field(default=default, metadata={"about": about, **limits})
 
 
 @dataclass(frozen=True)
 class SuiteParameters:
-    """What the documents set, and a lab's profile shortens. Times in seconds.
+    """Parameters of suites: values in the documents, shortened by a lab's profile.
 
-    A configuration changes them by name below `suite_parameters`.
+    Times in seconds.
+
+    A configuration sets them by name below `suite_parameters`.
     """
 
     trial_s: float = _parameter(60.0, "a trial")  # RFC 2544, 24; RFC 2889: 30
@@ -81,35 +84,38 @@ class SuiteParameters:
 
 @dataclass(frozen=True)
 class SuitePoint:
-    """A point of a subtest, with what its formulas need besides the trials."""
+    """Point of a subtest: frame size, line rate, loads and flows."""
 
     size: int  # of a frame with FCS, bytes
     line_bps: float  # of the slowest port, layer 1; 0: unknown
-    loads: LoadRange  # up to the highest load
-    frame_max: int = 1518  # of the smallest port, bytes
+    loads: LoadRange  # range up to the highest load
+    frame_max: int = 1518  # limit of the port with the smallest frames, bytes
     flows: tuple[Flow, ...] = ()
-    ports: tuple[str, ...] = ()  # their names, by number
+    ports: tuple[str, ...] = ()  # port names, by number
     parameters: SuiteParameters = field(default_factory=SuiteParameters)
 
     @property
     def max_fps(self) -> float | None:
-        """The theoretical max of a port, frames/s; None where its line rate is unknown."""
+        """Return the theoretical maximum of a port in frames/s.
+
+        None where its line rate is unknown.
+        """
         return self.line_bps / (8 * (self.size + OVERHEAD_BYTES)) if self.line_bps else None
 
     @property
     def sources(self) -> int:
-        """How many ports send."""
+        """Return the number of ports that send."""
         return len({source for source, _ in self.flows})
 
     def receivers(self, *, congested: bool) -> list[str]:
-        """Of groups of four: the ports that a source sends its whole load to, or all others."""
+        """Return the receiving ports of groups of four: congested ones, or all others."""
         flows_of = Counter(source for source, _ in self.flows)
         full = {destination for source, destination in self.flows if flows_of[source] == 1}
         every = {destination for _, destination in self.flows}
         return [self.ports[port] for port in sorted(full if congested else every - full)]
 
     def fps(self, percent: float | None) -> float | None:
-        """Frames/s of a port at a load in percent of line rate."""
+        """Return a port's frames/s at a load in percent of line rate; None where unknown."""
         if percent is None or self.max_fps is None:
             return None
         return percent / 100 * self.max_fps
@@ -117,70 +123,74 @@ class SuitePoint:
 
 @dataclass(frozen=True)
 class PortFacts:
-    """What came for one port in a trial."""
+    """Frames for one port in a trial: offered, lost, and rates."""
 
-    offered: int  # frames for it, that their sources sent
+    offered: int  # frames sent to it
     lost: int
-    delivered_fps: float | None  # in the window
-    offered_fps: float | None = None  # by its sources in theirs
+    delivered_fps: float | None  # within the window
+    offered_fps: float | None = None  # of its senders, within their windows
 
     @property
     def loss_percent(self) -> float:
-        """Lost of 100 offered frames; 0 where none was offered."""
+        """Return the lost percentage of offered frames; 0 where none was offered."""
         return 100.0 * self.lost / self.offered if self.offered else 0.0
 
 
 @dataclass(frozen=True)
 class TrialFacts:
-    """What a trial's senders and receivers said, all ports together; None: not observed."""
+    """Counts and rates of a trial, over all ports; None where not measured."""
 
     offered: int = 0
     lost: int = 0
     flooded: int = 0
     tester_limited: bool = True
-    offered_part: float = 1.0  # of what was intended, of the port that offered the least of it
-    offered_fps: float | None = None  # in the window
+    # offered share of the intended load, at the port with the lowest share
+    offered_part: float = 1.0
+    offered_fps: float | None = None  # within the window
     delivered_fps: float | None = None
-    goodput: float | None = None  # of streams of bytes, Mbit/s of payload
+    goodput: float | None = None  # of byte streams, Mbit/s of payload
     latency_us: Mapping[str, float | None] = field(default_factory=dict)  # one way: min, mean, ...
-    rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # of probes, the same
+    rtt_us: Mapping[str, float | None] = field(default_factory=dict)  # of probes, likewise
     ports: Mapping[str, PortFacts] = field(default_factory=dict)
-    late_frames: int = 0  # sent at once, too late: of the sender that was late by the most
-    late_total: int = 0  # the same of all senders together
-    learned_late: bool = False  # addresses were announced at a lower rate than asked for
-    last_gap_s: float | None = None  # of a load that falls: when the frame behind it was sent
-    # How much earlier than the last frame was sent the last one came, of the worst flow.
+    late_frames: int = 0  # frames of one burst sent too late, at the latest sender
+    late_total: int = 0  # late frames of all senders together
+    learned_late: bool = False  # addresses were announced at a lower rate than intended
+    last_gap_s: float | None = None  # for a falling load: send time of the frame after the last gap
+    # Time from the last received to the last sent frame, of the flow with the longest.
     silent_s: float | None = None
     duration_s: float = 0.0
 
     @property
     def loss_percent(self) -> float | None:
-        """RFC 2544, 26.3: (in - out) x 100 / in."""
+        """Return the loss in percent, (in - out) x 100 / in (RFC 2544, 26.3).
+
+        None without frames.
+        """
         return 100.0 * self.lost / self.offered if self.offered else None
 
 
-Earlier = Mapping[str, Row]  # subtest -> its row at the same size
+Earlier = Mapping[str, Row]  # row of each subtest at the same size
 MethodOf = Callable[[SuitePoint, Earlier], SearchMethod | str]
 
 
 @dataclass(frozen=True)
 class SubtestTrials:
-    """A subtest's trials at one point, and what its search says of them."""
+    """Trials of a subtest at one point, and the result of its search."""
 
     point: SuitePoint
     earlier: Earlier
-    result: Any  # the method's
-    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
+    result: Any  # of the search method
+    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without tester-limited trials
 
     @property
     def facts(self) -> list[TrialFacts]:
-        """What each trial's ports said, in order."""
+        """Return the counts and rates of each trial, in order."""
         return [facts for _, facts in self.trials]
 
 
 @dataclass(frozen=True)
 class Value:
-    """A column of a subtest's table; `suite.key` is its name in a clause."""
+    """Column of a subtest's table; `suite.key` is its name in a clause."""
 
     key: str
     title: str
@@ -188,63 +198,67 @@ class Value:
     definition: str
     format: str = NUMBER
     better: int = MORE
-    of_setting: bool = False  # an input: nothing to judge
+    of_setting: bool = False  # an input, which has no verdict
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The flows of a subtest on so many ports, where it has several matrices."""
+    """Flows of a subtest for a number of ports, one of several traffic matrices."""
 
     name: str
     flows: tuple[Flow, ...]
-    extra: int = 0  # how many of them, the last ones, oversubscribe the others at a low load
-    stateful: tuple[int, ...] = ()  # ports that send by TCP at the max rate, to the one receiver
+    extra: int = 0  # number of flows at the end that oversubscribe the others at a low load
+    stateful: tuple[int, ...] = ()  # ports that send by TCP at the max rate, to one receiver
 
 
 class Excluded(str):
-    """Why a document leaves a point out: nothing is missing there."""
+    """Reason for which a document excludes a point: no result is missing there."""
 
 
 @dataclass(frozen=True)
 class Subtest:
-    """One test of a document."""
+    """One test of a document: its flows, method, formulas and columns."""
 
     name: str
     section: str
     title: str
     about: str
-    variants: Callable[[int], Iterator[Variant]] | None  # of so many ports; None: any pattern
-    method: MethodOf  # or why nothing can be measured
-    rows: Callable[[SubtestTrials], Row | Rows]  # of its values, None where there is none
+    # traffic matrices for a number of ports; None: any pattern
+    variants: Callable[[int], Iterator[Variant]] | None
+    method: MethodOf  # search method, or the reason for none
+    rows: Callable[[SubtestTrials], Row | Rows]  # values of its columns, None where missing
     values: tuple[Value, ...]
-    quantity: str = "load"  # what its trials vary: load, overload, burst, addresses, rate, size
+    # quantity that its trials vary: load, overload, burst, addresses, rate, size
+    quantity: str = "load"
     goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]] | None = (
-        None  # of a search of loads
+        None  # for a search of loads
     )
-    resets: bool = False  # whether its trials reset the device
-    by_name: bool = False  # whether it is left out where a user names no subtests
+    resets: bool = False  # true where its trials reset the device
+    by_name: bool = False  # true where it runs only if the user names it
     ports_min: int = 2
-    ports_step: int = 1  # so many ports more at a time
-    bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that fail a trial
+    ports_step: int = 1  # the number of ports grows in steps of this
+    bad: Callable[[TrialFacts], int] = lambda facts: facts.lost  # frames that make a trial fail
     burst_percent: Callable[[SuitePoint], float] = lambda point: 100.0  # load of bursts
-    # Of a port that has the whole load, by the value.
+    # Frames of a burst at a port with the whole load, by the value.
     burst_frames: Callable[[SuitePoint, float], int] = lambda point, value: round(value)
-    # Why its trials do not give a result, one sentence; empty: they do.
+    # Reason for which its trials give no result, one sentence; empty where they do.
     no_result: Callable[[SubtestTrials], str] = lambda measured: ""
-    range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of those values
-    # A row as if so much was found, where a search begins at what those before it found.
+    range: Callable[[SuitePoint], LoadRange] = lambda setting: setting.loads  # of the varied values
+    # Row for an assumed result, at which a later search begins.
     near: Callable[[SuitePoint, float], Row] | None = None
-    needs: tuple[str, ...] = ()  # subtests whose results it starts from
-    keys: Mapping[str, Any] = field(default_factory=dict)  # of the configuration, that it sets
-    frame_options: Mapping[str, Any] = field(default_factory=dict)  # of a transport of raw frames
+    needs: tuple[str, ...] = ()  # subtests whose results it needs
+    keys: Mapping[str, Any] = field(default_factory=dict)  # keys of the configuration that it sets
+    # options of raw-frame transports
+    frame_options: Mapping[str, Any] = field(default_factory=dict)
 
     def is_unclear(self, point: SuitePoint, facts: TrialFacts, most: Mapping[str, float]) -> bool:
-        """Return whether a late sender may be why a trial held, or failed: then it decides nothing.
+        """Return true for a void trial, whose result a late sender may have decided.
 
-        What is late leaves at line rate behind that. A burst at line rate can't catch up: buffers
-        drain meanwhile, and may have held more than they can, so that no loss says nothing. All
-        other senders catch up in clumps, and up to all of these may be what was lost, but where a
-        port was offered more than it ever received. `most`: of each port that in frames/s.
+        Late frames leave at line rate afterwards. A burst at line rate cannot catch up: buffers
+        drain meanwhile and may have held more than they can, so that the absence of loss proves
+        nothing. All other senders catch up in clumps, and up to all of these frames may be the lost
+        ones, unless a port was offered more than it ever received. `most` has this maximum of each
+        port in frames/s.
         """
         if self.quantity == "rate" and facts.learned_late:
             return True
@@ -261,20 +275,20 @@ class Subtest:
 
     @property
     def two_transports(self) -> bool:
-        """Whether some ports send by TCP while others send frames."""
+        """Return true where some ports send by TCP while others send frames."""
         return self.variants is not None and any(
             variant.stateful for variant in self.variants(self.ports_min)
         )
 
     @property
     def needs_raw(self) -> bool:
-        """Whether only a transport of raw frames can send what it needs."""
+        """Return true where only a transport of raw frames can send the traffic."""
         return bool(self.frame_options) or self.quantity in ("overload", "size")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a document's reporting section asks for, and where this report has it."""
+    """Requirement of a document's reporting section, and its place in the report."""
 
     section: str
     word: str  # MUST or SHOULD
@@ -284,80 +298,83 @@ class Statement:
 
 @dataclass(frozen=True)
 class Suite:
-    """A standard test suite: its tests in the order in which they run."""
+    """Standard test suite: its tests in the order in which they run."""
 
     name: str
     document: str
     title: str
     subtests: tuple[Subtest, ...]
     sizes: tuple[int, ...]
-    parameters: SuiteParameters  # as the document has them
-    lab: SuiteParameters  # short ones
-    uses: tuple[str, ...]  # names of the parameters that change something
+    parameters: SuiteParameters  # values in the document
+    lab: SuiteParameters  # shorter values for a lab
+    uses: tuple[str, ...]  # names of the parameters that have an effect
     statements: tuple[Statement, ...]
     deviations: tuple[str, ...]
-    # Subtest -> why no ordinary port, or nothing here, can do it.
+    # Reason, by subtest, for which no ordinary port or no transport here can run it.
     refused: Mapping[str, str] = field(default_factory=dict)
-    lab_sizes: tuple[int, ...] = ()  # fewer, for a lab; none: all
-    load_percent: float | None = 100.0  # None: the profile's
+    lab_sizes: tuple[int, ...] = ()  # fewer sizes for a lab; empty: all
+    load_percent: float | None = 100.0  # None: the load of the profile
 
     @property
     def is_free(self) -> bool:
-        """Whether its user chooses the traffic."""
+        """Return true where the user chooses the traffic."""
         return all(each.variants is None for each in self.subtests)
 
     def subtest(self, name: str | None) -> Subtest:
-        """Return the subtest of that name, None: the only one; KeyError where there is none."""
+        """Return the subtest with a name, or the only one for None.
+
+        KeyError for an unknown name.
+        """
         by_name = {each.name: each for each in self.subtests}
         return by_name[name or self.subtests[0].name]
 
 
 # --- flows ----------------------------------------------------------------------------------------
-# The flows of the documents' tests, by numbers of ports: one phase each, all at the same time.
+# Flows of the documents' tests, by port numbers: one phase each, all at once.
 
 
 Variants = Callable[[int], Iterator[Variant]]
 
 
 def both_ways(ports: int) -> Iterator[Variant]:
-    """Pairs of neighbours, both directions (RFC 2544, 14)."""
+    """Yield pairs of neighbouring ports, in both directions (RFC 2544, 14)."""
     yield Variant("pairs", tuple((port, port ^ 1) for port in range(ports - ports % 2)))
 
 
 def one_way_pairs(ports: int) -> Iterator[Variant]:
-    """Yield the first port of each pair of neighbours to the second (RFC 2889, 5.6.3.1)."""
+    """Yield one-way flows between neighbouring ports, lower to higher (RFC 2889, 5.6.3.1)."""
     yield Variant("one-way pairs", tuple((port, port + 1) for port in range(0, ports - 1, 2)))
 
 
 def pairs_and_mesh(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 2.2: port pairs, and a full mesh."""
+    """Yield port pairs, then a full mesh (RFC 8239, 2.2)."""
     yield from both_ways(ports)
     yield from full_mesh(ports)
 
 
 def many_to_one(ports: int) -> Iterator[Variant]:
-    """Yield all ports to the first."""
+    """Yield flows from all other ports to the first port."""
     yield Variant("many to one", tuple((port, 0) for port in range(1, ports)))
 
 
 def one_to_one(_ports: int) -> Iterator[Variant]:
-    """Yield the test port to the learning port; all others listen (RFC 2889, 5.7)."""
+    """Yield a flow from the test port to the learning port; other ports listen (RFC 2889, 5.7)."""
     yield Variant("one to one", ((0, 1),))
 
 
 def one_to_all(ports: int) -> Iterator[Variant]:
-    """Yield one port, whose frames are for all others (RFC 2889, 5.10)."""
+    """Yield flows from the first port to all others (RFC 2889, 5.10)."""
     yield Variant("one to all", tuple((0, port) for port in range(1, ports)))
 
 
 def full_mesh(ports: int) -> Iterator[Variant]:
-    """Yield all to all others, in the order of RFC 2889, 5.1.3."""
+    """Yield flows from every port to all others, in the order of RFC 2889, 5.1.3."""
     flows = ((port, (port + step) % ports) for port in range(ports) for step in range(1, ports))
     yield Variant("full mesh", tuple(flows))
 
 
 def one_to_many(ports: int) -> Iterator[Variant]:
-    """RFC 2889, 5.2: to one, from one, and both."""
+    """Yield flows to one port, from one port, and both together (RFC 2889, 5.2)."""
     to_one = tuple((port, 0) for port in range(1, ports))
     from_one = tuple((0, port) for port in range(1, ports))
     yield Variant("many to one", to_one)
@@ -366,7 +383,7 @@ def one_to_many(ports: int) -> Iterator[Variant]:
 
 
 def halves(ports: int) -> Iterator[Variant]:
-    """Half of the ports to the other half, one direction and both (RFC 2889, 5.4)."""
+    """Yield flows between the halves of the ports, one way and both ways (RFC 2889, 5.4)."""
     half = ports // 2
     forward = tuple(_across(range(half), range(half, 2 * half)))
     yield Variant("one direction", forward)
@@ -374,13 +391,16 @@ def halves(ports: int) -> Iterator[Variant]:
 
 
 def across_uplink(ports: int) -> Iterator[Variant]:
-    """Yield one device's ports to the other's, without local traffic (RFC 2889, 5.3)."""
+    """Yield flows between two devices' ports, without local traffic (RFC 2889, 5.3)."""
     _, both = halves(ports)
     yield Variant("uplink", both.flows)
 
 
 def groups_of_four(ports: int) -> Iterator[Variant]:
-    """RFC 2889, 5.5.3: the first source to both receivers, the second to the congested one."""
+    """Yield groups of four ports with one congested receiver (RFC 2889, 5.5.3).
+
+    The first source sends to both receivers, the second to the congested one.
+    """
     groups = range(0, ports - ports % 4, 4)
     yield Variant(
         "groups of four", tuple(flow for first in groups for flow in _group(first, ports))
@@ -388,10 +408,10 @@ def groups_of_four(ports: int) -> Iterator[Variant]:
 
 
 def shifted_groups(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 5.2: two groups of four, then all, each shifted port by port.
+    """Yield two groups of four ports, then all groups, each shifted port by port (RFC 8239, 5.2).
 
-    In all groups the traffic of a first port is split across four egress ports: the text does not
-    name them; here they are those of its own group and of the next.
+    With all groups, a first port's traffic is split across four egress ports. The text does not
+    name these; here they are the ports of its own group and of the next.
     """
     for shift in range(ports):
         groups = (_group((shift + first) % ports, ports) for first in (0, 4))
@@ -408,7 +428,7 @@ def shifted_groups(ports: int) -> Iterator[Variant]:
 
 
 def to_fewer(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 4.2: N - 1 ports to one, N - 2 to two, ... two to N - 2."""
+    """Yield N - 1 ports to one, N - 2 to two, ... two to N - 2 (RFC 8239, 4.2)."""
     for receivers in range(1, ports - 1):
         senders = ports - receivers
         flows = _across(range(senders), range(senders, ports))
@@ -416,14 +436,14 @@ def to_fewer(ports: int) -> Iterator[Variant]:
 
 
 def to_each(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 3.2: all others to one port, each port in turn."""
+    """Yield flows from all other ports to one port, for each port in turn (RFC 8239, 3.2)."""
     for port in range(ports):
         flows = tuple((other, port) for other in range(ports) if other != port)
         yield Variant(f"to port {port + 1}", flows)
 
 
 def incast(ports: int) -> Iterator[Variant]:
-    """RFC 8239, 6.2: 1 to N - 2 stateful ports and a stateless one, then the reverse, to one."""
+    """Yield 1 to N - 2 TCP ports and one UDP port to the last, then the reverse (RFC 8239, 6.2)."""
     more = [(stateful, 1) for stateful in range(1, ports - 1)]
     for stateful, stateless in more + [(1, stateless) for stateless in range(2, ports - 1)]:
         senders = stateful + stateless
@@ -435,23 +455,23 @@ def incast(ports: int) -> Iterator[Variant]:
 
 
 def _numbers(first: int, end: int) -> str:
-    """Return the ports from the one to before the other, for people."""
+    """Return port numbers from `first` to before `end` in words, counted from 1."""
     return f"port {end}" if end == first + 1 else f"ports {first + 1} to {end}"
 
 
 def first_ports(_ports: int) -> Iterator[Variant]:
-    """Procedure 1: port 1 at line rate and port 3 at 1 % to port 2."""
+    """Yield port 1 at line rate and port 3 at 1 %, both to port 2 (procedure 1)."""
     yield _oversubscribed([(0, 1)], [(2, 1)])
 
 
 def each_port(ports: int) -> Iterator[Variant]:
-    """Procedure 2: port 2 as in procedure 1, then port 3 with its neighbours, and so on."""
+    """Yield three ports as in procedure 1, shifted from the first to the last (procedure 2)."""
     for first in range(ports - 2):
         yield _oversubscribed([(first, first + 1)], [(first + 2, first + 1)])
 
 
 def port_pairs(ports: int) -> Iterator[Variant]:
-    """Procedure 3: pairs at line rate; the last two ports oversubscribe those of two pairs."""
+    """Yield pairs at line rate, two of which the last two ports oversubscribe (procedure 3)."""
     [pairs] = one_way_pairs(ports - 2)
     for (_, one), (_, two) in pairwise(pairs.flows):
         yield _oversubscribed(pairs.flows, [(ports - 2, one), (ports - 1, two)])
@@ -463,12 +483,12 @@ def _oversubscribed(full: Sequence[Flow], extra: Sequence[Flow]) -> Variant:
 
 
 def extra_share(parameters: SuiteParameters) -> float:
-    """Return what a port that oversubscribes sends of one at line rate (0 to 1)."""
+    """Return the oversubscribing port's load as a share of line rate (0 to 1)."""
     return parameters.oversubscription_percent / LINE_RATE_PERCENT
 
 
 def _across(sources: range, destinations: range) -> Iterator[Flow]:
-    """Yield every source to every destination, each beginning with another one."""
+    """Yield flows from every source to every destination, in rotated order for each source."""
     for number, source in enumerate(sources):
         for step in range(len(destinations)):
             yield source, destinations[(number + step) % len(destinations)]

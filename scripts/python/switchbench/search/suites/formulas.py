@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the trials of subtests come to: the rows of their tables, and columns that several share."""
+"""Formulas of suites: rows of results from the trials of subtests, and shared columns."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .declaration import (
 
 @dataclass(frozen=True)
 class CountResult:
-    """The largest number that held in each search that has ended.
+    """Largest number without loss in each completed search of a count.
 
-    Of one that never failed, the max. `holds`: the same of the last search, in progress too, 0:
-    none.
+    For a device that never failed, the maximum. `holds` is the number of the last search, even
+    incomplete; 0 for none.
     """
 
     longest: tuple[int, ...]
@@ -36,7 +36,7 @@ class CountResult:
 
 @dataclass(frozen=True)
 class RateResult:
-    """The highest rate that held and the lowest that failed; None where there is none."""
+    """Highest rate without failure and lowest failing rate of a search; None where missing."""
 
     highest: float | None
     lowest_failing: float | None
@@ -46,21 +46,21 @@ class RateResult:
 FALLS_TO = 0.5  # of the overload
 
 
-ERRORED_SIZES = (36, 63, 1519, 9018)  # 36: headers, signature and FCS
+ERRORED_SIZES = (36, 63, 1519, 9018)  # smallest: headers, signature and FCS
 
 
 LATENCY_PARTS = (0.1, 0.5, 0.9)  # of NDR
 
 
 def loads_of_latency(ndr: float) -> list[float]:
-    """Return the loads at which latency is measured behind the search; none without an NDR."""
+    """Return the loads at which latency is measured after the search; [] without an NDR."""
     return [part * ndr for part in LATENCY_PARTS if ndr]
 
 
 def variation_percent(values: Sequence[float]) -> float | None:
     """Return the percentage of variation (RFC 8239, 3.3).
 
-    The largest change from one iteration to the next; None where one of them began from 0.
+    The largest change from one iteration to the next; None where an earlier value is 0.
     """
     pairs = list(pairwise(values))
     if not all(before for before, _ in pairs):
@@ -69,18 +69,18 @@ def variation_percent(values: Sequence[float]) -> float | None:
 
 
 def known(values: Iterable[float | None]) -> list[float]:
-    """Return what was observed."""
+    """Return the values that are not None."""
     return [value for value in values if value is not None]
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what was observed."""
+    """Return the mean of the values that are not None; None without values."""
     observed = known(values)
     return fmean(observed) if observed else None
 
 
 def spread(key: str, values: Iterable[float | None]) -> Row:
-    """Return the mean, min, max and variation of what iterations observed."""
+    """Return a row with mean, min, max and variation of an iterated measure."""
     observed = known(values)
     return {
         key: mean(observed),
@@ -91,7 +91,7 @@ def spread(key: str, values: Iterable[float | None]) -> Row:
 
 
 def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
-    """Return one-way times of all trials: the mean of means, the extremes of all frames."""
+    """Return one-way times over all trials: the mean of means, the extremes of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
         f"{key}_min": min(known(each.get("min") for each in times), default=None),
@@ -101,7 +101,7 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
 
 
 def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
-    """Return what an earlier subtest found at this size, or why nothing can follow from it."""
+    """Return an earlier subtest's throughput at this size in percent, or the reason for none."""
     found = earlier.get(subtest, {}).get("throughput_percent")
     if found is None:
         return f"Not measured: {subtest} has no result at this size."
@@ -109,7 +109,7 @@ def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float |
 
 
 def throughput_row(measured: SubtestTrials) -> Row:
-    """Return its values. A device that holds the max load has that as its throughput."""
+    """Return the throughput's row; without a failure the max load is the throughput."""
     point, [result] = measured.point, measured.result
     usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
     percent = result.relevant_lower_bound if usable else None
@@ -124,7 +124,7 @@ def throughput_row(measured: SubtestTrials) -> Row:
 
 
 def above_forwarding(measured: SubtestTrials) -> str:
-    """Say where the throughput is more than the device forwards: buffers held the rest."""
+    """Return a sentence where buffers raised the throughput above the forwarding rate; else ""."""
     [result] = measured.result
     held = [
         facts.offered_fps or 0.0
@@ -143,13 +143,13 @@ def above_forwarding(measured: SubtestTrials) -> str:
 
 
 def capped(measured: SubtestTrials) -> str:
-    """Say where the largest value that is tried held, so that the device's limit is not known."""
+    """Return a sentence where the largest value did not fail, so the limit is unknown; else ""."""
     outcome = measured.result.outcome
     return outcome.sentence if outcome.end is End.NO_LOSS_AT_MAX else ""
 
 
 def burst_row(measured: SubtestTrials) -> Row:
-    """Return the values of all searches together."""
+    """Return the row of back-to-back bursts over all searches."""
     longest = measured.result.longest
     return spread("back_to_back", longest) | {
         "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
@@ -158,20 +158,20 @@ def burst_row(measured: SubtestTrials) -> Row:
 
 
 def buffer_time_row(measured: SubtestTrials) -> Row:
-    """Return the bursts' row, with the time that the buffers hold (RFC 9004, 6.4)."""
+    """Return the row of back-to-back bursts with the buffer time (RFC 9004, 6.4)."""
     row, percent = burst_row(measured), throughput_percent(measured.earlier)
     mean, max_fps = row["back_to_back"], measured.point.max_fps
     if mean is not None and max_fps is not None and not isinstance(percent, str):
         row["implied_buffer_us"] = mean / max_fps * 1e6
         if not capped(measured):
-            # 6.4, of the port that receives: of all frames of a burst those that did not leave.
+            # 6.4, at the receiving port: the frames of a burst that did not leave.
             waits = measured.point.sources * (1 - percent / 100)
             row["buffer_us"] = waits * row["implied_buffer_us"]
     return row
 
 
 def learning_rate_row(measured: SubtestTrials) -> Row:
-    """Return one row."""
+    """Return the row of the address learning rate."""
     found: RateResult = measured.result
     return {
         "address_learning_rate": None if capped(measured) else found.highest,
@@ -182,7 +182,7 @@ def learning_rate_row(measured: SubtestTrials) -> Row:
 
 
 def address_row(measured: SubtestTrials) -> Row:
-    """Return one row. Each other port has an address in the table, too."""
+    """Return the row of the address capacity; each other port has an address in the table too."""
     found: CountResult = measured.result
     in_table = found.holds + len(measured.point.ports) - 1
     return {
@@ -193,9 +193,10 @@ def address_row(measured: SubtestTrials) -> Row:
 
 
 def latency_at_throughput_row(measured: SubtestTrials) -> Row:
-    """Return the rows of latency.
+    """Return the row of latency at the throughput.
 
-    The frame is once on the line after its first bit in, and twice after its last (RFC 1242).
+    One frame time is subtracted for bit-forwarding devices, two for store-and-forward devices (RFC
+    1242).
     """
     point, row = measured.point, latency_row(measured)
     percent = measured.trials[0][0].value
@@ -223,7 +224,7 @@ def loss_rows(measured: SubtestTrials) -> Rows:
 def recovery_row(measured: SubtestTrials) -> Row:
     """Return the row of the recovery time.
 
-    A frame was sent one interval before the one behind the last gap: it is the last lost one.
+    The last lost frame was sent one interval before the frame after the last gap.
     """
     point, percent = measured.point, measured.trials[0][0].value
     throughput = throughput_percent(measured.earlier)
@@ -243,11 +244,11 @@ def recovery_row(measured: SubtestTrials) -> Row:
     }
 
 
-BACK_S = 0.1  # before the end of a trial's traffic: all frames come again
+BACK_S = 0.1  # before the end of a trial's traffic, all frames must arrive again
 
 
 def no_reset(measured: SubtestTrials) -> str:
-    """Says why a trial does not have the device's reset from its begin to its end."""
+    """Return the reason why trials do not contain a whole reset of the device; "" where they do."""
     if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
     silent = [facts.silent_s for facts in measured.facts if facts.silent_s is not None]
@@ -262,7 +263,7 @@ def no_reset(measured: SubtestTrials) -> str:
 
 
 def reset_row(measured: SubtestTrials) -> Row:
-    """Return the row of the reset time; without one where a reset was not seen to its end."""
+    """Return the row of the reset time; without a value where a reset was not complete."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
     numbers = {"load_percent": measured.trials[0][0].value, "reset_trials": len(times)}
@@ -270,7 +271,7 @@ def reset_row(measured: SubtestTrials) -> Row:
 
 
 def forwarding_row(measured: SubtestTrials) -> Row:
-    """Return the throughput, and the forwarding rates of all of the search's trials."""
+    """Return the throughput's row with the forwarding rates over all trials of the search."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
@@ -287,7 +288,10 @@ def forwarding_row(measured: SubtestTrials) -> Row:
 
 
 def congestion_row(measured: SubtestTrials) -> Row:
-    """By the worst of the trials and groups: loss at a port that is not congested is blocking."""
+    """Return the row of congestion control, for the worst of trials and groups.
+
+    Loss at a port that is not congested is head-of-line blocking.
+    """
 
     def ports(*, congested: bool) -> list[PortFacts]:
         names = measured.point.receivers(congested=congested)
@@ -307,7 +311,7 @@ def congestion_row(measured: SubtestTrials) -> Row:
 
 
 def errored_rows(measured: SubtestTrials) -> Rows:
-    """Return a row per size; without counts of one that the ports could not send."""
+    """Return a row per frame size; without counts for a size that the ports could not send."""
     counts = {
         proposed.value: {
             "errored_offered": facts.offered,
@@ -320,7 +324,7 @@ def errored_rows(measured: SubtestTrials) -> Rows:
 
 
 def line_row(measured: SubtestTrials) -> Row:
-    """Jitter is PDV (RFC 5481): delays less the least one."""
+    """Return the row of a line-rate test; jitter is PDV (RFC 5481): delays less the minimum."""
     point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
     whole = point.max_fps and point.max_fps * receivers
@@ -357,7 +361,7 @@ def microburst_row(measured: SubtestTrials) -> Row:
 
 
 def blocking_row(measured: SubtestTrials) -> Row:
-    """Loss of the flows to ports that are not congested, by the worst of groups."""
+    """Return the row of loss at uncongested ports, for the worst group."""
     single = measured.point.receivers(congested=False)
     worst = [
         max(facts.ports[port].loss_percent for port in single) for facts in measured.facts if single
@@ -367,13 +371,13 @@ def blocking_row(measured: SubtestTrials) -> Row:
 
 
 def incast_row(measured: SubtestTrials) -> Row:
-    """Return the row of goodput by TCP and of latency by UDP."""
+    """Return the row of TCP goodput and UDP latency."""
     goodput = spread("goodput", (facts.goodput for facts in measured.facts))
     return goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
 
 
 def ndr_latency_rows(measured: SubtestTrials) -> Rows:
-    """Return a row of latency per load of it."""
+    """Return a row of latency for each part of NDR."""
     ndr = measured.result[0].relevant_lower_bound or 0.0
     last = {trial.value: (trial, facts) for trial, facts in measured.trials}
     at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the trials of subtests are chosen: fixed ones, steps, and searches of what a device holds."""
+"""Methods that choose the trials of subtests: fixed trials, steps, and searches."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ from .formulas import (
     throughput_percent,
 )
 
-STEP_DOWN = 4.0  # of a rate that fails, until one holds
-FASTER = 2.0  # a limit that is none of time stays where addresses are learned so many times faster
+STEP_DOWN = 4.0  # factor from a failing rate to the next lower one, until one holds
+FASTER = 2.0  # speed-up of learning at which a limit that is not a time limit stays
 
 
 @dataclass
 class CountSearch:
-    """A method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
+    """Method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
 
-    The max comes first, once: a device that holds it has no limit here, and of one that fails it
-    each of the `repeats` searches is below it. `near`: where the result is expected; the first
-    search begins there instead, and goes on by steps that double. A trial holds when it loses (a
-    table's: floods) no frame. `seconds_each`: what one more frame or address adds to a trial's
-    duration (RFC 9004, 5.2: bursts are sent at the max rate). `verifications`: a number that failed
-    is tried again so many times, and holds when one of these trials does (binary search with loss
-    verification of TST 009). `confirms`: the smallest number that fails is tried in half of the
-    time, too; where it holds then, the limit is one of time.
+    The max comes first, once: a device that holds it has no limit here; below a failing max, each
+    of the `repeats` searches follows. With `near`, the expected result, the first search begins
+    there instead and continues by doubling steps. A trial holds when it loses (in a table: floods)
+    no frame. `seconds_each` is the time that one more frame or address adds to a trial (RFC 9004,
+    5.2: bursts are sent at the max rate). A failing number is tried again `verifications` times,
+    and holds when one of these trials does (binary search with loss verification of TST 009). With
+    `confirms`, the smallest failing number is also tried in half of the time; where it holds then,
+    the limit is a time limit.
     """
 
     largest: int
@@ -73,7 +73,7 @@ class CountSearch:
     _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
-        """Return one search after the other."""
+        """Yield the trials of all searches, one after the other."""
         fails = yield from self._bracket()
         for _ in range(self.repeats):
             while fails - self._held > 1:
@@ -96,9 +96,9 @@ class CountSearch:
         self._end = End.REACHED.at()
 
     def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
-        """Return the least number that is known to fail, by steps that double.
+        """Return the smallest number known to fail, found by doubling steps from `near`.
 
-        Or of the whole range.
+        Without `near`, only the maximum is tried.
         """
         fails = self.largest + 1
         at, step = self.largest, self.largest
@@ -124,18 +124,18 @@ class CountSearch:
         return ProposedTrial(number, number * self.seconds_each / faster)
 
     def result(self, stopped: SearchOutcome | None) -> CountResult:
-        """Return what is known by the trials so far."""
+        """Return the numbers found in the trials so far."""
         outcome = self._end or stopped or End.IN_PROGRESS.at()
         return CountResult(tuple(self._longest), outcome, self._held)
 
 
 @dataclass
 class RateSearch:
-    """A method for `Search`: the highest rate of so many events that a device keeps up with.
+    """Method for `Search`: the highest rate of a number of events without failure.
 
-    From the max down by a factor of four until one holds, then the geometric middle until
-    (upper - lower) / upper is at most `width`. A rate that failed is tried once more, and the
-    result is confirmed at the end. `smallest`, `largest`: events/s.
+    Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
+    middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
+    the result is confirmed at the end. `smallest` and `largest` are in events/s.
     """
 
     events: int
@@ -148,7 +148,7 @@ class RateSearch:
     _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
-        """High rates first: they take the least time."""
+        """Yield trials from high to low rates, because high rates take the least time."""
         rate = self.largest
         while not (yield from self._is_held(rate)):
             self._fails = rate
@@ -172,7 +172,7 @@ class RateSearch:
             self._end = End.REACHED.at()
 
     def result(self, stopped: SearchOutcome | None) -> RateResult:
-        """Return what is known by the trials so far."""
+        """Return the rates found in the trials so far."""
         return RateResult(self._holds, self._fails, self._end or stopped or End.IN_PROGRESS.at())
 
     def _is_held(self, rate: float) -> Asked:
@@ -184,14 +184,14 @@ class RateSearch:
 
 
 def throughput_goal(parameters: SuiteParameters) -> dict[str, SearchGoal]:
-    """RFC 2544's throughput with the durations of these parameters."""
+    """Return the goal of RFC 2544's throughput for the durations in the parameters."""
     trial_s = parameters.trial_s
     initial_s = min(parameters.initial_s, trial_s)
     return {"rfc2544": SearchGoal(0.0, 0.0, trial_s, trial_s, initial_s, parameters.width)}
 
 
 def search_loads(goals: Callable[[SuiteParameters], Mapping[str, SearchGoal]]) -> MethodOf:
-    """Return the method that searches the loads of these goals."""
+    """Return the method that searches loads for the given goals."""
     return lambda point, _: LoadSearch([*goals(point.parameters).values()], point.loads)
 
 
@@ -199,9 +199,9 @@ search_throughput = search_loads(throughput_goal)
 
 
 def fixed(seconds: str, repeats: str = "repeats", *, at_throughput: bool = False) -> MethodOf:
-    """Return the method of equal trials at the max load, or at the throughput that was found.
+    """Return the method of equal trials at the max load, or at the throughput found before.
 
-    Their seconds and their number are parameters.
+    `seconds` and `repeats` are names of parameters.
     """
 
     def method(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
@@ -218,18 +218,18 @@ UNIT = "frames per port"
 
 
 def largest_burst(point: SuitePoint, parameter: str = "burst_s", percent: float = 100.0) -> int:
-    """Frames of the longest burst that is tried; `parameter` has its seconds."""
+    """Return the frames of the longest burst tried; `parameter` names its seconds."""
     seconds: float = getattr(point.parameters, parameter)
     return max(2, round(seconds * (point.fps(percent) or 1e6)))
 
 
 def burst_range(parameter: str) -> Callable[[SuitePoint], LoadRange]:
-    """Return the range of the lengths that are tried."""
+    """Return the function that gives the range of burst lengths at a point."""
     return lambda point: LoadRange(1, largest_burst(point, parameter), UNIT)
 
 
 def search_bursts(parameter: str) -> MethodOf:
-    """Return the searches of a burst; bursts are sent at the max rate."""
+    """Return the method that searches burst lengths; bursts are sent at the max rate."""
 
     def method(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
         repeats = int(point.parameters.burst_repeats)
@@ -241,7 +241,7 @@ def search_bursts(parameter: str) -> MethodOf:
 
 
 def loss_steps(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return the loads from the max down until two in a row lose nothing (RFC 2544, 26.3)."""
+    """Return loads from the max down until two in a row lose nothing (RFC 2544, 26.3)."""
     step, most = point.parameters.loss_step_percent, point.loads.max
     parts = [100 - step * number for number in range(math.ceil(100 / step))]
     loads = [most * part / 100 for part in parts]
@@ -252,7 +252,7 @@ OVERLOAD = 1.1  # of the throughput (26.5)
 
 
 def search_recovery(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return equal trials above the throughput, or why there is no overload."""
+    """Return equal trials above the throughput, or the reason why no overload exists."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -270,7 +270,7 @@ AT_LINE_RATE = (
 
 
 def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> SearchMethod | str:
-    """Return the searches of bursts, or why no burst fills the buffers."""
+    """Return the searches of bursts, or the reason why no burst fills the buffers."""
     percent = throughput_percent(earlier)
     if isinstance(percent, str):
         return percent
@@ -279,19 +279,19 @@ def search_bursts_below_line_rate(point: SuitePoint, earlier: Earlier) -> Search
     return search_bursts("burst_s")(point, earlier)
 
 
-ADDRESS_LOAD_PERCENT = 10.0  # of the frames that look for learned addresses
+ADDRESS_LOAD_PERCENT = 10.0  # load of the frames that test for learned addresses
 
 
-LEARNING_RANGE = 256.0  # from the lowest to the highest learning rate
+LEARNING_RANGE = 256.0  # ratio of the highest to the lowest learning rate
 
 
 def not_learned(facts: TrialFacts) -> int:
-    """Frames for addresses that the device did not have: it flooded them, or dropped them."""
+    """Return the frames for addresses missing in the device's table: flooded or dropped ones."""
     return facts.flooded + facts.lost
 
 
 def search_addresses(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search of 5.7, or why the device would forget meanwhile."""
+    """Return the search of 5.7, or the reason why addresses would age out meanwhile."""
     asked = point.parameters
     most, rate = int(asked.addresses_max), asked.learning_fps
     test_fps = point.fps(ADDRESS_LOAD_PERCENT) or rate
@@ -310,7 +310,7 @@ def _forgets(asked: SuiteParameters, what: str, takes_s: float, lower: str, high
 
 
 def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod | str:
-    """Return the search of 5.8, or why the device would forget meanwhile."""
+    """Return the search of 5.8, or the reason why addresses would age out meanwhile."""
     asked = point.parameters
     events = int(asked.learning_addresses)
     slowest = asked.learning_fps_max / LEARNING_RANGE
@@ -323,18 +323,18 @@ def search_learning_rate(point: SuitePoint, _earlier: Earlier) -> SearchMethod |
 
 
 def errored_sizes(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return those that the ports can send; a row without counts says which they can't."""
+    """Return trials of the errored sizes that the ports can send; other sizes get empty rows."""
     sizes = [size for size in ERRORED_SIZES if size <= point.frame_max]
     return FixedTrials(sizes, point.parameters.trial_s, "bytes")
 
 
 def one_frame(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Trials of one frame each (5.10.3)."""
+    """Return trials of one frame each (RFC 2889, 5.10.3)."""
     return FixedTrials([1.0] * int(point.parameters.latency_repeats), 0.0, "frames")
 
 
 def ndr_pdr_goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
-    """Both goals; they differ in the loss that they allow."""
+    """Return the goals `ndr` and `pdr`, which differ in the permitted loss."""
     losses = {"ndr": parameters.ndr_loss_percent, "pdr": parameters.pdr_loss_percent}
     return {
         name: SearchGoal(
@@ -350,14 +350,14 @@ def ndr_pdr_goals(parameters: SuiteParameters) -> Mapping[str, SearchGoal]:
 
 
 class _LoadsAndLatency(LoadSearch):
-    """The search, and then a trial at each part of NDR."""
+    """Search for NDR and PDR, followed by a latency trial at each part of NDR."""
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange, latency_s: float) -> None:
         super().__init__(goals, loads)
         self._latency_s = latency_s
 
     def steps(self) -> Steps:
-        """Return those of the search first."""
+        """Yield the trials of the search, then the trials of latency."""
         yield from super().steps()
         ndr = self.result(None)[0].relevant_lower_bound or 0.0
         for load in loads_of_latency(ndr):
@@ -365,33 +365,33 @@ class _LoadsAndLatency(LoadSearch):
 
 
 def search_ndr_pdr(point: SuitePoint, _earlier: Earlier) -> SearchMethod:
-    """Return the search of both loads, with the trials of latency behind it."""
+    """Return the search for NDR and PDR, followed by trials of latency."""
     asked = point.parameters
     return _LoadsAndLatency([*ndr_pdr_goals(asked).values()], point.loads, asked.latency_s)
 
 
 def learning_range(point: SuitePoint) -> LoadRange:
-    """Of the rates that are tried."""
+    """Return the range of learning rates tried."""
     most = point.parameters.learning_fps_max
     return LoadRange(most / LEARNING_RANGE, most, "frames/s")
 
 
 def address_range(point: SuitePoint) -> LoadRange:
-    """Of the numbers that are tried."""
+    """Return the range of address numbers tried."""
     return LoadRange(1, point.parameters.addresses_max, "addresses")
 
 
 # --- buffering ------------------------------------------------------------------------------------
-# Buffers by bursts that oversubscribe an egress port a little (RFC 8239, section 3).
+# Buffer sizes by bursts that slightly oversubscribe an egress port (RFC 8239, section 3).
 
 
 def line_percent(_point: SuitePoint) -> float:
-    """Of a port at line rate."""
+    """Return the load of a port at line rate in percent."""
     return LINE_RATE_PERCENT
 
 
 def line_frames(point: SuitePoint, extra: float) -> int:
-    """Return what a port at line rate sends while another sends so many extra frames."""
+    """Return the frames of a port at line rate while another port sends `extra` frames."""
     return round(extra / extra_share(point.parameters))
 
 
@@ -400,40 +400,40 @@ def _extra_percent(point: SuitePoint) -> float:
 
 
 def _extra_held(point: SuitePoint, frames: float) -> float:
-    """Return how many the egress line carries of them beside those of the port at line rate."""
+    """Return the extra frames still buffered beside those of the port at line rate."""
     return frames - frames * (100 - LINE_RATE_PERCENT) / _extra_percent(point)
 
 
 def many_percent(point: SuitePoint) -> float:
-    """Of each of the ports that send to one (procedure 4), in percent of line rate."""
+    """Return the load of each of many ports that send to one (procedure 4), in percent of line."""
     return (LINE_RATE_PERCENT + _extra_percent(point)) / point.sources
 
 
 def _many_held(point: SuitePoint, frames: float) -> float:
-    """Return how many frames are held when all ports send at the same times.
+    """Return the buffered frames when all ports send at once.
 
-    The egress line carries some until the last ones.
+    The egress line carries some frames until the last ones arrive.
     """
-    interval = 100 / many_percent(point)  # from one frame of a port to the next, in frames
+    interval = 100 / many_percent(point)  # interval of a port's frames, in frame times
     return point.sources * frames - interval * (frames - 1) - 1
 
 
 @dataclass(frozen=True)
 class _Buffer:
-    """The search and the formulas of one procedure, whose results are the frames that wait."""
+    """Search and formulas of one procedure, whose result is the number of buffered frames."""
 
-    load_key: str  # of the column with the load
+    load_key: str  # column with the load
     unit: str
     percent: Callable[[SuitePoint], float]  # load of a port whose burst is searched
-    held: Callable[[SuitePoint, float], float]  # frames that wait in the end, by its length
+    held: Callable[[SuitePoint, float], float]  # frames buffered at the end, by the burst's length
     verifications: int
 
     def range(self, point: SuitePoint) -> LoadRange:
-        """Of the bursts that are tried."""
+        """Return the range of burst lengths tried."""
         return LoadRange(1, largest_burst(point, percent=self.percent(point)), self.unit)
 
     def search(self, point: SuitePoint, earlier: Earlier) -> SearchMethod:
-        """Begins at what the first port of it held, else that of the procedure before."""
+        """Return the search of bursts, which begins at an earlier row's result."""
         found = [row[key] for row in earlier.values() for key in _FRAMES if row.get(key)]
         return CountSearch(
             largest_burst(point, percent=self.percent(point)),
@@ -445,16 +445,16 @@ class _Buffer:
         )
 
     def near(self, point: SuitePoint, frames: float) -> Row:
-        """Return the row of which another search takes where it begins: such a burst was held."""
+        """Return the row at which a later search begins, for an assumed burst length."""
         return {_FRAMES[0]: self.held(point, frames)}
 
     def _length(self, point: SuitePoint, held: float) -> int:
-        """Of the burst of which so many frames wait."""
+        """Return the burst length that leaves `held` frames in the buffer."""
         none = self.held(point, 0)
         return round((held - none) / (self.held(point, 1) - none))
 
     def row(self, measured: SubtestTrials) -> Row:
-        """Return the row of bytes and frames."""
+        """Return the row of buffer sizes in bytes and frames."""
         if capped(measured):
             return {}
         point = measured.point
@@ -472,6 +472,6 @@ _FRAMES = tuple(
 
 
 EXTRA = _Buffer("oversubscription", "extra frames", _extra_percent, _extra_held, 0)
-"""Of procedures 1 to 3: a port at line rate, and further ones with extra frames."""
+"""Procedures 1 to 3: ports at line rate, and further ports with extra frames."""
 MANY = _Buffer("load_percent", UNIT, many_percent, _many_held, 1)
-"""Of procedure 4: all ports but one to that one."""
+"""Procedure 4: all other ports send to one port."""
