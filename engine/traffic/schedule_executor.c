@@ -132,14 +132,8 @@ int64_t executor_compute_ns(const struct schedule_executor *executor)
 
 /* --- between the messages --- */
 
-static void add_up(float *restrict sum, const float *restrict part, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        sum[i] += part[i];
-}
-
-/* The next slice of a local operation; true: that was the last. Where no data are verified there
- * is nothing to be reduced or copied. */
+/* Runs the next slice of a local operation; true: that was the last. Where no data are verified
+ * there is nothing to be reduced or copied. */
 static bool operate(struct schedule_executor *executor, const struct schedule_op *op)
 {
     bool works = op->action == SCHEDULE_WORK;
@@ -148,30 +142,21 @@ static bool operate(struct schedule_executor *executor, const struct schedule_op
     uint64_t slice = left < most ? left : most;
     uint8_t *to = executor->place + op->at + executor->done;
     const uint8_t *from = executor->place + op->from + executor->done;
+    float *restrict sum = (float *)(void *)to;
+    const float *restrict part = (const float *)(const void *)from;
     double *x = executor->x;
 
     if (!works && !executor->phase->schedule.compute)
         return true;
     if (op->action == SCHEDULE_COPY)
         memcpy(to, from, slice);
-    else if (!works)
-        add_up((float *)(void *)to, (const float *)(const void *)from, slice / sizeof(float));
+    for (size_t i = 0; op->action == SCHEDULE_REDUCE && i < slice / sizeof *sum; i++)
+        sum[i] += part[i];
     for (uint64_t turn = 0; works && turn < slice; turn += OPERATIONS_A_TURN)
         for (unsigned i = 0; i < EXECUTOR_POINTS; i++)
             x[i] = GROWTH * x[i] * (1 - x[i]);
     executor->done += slice;
     return slice == left;
-}
-
-/* What follows the messages of the present step. False: there is more. */
-static bool run_locals(struct schedule_executor *executor)
-{
-    for (; executor->local < executor->end; executor->local++) {
-        if (!operate(executor, &executor->ops[executor->local]))
-            return false;
-        executor->done = 0;
-    }
-    return true;
 }
 
 /* --- repetitions, batches, the barrier --- */
@@ -197,57 +182,72 @@ static void choose_repetition(struct schedule_executor *executor, uint32_t repet
     executor->place = executor->memory + repetition % executor->copies * executor->stride;
 }
 
-/* What this rank has to say of the batch that is next. */
-static uint8_t own_bits(const struct schedule_executor *executor)
+/* Measures the batch that has run, if one has, and begins the barrier, to which this rank brings
+ * what it knows of the batch that is next. */
+static void begin_barrier(struct schedule_executor *executor)
 {
     const struct phase *phase = executor->phase;
     const struct schedule_options *options = &phase->schedule;
-    const struct execution *execution = &executor->execution;
-    bool any = execution->batches > 0;
-    int64_t now_ns = clock_now();
-    bool over, outside;
-
-    if (executor->batch < options->warmup)
-        return EXECUTOR_UNCOUNTED;
-    if (options->count > 0)
-        return execution->repetitions >= options->count ? EXECUTOR_STOP : 0;
-    /* A batch that is longer than the window is measured all the same, once. */
-    over = any && now_ns >= phase->stop_ns;
-    outside = now_ns < phase->open_ns || (any && now_ns >= phase->close_ns);
-    return (uint8_t)((over ? EXECUTOR_STOP : 0) | (outside ? EXECUTOR_UNCOUNTED : 0));
-}
-
-/* The batch that has run, if one has, is measured; then all ranks meet. */
-static void begin_barrier(struct schedule_executor *executor)
-{
     struct execution *execution = &executor->execution;
-    uint32_t repetitions = executor->phase->schedule.batch;
+    int64_t now_ns = clock_now();
 
     executor->batch += executor->ran;
     if (executor->ran && executor->counted) {
         execution->batches++;
-        execution->repetitions += repetitions;
+        execution->repetitions += options->batch;
         execution->sum_ns += executor->spent_ns;
-        histogram_add(&execution->times, executor->spent_ns / repetitions);
+        histogram_add(&execution->times, executor->spent_ns / options->batch);
     }
     executor->in_barrier = true;
-    executor->bits = own_bits(executor);
+    executor->bits = 0;
+    if (executor->batch < options->warmup) {
+        executor->bits = EXECUTOR_UNCOUNTED;
+    } else if (options->count > 0) {
+        executor->bits = execution->repetitions >= options->count ? EXECUTOR_STOP : 0;
+    } else {
+        /* A batch that is longer than the window is measured all the same, once. */
+        bool any = execution->batches > 0;
+
+        if (any && now_ns >= phase->stop_ns)
+            executor->bits |= EXECUTOR_STOP;
+        if (now_ns < phase->open_ns || (any && now_ns >= phase->close_ns))
+            executor->bits |= EXECUTOR_UNCOUNTED;
+    }
     open_step(executor, executor->schedule.count, executor->op_count);
 }
 
-static void begin_batch(struct schedule_executor *executor)
+/* Verifies the results of a batch and makes input again, what else there was is lost: of one
+ * repetition's memory in a call. Only then do the ranks meet, so that nobody's time holds another's
+ * filling. */
+static void verify_and_refill(struct schedule_executor *executor)
 {
-    executor->in_barrier = false;
-    executor->counted = (executor->bits & EXECUTOR_UNCOUNTED) == 0;
-    choose_repetition(executor, 0);
-    executor->begun_ns = clock_now();
-    open_step(executor, 0, executor->schedule.count);
+    struct schedule_wrong wrong;
+    char source[32] = "all ranks";
+
+    if (executor->ran && !schedule_verify(&executor->schedule, executor->place, &wrong)) {
+        if (wrong.source != SCHEDULE_SUM)
+            snprintf(source, sizeof source, "rank %u", wrong.source);
+        err_set(&executor->error, -EBADMSG,
+                "rank %u has a wrong result: element %llu, of %s, is %g and should be %g",
+                executor->rank, (unsigned long long)wrong.element, source, wrong.got,
+                wrong.expected);
+        return;
+    }
+    executor->execution.verified += executor->ran && executor->counted;
+    schedule_fill(&executor->schedule, executor->place);
+    executor->busy = executor->repetition + 1 < executor->copies;
+    if (executor->busy) {
+        choose_repetition(executor, executor->repetition + 1);
+    } else {
+        executor->refilling = false;
+        begin_barrier(executor);
+    }
 }
 
+/* All repetitions of a batch are through, or nothing has begun: input is made, or the ranks meet.
+ */
 static void end_batch(struct schedule_executor *executor)
 {
-    executor->spent_ns = (uint64_t)(clock_now() - executor->begun_ns);
-    executor->ran = true;
     executor->refilling = executor->phase->schedule.compute;
     choose_repetition(executor, 0);
     open_step(executor, executor->end, executor->end);
@@ -255,73 +255,43 @@ static void end_batch(struct schedule_executor *executor)
         begin_barrier(executor);
 }
 
-static bool verify(struct schedule_executor *executor)
-{
-    struct schedule_wrong wrong;
-    char source[32] = "all ranks";
-
-    if (schedule_verify(&executor->schedule, executor->place, &wrong)) {
-        executor->execution.verified += executor->counted;
-        return true;
-    }
-    if (wrong.source != SCHEDULE_SUM)
-        snprintf(source, sizeof source, "rank %u", wrong.source);
-    err_set(&executor->error, -EBADMSG,
-            "rank %u has a wrong result: element %llu, of %s, is %g and should be %g",
-            executor->rank, (unsigned long long)wrong.element, source, wrong.got, wrong.expected);
-    return false;
-}
-
-/* The results of a batch are verified, and input is made again, what else there was is lost: of one
- * repetition's memory in a call. Only then do the ranks meet, so that nobody's time holds another's
- * filling. True: there is another repetition's. */
-static bool verify_and_refill(struct schedule_executor *executor)
-{
-    if (executor->ran && !verify(executor))
-        return false;
-    schedule_fill(&executor->schedule, executor->place);
-    if (executor->repetition + 1 < executor->copies) {
-        choose_repetition(executor, executor->repetition + 1);
-        return true;
-    }
-    executor->refilling = false;
-    begin_barrier(executor);
-    return false;
-}
-
-/* The present step is complete: opens the next one, or ends a repetition, a batch, a barrier. */
-static void choose_step(struct schedule_executor *executor)
+void executor_next(struct schedule_executor *executor)
 {
     size_t limit = executor->in_barrier ? executor->op_count : executor->schedule.count;
 
+    executor->busy = false;
+    if (!executor->begun) {
+        executor->begun = true;
+        end_batch(executor);
+        return;
+    }
+    if (executor->refilling) {
+        verify_and_refill(executor);
+        return;
+    }
+    for (; executor->local < executor->end; executor->local++) {
+        executor->busy = !operate(executor, &executor->ops[executor->local]);
+        if (executor->busy)
+            return;
+        executor->done = 0;
+    }
+    /* The step is complete: the next one of the barrier or the repetition, or what follows them. */
     if (executor->end < limit) {
         open_step(executor, executor->end, limit);
     } else if (executor->in_barrier && (executor->bits & EXECUTOR_STOP) != 0) {
         executor->ended = true;
     } else if (executor->in_barrier) {
-        begin_batch(executor);
+        executor->in_barrier = false;
+        executor->counted = (executor->bits & EXECUTOR_UNCOUNTED) == 0;
+        choose_repetition(executor, 0);
+        executor->begun_ns = clock_now();
+        open_step(executor, 0, executor->schedule.count);
     } else if (executor->repetition + 1 < executor->phase->schedule.batch) {
         choose_repetition(executor, executor->repetition + 1);
         open_step(executor, 0, limit);
     } else {
+        executor->spent_ns = (uint64_t)(clock_now() - executor->begun_ns);
+        executor->ran = true;
         end_batch(executor);
-    }
-}
-
-void executor_next(struct schedule_executor *executor)
-{
-    executor->busy = false;
-    if (!executor->begun) {
-        executor->begun = true;
-        executor->refilling = executor->phase->schedule.compute;
-        choose_repetition(executor, 0);
-        if (!executor->refilling)
-            begin_barrier(executor);
-    } else if (executor->refilling) {
-        executor->busy = verify_and_refill(executor);
-    } else if (run_locals(executor)) {
-        choose_step(executor);
-    } else {
-        executor->busy = true;
     }
 }

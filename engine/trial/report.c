@@ -521,12 +521,14 @@ static bool mark_waits(const struct phase_lane *lane)
     for (uint32_t q = 0; q < lane->queue_count; q++) {
         struct interval_ring *ring = lane->queues[q].interval_ring;
 
-        while (interval_ring_waiting(ring) > 0 && interval_ring_first(ring).number < latest)
+        const struct interval_mark *first;
+
+        while ((first = interval_ring_first(ring)) != NULL && first->number < latest)
             interval_ring_drop(ring);
-        if (interval_ring_waiting(ring) == 0)
+        if (first == NULL)
             return false;
-        if (interval_ring_first(ring).number > latest) {
-            latest = interval_ring_first(ring).number;
+        if (first->number > latest) {
+            latest = first->number;
             q = UINT32_MAX; /* from the first queue again */
         }
     }
@@ -543,13 +545,13 @@ static void report_mark(const struct phase_run *run, struct phase_lane *lane)
         uint64_t bytes = 0;
 
         for (uint32_t q = 0; q < lane->queue_count; q++)
-            bytes += interval_ring_first(lane->queues[q].interval_ring).bytes[i];
+            bytes += interval_ring_first(lane->queues[q].interval_ring)->bytes[i];
         json_array_append_new(flows, json_pack("[o, [o]]", rank_text(lane, receives(lane)[i].src),
                                                record_u64(bytes - lane->marked[i])));
         lane->marked[i] = bytes;
     }
     for (uint32_t q = 0; q < lane->queue_count; q++) {
-        int64_t at_ns = interval_ring_first(lane->queues[q].interval_ring).at_ns;
+        int64_t at_ns = interval_ring_first(lane->queues[q].interval_ring)->at_ns;
 
         lane->marked_ns = at_ns > lane->marked_ns ? at_ns : lane->marked_ns;
         interval_ring_drop(lane->queues[q].interval_ring);

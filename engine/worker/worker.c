@@ -35,7 +35,6 @@ struct worker {
     struct worker_port *ports;
     size_t port_count;
     atomic_bool stop;
-    uint64_t draws; /* random numbers so far */
 };
 
 /* --- interval marks: a ring with one writer and one reader ------------------------------------*/
@@ -96,15 +95,13 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
     return number == last ? CLOCK_NEVER : grid->open_ns + (number + 1) * grid->step_ns;
 }
 
-uint32_t interval_ring_waiting(const struct interval_ring *ring)
+const struct interval_mark *interval_ring_first(const struct interval_ring *ring)
 {
-    return atomic_load_explicit(&ring->made, memory_order_acquire) -
-           atomic_load_explicit(&ring->taken, memory_order_relaxed);
-}
+    uint32_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
 
-struct interval_mark interval_ring_first(const struct interval_ring *ring)
-{
-    return ring->marks[atomic_load_explicit(&ring->taken, memory_order_relaxed) % INTERVAL_ROOM];
+    return atomic_load_explicit(&ring->made, memory_order_acquire) == taken
+               ? NULL
+               : &ring->marks[taken % INTERVAL_ROOM];
 }
 
 void interval_ring_drop(struct interval_ring *ring)
@@ -165,8 +162,7 @@ static void mark_interval(struct worker_task *task, struct worker_lane *lane, in
         task->interval_due_ns = due_ns;
 }
 
-/* Publishes what the lane has moved. */
-static void tell_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
+static void publish_progress(struct worker_task *task, struct worker_lane *lane, int64_t now_ns)
 {
     const struct lane_moved *now = &lane->lane->moved;
 
@@ -179,93 +175,72 @@ static void tell_progress(struct worker_task *task, struct worker_lane *lane, in
     atomic_store(&lane->told_ns, now_ns);
 }
 
-/* Lanes of many flows account some of them each time: the ring of a port that is not polled
+/* Begins the progress and the interval results that are due, of all lanes at nearly the same time.
+ * Lanes of many flows account some of them each time: the ring of a port that is not polled
  * meanwhile may be full within microseconds. Returns whether one has more to do. */
-static bool account_lanes(struct worker_task *task, int64_t now_ns)
-{
-    bool more = false;
-
-    for (size_t i = 0; i < task->count; i++) {
-        struct worker_lane *lane = task->lanes[i];
-
-        if (lane->accounting) {
-            lane->accounting = !account(lane, ACCOUNT_SOME);
-            if (!lane->accounting)
-                tell_progress(task, lane, now_ns);
-        }
-        if (!lane->accounting && lane->marking)
-            mark_interval(task, lane, now_ns,
-                          lane->transport->account != NULL ? MARK_SOME : UINT32_MAX);
-        more = more || lane->accounting || lane->marking;
-    }
-    return more;
-}
-
-/* What is due now of progress and of interval results, of all lanes at nearly the same time. */
-static void begin_counts(struct worker_task *task, int64_t now_ns, int64_t *summed_ns)
+static bool count_lanes(struct worker_task *task, int64_t now_ns, int64_t *summed_ns)
 {
     bool marks = now_ns >= task->interval_due_ns, sums = now_ns - *summed_ns >= PROGRESS_NS;
+    bool more = false;
 
-    for (size_t i = 0; (marks || sums) && i < task->count; i++) {
-        task->lanes[i]->accounting = true;
-        task->lanes[i]->marking |= marks && task->lanes[i]->interval_ring != NULL;
-    }
     if (marks)
         task->interval_due_ns = CLOCK_NEVER;
     if (sums)
         *summed_ns = now_ns;
+    for (size_t i = 0; i < task->count; i++) {
+        struct worker_lane *lane = task->lanes[i];
+
+        lane->accounting |= marks || sums;
+        lane->marking |= marks && lane->interval_ring != NULL;
+        if (lane->accounting && account(lane, ACCOUNT_SOME)) {
+            lane->accounting = false;
+            publish_progress(task, lane, now_ns);
+        }
+        if (!lane->accounting && lane->marking)
+            mark_interval(task, lane, now_ns,
+                          lane->transport->account != NULL ? MARK_SOME : UINT32_MAX);
+        more |= lane->accounting || lane->marking;
+    }
+    return more;
 }
 
 /* --- polls ------------------------------------------------------------------------------------*/
 
-static void shuffle(struct worker *worker, struct worker_lane **lanes, size_t count)
-{
-    for (size_t i = count; i > 1; i--) {
-        uint64_t bits = prng_bits(worker->conf.seed, worker->draws++);
-        size_t j = (size_t)(((bits >> 32) * i) >> 32);
-        struct worker_lane *swap = lanes[i - 1];
-
-        lanes[i - 1] = lanes[j];
-        lanes[j] = swap;
-    }
-}
-
-/* Polls a lane that passes an end of the window, and marks that. What came, and was due, before
- * now belongs before the mark: whoever was away polls until nothing of it is left (within bounds: a
- * lane may always have more). `now_ns`: of the mark. */
-static int64_t pass_end(const struct phase *phase, struct worker_lane *lane, int64_t *now_ns)
-{
-    unsigned polls = *now_ns - lane->polled_ns < AWAY_NS ? 1 : BACKLOG_POLLS;
-    int64_t due_ns = lane->transport->poll(lane->lane, *now_ns);
-
-    while (due_ns <= *now_ns && --polls > 0) {
-        *now_ns = clock_now();
-        due_ns = lane->transport->poll(lane->lane, *now_ns);
-    }
-    mark_window(phase, lane, *now_ns, *now_ns);
-    return due_ns;
-}
-
-/* One round. `now_ns`: the clock as the last lane was given it; reading it once more would cost as
- * much as sending three frames. */
+/* Polls each lane once, in a new random order, and marks the ends of the window that it passes.
+ * What came, and was due, before an end belongs before its mark: a worker that was away polls until
+ * nothing of it is left (within bounds: a lane may always have more). `now_ns`: the clock as the
+ * last lane was given it; reading it once more would cost as much as sending three frames. */
 static int64_t poll_lanes(struct worker *worker, struct worker_task *task, int64_t *now_ns)
 {
     int64_t wake_ns = CLOCK_NEVER;
 
-    shuffle(worker, task->lanes, task->count);
     *now_ns = clock_now();
+    for (size_t i = task->count; i > 1; i--) {
+        size_t j = prng_below(&worker->conf.seed, (uint32_t)i);
+        struct worker_lane *swap = task->lanes[i - 1];
+
+        task->lanes[i - 1] = task->lanes[j];
+        task->lanes[j] = swap;
+    }
     for (size_t i = 0; i < task->count; i++) {
         struct worker_lane *lane = task->lanes[i];
-        int64_t end_ns, due_ns;
+        int64_t end_ns = next_end_ns(task->phase, lane), due_ns;
+        unsigned polls = BACKLOG_POLLS;
 
         if (i > 0)
             *now_ns = clock_now();
-        if (*now_ns >= next_end_ns(task->phase, lane))
-            due_ns = pass_end(task->phase, lane, now_ns);
-        else
-            due_ns = lane->transport->poll(lane->lane, *now_ns);
+        due_ns = lane->transport->poll(lane->lane, *now_ns);
+        if (*now_ns >= end_ns) {
+            bool away = *now_ns - lane->polled_ns >= AWAY_NS;
+
+            while (away && due_ns <= *now_ns && --polls > 0) {
+                *now_ns = clock_now();
+                due_ns = lane->transport->poll(lane->lane, *now_ns);
+            }
+            mark_window(task->phase, lane, *now_ns, *now_ns);
+            end_ns = next_end_ns(task->phase, lane);
+        }
         lane->polled_ns = *now_ns;
-        end_ns = next_end_ns(task->phase, lane);
         due_ns = due_ns < end_ns ? due_ns : end_ns;
         wake_ns = wake_ns < due_ns ? wake_ns : due_ns;
     }
@@ -292,13 +267,11 @@ static void close_lanes(struct worker_task *task)
         (void)account(lane, ACCOUNT_ALL);
         if (lane->marking)
             mark_interval(task, lane, clock_now(), UINT32_MAX);
-        tell_progress(task, lane, clock_now());
+        publish_progress(task, lane, clock_now());
     }
 }
 
-/* --- drain: when a task is over. All that was sent has come, silence says that the rest never
- * will, or one of the limits says that it is waited for no longer
- * -----------------------------------*/
+/* --- drain ------------------------------------------------------------------------------------*/
 
 static int64_t later(int64_t a_ns, int64_t b_ns)
 {
@@ -322,57 +295,42 @@ static bool flooded(struct worker_task *task)
     return false;
 }
 
-/* What all lanes of a task say of their end. A broken lane waits for nothing more. */
-struct lanes_state {
-    bool sent;            /* none will send more */
-    bool received;        /* all know that nothing more will come */
-    bool silence_tells;   /* those that do not know it never will */
-    bool times_partners;  /* one of them does */
-    int64_t last_come_ns; /* when something came last */
-};
-
-static struct lanes_state ask_lanes(const struct worker_task *task)
+/* Whether a task is over: all that was sent has come, silence says that the rest never will, or a
+ * limit ends the wait. A broken lane waits for nothing more.
+ *
+ * A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
+ * moved: they take as long as the network needs. Messages of a schedule without bytes, and its
+ * barriers', are in no count: a rank that idles receives no others. */
+static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
 {
-    struct lanes_state all = {.sent = true, .received = true, .silence_tells = true};
+    bool sent = true;            /* no lane will send more */
+    bool received = true;        /* all know that nothing more will come */
+    bool silence_tells = true;   /* those that do not know it never will */
+    bool times_partners = false; /* one of them does */
+    int64_t came_ns = task->nominal_end_ns, since_ns = came_ns;
 
     for (size_t i = 0; i < task->count; i++) {
         const struct lane *lane = task->lanes[i]->lane;
-        bool knows = transport_can(task->lanes[i]->transport, TRANSPORT_KNOWS_END);
         bool broken = lane->error.text[0] != '\0', whole = lane->rx_done || broken;
 
-        all.sent &= lane->tx_done || broken;
-        all.received &= whole;
-        all.silence_tells &= whole || !knows;
-        all.times_partners |= lane->own_partner_timeout && !broken;
-        all.last_come_ns = later(all.last_come_ns, lane->arrived_ns);
+        sent &= lane->tx_done || broken;
+        received &= whole;
+        silence_tells &= whole || !transport_can(task->lanes[i]->transport, TRANSPORT_KNOWS_END);
+        times_partners |= lane->own_partner_timeout && !broken;
+        came_ns = later(came_ns, lane->arrived_ns);
     }
-    return all;
-}
-
-/* A stream's drain is bounded from its stop, a transfer's and a schedule's from when something last
- * moved: they take as long as the network needs. Messages of a schedule without bytes, and its
- * barriers', are in no count: a rank that idles receives no others. */
-static int64_t waits_since_ns(const struct worker_task *task, const struct lanes_state *all)
-{
     if (task->phase->traffic == TRAFFIC_SCHEDULE)
-        return later(task->nominal_end_ns, later(task->moved_ns, all->last_come_ns));
-    return phase_is_timed(task->phase) ? task->nominal_end_ns
-                                       : later(task->nominal_end_ns, task->moved_ns);
-}
-
-static bool drain_is_over(struct worker_task *task, bool stop, int64_t now_ns)
-{
-    struct lanes_state all = ask_lanes(task);
-    int64_t silent_ns = now_ns - later(task->nominal_end_ns, all.last_come_ns);
-
+        since_ns = later(came_ns, task->moved_ns);
+    else if (!phase_is_timed(task->phase))
+        since_ns = later(since_ns, task->moved_ns);
     if (stop)
         task->end = TASK_STOPPED;
     else if (flooded(task))
         task->end = TASK_FLOODED;
-    else if (all.sent && ((all.received && now_ns >= task->phase->close_ns) ||
-                          (all.silence_tells && silent_ns >= task->drain_timeout_ns)))
+    else if (sent && ((received && now_ns >= task->phase->close_ns) ||
+                      (silence_tells && now_ns - came_ns >= task->drain_timeout_ns)))
         task->end = TASK_DRAINED;
-    else if (!all.times_partners && now_ns - waits_since_ns(task, &all) >= task->drain_max_ns)
+    else if (!times_partners && now_ns - since_ns >= task->drain_max_ns)
         task->end = TASK_LIMIT;
     else
         return false;
@@ -403,15 +361,6 @@ static void wait_until_due(struct worker_task *task, int64_t wake_ns, struct pol
 
 /* --- a task -----------------------------------------------------------------------------------*/
 
-/* How often the end is looked for. Lanes that wait for nothing more may be through: whoever would
- * sleep now looks first. */
-static int64_t check_ns(const struct worker *worker, int64_t wake_ns)
-{
-    if (wake_ns != CLOCK_NEVER)
-        return CHECK_NS;
-    return worker->conf.sleeps ? 0 : QUIET_NS;
-}
-
 static void run_task(struct worker *worker, struct worker_task *task)
 {
     struct pollfd *fds = calloc(task->count + 1, sizeof *fds);
@@ -419,17 +368,20 @@ static void run_task(struct worker *worker, struct worker_task *task)
 
     task->moved_ns = task->awake_ns = 0;
     for (;;) {
-        int64_t wake_ns = poll_lanes(worker, task, &now_ns);
+        int64_t wake_ns = poll_lanes(worker, task, &now_ns), check_ns = CHECK_NS;
 
         if (task->awake_ns == 0)
             task->awake_ns = clock_now();
-        if (now_ns - checked_ns >= check_ns(worker, wake_ns)) {
+        /* Lanes that wait for nothing more may be through: a worker that would sleep looks first.
+         */
+        if (wake_ns == CLOCK_NEVER)
+            check_ns = worker->conf.sleeps ? 0 : QUIET_NS;
+        if (now_ns - checked_ns >= check_ns) {
             if (drain_is_over(task, atomic_load(&worker->stop), now_ns))
                 break;
             checked_ns = now_ns;
         }
-        begin_counts(task, now_ns, &summed_ns);
-        if (!account_lanes(task, now_ns) && worker->conf.sleeps && fds != NULL) {
+        if (!count_lanes(task, now_ns, &summed_ns) && worker->conf.sleeps && fds != NULL) {
             wake_ns = wake_ns < now_ns + LISTEN_NS ? wake_ns : now_ns + LISTEN_NS;
             wait_until_due(task, wake_ns, fds);
         }
@@ -438,27 +390,20 @@ static void run_task(struct worker *worker, struct worker_task *task)
     close_lanes(task);
 }
 
-static void visit_ports(struct worker *worker)
-{
-    for (size_t i = 0; i < worker->port_count; i++)
-        if (worker->ports[i].transport->idle != NULL)
-            worker->ports[i].transport->idle(worker->ports[i].port, clock_now());
-}
-
 /* Waits for a task; false when the worker is to end. Called and returns with the lock held. */
 static bool await_task(struct worker *worker)
 {
     while (worker->task == NULL && !worker->ending) {
-        struct timespec until;
         int64_t wake_ns = clock_now() + IDLE_NS;
+        struct timespec until = {wake_ns / NS_PER_S, wake_ns % NS_PER_S};
 
-        until.tv_sec = wake_ns / NS_PER_S;
-        until.tv_nsec = wake_ns % NS_PER_S;
         if (pthread_cond_timedwait(&worker->changed, &worker->lock, &until) != ETIMEDOUT)
             continue;
         worker->running = true;
         pthread_mutex_unlock(&worker->lock);
-        visit_ports(worker);
+        for (size_t i = 0; i < worker->port_count; i++)
+            if (worker->ports[i].transport->idle != NULL)
+                worker->ports[i].transport->idle(worker->ports[i].port, clock_now());
         pthread_mutex_lock(&worker->lock);
         worker->running = false;
         pthread_cond_broadcast(&worker->changed);
@@ -491,38 +436,30 @@ static void *work(void *context)
     return NULL;
 }
 
-static int start_thread(struct worker *worker)
-{
-    pthread_attr_t attributes;
-    cpu_set_t cores;
-    int rc;
-
-    pthread_attr_init(&attributes);
-    if (worker->conf.core >= 0) {
-        CPU_ZERO(&cores);
-        CPU_SET((size_t)worker->conf.core, &cores);
-        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
-    }
-    rc = pthread_create(&worker->thread, &attributes, work, worker);
-    pthread_attr_destroy(&attributes);
-    return rc;
-}
-
 int worker_start(struct worker **worker, const struct worker_conf *conf, struct err *err)
 {
     struct worker *w = calloc(1, sizeof *w);
-    pthread_condattr_t attributes;
+    pthread_condattr_t condition;
+    pthread_attr_t attributes;
+    cpu_set_t cores;
     int rc;
 
     if (w == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     w->conf = *conf;
     lock_init(&w->lock);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    rc = start_thread(w);
+    pthread_condattr_init(&condition);
+    pthread_condattr_setclock(&condition, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &condition);
+    pthread_condattr_destroy(&condition);
+    pthread_attr_init(&attributes);
+    if (conf->core >= 0) {
+        CPU_ZERO(&cores);
+        CPU_SET((size_t)conf->core, &cores);
+        pthread_attr_setaffinity_np(&attributes, sizeof cores, &cores);
+    }
+    rc = pthread_create(&w->thread, &attributes, work, w);
+    pthread_attr_destroy(&attributes);
     if (rc != 0) {
         free(w);
         return err_set(err, -rc, "can't start a worker on core %d: %s", conf->core, strerror(rc));

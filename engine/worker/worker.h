@@ -78,19 +78,12 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
                            const struct lane_flow *flows, int64_t now_ns, uint32_t most);
 
 /**
- * @brief Return how many marks wait; for the main thread.
+ * @brief Return the first mark that waits, good until it is dropped; for the main thread.
  *
  * @param ring Ring of marks.
- * @return Marks.
+ * @return Mark; NULL: none waits.
  */
-uint32_t interval_ring_waiting(const struct interval_ring *ring);
-/**
- * @brief Return the first mark that waits, good until it is dropped; there is one.
- *
- * @param ring Ring of marks.
- * @return Mark.
- */
-struct interval_mark interval_ring_first(const struct interval_ring *ring);
+const struct interval_mark *interval_ring_first(const struct interval_ring *ring);
 /**
  * @brief Drop the first mark that waits.
  *
