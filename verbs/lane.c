@@ -75,7 +75,7 @@ static const struct option options[] = {
     {.key = NULL},
 };
 
-static const struct option_table option_table = {options, sizeof(struct verbs_options), NULL};
+static const struct option_table option_table = {options, sizeof(struct verbs_options)};
 
 /* --- what the port can do --- */
 

@@ -535,7 +535,7 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
         in->place = place_after(in, in->place);
     }
     message_stream_take(stream, data, bytes);
-    message_side_time(stream->side, now_ns);
+    flow_side_time(stream->side, now_ns);
     in->moved_ns = now_ns;
     if (base->use != MESSAGE_LOAD)
         base->came_ns = clock_now();

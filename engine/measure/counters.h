@@ -80,6 +80,13 @@ struct flow_side {
     bool is_copy; /**< source: its frames are those of another flow of the port: they go to all */
 };
 
+/** @brief Note that something passes on a flow's side now. */
+static inline void flow_side_time(struct flow_side *side, int64_t now_ns)
+{
+    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
+    side->last_ns = now_ns;
+}
+
 /** @brief A flow whose frames came to a port and are for another rank. */
 struct misdelivered_flow {
     uint64_t frames; /**< 0: a free slot */

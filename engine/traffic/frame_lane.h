@@ -145,7 +145,7 @@ struct turns {
 /**
  * @brief Of flows with a `share`; of flows without, there is no table.
  *
- * 0, or -ENOMEM.
+ * 0, or -ENOMEM. The caller frees the table of flows.
  */
 int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count);
 /**
@@ -156,8 +156,6 @@ int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t coun
  * @return Frames.
  */
 uint64_t turns_burst(const struct lane_request *request);
-/** @brief Free what turns hold. */
-void turns_free(struct turns *turns);
 
 /** Which stream is next: its place, or where there are `turns` a place among them and the first of
  * the streams that this round is of (each is of another UDP source port). */
@@ -287,9 +285,6 @@ struct frame_options {
         OPTION(OPTION_REAL, in, "dither", member dither)                                           \
     }
 
-/** Change what depends on a phase: option.h's `fit`. */
-void frame_options_fit(void *options, const struct phase *phase);
-
 /** What a transport says of a lane before it is made. */
 struct frame_conf {
     const struct frame_ops *ops;
@@ -306,11 +301,10 @@ struct frame_conf {
     double falls_to;        /**< percent of the load ... */
     double falls_after_ns;  /**< ... from so long after the start on; 0: it stays */
     uint32_t every_max;     /**< flows of which every frame's time is measured */
-    uint16_t queue;         /**< the lane's, of */
-    uint16_t queues;
-    bool to_all;  /**< frames go to all ports: one flow is sent, all are counted */
-    bool trains;  /**< frames of one flow may follow each other */
-    bool flushes; /**< the last burst may wait in the kernel */
+    uint16_t queues;        /**< of the port */
+    bool to_all;            /**< frames go to all ports: one flow is sent, all are counted */
+    bool trains;            /**< frames of one flow may follow each other */
+    bool flushes;           /**< the last burst may wait in the kernel */
 };
 
 struct frame_lane {
@@ -322,7 +316,7 @@ struct frame_lane {
     uint32_t train;        /**< frames of one stream that follow each other in this burst */
     int64_t start_ns;
     struct frame_conf conf;
-    struct frame_options options;
+    struct frame_options options; /**< with `catch_up` in frames of the phase's mean size */
     struct accounting accounting;
     struct sender sender;
     struct receiver receiver;
@@ -341,6 +335,7 @@ struct frame_lane {
     int64_t flush_ns;    /**< when the kernel's ring is to be emptied; CLOCK_NEVER: it is */
     int64_t falls_ns;    /**< when the load falls; CLOCK_NEVER: it does not (any more) */
     int64_t look_gap_ns; /**< where nothing tells that a frame has come: adaptive_poll() */
+    uint64_t random;     /**< state of all that is random in the lane */
     void *memory;        /**< all that stands by flow, stream or rank */
 };
 
@@ -401,9 +396,6 @@ static inline uint32_t frame_message_size(const struct frame_lane *lane, uint32_
     return size > lane->conf.least ? size : lane->conf.least;
 }
 
-/** @brief Make the lane's prober; `first`: of the port's first queue, NULL: this is it. 0 or
- * -ENOMEM. */
-int frame_single_make(struct frame_lane *lane, const struct prober *first);
 /** @brief Send the probe that is due; return when the next one is. */
 int64_t frame_probe(struct frame_lane *lane, int64_t now_ns);
 /** @brief Begin the messages that are due and give up those that are lost: a ping-pong's `send`.

@@ -16,23 +16,7 @@
 #define RECEIVE_BURST 64u     /* at least: vector drivers return nothing for less than 4 or 32 */
 #define TIMED_FLOWS_MAX 4096u /* 36 KB each; with more delays are not measured */
 
-static uint32_t min32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* --- turns -----------------------------------------------------------------------------------*/
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b > 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* A flow's frame, due at a time between 0 and 1 of one round. */
 struct turn {
@@ -49,57 +33,44 @@ static int compare(const void *a, const void *b)
     return (x->flow > y->flow) - (x->flow < y->flow);
 }
 
-/* How many turns each flow has in one round: its share exactly where the table has the room. */
-static uint64_t count_turns(uint64_t *turns, const struct lane_flow *flows, uint32_t count)
+/* A flow's turns in a round of so many: its share exactly where the table has the room. */
+static uint64_t turns_of(const struct lane_flow *flow, uint64_t round)
 {
-    uint64_t divisor = 0, sum = 0, scaled = 0;
+    uint64_t turns = (uint64_t)llround(flow->share * (double)round);
 
-    for (uint32_t i = 0; i < count; i++) {
-        turns[i] = (uint64_t)llround(flows[i].share * PATTERN_WHOLE);
-        divisor = common_divisor(turns[i], divisor);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        sum += turns[i] /= divisor;
-    if (sum <= TURNS_MAX)
-        return sum;
-    for (uint32_t i = 0; i < count; i++) {
-        turns[i] = (uint64_t)llround((double)turns[i] * TURNS_MAX / (double)sum);
-        turns[i] += turns[i] == 0;
-        scaled += turns[i];
-    }
-    return scaled;
+    return turns > 0 ? turns : 1;
 }
 
 int turns_make(struct turns *turns, const struct lane_flow *flows, uint32_t count)
 {
-    uint64_t *each = NULL, sum;
-    struct turn *due = NULL;
-    int rc = -ENOMEM;
+    uint64_t divisor = PATTERN_WHOLE, round, sum = 0;
+    struct turn *due;
 
     *turns = (struct turns){0};
     if (count == 0 || flows[0].share <= 0)
         return 0;
-    each = calloc(count, sizeof *each);
-    if (each == NULL)
-        return rc;
-    sum = count_turns(each, flows, count);
+    for (uint32_t i = 0; i < count; i++) /* the greatest common one, by Euclid */
+        for (uint64_t rest, a = turns_of(&flows[i], PATTERN_WHOLE); a > 0; a = rest) {
+            rest = divisor % a;
+            divisor = a;
+        }
+    round = PATTERN_WHOLE / divisor <= TURNS_MAX ? PATTERN_WHOLE / divisor : TURNS_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        sum += turns_of(&flows[i], round);
     due = calloc(sum, sizeof *due);
     turns->flow = calloc(sum, sizeof *turns->flow);
-    if (due == NULL || turns->flow == NULL)
-        goto cleanup;
+    if (due == NULL || turns->flow == NULL) {
+        free(due);
+        return -ENOMEM;
+    }
     for (uint32_t i = 0; i < count; i++)
-        for (uint64_t k = 0; k < each[i]; k++)
-            due[turns->count++] = (struct turn){((double)k + 0.5) / (double)each[i], i};
+        for (uint64_t k = 0, all = turns_of(&flows[i], round); k < all; k++)
+            due[turns->count++] = (struct turn){((double)k + 0.5) / (double)all, i};
     qsort(due, turns->count, sizeof *due, compare);
     for (uint32_t i = 0; i < turns->count; i++)
         turns->flow[i] = due[i].flow;
-    rc = 0;
-cleanup:
-    if (rc < 0)
-        turns_free(turns);
     free(due);
-    free(each);
-    return rc;
+    return 0;
 }
 
 uint64_t turns_burst(const struct lane_request *request)
@@ -108,12 +79,6 @@ uint64_t turns_burst(const struct lane_request *request)
     double to = request->share_to > 0 ? request->share_to : 1;
 
     return (uint64_t)(llround(frames * to) - llround(frames * request->share_from));
-}
-
-void turns_free(struct turns *turns)
-{
-    free(turns->flow);
-    *turns = (struct turns){0};
 }
 
 /* --- memory -----------------------------------------------------------------------------------*/
@@ -133,94 +98,62 @@ void *frame_lane_new(size_t bytes, const struct lane_request *request)
 void frame_lane_free(struct frame_lane *lane)
 {
     prober_free(&lane->prober);
-    turns_free(&lane->sender.turns);
+    free(lane->sender.turns.flow);
     free(lane->memory);
     free(lane);
-}
-
-void frame_options_fit(void *options, const struct phase *phase)
-{
-    struct frame_options *fitted = options;
-
-    if (!phase->messages)
-        fitted->catch_up = pace_catch_up(fitted->catch_up, phase_mean_size(phase));
 }
 
 /* --- sizes ------------------------------------------------------------------------------------*/
 
 static int check(const struct lane_request *request, const struct frame_conf *conf, struct err *err)
 {
-    const struct phase *phase = request->phase;
-    const struct frame_options *options = phase->options;
-    const char *what = NULL;
     uint32_t forwards = 0;
 
     for (uint32_t i = 0; i < request->send_count; i++)
         forwards += request->flows[i].role == PATTERN_FORWARD;
-    if (phase->size_count == 0 || phase->size_count > TRANSPORT_SIZES_MAX)
-        what = "a phase has 1 to 64 frame sizes";
-    else if (options->burst == 0 || options->burst > FRAME_BURST_MAX)
-        what = "a burst has 1 to 128 frames";
-    else if (request->ranks > PATTERN_RANKS_MAX)
-        what = "frames are counted of 65536 ranks at most";
-    else if (request->receive_count >= PATTERN_RANKS_MAX)
-        what = "a port receives one flow from each other rank at most";
-    else if (!phase->load.unlimited && phase->load.rate_bps <= 0 && phase->load.rate_fps <= 0)
-        what = "the phase has no load";
-    else if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
-        what = "a forwarding port receives one flow and sends one";
-    else if (phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
-        what = "a ping-pong uses one queue, and the port has several: set queues: 1";
-    return what == NULL ? 0 : err_set(err, -EINVAL, "%s: %s", conf->name, what);
-}
-
-/* The bytes of a frame of the phase's i-th size, or of its i-th message; of messages that are drawn
- * the largest's. */
-static int frame_bytes_of(const struct frame_lane *lane, uint32_t i, uint32_t *bytes,
-                          struct err *err)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint32_t around = lane->conf.offset + SIGNATURE_BYTES + lane->conf.outside;
-    uint32_t room = around < lane->conf.most ? lane->conf.most - around : 0;
-
-    *bytes = phase->messages && phase->pingpong.max_size > 0 ? phase->pingpong.max_size
-                                                             : phase->sizes[i];
-    if (!phase->messages)
-        return 0;
-    if (*bytes == 0 || *bytes > room)
+    if (forwards > 0 && (request->send_count != 1 || request->receive_count != 1))
+        return err_set(err, -EINVAL, "%s: a forwarding port receives one flow and sends one",
+                       conf->name);
+    if (request->phase->traffic == TRAFFIC_PINGPONG && conf->queues > 1)
         return err_set(err, -EINVAL,
-                       "%s: a ping-pong message is one frame, of 1 to %u bytes here, not %u: "
-                       "larger ones run over tcp and verbs",
-                       lane->conf.name, room, *bytes);
-    *bytes = frame_message_size(lane, *bytes);
+                       "%s: a ping-pong uses one queue, and the port has several: set queues: 1",
+                       conf->name);
     return 0;
 }
 
-/* The phase's list of sizes, or of its messages', becomes its different sizes and an order. */
+/* The phase's list of sizes, or of its messages', becomes its different sizes and an order. Of
+ * messages of random sizes the largest stands for all. */
 static int make_sizes(struct frame_lane *lane, struct err *err)
 {
     const struct frame_conf *conf = &lane->conf;
     const struct phase *phase = lane->lane.request.phase;
-    bool drawn = phase->messages && phase->pingpong.max_size > 0;
+    uint32_t around = conf->offset + SIGNATURE_BYTES + conf->outside;
+    uint32_t room = around < conf->most ? conf->most - around : 0;
+    uint32_t largest = phase->messages ? phase->pingpong.max_size : 0;
     int rc;
 
     memset(lane->size_of_length, FRAME_NO_SIZE, sizeof lane->size_of_length);
-    for (uint32_t i = 0; i < (drawn ? 1 : phase->size_count); i++) {
-        uint32_t size, length;
+    for (uint32_t i = 0; i < (largest > 0 ? 1 : phase->size_count); i++) {
+        uint32_t size = largest > 0 ? largest : phase->sizes[i];
         uint8_t *place;
 
-        if ((rc = frame_bytes_of(lane, i, &size, err)) != 0 ||
-            (rc = conf->ops->check_size(lane, size, err)) != 0)
+        if (phase->messages && (size == 0 || size > room))
+            return err_set(err, -EINVAL,
+                           "%s: a ping-pong message is one frame, of 1 to %u bytes here, not %u: "
+                           "larger ones run over tcp and verbs",
+                           conf->name, room, size);
+        if (phase->messages)
+            size = frame_message_size(lane, size);
+        if ((rc = conf->ops->check_size(lane, size, err)) != 0)
             return rc;
-        length = size - conf->outside;
-        place = &lane->size_of_length[length];
+        place = &lane->size_of_length[size - conf->outside];
         if (*place == FRAME_NO_SIZE) {
             *place = (uint8_t)lane->size_count++;
             lane->sizes[*place] = (struct frame_size){
                 .frame_bytes = size,
-                .payload_bytes = length - conf->offset,
+                .payload_bytes = size - conf->outside - conf->offset,
                 .cost = frame_cost(phase, size),
-                .length = (uint16_t)length,
+                .length = (uint16_t)(size - conf->outside),
             };
         }
         lane->order[lane->order_count++] = *place;
@@ -239,8 +172,11 @@ static uint64_t frames_for(const struct frame_lane *lane, uint64_t bytes)
     assert(round > 0); /* each frame holds a signature */
     frames = bytes / round * lane->order_count;
     bytes %= round;
-    for (uint32_t i = 0; bytes > 0; i++, frames++)
-        bytes -= min32(lane->sizes[lane->order[i]].payload_bytes, (uint32_t)bytes);
+    for (uint32_t i = 0; bytes > 0; i++, frames++) {
+        uint32_t payload = lane->sizes[lane->order[i]].payload_bytes;
+
+        bytes -= payload < bytes ? payload : bytes;
+    }
     return frames;
 }
 
@@ -261,18 +197,81 @@ static uint64_t frames_of(const struct frame_lane *lane, uint64_t flows)
 
 /* --- flows, streams and their memory -----------------------------------------------------------*/
 
-/* How many streams and frames there are of the flows that the lane has. */
-static void count_streams(struct frame_lane *lane)
+/* The kernel's zeros in one piece, whose pages are touched as they are used. */
+struct part {
+    void *at; /* of the pointer to it, which stays NULL where nothing is needed */
+    size_t count, size;
+};
+
+/* Allocates parts, each of which begins at a cache line. */
+static int allocate(struct frame_lane *lane, const struct part *parts, size_t count)
+{
+    size_t bytes = CACHE_LINE;
+    char *next;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += parts[i].count * parts[i].size + CACHE_LINE;
+    next = lane->memory = calloc(bytes, 1);
+    for (size_t i = 0; i < count && next != NULL; i++) {
+        next += (CACHE_LINE - (uintptr_t)next % CACHE_LINE) % CACHE_LINE;
+        if (parts[i].count > 0)
+            memcpy(parts[i].at, &next, sizeof next);
+        next += parts[i].count * parts[i].size;
+    }
+    return next != NULL ? 0 : -ENOMEM;
+}
+
+static void swap(struct sender_stream *a, struct sender_stream *b)
+{
+    uint32_t place = a->place;
+
+    a->place = b->place;
+    b->place = place;
+}
+
+/* Makes the flows' streams, of those that are sent in the order of sending. Where flows send in
+ * turn, all flows' with one UDP source port come before those with the next. Else they are shuffled
+ * (Fisher-Yates) by the configuration's seed, so the order is the same in every run. Of frames that
+ * do not divide by a flow's streams those with one more go first in each round, so that the last
+ * round, cut short, is theirs. A forwarder's streams stay where the UDP source port finds them. */
+static int make_streams(struct frame_lane *lane)
 {
     const struct lane_request *request = &lane->lane.request;
     const struct phase *phase = request->phase;
     struct sender *sender = &lane->sender;
     struct receiver *receiver = &lane->receiver;
+    bool plays = lane->prober.plays;
+    bool forwards = !plays && request->send_count == 1 && request->flows[0].role == PATTERN_FORWARD;
+    bool timed = phase->latency.stamps && request->receive_count <= TIMED_FLOWS_MAX && !plays;
     /* What goes to all is sent once; a ping-pong's messages are no streams. */
-    uint32_t flows = lane->prober.plays ? 0 : request->send_count;
+    uint32_t flows = plays                                          ? 0
+                     : lane->conf.to_all && request->send_count > 0 ? 1
+                                                                    : request->send_count;
+    uint32_t sources = receiver->sources, count = flows * sources, front = 0;
+    size_t all = (size_t)request->send_count + request->receive_count;
+    size_t came = (size_t)request->receive_count * sources;
+    uint64_t quota = frames_of(lane, 1);
+    uint16_t *far = NULL;
+    const struct part parts[] = {
+        {&lane->partners, all, lane->conf.partner_bytes},
+        {&lane->accounting.marks, all, sizeof *lane->accounting.marks},
+        {&receiver->flow_of, PATTERN_RANKS_MAX, sizeof *receiver->flow_of},
+        {&receiver->streams, came, sizeof *receiver->streams},
+        {&receiver->pasts, came, sizeof *receiver->pasts},
+        {&receiver->reorderings, came, sizeof *receiver->reorderings},
+        {&far, came, SEQUENCE_WINDOW * sizeof *far},
+        {&receiver->delay_stats, timed ? came : 0, sizeof *receiver->delay_stats},
+        {&receiver->buckets, timed ? request->receive_count : 0, sizeof *receiver->buckets},
+        {&sender->streams, count, sizeof *sender->streams},
+        {&sender->index_of, count, sizeof *sender->index_of},
+        {&sender->templates, lane->size_count > 1 ? (size_t)count * lane->size_count : 0,
+         sizeof *sender->templates},
+        {&lane->forwarder.queue, forwards ? FRAME_FORWARD_QUEUE : 0, sizeof *lane->forwarder.queue},
+    };
 
-    flows = min32(flows, lane->conf.to_all ? 1 : UINT32_MAX);
-    sender->count = flows * receiver->sources;
+    if (allocate(lane, parts, sizeof parts / sizeof parts[0]) != 0)
+        return -ENOMEM;
+    sender->count = count;
     sender->left = frames_of(lane, flows);
     if (phase->traffic == TRAFFIC_STREAM && lane->options.window_frames > 0)
         sender->left = (uint64_t)lane->options.window_frames * flows;
@@ -287,115 +286,6 @@ static void count_streams(struct frame_lane *lane)
     /* With several queues none alone knows that all is there. */
     receiver->left = lane->conf.queues > 1 ? UINT64_MAX : frames_of(lane, receiver->count);
     receiver->sampled = receiver->count > lane->conf.every_max;
-}
-
-static bool forwards(const struct frame_lane *lane)
-{
-    const struct lane_request *request = &lane->lane.request;
-
-    return !lane->prober.plays && request->send_count == 1 &&
-           request->flows[0].role == PATTERN_FORWARD;
-}
-
-/* One piece of the kernel's zeros, whose pages are touched as they are used; each part of it begins
- * at a cache line. */
-static int allocate(struct frame_lane *lane, uint16_t **far)
-{
-    const struct lane_request *request = &lane->lane.request;
-    struct sender *sender = &lane->sender;
-    struct receiver *receiver = &lane->receiver;
-    size_t flows = (size_t)request->send_count + request->receive_count, bytes = CACHE_LINE;
-    size_t came = (size_t)receiver->count * receiver->sources;
-    bool timed =
-        request->phase->latency.stamps && receiver->count <= TIMED_FLOWS_MAX && !lane->prober.plays;
-    const struct {
-        void *at; /* of the pointer; NULL stays where nothing is needed */
-        size_t count, size;
-    } parts[] = {
-        {&lane->partners, flows, lane->conf.partner_bytes},
-        {&lane->accounting.marks, flows, sizeof *lane->accounting.marks},
-        {&receiver->flow_of, PATTERN_RANKS_MAX, sizeof *receiver->flow_of},
-        {&receiver->streams, came, sizeof *receiver->streams},
-        {&receiver->pasts, came, sizeof *receiver->pasts},
-        {&receiver->reorderings, came, sizeof *receiver->reorderings},
-        {far, came, SEQUENCE_WINDOW * sizeof **far},
-        {&receiver->delay_stats, timed ? came : 0, sizeof *receiver->delay_stats},
-        {&receiver->buckets, timed ? receiver->count : 0, sizeof *receiver->buckets},
-        {&sender->streams, sender->count, sizeof *sender->streams},
-        {&sender->index_of, sender->count, sizeof *sender->index_of},
-        {&sender->templates, lane->size_count > 1 ? (size_t)sender->count * lane->size_count : 0,
-         sizeof *sender->templates},
-        {&lane->forwarder.queue, forwards(lane) ? FRAME_FORWARD_QUEUE : 0,
-         sizeof *lane->forwarder.queue},
-    };
-    char *next;
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        bytes += parts[i].count * parts[i].size + CACHE_LINE;
-    lane->memory = calloc(bytes, 1);
-    if (lane->memory == NULL)
-        return -ENOMEM;
-    next = lane->memory;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        next += (CACHE_LINE - (uintptr_t)next % CACHE_LINE) % CACHE_LINE;
-        if (parts[i].count > 0)
-            memcpy(parts[i].at, &next, sizeof next);
-        next += parts[i].count * parts[i].size;
-    }
-    return 0;
-}
-
-/* All that is random in a lane: the n-th of its numbers. */
-static uint64_t draw(const struct frame_lane *lane, uint64_t n)
-{
-    const struct lane_request *request = &lane->lane.request;
-
-    return prng_bits(request->phase->seed ^ (uint64_t)request->rank << 32 ^ request->phase->number ^
-                         (uint64_t)lane->conf.queue << 48,
-                     n);
-}
-
-static void swap(struct sender_stream *a, struct sender_stream *b)
-{
-    uint32_t place = a->place;
-
-    a->place = b->place;
-    b->place = place;
-}
-
-/* Orders the places of the streams that are sent. Where flows send in turn, all flows' with one UDP
- * source port come before those with the next. Else they are shuffled (Fisher-Yates) by the
- * configuration's seed, so the order is the same in every run. Of frames that do not divide by a
- * flow's streams those with one more go first in each round, so that the last round, cut short, is
- * theirs. A forwarder's streams stay where the UDP source port finds them. */
-static void order_streams(struct frame_lane *lane)
-{
-    struct sender *sender = &lane->sender;
-    uint32_t sources = lane->receiver.sources, flows = sender->count / sources, front = 0;
-    bool in_turn = lane->lane.request.phase->in_turn, forwards = lane->forwarder.queue != NULL;
-    uint64_t quota = frames_of(lane, 1);
-
-    for (uint32_t i = 0; i < sender->count; i++)
-        sender->streams[i].place = in_turn ? i % flows * sources + i / flows : i;
-    for (uint32_t i = sender->count; i > 1 && !in_turn && !forwards; i--)
-        swap(&sender->streams[i - 1], &sender->streams[(draw(lane, i) >> 32) * i >> 32]);
-    for (uint32_t i = 0; quota != UINT64_MAX && !forwards && i < sender->count; i++)
-        if (sender->streams[i].place % sources < quota % sources)
-            swap(&sender->streams[front++], &sender->streams[i]);
-}
-
-static int make_streams(struct frame_lane *lane)
-{
-    const struct lane_request *request = &lane->lane.request;
-    struct sender *sender = &lane->sender;
-    struct receiver *receiver = &lane->receiver;
-    uint32_t sources = receiver->sources, flows = sender->count / sources;
-    size_t came = (size_t)receiver->count * sources;
-    uint16_t *far = NULL;
-    int rc = allocate(lane, &far);
-
-    if (rc != 0)
-        return rc;
     /* Touched here, in order: no page is missing later, and neighbours lie beside each other. */
     for (size_t i = 0; i < came; i++) {
         receiver->streams[i].side = &lane_receives(request)[i / sources].side;
@@ -403,8 +293,14 @@ static int make_streams(struct frame_lane *lane)
         if (receiver->delay_stats != NULL)
             delay_stats_init(&receiver->delay_stats[i], (uint32_t)i / sources);
     }
-    order_streams(lane);
-    for (uint32_t i = 0; i < sender->count; i++) {
+    for (uint32_t i = 0; i < count; i++)
+        sender->streams[i].place = phase->in_turn ? i % flows * sources + i / flows : i;
+    for (uint32_t i = count; i > 1 && !phase->in_turn && !forwards; i--)
+        swap(&sender->streams[i - 1], &sender->streams[prng_below(&lane->random, i)]);
+    for (uint32_t i = 0; quota != UINT64_MAX && !forwards && i < count; i++)
+        if (sender->streams[i].place % sources < quota % sources)
+            swap(&sender->streams[front++], &sender->streams[i]);
+    for (uint32_t i = 0; i < count; i++) {
         uint32_t place = sender->streams[i].place;
 
         sender->index_of[place] = i;
@@ -426,7 +322,8 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     uint32_t least = FILL_BYTES;
 
     for (uint32_t i = 0; i < lane->size_count; i++)
-        least = min32(least, lane->sizes[i].frame_bytes);
+        if (lane->sizes[i].frame_bytes < least)
+            least = lane->sizes[i].frame_bytes;
     /* What a sender may send at once, with what a late one may add; within the window a jump makes
      * no honest frame late. */
     receiver->limit.at_once = SEQUENCE_WINDOW + lane->options.burst + lane->options.catch_up +
@@ -434,13 +331,9 @@ static int meet_partners(struct frame_lane *lane, struct err *err)
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         const struct lane_flow *flow = &request->flows[i];
         uint64_t line_bps;
-        int rc;
+        int rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
+                                    &line_bps, err);
 
-        if (i >= request->send_count && flow->src >= request->ranks)
-            return err_set(err, -EINVAL, "%s: a flow comes from a rank that is not there",
-                           conf->name);
-        rc = conf->ops->resolve(lane, i, (char *)lane->partners + i * conf->partner_bytes,
-                                &line_bps, err);
         if (rc != 0)
             return rc;
         if (i < request->send_count)
@@ -463,7 +356,7 @@ static void describe(struct frame_lane *lane)
                                                       : "none";
     char probes[64] = "";
 
-    if (lane->prober.count > 0 && !lane->prober.plays)
+    if (lane->prober.count > 0)
         snprintf(probes, sizeof probes, ", %.3g probes/s a flow%s", lane->prober.rate_fps,
                  lane->conf.clock != NULL ? lane->conf.clock : "");
     if (lane->prober.plays)
@@ -483,26 +376,35 @@ static int64_t before_start(struct frame_lane *lane, int64_t now_ns)
 int frame_lane_make(struct frame_lane *lane, const struct frame_conf *conf, struct err *err)
 {
     const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
     const struct frame_lane *first = (const struct frame_lane *)request->first_queue_lane;
+    double line_bytes = phase_mean_size(phase) + (double)FRAME_OVERHEAD_L1;
+    double probe_fps = prober_rate(request, line_bytes);
     int rc = check(request, conf, err);
 
     lane->conf = *conf;
-    memcpy(&lane->options, request->phase->options, sizeof lane->options);
+    memcpy(&lane->options, phase->options, sizeof lane->options);
+    if (!phase->messages)
+        lane->options.catch_up = pace_catch_up(lane->options.catch_up, phase_mean_size(phase));
     if (conf->receive_burst == 0)
         lane->conf.receive_burst =
             lane->options.burst > RECEIVE_BURST ? lane->options.burst : RECEIVE_BURST;
     lane->train = 1;
     lane->send = before_start;
     lane->flush_ns = lane->falls_ns = CLOCK_NEVER;
+    lane->random = phase->seed ^ (uint64_t)request->rank << 32 ^ phase->number ^
+                   (uint64_t)request->queue << 48;
+    lane->tags[0] = htobe16(probe_tag(phase->tag));
+    lane->tags[1] = htobe16(probe_answer_tag(phase->tag));
     if (rc == 0)
-        rc = frame_single_make(lane, first != NULL ? &first->prober : NULL);
+        rc = prober_make(&lane->prober, &lane->lane, probe_fps,
+                         first != NULL ? &first->prober : NULL);
+    lane->displaces = prober_displaces(request, line_bytes, probe_fps);
     lane->receiver.sources = lane->prober.plays ? 1 : conf->sources;
     if (rc == 0)
         rc = make_sizes(lane, err);
-    if (rc == 0) {
-        count_streams(lane);
+    if (rc == 0)
         rc = make_streams(lane);
-    }
     if (rc == 0)
         rc = meet_partners(lane, err);
     if (rc != 0)
@@ -549,18 +451,29 @@ void frame_lane_build(struct frame_lane *lane)
 
 /* The schedule begins at a seeded random moment of its first interval, so that the senders of a
  * phase do not march in step. The pace counts bits at layer 1, or frames. */
-static void schedule(struct frame_lane *lane)
+void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
 {
-    const struct phase *phase = lane->lane.request.phase;
+    struct lane *base = &lane->lane;
+    const struct lane_request *request = &base->request;
+    const struct phase *phase = request->phase;
     const struct load *load = &phase->load;
     struct sender *sender = &lane->sender;
     double rate = load->unlimited ? 0 : load->rate_bps > 0 ? load->rate_bps : load->rate_fps;
-    double part = (double)(draw(lane, 0) >> 11) * 0x1p-53;
+    double part = (double)(prng_next(&lane->random) >> 11) * 0x1p-53;
     int64_t begin_ns = lane->options.window_frames > 0 ? phase->open_ns : phase->start_ns;
     uint64_t sum = 0;
 
-    if (lane->lane.request.share_to > 0)
-        rate *= lane->lane.request.share_to - lane->lane.request.share_from;
+    lane->state = FRAME_WAITS;
+    lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
+    base->stop_ns = phase->stop_ns;
+    if (lane->conf.ops->begin != NULL)
+        lane->conf.ops->begin(lane, now_ns);
+    base->rx_done = lane->receiver.left == 0;
+    if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
+        lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
+    prober_begin(&lane->prober, prng_next(&lane->random));
+    if (request->share_to > 0)
+        rate *= request->share_to - request->share_from;
     assert(lane->order_count > 0);
     for (uint32_t i = 0; i < lane->order_count; i++)
         sum += lane->sizes[lane->order[i]].cost;
@@ -571,24 +484,5 @@ static void schedule(struct frame_lane *lane)
     }
     pace_init(&sender->pace, rate, lane->options.catch_up,
               begin_ns + (rate > 0 ? (int64_t)(part * sender->cost / rate * 1e9) : 0));
-    pace_dither(&sender->pace, lane->options.dither, sender->cost, draw(lane, 1));
-}
-
-void frame_lane_begin(struct frame_lane *lane, int64_t now_ns)
-{
-    struct lane *base = &lane->lane;
-    const struct phase *phase = base->request.phase;
-
-    lane->state = FRAME_WAITS;
-    lane->start_ns = lane->receiver.limit.start_ns = lane->timer_ns = phase->start_ns;
-    base->stop_ns = phase->stop_ns;
-    if (lane->conf.ops->begin != NULL)
-        lane->conf.ops->begin(lane, now_ns);
-    base->rx_done = lane->receiver.left == 0;
-    if (lane->conf.falls_to > 0 && phase->traffic == TRAFFIC_STREAM)
-        lane->falls_ns = phase->start_ns + (int64_t)lane->conf.falls_after_ns;
-    if (lane->prober.plays)
-        return;
-    schedule(lane);
-    prober_begin(&lane->prober, draw(lane, UINT64_MAX));
+    pace_dither(&sender->pace, lane->options.dither, sender->cost, prng_next(&lane->random));
 }

@@ -7,22 +7,6 @@
  */
 #include "frame_lane.h"
 
-int frame_single_make(struct frame_lane *lane, const struct prober *first)
-{
-    struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
-    double line_bytes = phase_mean_size(phase) + (double)FRAME_OVERHEAD_L1;
-    double rate_fps = phase->traffic == TRAFFIC_PROBE || phase->latency.probe_fps == 0
-                          ? 0
-                          : prober_rate(request, line_bytes);
-    int rc = prober_make(&lane->prober, &lane->lane, rate_fps, first);
-
-    lane->tags[0] = htobe16(probe_tag(phase->tag));
-    lane->tags[1] = htobe16(probe_answer_tag(phase->tag));
-    lane->displaces = prober_displaces(request, line_bytes, rate_fps);
-    return rc;
-}
-
 /* Sends a probe or an answer, whose cost the load's pace does without where the line is full. */
 static bool send(struct frame_lane *lane, const struct frame_single *single)
 {
@@ -65,11 +49,10 @@ static void count(struct flow_side *side, uint32_t frame_bytes, uint32_t bytes)
     side->live.messages++;
 }
 
-/* Bytes of a flow's message. */
-static uint32_t message_bytes(const struct frame_lane *lane, const struct lane_flow *flow,
-                              uint64_t number)
+static bool is_message_size(const struct frame_lane *lane, const struct frame_seen *seen,
+                            uint32_t bytes)
 {
-    return prober_bytes(lane->lane.request.phase, flow, number);
+    return seen->length + lane->conf.outside == frame_message_size(lane, bytes);
 }
 
 static void send_message(struct lane *base, uint32_t flow)
@@ -77,7 +60,7 @@ static void send_message(struct lane *base, uint32_t flow)
     struct frame_lane *lane = (struct frame_lane *)base;
     struct lane_flow *sent = &base->request.flows[flow];
     uint64_t number = prober_left(&lane->prober, flow) - 1;
-    uint32_t bytes = message_bytes(lane, sent, number);
+    uint32_t bytes = prober_bytes(base->request.phase, sent, number);
     const struct frame_single single = {
         .place = flow,
         .tag = base->request.phase->tag,
@@ -106,12 +89,13 @@ int64_t frame_play(struct frame_lane *lane, int64_t now_ns)
     return next_ns;
 }
 
-/* Of the size of the message that it answers. */
+/* Measures the answer to a probe, or to a message, whose size it has; false: it is forged. */
 static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
 {
     struct prober *prober = &lane->prober;
     const struct frame_ops *ops = lane->conf.ops;
     const struct signature *signature = seen->signature;
+    const struct lane_request *request = &lane->lane.request;
     int64_t came_ns = ops->arrived != NULL ? ops->arrived(lane, seen) : clock_now();
     uint32_t flow = prober->count > 0 ? prober->flow_of[be16toh(signature->src)] : 0;
     uint64_t number;
@@ -119,11 +103,10 @@ static bool take_answer(struct frame_lane *lane, const struct frame_seen *seen)
     if (flow-- == 0)
         return false;
     number = sequence_unwrap(prober_left(prober, flow), be32toh(signature->sequence));
-    if (prober->plays &&
-        seen->length + lane->conf.outside !=
-            frame_message_size(lane, message_bytes(lane, &lane->lane.request.flows[flow], number)))
-        return false;
-    return prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
+    return (!prober->plays ||
+            is_message_size(lane, seen,
+                            prober_bytes(request->phase, &request->flows[flow], number))) &&
+           prober_back(prober, flow, (uint32_t)number, signature_ns(signature), came_ns);
 }
 
 /* --- the destination's end --- */
@@ -144,27 +127,26 @@ static void answer(struct frame_lane *lane, uint32_t flow, const struct frame_se
     (void)send(lane, &single);
 }
 
-/* A message of the flow's size is judged as a frame of a load, and answered once. */
+/* Judges a message of the flow's size as a frame of a load, and answers it once. */
 static void take_message(struct frame_lane *lane, uint32_t flow, const struct frame_seen *seen,
                          int64_t now_ns)
 {
+    const struct lane_request *request = &lane->lane.request;
     struct received frame = {.signature = seen->signature,
                              .stream = &lane->receiver.streams[flow],
                              .sequence = be32toh(seen->signature->sequence),
                              .length = seen->length};
     struct flow_side *side = frame.stream->side;
-    uint32_t bytes = message_bytes(lane, &lane_receives(&lane->lane.request)[flow],
-                                   sequence_unwrap(frame.stream->sequence.next, frame.sequence));
-    uint32_t frame_bytes = frame_message_size(lane, bytes);
+    uint32_t bytes = prober_bytes(request->phase, &lane_receives(request)[flow],
+                                  sequence_unwrap(frame.stream->sequence.next, frame.sequence));
 
     lane->lane.arrived_ns = now_ns;
-    if (seen->length + lane->conf.outside != frame_bytes) {
+    if (!is_message_size(lane, seen, bytes)) {
         side->corrupted++;
     } else if (frame_judge(&lane->receiver, &frame, now_ns, false)) {
         answer(lane, flow, seen);
-        count(side, frame_bytes, bytes);
-        side->last_ns = now_ns;
-        side->first_ns = side->first_ns == 0 ? now_ns : side->first_ns;
+        count(side, seen->length + lane->conf.outside, bytes);
+        flow_side_time(side, now_ns);
     }
 }
 

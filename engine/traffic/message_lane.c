@@ -329,7 +329,7 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
     flow->turn++;
     if (posted > 0) {
         pace_spend(&flow->pace, posted);
-        message_side_time(&flow->flow->side, now_ns);
+        flow_side_time(&flow->flow->side, now_ns);
     }
     if (free_running || posted < budget)
         return now_ns + (posted > 0 ? 0 : lane->refill_ns);
@@ -563,7 +563,7 @@ static void account_piece(struct message_end *end, uint32_t from, int64_t now_ns
         end->stream.script.stream = 0;
         end->whole = end->moved == executor->ops[end->op - 1].bytes;
     }
-    message_side_time(side, now_ns);
+    flow_side_time(side, now_ns);
     if (executor->in_barrier)
         return;
     side->live.payload_bytes += bytes;

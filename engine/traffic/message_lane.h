@@ -198,13 +198,6 @@ static inline uint64_t message_end_ahead(const struct message_end *out)
 /** @brief Nothing more will pass here: the last message and its end mark are through, or lost. */
 void message_end_over(struct message_end *end);
 
-/** @brief The first and the last time at which something passed on a flow's side. */
-static inline void message_side_time(struct flow_side *side, int64_t now_ns)
-{
-    side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
-    side->last_ns = now_ns;
-}
-
 /* --- in the transport's table --- */
 
 int64_t message_lane_poll(struct lane *lane, int64_t now_ns);

@@ -47,13 +47,9 @@ struct option {
     const struct option *of;    /* the element of a pointer or a list; its offset is 0 */
 };
 
-struct phase;
-
 struct option_table {
     const struct option *options;
     size_t size; /* of the transport's struct: at most OPTION_BYTES_MAX */
-    /* Changes what depends on a phase's traffic and sizes; NULL: nothing does. */
-    void (*fit)(void *options, const struct phase *phase);
 };
 
 /* The first members of an entry: the key, its type, and the struct's member. */

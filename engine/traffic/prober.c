@@ -56,47 +56,12 @@ bool prober_displaces(const struct lane_request *request, double line_bytes, dou
     return line_bps > 0 && load_bps + probes_bps > line_bps;
 }
 
-/* The log of what is sent; the lanes of a port's other queues share it. */
-static int make_logs(struct prober *prober)
-{
-    prober->room = prober->plays ? 1 : ROOM_LEAST;
-    while (!prober->plays && prober->room < ROOM_MOST && prober->room < prober->rate_fps * ANSWER_S)
-        prober->room *= 2;
-    prober->logs = calloc(prober->count, sizeof *prober->logs);
-    prober->stamps = calloc((size_t)prober->count * prober->room, sizeof *prober->stamps);
-    if (prober->logs == NULL || prober->stamps == NULL) {
-        free(prober->logs); /* prober_free takes it for another's where there are no stamps */
-        prober->logs = NULL;
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < prober->count; i++)
-        prober->logs[i].stamps = &prober->stamps[(size_t)i * prober->room];
-    return 0;
-}
-
-static int make_turns(struct prober *prober)
-{
-    const struct pingpong_options *options = &phase_of(prober)->pingpong;
-
-    prober->turn_count = options->random ? 1 : prober->count;
-    prober->turns = calloc(prober->turn_count, sizeof *prober->turns);
-    if (options->samples) {
-        prober->sample_room = options->count * prober->turn_count;
-        prober->samples = malloc(prober->sample_room * sizeof *prober->samples);
-    }
-    if (prober->turns == NULL || (options->samples && prober->samples == NULL))
-        return -ENOMEM;
-    for (uint32_t i = 0; i < prober->turn_count; i++)
-        prober->turns[i].flow = i;
-    return 0;
-}
-
 int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
                 const struct prober *first)
 {
     struct lane_request *request = &lane->request;
     const struct phase *phase = request->phase;
-    int rc;
+    const struct pingpong_options *options = &phase->pingpong;
 
     if (request->port_sends == NULL) {
         request->port_sends = request->flows;
@@ -118,20 +83,34 @@ int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
         return -ENOMEM;
     for (uint32_t i = 0; i < prober->count; i++)
         prober->flow_of[request->port_sends[i].dst] = (uint16_t)(i + 1);
-    if (first != NULL) {
-        prober->logs = first->logs;
-        prober->room = first->room;
+    prober->room = prober->plays ? 1 : ROOM_LEAST;
+    while (!prober->plays && prober->room < ROOM_MOST && prober->room < prober->rate_fps * ANSWER_S)
+        prober->room *= 2;
+    prober->log = first != NULL
+                      ? first->log
+                      : calloc((size_t)prober->count * (1 + prober->room), sizeof *prober->log);
+    prober->is_first = first == NULL;
+    if (prober->log == NULL)
+        return -ENOMEM;
+    if (!prober->plays)
         return 0;
+    prober->turn_count = options->random ? 1 : prober->count;
+    prober->turns = calloc(prober->turn_count, sizeof *prober->turns);
+    if (options->samples) {
+        prober->sample_room = options->count * prober->turn_count;
+        prober->samples = malloc(prober->sample_room * sizeof *prober->samples);
     }
-    rc = make_logs(prober);
-    return rc == 0 && prober->plays ? make_turns(prober) : rc;
+    if (prober->turns == NULL || (options->samples && prober->samples == NULL))
+        return -ENOMEM;
+    for (uint32_t i = 0; i < prober->turn_count; i++)
+        prober->turns[i].flow = i;
+    return 0;
 }
 
 void prober_free(struct prober *prober)
 {
-    if (prober->stamps != NULL)
-        free(prober->logs);
-    free(prober->stamps);
+    if (prober->is_first)
+        free(prober->log);
     free(prober->flows);
     free(prober->flow_of);
     free(prober->turns);
@@ -143,7 +122,7 @@ void prober_free(struct prober *prober)
 /* 0 to below 1. */
 static double draw(struct prober *prober)
 {
-    return (double)(prng_bits(prober->seed, prober->drawn++) >> 11) * 0x1p-53;
+    return (double)(prng_next(&prober->random) >> 11) * 0x1p-53;
 }
 
 void prober_begin(struct prober *prober, uint64_t seed)
@@ -152,7 +131,7 @@ void prober_begin(struct prober *prober, uint64_t seed)
     const struct phase *phase = request->phase;
     bool window = phase_is_timed(phase);
 
-    prober->seed = seed;
+    prober->random = seed;
     if (prober->plays || prober->count == 0 || request->send_count == 0)
         return;
     prober->until_ns = window ? phase->close_ns : CLOCK_NEVER;
@@ -191,12 +170,11 @@ static bool is_measured(const struct phase *phase, uint64_t stamp_ns)
 
 void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns)
 {
-    struct prober_log *log = &prober->logs[flow];
     uint64_t number = prober_left(prober, flow);
     uint64_t stamp = (stamp_ns > 0 ? (uint64_t)stamp_ns : 0) & STAMP_MOST;
 
-    atomic_store_explicit(&log->stamps[number % prober->room], stamp, memory_order_relaxed);
-    atomic_store_explicit(&log->count, number + 1, memory_order_release);
+    atomic_store_explicit(prober_entry(prober, flow, number), stamp, memory_order_relaxed);
+    atomic_store_explicit(prober_count(prober, flow), number + 1, memory_order_release);
     prober->flows[flow].sent += is_measured(phase_of(prober), stamp);
     prober->in_flight++;
 }
@@ -206,15 +184,22 @@ void prober_stays(struct prober *prober, uint32_t flow)
     uint64_t number = prober_left(prober, flow) - 1;
 
     prober->flows[flow].sent -= is_measured(phase_of(prober), prober_stamp(prober, flow, number));
-    atomic_store_explicit(&prober->logs[flow].count, number, memory_order_relaxed);
+    atomic_store_explicit(prober_count(prober, flow), number, memory_order_relaxed);
     prober->in_flight--;
 }
 
-static void keep_sample(struct prober *prober, const struct prober_turn *turn, uint64_t took_ns)
+/* Ends a turn's message, which took so long; `came_ns` is 0 where it is given up. */
+static void end_turn(struct prober *prober, struct prober_turn *turn, uint64_t took_ns,
+                     int64_t came_ns)
 {
-    const struct lane_flow *flow = &prober->lane->request.flows[turn->flow];
+    struct lane_flow *flow = &prober->lane->request.flows[turn->flow];
     int64_t since_ns = turn->begun_ns - phase_of(prober)->start_ns;
 
+    turn->in_flight = false;
+    turn->played++;
+    if (came_ns == 0)
+        return;
+    flow->side.last_ns = came_ns;
     if (prober->sample_count < prober->sample_room)
         prober->samples[prober->sample_count++] = (struct sample){
             .time_ns = took_ns < STAMP_MOST ? took_ns : STAMP_MOST,
@@ -227,8 +212,8 @@ static void keep_sample(struct prober *prober, const struct prober_turn *turn, u
 bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
                  int64_t came_ns)
 {
-    struct prober_log *log = &prober->logs[flow];
-    uint32_t age = (uint32_t)atomic_load_explicit(&log->count, memory_order_acquire) - number;
+    uint32_t age =
+        (uint32_t)atomic_load_explicit(prober_count(prober, flow), memory_order_acquire) - number;
     int64_t took_ns = came_ns - phase_of(prober)->start_ns - (int64_t)stamp_ns;
     uint64_t expected = stamp_ns, took = took_ns > 0 ? (uint64_t)took_ns : 0;
 
@@ -236,23 +221,16 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
         return false; /* a number that is yet to be sent */
     if (age > prober->room)
         return true; /* too late */
-    if (!atomic_compare_exchange_strong_explicit(&log->stamps[number % prober->room], &expected,
+    if (!atomic_compare_exchange_strong_explicit(prober_entry(prober, flow, number), &expected,
                                                  PROBER_ENDED, memory_order_relaxed,
                                                  memory_order_relaxed))
         return expected == PROBER_ENDED;
     prober->in_flight--;
     if (came_ns != 0 && is_measured(phase_of(prober), stamp_ns))
         histogram_add(&prober->flows[flow].times, took);
-    if (prober->plays) {
-        struct prober_turn *turn = &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow];
-
-        turn->in_flight = false;
-        turn->played++;
-        if (came_ns == 0)
-            return true;
-        keep_sample(prober, turn, took);
-        prober->lane->request.flows[flow].side.last_ns = came_ns;
-    }
+    if (prober->plays)
+        end_turn(prober, &prober->turns[phase_of(prober)->pingpong.random ? 0 : flow], took,
+                 came_ns);
     return true;
 }
 
@@ -315,8 +293,7 @@ static void begin(struct prober *prober, struct prober_turn *turn, int64_t now_n
     struct flow_side *side;
 
     if (request->phase->pingpong.random)
-        turn->flow =
-            (uint32_t)(((prng_bits(prober->seed, turn->played) >> 32) * request->send_count) >> 32);
+        turn->flow = prng_below(&prober->random, request->send_count);
     side = &request->flows[turn->flow].side;
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     turn->begun_ns = now_ns;

@@ -28,11 +28,6 @@
 #define PROBER_SHARE 0.001 /**< of the line that all probes and answers of a port may take */
 #define PROBER_FPS 1000.0  /**< a flow's, at most */
 
-/** @brief What a flow has sent; written by the lane that sends the flow. */
-struct prober_log {
-    _Atomic uint64_t count;
-    _Atomic uint64_t *stamps; /**< of the last `room`, by number; PROBER_ENDED once it is back */
-};
 #define PROBER_ENDED UINT64_MAX
 
 /** @brief What this lane knows of a flow's round trips. */
@@ -59,17 +54,19 @@ struct prober {
     uint32_t count;            /**< flows of the port; 0: none is probed */
     uint16_t *flow_of;         /**< by destination rank: place among them + 1; 0: none */
     struct prober_flow *flows; /**< of the port */
-    struct prober_log *logs;   /**< theirs: the same of all queues of the port ... */
-    _Atomic uint64_t *stamps;  /**< ... held by the first queue's; NULL: by another's */
-    uint32_t room;             /**< stamps of a flow, a power of two */
-    int64_t in_flight;         /**< sent by this lane, less what came back by it */
+    /** @brief By flow: how many have left, and the stamps of the last `room` of them, by number;
+     * PROBER_ENDED once it is back. Written by the lane that sends the flow; the same of all queues
+     * of the port, and the first one's. */
+    _Atomic uint64_t *log;
+    bool is_first;
+    uint32_t room;     /**< stamps of a flow, a power of two */
+    int64_t in_flight; /**< sent by this lane, less what came back by it */
     /** @brief Probes: the flow, of those that the lane sends, whose turn it is, and when. */
     uint32_t at;
     int64_t next_ns; /**< CLOCK_NEVER: none leaves (any more) */
     int64_t until_ns;
-    double gap_ns;  /**< from one to the next, in the mean */
-    uint64_t seed;  /**< their distances are random by it; so are a ping-pong's partners */
-    uint64_t drawn; /**< random distances so far */
+    double gap_ns;   /**< from one to the next, in the mean */
+    uint64_t random; /**< of their distances; or of a ping-pong's partners */
     /** @brief Ping-pong. */
     struct prober_turn *turns;
     uint32_t turn_count;
@@ -155,6 +152,17 @@ static inline uint32_t prober_place(const struct prober *prober, const struct la
 {
     return prober->flow_of[flow->dst] - 1u;
 }
+/** @brief Return where it is logged how many of a flow have left. */
+static inline _Atomic uint64_t *prober_count(const struct prober *prober, uint32_t flow)
+{
+    return &prober->log[(size_t)flow * (1 + prober->room)];
+}
+/** @brief Return where the stamp of one of them is logged. */
+static inline _Atomic uint64_t *prober_entry(const struct prober *prober, uint32_t flow,
+                                             uint64_t number)
+{
+    return prober_count(prober, flow) + 1 + number % prober->room;
+}
 /**
  * @brief Return how many of a flow have left: the next one's number.
  *
@@ -164,7 +172,7 @@ static inline uint32_t prober_place(const struct prober *prober, const struct la
  */
 static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
 {
-    return atomic_load_explicit(&prober->logs[flow].count, memory_order_relaxed);
+    return atomic_load_explicit(prober_count(prober, flow), memory_order_relaxed);
 }
 /**
  * @brief Note that the next one of a flow leaves; called before it is sent.
@@ -203,8 +211,7 @@ bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t
  */
 static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, uint64_t number)
 {
-    return atomic_load_explicit(&prober->logs[flow].stamps[number % prober->room],
-                                memory_order_relaxed);
+    return atomic_load_explicit(prober_entry(prober, flow, number), memory_order_relaxed);
 }
 /**
  * @brief Find a flow's oldest one in flight; what left before a time is given up.

@@ -82,7 +82,6 @@ static void fill_phase(struct phase_lane *lane)
     static const uint32_t probe = PROBE_BYTES;
     const struct doc_trial *trial = lane->run->trial->doc;
     const struct doc_part *part = lane->own->part->doc;
-    const struct option_table *table = lane->transport->options;
     struct phase *phase = &lane->phase;
     const uint32_t *sizes = part->sizes;
 
@@ -98,10 +97,7 @@ static void fill_phase(struct phase_lane *lane)
         phase->size_count = 1;
     }
     memcpy(phase->sizes, sizes, phase->size_count * sizeof *sizes);
-    memcpy(lane->options, part->options, table->size);
-    phase->options = lane->options;
-    if (table->fit != NULL)
-        table->fit(lane->options, phase);
+    phase->options = part->options;
     /* A burst asks how many frames fit: probes would be among them. A stream that is forwarded has
      * no connection of its own for them, and its ends can't know. */
     if ((phase->traffic == TRAFFIC_BURST && phase->latency.probe_fps < 0) ||

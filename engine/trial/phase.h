@@ -97,9 +97,8 @@ struct phase_lane {
     const struct node_port *port;
     struct blob_exchange blob_exchange;
     struct phase phase; /**< its own: what the part asks, and the port's load and tag */
-    max_align_t options[OPTION_BYTES_MAX / sizeof(max_align_t)]; /* of `phase` */
-    struct schedule_executor *executor;                          /**< NULL: no schedule */
-    struct lane_flow *flows; /**< those that it sends, then those that it receives */
+    struct schedule_executor *executor; /**< NULL: no schedule */
+    struct lane_flow *flows;            /**< those that it sends, then those that it receives */
     uint32_t send_count;
     uint32_t receive_count;
     uint32_t flow_count; /**< of both */

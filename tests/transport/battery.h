@@ -23,7 +23,6 @@ struct battery_refusal {
     const char *options; /* "KEY=VALUE ..."; NULL: none is changed */
     uint32_t size;       /* 0: the battery's */
     bool message;        /* of a ping-pong */
-    bool no_load;
 };
 
 /* A port that open must refuse; its namespace is that of the battery's first, unless it has one. */

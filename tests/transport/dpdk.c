@@ -282,7 +282,6 @@ static const char *make(struct port_conf *confs)
 static const struct battery_refusal refusals[] = {
     {.size = 63, .says = "at least"},
     {.size = 9217, .says = "at most"},
-    {.no_load = true, .says = "no load"},
     {.size = 9216, .message = true, .says = "larger ones run over tcp and verbs"},
     {.says = NULL},
 };

@@ -942,8 +942,8 @@ TEST_BETWEEN(jumps_ahead_are_refused, fresh, end)
 {
     /* The last is just beyond what the line and a burst allow for the first frame. */
     static const struct forgery jumps[] = {
-        {AHEAD, 0}, {AHEAD, 20 * NS_PER_S}, {SEQUENCE_WINDOW + 60, 0}};
-    static const struct forgery early[] = {{INT32_MAX, 0}, {SEQUENCE_WINDOW + 50, NS_PER_S}};
+        {AHEAD, 0}, {AHEAD, 20 * NS_PER_S}, {SEQUENCE_WINDOW + 75, 0}};
+    static const struct forgery early[] = {{INT32_MAX, 0}, {SEQUENCE_WINDOW + 65, NS_PER_S}};
 
     for (unsigned i = 0; i < 6; i++) {
         bed.confs[0].line_rate_bps = bed.confs[1].line_rate_bps = i < 3 ? LINE_BPS : 0;

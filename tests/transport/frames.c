@@ -288,8 +288,6 @@ static const struct battery_refusal refusals[] = {
     {.options = "receive_buffer=4294967295", .says = "net.core.rmem_max"}, /* packet has none */
     {.size = 63, .says = "64 to "},
     {.size = 9019, .says = "MTU"},
-    {.no_load = true, .says = "no load"},
-    {.options = "burst=0", .says = "1 to 128"},
     {.size = 9000, .message = true, .says = "larger ones run over tcp and verbs"},
     {.says = NULL},
 };

@@ -33,7 +33,7 @@ static const struct option options[] = {
     {OPTION(OPTION_TEXT, fast_options, "name", name)},
     {.key = NULL},
 };
-static const struct option_table table = {options, sizeof(struct fast_options), NULL};
+static const struct option_table table = {options, sizeof(struct fast_options)};
 static const struct transport fast = {.name = "fast", .options = &table};
 static const struct transport slow = {.name = "slow", .options = &table};
 static const struct transport *const transports[] = {&slow, &fast, NULL};

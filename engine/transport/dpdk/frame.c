@@ -40,8 +40,7 @@ static const struct option option_list[] = {
     {.key = NULL},
 };
 
-const struct option_table dpdk_option_table = {option_list, sizeof(struct dpdk_options),
-                                               frame_options_fit};
+const struct option_table dpdk_option_table = {option_list, sizeof(struct dpdk_options)};
 
 /* --- frames --- */
 

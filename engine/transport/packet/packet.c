@@ -44,8 +44,7 @@ struct packet_address {
 static_assert(sizeof(struct packet_address) <= BLOB_BYTES_MAX, "it fits");
 
 static const struct option options[] = {FRAME_OPTIONS(frame_options, ), {.key = NULL}};
-static const struct option_table option_table = {options, sizeof(struct frame_options),
-                                                 frame_options_fit};
+static const struct option_table option_table = {options, sizeof(struct frame_options)};
 
 static struct transport_port *port_of(const struct frame_lane *lane)
 {

@@ -87,7 +87,7 @@ static const struct option options[] = {
     {.key = NULL},
 };
 
-static const struct option_table option_table = {options, sizeof(struct tcp_options), NULL};
+static const struct option_table option_table = {options, sizeof(struct tcp_options)};
 
 /* --- the lane --- */
 
@@ -333,7 +333,7 @@ static void receive(struct tcp_lane *lane, struct tcp_end *in, int64_t now_ns)
         setsockopt(in->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
     if (stream->whole)
         message_end_over(&in->base);
-    message_side_time(stream->side, now_ns);
+    flow_side_time(stream->side, now_ns);
     if (in->base.use != MESSAGE_ANSWER)
         lane->base.lane.arrived_ns = now_ns;
 }

@@ -62,8 +62,7 @@ static const struct option options[] = {
     FRAME_OPTIONS(udp_options, frame.),
     {.key = NULL},
 };
-static const struct option_table option_table = {options, sizeof(struct udp_options),
-                                                 frame_options_fit};
+static const struct option_table option_table = {options, sizeof(struct udp_options)};
 
 /* --- partners ----------------------------------------------------------------------------------*/
 
