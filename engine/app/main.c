@@ -15,8 +15,9 @@
 static const char usage[] =
     "usage: switchbench-node [FILE] [--name NAME] [--netns NAME] [--plan] [--version] [--help]\n"
     "\n"
-    "One node of a Switchbench run: reads YAML documents from FILE or standard input, sends and\n"
-    "receives as they say, writes one JSON record a line to standard output.\n"
+    "One node of a Switchbench run: reads JSON documents, one a line, from FILE or standard "
+    "input,\n"
+    "sends and receives as they say, writes one JSON record a line to standard output.\n"
     "\n"
     "  --name NAME    this node's name in the job (default: the host's name)\n"
     "  --netns NAME   enter this network namespace first\n"
@@ -28,8 +29,8 @@ static const char usage[] =
     "\n"
     "The documents and records are described in doc/developer/node-protocol.md. By hand at two "
     "hosts:\n"
-    "  switchbench plan CONF --job job.yaml      # once; copy job.yaml to both, mode 0600\n"
-    "  switchbench-node job.yaml --name node1    # on each, with its own name\n";
+    "  switchbench plan CONF --job job.ndjson      # once; copy job.ndjson to both, mode 0600\n"
+    "  switchbench-node job.ndjson --name node1    # on each, with its own name\n";
 
 enum { NAME, NETNS, CONNECTION, REACH, PLAN, VERSION, HELP, FILE_NAME, WORDS };
 

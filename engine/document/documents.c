@@ -20,7 +20,7 @@ static const struct option u32_element = {
 static const struct option size_element = {
     .type = OPTION_NUMBER, .size = sizeof(uint32_t), .min = 1, .max = UINT32_MAX};
 static const struct option u64_element = {
-    .type = OPTION_NUMBER, .size = sizeof(uint64_t), .max = OPTION_ANY_U64};
+    .type = OPTION_NUMBER, .size = sizeof(uint64_t), .max = INT64_MAX};
 static const struct option bool_element = {.type = OPTION_BOOL, .size = sizeof(bool)};
 
 /* --- job --- */
@@ -116,7 +116,7 @@ static const struct option group_element = {KEY_ELEMENT(pattern_ranks, group_key
     KEY_POINTER(pattern_request, key, member, bool_element)
 #define PATTERN_NUMBER(key, member, counter)                                                       \
     KEY_NUMBER(pattern_request, key, member, 0,                                                    \
-               KEY_BYTES(pattern_request, member) == 8 ? OPTION_ANY_U64 : (int64_t)UINT32_MAX, 0)
+               KEY_BYTES(pattern_request, member) == 8 ? INT64_MAX : UINT32_MAX, 0)
 #define PATTERN_NUMBERS(key, member, counter)                                                      \
     KEY_LIST_OF(pattern_request, key, member, counter, u32_element, 0, LIST_MAX)
 #define PATTERN_GROUPS(key, member, counter)                                                       \
@@ -338,16 +338,18 @@ static int complete(struct document *document, const struct transport *const *tr
         [DOCUMENT_TRIAL] = document->trial,    [DOCUMENT_PLAN] = document->plan,
         [DOCUMENT_BEAT] = document->heartbeat, [DOCUMENT_QUIT] = document->quit};
 
+    unsigned given = 0;
+
     for (unsigned kind = DOCUMENT_JOB; kind < sizeof kinds / sizeof kinds[0]; kind++) {
         if (kinds[kind] == NULL)
             continue;
-        if (document->kind != DOCUMENT_NONE)
-            return err_set(
-                err, -EINVAL,
-                "a document holds more than one of job, peers, trial, plan, heartbeat and quit: "
-                "end each with a line '...'");
         document->kind = kind;
+        given++;
     }
+    if (given != 1)
+        return err_set(
+            err, -EINVAL,
+            "a document holds exactly one of job, peers, trial, plan, heartbeat and quit");
     if (document->kind == DOCUMENT_JOB)
         return check_job(document->job, err);
     if (document->kind != DOCUMENT_TRIAL)
@@ -387,7 +389,7 @@ int document_parse(struct document **document, const struct mapping_text *text,
     }
     memcpy(&trial[i], trial_keys, sizeof trial_keys);
     rc = mapping_read(text, keys, *document, &(*document)->memory, err);
-    if (rc > 0)
+    if (rc == 0)
         rc = complete(*document, transports, err);
     if (rc < 0) {
         document_free(*document);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The node's documents (doc/developer/node-protocol.md): YAML in, plain data out.
+ * @brief The node's documents (doc/developer/node-protocol.md): lines of JSON in, plain data out.
  *
- * A document is one mapping with exactly one of the keys of struct document.
+ * A document is one object with exactly one of the keys of struct document.
  */
 #ifndef ENGINE_DOCUMENTS_H
 #define ENGINE_DOCUMENTS_H
@@ -123,7 +123,6 @@ struct doc_plan {
 };
 
 enum document_kind {
-    DOCUMENT_NONE, /**< an empty document */
     DOCUMENT_JOB,
     DOCUMENT_PEERS,
     DOCUMENT_TRIAL,
@@ -155,7 +154,7 @@ struct document {
  *        outlive the document.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, and the caller frees it by document_free(); -EINVAL with a sentence that names line
- *         and column.
+ *         and key.
  */
 int document_parse(struct document **document, const struct mapping_text *text,
                    const struct transport *const *transports, struct err *err);
@@ -177,7 +176,7 @@ struct input; /* opaque */
  *
  * @param input Takes the stream.
  * @param fd Open descriptor; stays the caller's.
- * @param whole The last document may lack its "..." (a file).
+ * @param whole The last document may lack its newline (a file).
  * @param transports As document_parse().
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, and the caller ends it by input_close(); -ENOMEM.
@@ -208,7 +207,7 @@ int input_read(struct input *input, struct err *err);
 bool input_ended(const struct input *input);
 
 /**
- * @brief Return the next whole document; empty ones are passed over.
+ * @brief Return the next whole document; empty lines are passed over.
  *
  * @param input Stream.
  * @param document Takes the document.

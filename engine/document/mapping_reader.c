@@ -2,14 +2,12 @@
 #include "mapping_reader.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 #define TEXT_MAX 4096
 #define PATH_MAX_BYTES 128
@@ -30,17 +28,15 @@ void mapping_free(struct mapping_memory *memory)
 }
 
 struct reader {
-    yaml_document_t *document;
     struct mapping_memory *memory;
-    unsigned first_line;
-    size_t visited; /* nodes: an alias would make one visited twice */
+    unsigned line;
     char path[PATH_MAX_BYTES];
     struct err *err;
 };
 
-static int refuse(const struct reader *reader, yaml_mark_t mark, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int refuse(const struct reader *reader, yaml_mark_t mark, const char *format, ...)
+static int refuse(const struct reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int refuse(const struct reader *reader, const char *format, ...)
 {
     char what[320];
     va_list args;
@@ -48,8 +44,7 @@ static int refuse(const struct reader *reader, yaml_mark_t mark, const char *for
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return err_set(reader->err, -EINVAL, "documents, line %zu, column %zu: %s %s",
-                   reader->first_line + mark.line, mark.column + 1,
+    return err_set(reader->err, -EINVAL, "documents, line %u: %s %s", reader->line,
                    reader->path[0] != '\0' ? reader->path : "a document", what);
 }
 
@@ -67,57 +62,50 @@ static void *point_to(struct reader *reader, uint8_t *into, size_t size)
     return memory;
 }
 
-static int read_value(struct reader *reader, const struct option *option, int number,
+static int read_value(struct reader *reader, const struct option *option, json_t *value,
                       uint8_t *into);
 
-static int read_mapping(struct reader *reader, const struct option *table, const yaml_node_t *node,
+static int read_mapping(struct reader *reader, const struct option *table, json_t *mapping,
                         uint8_t *into)
 {
-    const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
     size_t at = strlen(reader->path);
-    uint64_t seen = 0;
+    const char *key;
+    json_t *value;
 
     option_defaults(table, into);
-    for (; pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
-        const char *name = key->type == YAML_SCALAR_NODE ? (char *)key->data.scalar.value : "";
-        unsigned i = 0;
+    json_object_foreach(mapping, key, value)
+    {
+        const struct option *option = table;
         int rc;
 
-        reader->visited++;
-        while (table[i].key != NULL && strcmp(table[i].key, name) != 0)
-            i++;
-        if (table[i].key == NULL)
-            return refuse(reader, key->start_mark, "has no key '%.100s'", name);
-        assert(i < 64);
-        if ((seen >> i & 1) != 0)
-            return refuse(reader, key->start_mark, "has the key '%s' twice", name);
-        seen |= UINT64_C(1) << i;
-        snprintf(reader->path + at, sizeof reader->path - at, "%s%s", at > 0 ? "." : "", name);
-        rc = read_value(reader, &table[i], pair->value, into + table[i].offset);
+        while (option->key != NULL && strcmp(option->key, key) != 0)
+            option++;
+        if (option->key == NULL)
+            return refuse(reader, "has no key '%.100s'", key);
+        snprintf(reader->path + at, sizeof reader->path - at, "%s%s", at > 0 ? "." : "", key);
+        rc = read_value(reader, option, value, into + option->offset);
         if (rc < 0)
             return rc;
         reader->path[at] = '\0';
-        if (table[i].given > 0)
-            *(bool *)(into + table[i].given) = true;
+        if (option->given > 0)
+            *(bool *)(into + option->given) = true;
     }
-    for (unsigned i = 0; table[i].key != NULL; i++)
-        if (table[i].needed && (seen >> i & 1) == 0)
-            return refuse(reader, node->start_mark, "lacks the key '%s'", table[i].key);
+    for (; table->key != NULL; table++)
+        if (table->needed && json_object_get(mapping, table->key) == NULL)
+            return refuse(reader, "lacks the key '%s'", table->key);
     return 0;
 }
 
-static int read_list(struct reader *reader, const struct option *option, const yaml_node_t *node,
+static int read_list(struct reader *reader, const struct option *option, const json_t *list,
                      uint8_t *into)
 {
-    const yaml_node_item_t *items = node->data.sequence.items.start;
-    int64_t count = node->data.sequence.items.top - items;
+    int64_t count = (int64_t)json_array_size(list);
     uint8_t *element;
     int rc = 0;
 
     if (count < option->min || count > option->max)
-        return refuse(reader, node->start_mark, "has %lld to %lld entries, not %lld",
-                      (long long)option->min, (long long)option->max, (long long)count);
+        return refuse(reader, "has %lld to %lld entries, not %lld", (long long)option->min,
+                      (long long)option->max, (long long)count);
     element = option->size > sizeof(void *)
                   ? into
                   : point_to(reader, into, (size_t)count * option->of->size);
@@ -125,76 +113,56 @@ static int read_list(struct reader *reader, const struct option *option, const y
         return -ENOMEM;
     memcpy(into - option->offset + option->count, &count, option->count_size);
     for (int64_t i = 0; i < count && rc == 0; i++, element += option->of->size)
-        rc = read_value(reader, option->of, items[i], element);
+        rc = read_value(reader, option->of, json_array_get(list, (size_t)i), element);
     return rc;
 }
 
-static int read_number(struct reader *reader, const struct option *option, const yaml_node_t *node,
+static int read_number(struct reader *reader, const struct option *option, const json_t *number,
                        uint8_t *into)
 {
-    const char *text = (const char *)node->data.scalar.value;
-    bool real = option->type == OPTION_REAL, any = option->max == OPTION_ANY_U64, fits;
-    int base = strncmp(text, "0x", 2) == 0 ? 16 : 10;
-    double value = 0;
-    int64_t whole = 0;
-    char *end;
+    bool real = option->type == OPTION_REAL;
+    double value = json_number_value(number);
+    int64_t whole = json_integer_value(number);
 
-    errno = 0;
-    if (real)
-        value = strtod(text, &end);
-    else
-        whole =
-            any && text[0] != '-' ? (int64_t)strtoull(text, &end, base) : strtoll(text, &end, base);
-    if (end == text || *end != '\0' || isspace((unsigned char)text[0]))
-        return refuse(reader, node->start_mark, "is a number, not '%.100s'", text);
-    if (real && option->max == 0 && !(isfinite(value) && value >= (double)option->min))
-        return refuse(reader, node->start_mark, "is at least %lld, not %.40s",
-                      (long long)option->min, text);
-    if (real)
-        fits = option->max == 0 || (value >= (double)option->min && value <= (double)option->max);
-    else
-        fits = errno == 0 && (any ? text[0] != '-' : whole >= option->min && whole <= option->max);
-    if (!fits)
-        return refuse(reader, node->start_mark, "is %lld to %llu, not %.40s%s%s",
-                      (long long)option->min, (unsigned long long)option->max, text,
-                      option->why != NULL ? ": " : "", option->why != NULL ? option->why : "");
+    if (real && option->max == 0 && value < (double)option->min)
+        return refuse(reader, "is at least %lld, not %g", (long long)option->min, value);
+    if (real ? option->max > 0 && (value < (double)option->min || value > (double)option->max)
+             : whole < option->min || whole > option->max)
+        return refuse(reader, "is %lld to %lld, not %.17g%s%s", (long long)option->min,
+                      (long long)option->max, value, option->why != NULL ? ": " : "",
+                      option->why != NULL ? option->why : "");
     memcpy(into, real ? (void *)&value : (void *)&whole, option->size);
     return 0;
 }
 
-static int read_word(struct reader *reader, const struct option *option, const yaml_node_t *node,
+static int read_word(struct reader *reader, const struct option *option, const char *text,
                      uint8_t *into)
 {
-    static const char *const bools[] = {"false", "true", NULL};
-    const char *const *words = option->type == OPTION_BOOL ? bools : option->words;
-    const char *text = (const char *)node->data.scalar.value;
     char valid[192] = "";
 
-    for (int64_t i = 0; words[i] != NULL; i++) {
+    for (int64_t i = 0; option->words[i] != NULL; i++) {
         size_t used = strlen(valid);
 
-        if (words[i][0] == '\0') /* a value that no document has */
+        if (option->words[i][0] == '\0') /* a value that no document has */
             continue;
-        if (strcmp(words[i], text) == 0) {
+        if (strcmp(option->words[i], text) == 0) {
             memcpy(into, &i, option->size);
             return 0;
         }
-        snprintf(valid + used, sizeof valid - used, "%s%s", used > 0 ? ", " : "", words[i]);
+        snprintf(valid + used, sizeof valid - used, "%s%s", used > 0 ? ", " : "", option->words[i]);
     }
-    return refuse(reader, node->start_mark, "has no value '%.100s'; valid values: %s", text, valid);
+    return refuse(reader, "has no value '%.100s'; valid values: %s", text, valid);
 }
 
-static int read_text(struct reader *reader, const struct option *option, const yaml_node_t *node,
+static int read_text(struct reader *reader, const struct option *option, const char *text,
                      uint8_t *into)
 {
-    const char *text = (const char *)node->data.scalar.value;
     size_t most = option->type == OPTION_TEXT ? option->size - 1u : TEXT_MAX;
     size_t length = strlen(text);
     void *copy = into;
 
     if (length > most)
-        return refuse(reader, node->start_mark, "has at most %zu characters, unlike '%.100s'", most,
-                      text);
+        return refuse(reader, "has at most %zu characters, unlike '%.100s'", most, text);
     if (option->type == OPTION_STRING)
         copy = point_to(reader, into, length + 1);
     if (copy == NULL)
@@ -203,60 +171,69 @@ static int read_text(struct reader *reader, const struct option *option, const y
     return 0;
 }
 
-static int read_value(struct reader *reader, const struct option *option, int number, uint8_t *into)
+static int read_value(struct reader *reader, const struct option *option, json_t *value,
+                      uint8_t *into)
 {
-    static const char *const kinds[] = {"nothing", "a value", "a list", "a mapping"};
-    const yaml_node_t *node = yaml_document_get_node(reader->document, number);
-    yaml_node_type_t kind = option->type == OPTION_MAPPING ? YAML_MAPPING_NODE
-                            : option->type == OPTION_LIST  ? YAML_SEQUENCE_NODE
-                                                           : YAML_SCALAR_NODE;
+    static const struct {
+        const char *name;
+        unsigned types; /* bits of enum json_type */
+    } kinds[] = {
+        [OPTION_NUMBER] = {"a whole number", 1u << JSON_INTEGER},
+        [OPTION_REAL] = {"a number", 1u << JSON_INTEGER | 1u << JSON_REAL},
+        [OPTION_BOOL] = {"true or false", 1u << JSON_TRUE | 1u << JSON_FALSE},
+        [OPTION_WORD] = {"a text", 1u << JSON_STRING},
+        [OPTION_TEXT] = {"a text", 1u << JSON_STRING},
+        [OPTION_STRING] = {"a text", 1u << JSON_STRING},
+        [OPTION_MAPPING] = {"a mapping", 1u << JSON_OBJECT},
+        [OPTION_LIST] = {"a list", 1u << JSON_ARRAY},
+    };
+    int64_t truth = json_is_true(value);
+    uint8_t *element;
+    char *text;
+    int rc;
 
     if (option->type == OPTION_POINTER) {
-        uint8_t *element = point_to(reader, into, option->of->size);
-
-        return element != NULL ? read_value(reader, option->of, number, element) : -ENOMEM;
+        element = point_to(reader, into, option->of->size);
+        return element != NULL ? read_value(reader, option->of, value, element) : -ENOMEM;
     }
-    if (++reader->visited > (size_t)(reader->document->nodes.top - reader->document->nodes.start))
-        return refuse(reader, node->start_mark, "has an alias: write its value out");
-    if (node->type != kind)
-        return refuse(reader, node->start_mark, "is %s, not %s", kinds[kind], kinds[node->type]);
-    if (option->type == OPTION_MAPPING)
-        return read_mapping(reader, option->table, node, into);
-    if (option->type == OPTION_LIST)
-        return read_list(reader, option, node, into);
-    if (option->type == OPTION_NUMBER || option->type == OPTION_REAL)
-        return read_number(reader, option, node, into);
-    if (option->type == OPTION_TEXT || option->type == OPTION_STRING)
-        return read_text(reader, option, node, into);
-    return read_word(reader, option, node, into);
+    if ((kinds[option->type].types >> json_typeof(value) & 1) == 0) {
+        text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        rc = refuse(reader, "is %s, not %.100s", kinds[option->type].name, text ? text : "this");
+        free(text);
+        return rc;
+    }
+    switch (option->type) {
+    case OPTION_MAPPING:
+        return read_mapping(reader, option->table, value, into);
+    case OPTION_LIST:
+        return read_list(reader, option, value, into);
+    case OPTION_BOOL:
+        memcpy(into, &truth, option->size);
+        return 0;
+    case OPTION_WORD:
+        return read_word(reader, option, json_string_value(value), into);
+    case OPTION_TEXT:
+    case OPTION_STRING:
+        return read_text(reader, option, json_string_value(value), into);
+    default:
+        return read_number(reader, option, value, into);
+    }
 }
 
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err)
 {
-    struct reader reader = {.memory = memory, .first_line = text->first_line, .err = err};
+    struct reader reader = {.memory = memory, .line = text->line, .err = err};
     const struct option root = {.type = OPTION_MAPPING, .table = table};
-    const yaml_node_t *node;
-    yaml_document_t document;
-    yaml_parser_t parser;
-    int rc = 0;
+    json_error_t error;
+    json_t *value =
+        json_loadb(text->text, text->size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    int rc;
 
     option_defaults(table, into);
-    if (!yaml_parser_initialize(&parser))
-        return err_set(err, -ENOMEM, "out of memory");
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text->text, text->size);
-    if (yaml_parser_load(&parser, &document)) {
-        reader.document = &document;
-        node = yaml_document_get_root_node(&document);
-        if (node != NULL && (node->type != YAML_SCALAR_NODE || node->data.scalar.length > 0)) {
-            rc = read_value(&reader, &root, 1, into);
-            rc = rc == 0 ? 1 : rc;
-        }
-        yaml_document_delete(&document);
-    } else {
-        rc = refuse(&reader, parser.problem_mark, "is no YAML: %s",
-                    parser.problem != NULL ? parser.problem : "memory is short");
-    }
-    yaml_parser_delete(&parser);
+    if (value == NULL)
+        return refuse(&reader, "is no JSON, column %d: %s", error.column, error.text);
+    rc = read_value(&reader, &root, value, into);
+    json_decref(value);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief One YAML mapping into a struct, by a table of its keys (traffic/option.h).
+ * @brief One JSON object into a struct, by a table of its keys (traffic/option.h).
  */
 #ifndef ENGINE_MAPPING_READER_H
 #define ENGINE_MAPPING_READER_H
@@ -19,24 +19,23 @@ SLIST_HEAD(mapping_memory, mapping_block);
 /** @brief Free what was allocated. */
 void mapping_free(struct mapping_memory *memory);
 
-/* The text of one document, and where it begins in its stream. */
+/* The text of one document, and the line of its stream that it is. */
 struct mapping_text {
     const char *text;
     size_t size;
-    unsigned first_line; /* from 1 */
+    unsigned line; /* from 1 */
 };
 
 /**
- * @brief Reads a document, which is a mapping, into a struct.
+ * @brief Reads a document, which is a JSON object, into a struct.
  *
- * Unknown and duplicate keys, anchors' aliases, values of another type or out of range are refused.
- * Absent keys have their defaults.
+ * Unknown and duplicate keys, values of another type or out of range are refused. Absent keys have
+ * their defaults.
  *
  * @param table the mapping's keys; ends with a NULL key
  * @param into the struct that the table describes, whole
  * @param memory owns what the struct points to; the caller frees it, also after a failure
- * @return 1; 0: the document is empty, and all has its default; -EINVAL with a sentence that names
- * line, column and key; -ENOMEM
+ * @return 0; -EINVAL with a sentence that names the line and the key; -ENOMEM
  */
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err);
@@ -49,7 +48,7 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
 #define KEY_NUMBER(in, key, member, least, most, unsaid)                                           \
     OPTION(OPTION_NUMBER, in, key, member), .min = (least), .max = (most), .initial = (unsaid)
 #define KEY_U32(in, key, member) KEY_NUMBER(in, key, member, 0, UINT32_MAX, 0)
-#define KEY_U64(in, key, member) KEY_NUMBER(in, key, member, 0, OPTION_ANY_U64, 0)
+#define KEY_U64(in, key, member) KEY_NUMBER(in, key, member, 0, INT64_MAX, 0)
 #define KEY_WORD(in, key, member, among) OPTION(OPTION_WORD, in, key, member), .words = (among)
 /* `element` is an option; from `least` to `most` of them, their number in `counter`. */
 #define KEY_LIST_OF(in, key, member, counter, element, least, most)                                \

@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTION_BYTES_MAX 256       /* of a transport's struct */
-#define OPTION_ANY_U64 INT64_C(-1) /* as `max` of 8 bytes: all that they hold */
+#define OPTION_BYTES_MAX 256 /* of a transport's struct */
 
 enum option_type {
     OPTION_NUMBER,  /* an integer from min to max */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "describe.h"
 
-#include <errno.h>
+#include <string.h>
 
 #define DEFAULT_BUFFER (128u << 10) /* what switches of the paper's time had for a port */
 #define DEFAULT_AGEING_MS 300000    /* IEEE 802.1Q 8.8.3 */
@@ -15,7 +15,7 @@ static const char *const flow_words[] = {"addresses", "tags", NULL};
 
 static const struct option step_keys[] = {
     {KEY_U32(model_step, "ports", ports)},
-    {OPTION(OPTION_NUMBER, model_step, "bps", bps), .max = OPTION_ANY_U64, .needed = true},
+    {OPTION(OPTION_NUMBER, model_step, "bps", bps), .max = INT64_MAX, .needed = true},
     {.key = NULL},
 };
 static const struct option step_element = {KEY_ELEMENT(model_step, step_keys)};
@@ -96,20 +96,18 @@ static const struct option switch_keys[] = {
     {.key = NULL},
 };
 static const struct option description_keys[] = {
-    {KEY_INSIDE(description, "switch", given, switch_keys)},
+    {.key = "switch", .type = OPTION_MAPPING, .table = switch_keys, .needed = true},
     {.key = NULL},
 };
 
-int describe_read(struct description *description, const char *yaml, size_t size, struct err *err)
+int describe_read(struct description *description, const char *line, struct err *err)
 {
-    const struct mapping_text text = {yaml, size, 1};
+    const struct mapping_text text = {line, strlen(line), 1};
     struct model_conf *conf = &description->conf;
     int rc;
 
     *description = (struct description){0};
     rc = mapping_read(&text, description_keys, description, &description->memory, err);
-    if (rc >= 0 && !description->given)
-        rc = err_set(err, -EINVAL, "the description is empty: it needs a mapping `switch`");
     if (conf->collapse.recover <= 0)
         conf->collapse.recover = conf->collapse.above / 2;
     if (conf->input_bytes == 0)
@@ -118,7 +116,7 @@ int describe_read(struct description *description, const char *yaml, size_t size
         conf->pause.high_bytes = conf->buffer_bytes / 2;
     if (conf->pause.low_bytes == 0)
         conf->pause.low_bytes = conf->pause.high_bytes / 2;
-    if (rc >= 0)
+    if (rc == 0)
         rc = model_check(conf, err);
     if (rc < 0)
         mapping_free(&description->memory);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The description of a modelled switch (doc/developer/switch.md): one YAML document in, the
+ * @brief The description of a modelled switch (doc/developer/switch.md): one line of JSON in, the
  * core's own description out.
  *
- * Unknown keys and wrong types are refused with their position.
+ * Unknown keys and wrong types are refused by name.
  */
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H
@@ -12,12 +12,9 @@
 #include "mapping_reader.h"
 #include "model.h"
 
-#include <stddef.h>
-
 struct description {
     char *name;
-    bool poll;  /**< never sleep */
-    bool given; /**< the document has the mapping `switch` */
+    bool poll; /**< never sleep */
     struct model_conf conf;
     struct mapping_memory memory; /**< of what the others point to */
 };
@@ -26,12 +23,11 @@ struct description {
  * @brief Read a description.
  *
  * @param description Takes the description.
- * @param yaml Document.
- * @param size Bytes of `yaml`.
+ * @param line Document.
  * @param err Takes the sentence of a failure; unchanged on success.
  * @return 0, and the caller frees what is in it by mapping_free(); -EINVAL with one sentence, and
  *         nothing is to be freed.
  */
-int describe_read(struct description *description, const char *yaml, size_t size, struct err *err);
+int describe_read(struct description *description, const char *line, struct err *err);
 
 #endif

@@ -4,7 +4,6 @@
  * (doc/developer/switch.md).
  */
 #include "clock.h"
-#include "command_reader.h"
 #include "cpu_placement.h"
 #include "describe.h"
 #include "eal.h"
@@ -13,6 +12,7 @@
 #include "switch_report.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <rte_pause.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,9 +30,9 @@ static const char usage[] =
     "usage: switchbench-switch [--version] [--help]\n"
     "\n"
     "An Ethernet switch as described on standard input, between DPDK devices and kernel\n"
-    "interfaces. The description is a YAML document that ends with a line '...'; after it, the\n"
-    "lines `report`, `clear` and `reset MILLISECONDS` follow. Records go to\n"
-    "standard output, one a line. It runs until its input ends, or SIGTERM.\n"
+    "interfaces. The description is the first line, in JSON; after it, the lines `report`,\n"
+    "`clear` and `reset MILLISECONDS` follow. Records go to standard output, one a line.\n"
+    "It runs until its input ends, or SIGTERM.\n"
     "\n"
     "The description's keys are explained in doc/developer/switch.md.\n";
 
@@ -44,7 +44,8 @@ static void note_signal(int number)
 }
 
 struct program {
-    struct command_reader command_reader;
+    char *line; /* the last of standard input, without its end */
+    size_t room;
     struct description description;
     struct port_array port_array;
     struct switch_report report;
@@ -74,15 +75,28 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Read the next line into `line`, waiting for it as poll() does. 1; 0: it is not there yet; -1: the
+ * input has ended or can't be read. Nothing is read ahead, so that poll() sees what is there. */
+static int read_line(struct program *program, int wait_ms)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    if (poll(&input, 1, wait_ms) != 1)
+        return 0;
+    if (getline(&program->line, &program->room, stdin) < 0)
+        return -1;
+    program->line[strcspn(program->line, "\r\n")] = '\0';
+    return 1;
+}
+
 static int set_up(struct program *program, struct err *err)
 {
-    char *yaml = NULL;
-    size_t size;
-    int rc = command_reader_description(&program->command_reader, &yaml, &size, err);
+    int rc;
 
-    if (rc == 0)
-        rc = describe_read(&program->description, yaml, size, err);
-    free(yaml);
+    setvbuf(stdin, NULL, _IONBF, 0);
+    if (read_line(program, -1) != 1)
+        return err_set(err, -EINVAL, "the input ended before the description did");
+    rc = describe_read(&program->description, program->line, err);
     if (rc < 0)
         return rc;
     log_setup(program->description.name, LOG_LEVEL_INFO);
@@ -120,10 +134,10 @@ static void run_command(struct program *program, const char *line)
 /* False: the input has ended. */
 static bool housekeeping(struct program *program)
 {
-    int line = command_reader_line(&program->command_reader, 0);
+    int line = read_line(program, 0);
 
     if (line > 0)
-        run_command(program, program->command_reader.line);
+        run_command(program, program->line);
     port_array_look(&program->port_array);
     if (switch_report_done(&program->report) && program->reports > 0) {
         switch_report_begin(&program->report, "report");
@@ -166,7 +180,7 @@ static const char *run(struct program *program)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.command_reader = {.fd = STDIN_FILENO}};
+    struct program program = {0};
     struct err err = {""};
     int status = 0;
     int rc = parse_options(argc, argv, &err);
@@ -186,5 +200,6 @@ int main(int argc, char **argv)
         status = rc == -EINVAL ? 2 : 3;
     }
     mapping_free(&program.description.memory);
+    free(program.line);
     return status;
 }

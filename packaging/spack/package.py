@@ -22,7 +22,6 @@ class Switchbench(MesonPackage):
     depends_on("jansson")
     depends_on("libmnl")
     depends_on("libsodium")
-    depends_on("libyaml")
     depends_on("dpdk@22.11:", when="+dpdk")
     depends_on("rdma-core", when="+verbs")
 

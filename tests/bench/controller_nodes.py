@@ -98,25 +98,25 @@ class Crowd:
         """Until every node has been told the document of this name, to its end."""
         for pipe in self.pipes:
             text = b""
-            while word not in text or not text.endswith(b"\n...\n"):
+            while word not in text or not text.endswith(b"\n"):
                 text = text[text.find(word) :] if word in text else text[-len(word) :]
                 text += os.read(pipe.far_input, 1 << 20)
 
     def run(self) -> None:
         everyone = range(len(self.names))
-        self.hear(b"job:")
+        self.hear(b'"job":')
         for at, name in enumerate(self.names):
             mac = f"02:00:00:00:{at >> 8:02x}:{at & 255:02x}"
             port = {"port": f"{name}:e0", "transport": "dpdk", "mac": mac, "line_rate_bps": 10**8}
             self.say(at, {"type": "port-open", "node": name} | port, hello(name, key=self.key))
-        self.hear(b"peers:")
+        self.hear(b'"peers":')
         for at in everyone:
             self.say(at, {"type": "ready", "node": self.names[at]})
-        self.hear(b"trial:")
+        self.hear(b'"trial":')
         self.speak()
         for at in everyone:
             self.say(at, trial_record(self.names[at]))
-        self.hear(b"quit:")
+        self.hear(b'"quit":')
         for at in everyone:
             self.say(at, {"type": "bye", "node": self.names[at], "status": 0, "reason": "quit"})
 

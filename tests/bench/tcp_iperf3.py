@@ -94,7 +94,7 @@ def write_job(folder: Path, streams: int, seconds: int) -> Path:
     test = {"pattern": "chain", "connectivity_check": False, "load": "100%", "repeat": 1}
     times = {"warmup": "0s", "window": f"{seconds}s", "message_size": MESSAGE_BYTES}
     tcp = {"streams_per_flow": streams, "congestion": CONGESTION}
-    conf, job = folder / "conf.yaml", folder / "job.yaml"
+    conf, job = folder / "conf.yaml", folder / "job.ndjson"
     whole = {"switchbench": 1, "site": site, "transport": "tcp", "tcp": tcp}
     conf.write_text(json.dumps(whole | times | {"tests": [test]}))  # JSON is YAML, too
     switchbench("plan", str(conf), "--job", str(job))

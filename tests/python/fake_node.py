@@ -15,10 +15,8 @@ import signal
 import sys
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
 from typing import Any
 
-import yaml
 from nacl.public import PrivateKey, SealedBox
 
 from synthetic import frame_side, hello, phase_record, trial_record
@@ -27,16 +25,6 @@ from synthetic import frame_side, hello, phase_record, trial_record
 def write(record: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(record) + "\n")
     sys.stdout.flush()
-
-
-def documents() -> Iterator[str]:
-    """Each document as soon as its last line is there."""
-    lines: list[str] = []
-    for line in sys.stdin:
-        lines.append(line)
-        if line == "...\n":
-            yield "".join(lines)
-            lines = []
 
 
 class FakeNode:
@@ -50,8 +38,8 @@ class FakeNode:
         self.names: list[str] = []
 
     def run(self) -> int:
-        for text in documents():
-            ((kind, value),) = yaml.load(text, yaml.CSafeLoader).items()
+        for line in sys.stdin:
+            ((kind, value),) = json.loads(line).items()
             status = getattr(self, "on_" + kind)(value)
             if status is not None:
                 return int(status)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from configs import (
     LAB,
@@ -147,7 +146,7 @@ tests: [{pattern: pairs}]
 
 def job_documents(text: str) -> dict[str, Any]:
     """A job's documents by their key, the last of each kind."""
-    return {key: value for item in yaml.safe_load_all(text) for key, value in item.items()}
+    return {key: value for line in text.splitlines() for key, value in json.loads(line).items()}
 
 
 def test_job_by_hand(tmp_path: Path) -> None:
@@ -157,7 +156,7 @@ def test_job_by_hand(tmp_path: Path) -> None:
     found = job_documents(text)
     assert list(found) == ["job", "peers", "trial", "quit"]
     required = [trial for trial in run.trials if not trial.optional]
-    assert text.count("\n...\n") == 3 + len(required)
+    assert text.count("\n") == 3 + len(required)
     assert found["job"]["controlled"] is False
     assert found["peers"]["addresses"] == ["192.0.2.1:7600", "[2001:db8::2]:7600"]
     assert found["job"]["nodes"][1]["control"] == {"address": "[2001:db8::2]:7600"}
@@ -190,7 +189,7 @@ def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) 
 
 def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mode 0600 from the first moment; a file with another mode is not written to."""
-    path = tmp_path / "job.yaml"
+    path = tmp_path / "job.ndjson"
     documents.write_private(path, "one")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     documents.write_private(path, "2")
@@ -216,5 +215,5 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     link.symlink_to(path)
     with pytest.raises(ConfigurationError, match="can't be written"):
         documents.write_private(link, "four")
-    with pytest.raises(ConfigurationError, match=r"no/job\.yaml: can't be written"):
-        documents.write_private(tmp_path / "no" / "job.yaml", "five")
+    with pytest.raises(ConfigurationError, match=r"no/job\.ndjson: can't be written"):
+        documents.write_private(tmp_path / "no" / "job.ndjson", "five")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from nacl.public import PrivateKey, SealedBox
 
 from recorded import rows_in, told_in
@@ -380,8 +380,8 @@ def test_a_node_that_invents_types_is_not_kept() -> None:
         node.hear({"type": kind, "node": "node1"})
     assert node.said.keys() == {"hello", "ready"}
     assert popen.wait(10) == 0
-    node.send(b"trial: {}\n...\n")
-    node.beat(b"heartbeat: 1\n...\n")
+    node.send(b'{"trial": {}}\n')
+    node.beat(b'{"heartbeat": 1}\n')
     assert not node.waiting
 
 
@@ -433,16 +433,16 @@ def test_documents_and_beats_never_mix() -> None:
     assert node.waiting
     number, deadline_s = 0, time.monotonic() + 30
     while node.waiting and time.monotonic() < deadline_s:
-        node.beat(b"heartbeat: %d\n...\n" % number)
+        node.beat(b'{"heartbeat": %d}\n' % number)
         number += 1
         if number == 20:
             popen.send_signal(signal.SIGCONT)
         every.turn(0.002)
     every.close()
     assert popen.returncode == 0
-    texts = b"".join(lines).decode().split("...\n")
+    texts = re.split(r"(?<=})\n", b"".join(lines).decode())
     assert texts.pop() == ""
-    documents = [yaml.load(text, yaml.CSafeLoader) for text in texts]
+    documents = [json.loads(text) for text in texts]
     kinds = [next(iter(content)) for content in documents]
     assert [kind for kind in kinds if kind != "heartbeat"] == ["trial", "quit"]
     assert documents[kinds.index("trial")]["trial"] == long

@@ -63,7 +63,6 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
     programs that are installed are in Spack's recipe."""
     package_of = {
         "cmocka": "libcmocka-dev",
-        "yaml-0.1": "libyaml-dev",
         "libdpdk": "libdpdk-dev",
         "jansson": "libjansson-dev",
         "libmnl": "libmnl-dev",
@@ -81,7 +80,7 @@ def test_libraries_of_the_build_are_installed_by_setup() -> None:
     assert asked
     assert asked <= package_of.keys()
     assert {package_of[name] for name in asked} <= set(packages("use"))
-    spack = {"yaml-0.1": "libyaml", "libdpdk": "dpdk", "libibverbs": "rdma-core"}
+    spack = {"libdpdk": "dpdk", "libibverbs": "rdma-core"}
     recipe = (ROOT / "packaging" / "spack" / "package.py").read_text()
     named = {name.partition("@")[0] for name in re.findall(r'depends_on\("([^"]+)"', recipe)}
     brought = {"threads", "cmocka", "libbpf", "libxdp"}

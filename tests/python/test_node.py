@@ -67,9 +67,7 @@ def documents(controlled: bool = False) -> str:
         ],
     }
     peers = {"addresses": addresses, "key": secrets.token_hex(32)}
-    return "".join(
-        json.dumps(document) + "\n...\n" for document in ({"job": job}, {"peers": peers})
-    )
+    return "".join(json.dumps(document) + "\n" for document in ({"job": job}, {"peers": peers}))
 
 
 class Pair:
@@ -133,7 +131,7 @@ def pair() -> Iterator[Callable[[], Pair]]:
         (["--patern"], "see switchbench-node --help"),
         (["--name"], "see switchbench-node --help"),
         (["one", "two"], "one job file at most, not 2"),
-        (["/nowhere/job.yaml"], "can't read /nowhere/job.yaml: No such file"),
+        (["/nowhere/job.ndjson"], "can't read /nowhere/job.ndjson: No such file"),
         (["--netns", "no-such-netns"], "no-such-netns"),
     ],
 )
@@ -147,8 +145,8 @@ def test_what_is_refused(arguments: list[str], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("jib: 1\n...\n", "jib"),
-        ("peers: {addresses: [a]}\n...\n", "the first document must be a job"),
+        ('{"jib": 1}\n', "jib"),
+        ('{"peers": {"addresses": ["a"]}}\n', "the first document must be a job"),
         (documents().replace("node1", "node3"), "no node is called node1"),
         (documents().replace('"protocol": 2', '"protocol": 9'), "job.protocol is 9"),
     ],
@@ -166,7 +164,8 @@ def test_documents_that_are_refused(text: str, sentence: str) -> None:
 def test_records_that_can_not_be_written_are_no_success() -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [find_engine(), "--plan"], input="plan: {ranks: 2, pattern: {name: pairs}}\n",
+            [find_engine(), "--plan"],
+            input='{"plan": {"ranks": 2, "pattern": {"name": "pairs"}}}\n',
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
     assert ended.returncode == 3
@@ -200,7 +199,7 @@ def null_ports(**trial: Any) -> str:
         {"peers": {"addresses": ["127.0.0.1:1"], "key": secrets.token_hex(32)}},
         {"trial": plan},
     )
-    return "".join(json.dumps(document) + "\n...\n" for document in said)
+    return "".join(json.dumps(document) + "\n" for document in said)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence:
 
 def test_a_job_file_may_end_without_quit(tmp_path: Path) -> None:
     """A key that others may read is rejected."""
-    job = tmp_path / "job.yaml"
+    job = tmp_path / "job.ndjson"
     job.write_text(documents())
     job.chmod(0o640)
     refused = node(str(job), "--name", "node1")
@@ -263,7 +262,7 @@ def test_a_quit_and_the_end_of_input(pair: Callable[[], Pair]) -> None:
     """A controller may go with its quit; the end of input is none."""
     two = pair()
     two.tell(documents(controlled=True), ready=True)
-    two.tell("quit: true\n...\n")
+    two.tell('{"quit": true}\n')
     assert [two.end(at)[:2] for at in (0, 1)] == [(0, "quit")] * 2
     two = pair()
     two.tell(documents(controlled=True), ready=True)

@@ -103,7 +103,7 @@ def test_a_suite_takes_the_time_of_its_measurements(
 
 def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that only its owner reads."""
-    job = tmp_path / "job.yaml"
+    job = tmp_path / "job.ndjson"
     plan(capsys, str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
     assert stat.S_IMODE(job.stat().st_mode) == 0o600
     assert '"key": ' in job.read_text()

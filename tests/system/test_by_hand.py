@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 import labkit
 import runs
@@ -66,7 +65,7 @@ class Room:
     directory: Path
     stack: ExitStack
 
-    def job(self, transport: str, *settings: str, name: str = "job.yaml") -> Path:
+    def job(self, transport: str, *settings: str, name: str = "job.ndjson") -> Path:
         """The job of the example for two hosts, with this lab's addresses and interfaces."""
         path = self.directory / name
         words = [
@@ -101,11 +100,11 @@ class Room:
 
     def changed(self, job: Path, change: Callable[[list[runs.Record]], None]) -> Path:
         """Write a job that the command would not have written."""
-        documents = list(yaml.safe_load_all(job.read_text()))
+        documents = [json.loads(line) for line in job.read_text().splitlines()]
         change(documents)
         path = self.directory / "changed.yaml"
         path.touch(0o600)
-        path.write_text(yaml.safe_dump_all(documents, explicit_end=True))
+        path.write_text("".join(json.dumps(document) + "\n" for document in documents))
         return path
 
     def refusal(self, job: Path, name: str | None = None) -> tuple[int, str]:

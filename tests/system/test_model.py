@@ -204,7 +204,7 @@ def program() -> Iterator[subprocess.Popen[str]]:
     with runs.popen([str(switches.find_binary())], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(yaml.safe_dump(DESCRIPTION) + "...\n")
+        process.stdin.write(json.dumps(DESCRIPTION) + "\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["type"] == "ready"
         try:
@@ -247,12 +247,12 @@ def test_it_ends_though_nobody_reads() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("switch: {name: a}\n...\n", "lacks the key 'ports'"),
-        ("switch: {name: a, sed: 1, ports: []}\n...\n", "has no key 'sed'"),
-        ("switch: {name: a, ports: [{name: a}]}\n...\n", "2 to 64"),
-        ("switch: {}\n", "ended before the description"),
+        ('{"switch": {"name": "a"}}\n', "lacks the key 'ports'"),
+        ('{"switch": {"name": "a", "sed": 1, "ports": []}}\n', "has no key 'sed'"),
+        ('{"switch": {"name": "a", "ports": [{"name": "a"}]}}\n', "2 to 64"),
+        ("", "ended before the description"),
         (
-            "switch: {name: a, ports: [{name: a, iface: none0}, {name: b}]}\n...\n",
+            '{"switch": {"name": "a", "ports": [{"name": "a", "iface": "none0"}, {"name": "b"}]}}',
             "interface none0 can't be used",
         ),
     ],

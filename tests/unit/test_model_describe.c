@@ -1,44 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The description of a modelled switch: what it means, what is refused and how; and standard input,
- * in pieces.
+ * The description of a modelled switch: what it means, what is refused and how.
  */
-#include "command_reader.h"
 #include "describe.h"
 #include "unit.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-
 #define PORTS                                                                                      \
-    "  ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, "         \
-    "{name: b}]\n"
+    "ports: [{name: a, rate_bps: 100000000, buffer: 4096, vdev: net_null0, iface: p1}, "           \
+    "{name: b}]"
 
 static int read_text(struct description *description, struct err *err, const char *keys,
                      const char *ports)
 {
-    char yaml[4096];
-    int size = snprintf(yaml, sizeof yaml, "switch:\n  name: s\n%s%s", keys, ports);
+    char text[2048], json[4096];
 
+    snprintf(text, sizeof text, "{switch: {name: s, %s%s}}", keys, ports);
     err->text[0] = '\0';
-    return describe_read(description, yaml, (size_t)size, err);
+    return describe_read(description, unit_json(json, text), err);
 }
 
 /* Beside a description that says nothing, whose keys have their defaults. */
 TEST(test_every_key_arrives)
 {
     static const char keys[] =
-        "  seed: 7\n  mtu: 9000\n  sharing: shared\n  buffer: 500000\n"
-        "  input_buffer: 9999\n  capacity: [{ports: 2, bps: 10}, {ports: 4, bps: 30}]\n"
-        "  collapse: {above_percent: 50, to_percent: 10, window_ms: 3}\n"
-        "  table: {size: 9, learn_per_s: 8, ageing_ms: 7}\n"
-        "  latency_ns: 1234\n  pause: {send: true, high: 9, low: 3}\n"
-        "  flows: tags\n  poll: true\n"
-        "  faults:\n"
-        "  - {kind: reorder, one_in: 100000, at_most: 3, in: a, out: b, measured: true, "
-        "displacement: 4, hold_ms: 9}\n"
-        "  - {kind: wrong-port, to: b}\n  - {kind: corrupt, first_byte: 14, last_byte: 31}\n"
-        "  - {kind: slow, port: b, rate_bps: 1000000}\n";
+        "seed: 7, mtu: 9000, sharing: shared, buffer: 500000, "
+        "input_buffer: 9999, capacity: [{ports: 2, bps: 10}, {ports: 4, bps: 30}], "
+        "collapse: {above_percent: 50, to_percent: 10, window_ms: 3}, "
+        "table: {size: 9, learn_per_s: 8, ageing_ms: 7}, "
+        "latency_ns: 1234, pause: {send: true, high: 9, low: 3}, "
+        "flows: tags, poll: true, "
+        "faults: [{kind: reorder, one_in: 100000, at_most: 3, in: a, out: b, measured: true, "
+        "displacement: 4, hold_ms: 9}, "
+        "{kind: wrong-port, to: b}, {kind: corrupt, first_byte: 14, last_byte: 31}, "
+        "{kind: slow, port: b, rate_bps: 1000000}], ";
     struct description plain, full;
     const struct model_conf *a = &plain.conf, *b = &full.conf;
     struct err err;
@@ -89,37 +83,37 @@ TEST(test_mistakes_are_one_sentence)
     static const struct {
         const char *keys, *says;
     } cases[] = {
-        {"  sed: 1\n" PORTS, "sed"},
-        {"  seed: much\n" PORTS, "line"},
-        {"  queueing: fifo\n" PORTS, "fifo"},
-        {"  forwarding: store\n" PORTS, "forwarding"},
-        {"  pause: {ignore: true}\n" PORTS, "ignore"},
-        {"  pause: {send: true, high: 2, low: 2}\n" PORTS, "below high"},
-        {"  table: {sizes: 1}\n" PORTS, "sizes"},
-        {"  table: {size: 0}\n" PORTS, "size is 1 to 1048576"},
-        {"  faults: [{kind: lost}]\n" PORTS, "lost"},
-        {"  faults: [{kind: drop, in: c}]\n" PORTS, "no port 'c'"},
-        {"  faults: [{kind: dead}]\n" PORTS, "needs a `port`"},
-        {"  faults: [{kind: drop, port: a}]\n" PORTS, "`in` or `out`"},
-        {"  faults: [{kind: slow, port: a}]\n" PORTS, "rate_bps"},
-        {"  faults: [{kind: reorder}]\n" PORTS, "displacement"},
-        {"  faults: [{kind: corrupt, last_byte: 3}]\n" PORTS, "addresses"},
-        {"  mtu: 10000\n" PORTS, "mtu"},
-        {"  recovery_ms: 4294967296\n" PORTS, "switch.recovery_ms is 0 to 4294967295"},
-        {"  collapse: {above_percent: 50, to_percent: 0}\n" PORTS, "collapse"},
-        {"  collapse: {above_percent: 50, to_percent: 9}\n  ports: [{name: a}, {name: b}]\n",
+        {"sed: 1, " PORTS, "sed"},
+        {"seed: much, " PORTS, "line 1: switch.seed is a whole number"},
+        {"queueing: fifo, " PORTS, "fifo"},
+        {"forwarding: store, " PORTS, "forwarding"},
+        {"pause: {ignore: true}, " PORTS, "ignore"},
+        {"pause: {send: true, high: 2, low: 2}, " PORTS, "below high"},
+        {"table: {sizes: 1}, " PORTS, "sizes"},
+        {"table: {size: 0}, " PORTS, "size is 1 to 1048576"},
+        {"faults: [{kind: lost}], " PORTS, "lost"},
+        {"faults: [{kind: drop, in: c}], " PORTS, "no port 'c'"},
+        {"faults: [{kind: dead}], " PORTS, "needs a `port`"},
+        {"faults: [{kind: drop, port: a}], " PORTS, "`in` or `out`"},
+        {"faults: [{kind: slow, port: a}], " PORTS, "rate_bps"},
+        {"faults: [{kind: reorder}], " PORTS, "displacement"},
+        {"faults: [{kind: corrupt, last_byte: 3}], " PORTS, "addresses"},
+        {"mtu: 10000, " PORTS, "mtu"},
+        {"recovery_ms: 4294967296, " PORTS, "switch.recovery_ms is 0 to 4294967295"},
+        {"collapse: {above_percent: 50, to_percent: 0}, " PORTS, "collapse"},
+        {"collapse: {above_percent: 50, to_percent: 9}, ports: [{name: a}, {name: b}]",
          "ports with a rate"},
-        {"  queueing: voq\n  sharing: shared\n" PORTS, "shared memory"},
-        {"  queueing: voq\n  capacity: [{bps: 9}]\n" PORTS, "a capacity"},
-        {"  queueing: input\n  recovery_ms: 1\n" PORTS, "has to be output"},
-        {"  capacity: [{ports: 8, bps: 1}, {ports: 4, bps: 2}]\n" PORTS, "ascend"},
-        {"  ports: [{name: a}]\n", "has 2 to 64 entries"},
-        {"  ports: [{name: a}, {name: a}]\n", "duplicate name"},
-        {"  ports: [{name: b}, {name: a, rates: [{bps: 1}]}]\n", "a trunk's"},
-        {"  ports: [{name: a, vlan: 1}, {name: b}]\n", "VLAN 1 has 1 ports: it takes two"},
-        {"  ports: [{name: a, cable: b}, {name: b}]\n", "have to name each other"},
-        {"  pause: {send: true}\n  ports: [{name: a, cable: b}, {name: b, cable: a}]\n", "PAUSE"},
-        {"", "ports"},
+        {"queueing: voq, sharing: shared, " PORTS, "shared memory"},
+        {"queueing: voq, capacity: [{bps: 9}], " PORTS, "a capacity"},
+        {"queueing: input, recovery_ms: 1, " PORTS, "has to be output"},
+        {"capacity: [{ports: 8, bps: 1}, {ports: 4, bps: 2}], " PORTS, "ascend"},
+        {"ports: [{name: a}]", "has 2 to 64 entries"},
+        {"ports: [{name: a}, {name: a}]", "duplicate name"},
+        {"ports: [{name: b}, {name: a, rates: [{bps: 1}]}]", "a trunk's"},
+        {"ports: [{name: a, vlan: 1}, {name: b}]", "VLAN 1 has 1 ports: it takes two"},
+        {"ports: [{name: a, cable: b}, {name: b}]", "have to name each other"},
+        {"pause: {send: true}, ports: [{name: a, cable: b}, {name: b, cable: a}]", "PAUSE"},
+        {"mtu: 68", "ports"},
     };
 
     for (EACH(c, cases)) {
@@ -130,66 +124,5 @@ TEST(test_mistakes_are_one_sentence)
         if (strstr(err.text, c->says) == NULL)
             fail_msg("'%s' does not say '%s'", err.text, c->says);
         assert_null(strchr(err.text, '\n'));
-    }
-}
-
-/* --- standard input --- */
-
-TEST(test_a_description_in_pieces_then_commands)
-{
-    static const char text[] = "switch: {name: a...b}\n# ...\n....\n... \nreport\nclear\nrep";
-    struct command_reader reader = {0};
-    struct err err = {""};
-    char *yaml;
-    int ends[2];
-    size_t size;
-
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0); /* as a lab's, which is empty at first */
-    if (fork() == 0) {
-        usleep(10000);
-        _exit(write(ends[1], text, sizeof text - 1) != sizeof text - 1);
-    }
-    reader.fd = ends[0];
-    assert_int_equal(command_reader_description(&reader, &yaml, &size, &err), 0);
-    wait(NULL);
-    assert_int_equal(size, strlen("switch: {name: a...b}\n# ...\n....\n"));
-    assert_memory_equal(yaml, text, size);
-    assert_int_equal(command_reader_line(&reader, 0), 1);
-    assert_string_equal(reader.line, "report");
-    assert_int_equal(command_reader_line(&reader, 0), 1);
-    assert_string_equal(reader.line, "clear");
-    assert_int_equal(command_reader_line(&reader, 0), 0); /* half a line, and no end */
-    assert_int_equal(write(ends[1], "ort\r\n", 5), 5);
-    assert_int_equal(command_reader_line(&reader, 0), 1);
-    assert_string_equal(reader.line, "report");
-    close(ends[1]);
-    assert_int_equal(command_reader_line(&reader, 0), -1);
-    free(yaml);
-    close(ends[0]);
-}
-
-TEST(test_a_description_without_an_end)
-{
-    char line[5001];
-
-    memset(line, 'a', sizeof line);
-    line[5000] = '\n';
-    for (unsigned i = 0; i < 2; i++) {
-        struct command_reader reader = {0};
-        struct err err = {""};
-        char *yaml;
-        int ends[2];
-        size_t size;
-
-        assert_int_equal(pipe(ends), 0);
-        assert_int_equal(write(ends[1], i == 0 ? "switch: {}\n" : line, i == 0 ? 11 : 5001),
-                         i == 0 ? 11 : 5001);
-        close(ends[1]);
-        reader.fd = ends[0];
-        assert_int_equal(command_reader_description(&reader, &yaml, &size, &err), -EINVAL);
-        assert_non_null(strstr(err.text, "'...'"));
-        assert_int_equal(strstr(err.text, "longer") != NULL, i);
-        free(yaml);
-        close(ends[0]);
     }
 }

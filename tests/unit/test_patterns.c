@@ -60,14 +60,14 @@ static void each_row(const char *kind, void (*check)(const struct row *row))
     FILE *file = fopen(unit_argument, "re");
     struct document *document;
     struct err err = {0};
-    char *line = NULL, *rest, plan[1024];
+    char *line = NULL, *rest, plan[1024], json[2048];
     size_t room = 0;
     int number = 0, found = 0;
 
     assert_non_null(file);
     while (getline(&line, &room, file) > 0) {
         struct row row = {.line = ++number};
-        struct mapping_text text = {plan, 0, 1};
+        struct mapping_text text = {json, 0, 1};
         const char *ranks;
 
         line[strcspn(line, "\n")] = '\0';
@@ -75,8 +75,8 @@ static void each_row(const char *kind, void (*check)(const struct row *row))
         if (strcmp(next_field(&rest), kind) != 0)
             continue;
         ranks = next_field(&rest);
-        text.size = (size_t)snprintf(plan, sizeof(plan), "plan: {ranks: %s, pattern: %s}\n", ranks,
-                                     next_field(&rest));
+        snprintf(plan, sizeof(plan), "{plan: {ranks: %s, pattern: %s}}", ranks, next_field(&rest));
+        text.size = strlen(unit_json(json, plan));
         if (document_parse(&document, &text, transports, &err) < 0)
             fail_msg("%s:%d: %s", unit_argument, number, err.text);
         row.request = document->plan->pattern;

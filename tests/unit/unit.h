@@ -41,6 +41,9 @@ void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction befor
 /* The program's first argument: a file of cases; "" without one. */
 extern const char *unit_argument;
 
+/* Writes JSON of a shorter form of it: words need no quotes, and texts can have single ones. */
+const char *unit_json(char *json, const char *text);
+
 /* A sentence for people: one line that holds this part. */
 static inline void assert_says(const char *sentence, const char *part)
 {

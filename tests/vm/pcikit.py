@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import subprocess
@@ -11,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 import guests
 import nodekit
@@ -144,9 +143,7 @@ def job(trials: Sequence[dict[str, Any]], **port: Any) -> str:
     documents.append({"peers": {"addresses": addresses, "key": "5b" * 32}})
     documents += [{"trial": one} for one in trials]
     documents.append({"quit": True})
-    return (
-        yaml.safe_dump_all(documents, explicit_start=True).replace("\n---", "\n...\n---") + "...\n"
-    )
+    return "".join(json.dumps(document) + "\n" for document in documents)
 
 
 def conduct(

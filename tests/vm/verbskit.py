@@ -44,7 +44,7 @@ def job(directory: Path, tests: list[Record], port: Record) -> str:
         "repeat": 1,
         "tests": tests,
     }
-    document = directory / "job.yaml"
+    document = directory / "job.ndjson"
     done = runs.execute("plan", str(runs.write(directory, configuration)), "--job", str(document))
     assert done.returncode == 0, done.stdout + done.stderr
     return document.read_text()
@@ -60,9 +60,9 @@ def play(
     last: what it says before others listen, nobody hears."""
     started: list[subprocess.Popen[str]] = []
     for name in reversed(NODES):
-        rig[name].output(["sh", "-c", f"umask 077; cat >job.yaml <<'E'\n{document}\nE"])
+        rig[name].output(["sh", "-c", f"umask 077; cat >job.ndjson <<'E'\n{document}\nE"])
         before = wrap if name == NODES[0] else ""
-        node = f"{before} switchbench-node job.yaml --name {name} </dev/null"
+        node = f"{before} switchbench-node job.ndjson --name {name} </dev/null"
         if started:
             time.sleep(HEAD_START_S)
         started.insert(0, vmkit.popen(rig[name], ["sh", "-c", node]))

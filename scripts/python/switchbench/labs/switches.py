@@ -36,8 +36,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..base.model import Device
 from ..base.programs import SWITCH
 from ..topology import lab_addresses
@@ -185,8 +183,8 @@ def start(lab: str, topology: Topology, kept: bool) -> None:
     deadline = time.monotonic() + _READY_S
     for number, description in enumerate(descriptions(lab, topology)):
         # One after the other: a trunk's second end can only be opened after its first end.
-        text = yaml.safe_dump({"switch": description}, sort_keys=False) + "...\n"
-        _await_ready(lab, number, _start_one(lab, number, text, binary, kept), deadline)
+        line = json.dumps({"switch": description}) + "\n"
+        _await_ready(lab, number, _start_one(lab, number, line, binary, kept), deadline)
 
 
 def _start_one(

@@ -203,9 +203,9 @@ BY_HAND_UDP_PORT = 7600
 PRIVATE_MODE = 0o600
 
 
-def to_yaml(name: str, value: Any) -> str:
-    """Return one document as a node reads it, with its end mark: JSON, which is YAML."""
-    return f"---\n{json.dumps({name: value}, ensure_ascii=False)}\n...\n"
+def to_line(name: str, value: object) -> str:
+    """Return one document as a node reads it: a line of JSON."""
+    return json.dumps({name: value}, ensure_ascii=False) + "\n"
 
 
 def job_document(
@@ -344,8 +344,8 @@ def hand_job(run: Run, run_id: str) -> str:
     job = job_document(run, run_id, controlled=False)
     # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
     trials = [trial_document(trial) for trial in run.trials if not trial.optional]
-    documents = [to_yaml("job", job), to_yaml("peers", peers)]
-    return "".join([*documents, *(to_yaml("trial", one) for one in trials), to_yaml("quit", True)])
+    documents = [to_line("job", job), to_line("peers", peers)]
+    return "".join([*documents, *(to_line("trial", one) for one in trials), to_line("quit", True)])
 
 
 def numeric_address(node: str, address: str) -> str:

@@ -61,7 +61,7 @@ def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object)
     """Return a `plan` document, as JSON; `how`: its keys besides these."""
     given = {key: value for key, value in how.items() if value is not None}
     plan = {"ranks": ranks, "pattern": pattern, "seed": seed, **given}
-    return json.dumps({"plan": plan}) + "\n...\n"
+    return json.dumps({"plan": plan}) + "\n"
 
 
 def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:

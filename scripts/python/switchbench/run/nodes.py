@@ -17,7 +17,7 @@ from types import FrameType
 from ..base.errors import RunError, SwitchbenchError
 from ..base.model import Process
 from ..base.programs import Handled
-from ..plan.documents import to_yaml
+from ..plan.documents import to_line
 from ..records.record_forms import LONGEST_LINE, TYPES, Record
 from .launch.far import pipe_of
 
@@ -205,7 +205,7 @@ class RemoteNodes:
             number = 0
             while not self._beats_end.is_set():
                 for node in self.nodes:
-                    node.beat(b"heartbeat: %d\n...\n" % number)
+                    node.beat(b'{"heartbeat": %d}\n' % number)
                 number += 1
                 self._beats_end.wait(interval_s)
 
@@ -218,7 +218,7 @@ class RemoteNodes:
 
     def send(self, kind: str, content: object) -> None:
         """Send a document to all nodes; what a pipe does not take now follows in later turns."""
-        text = to_yaml(kind, content).encode()
+        text = to_line(kind, content).encode()
         for node in self.nodes:
             node.send(text)
             if node.waiting and node.name not in self._unsent:
