@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from switchbench.analysis.series import Floats
-from switchbench.compare.differences import (
+from switchbench.compare.cases import FLOW_RATE, MEASURES, ComparedMeasure
+from switchbench.compare.comparison import (
     BETTER,
     WORSE,
     Family,
@@ -28,7 +29,6 @@ from switchbench.compare.differences import (
     sampled,
     welch,
 )
-from switchbench.compare.measures import FLOW_RATE, MEASURES, ComparedMeasure
 
 CONFIDENCE = 0.95
 PAIRS, PHASES, FLOWS = 2, 7, 56

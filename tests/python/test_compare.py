@@ -20,7 +20,7 @@ from recorded import replace_rows, rows_in, told_in, write_tables
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.cli.main import main
-from switchbench.compare.differences import Sample, WelchTest, holm, welch
+from switchbench.compare.comparison import Sample, WelchTest, holm, welch
 from switchbench.records.directory import PLAN, read_plan
 from switchbench.records.rows import Floats
 

@@ -14,7 +14,7 @@ from switchbench.analysis.judge import _OF_PORT
 from switchbench.analysis.measures import DERIVED, REDUCERS
 from switchbench.analysis.phases import reduced
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED
-from switchbench.compare import measures as compared
+from switchbench.compare import cases as compared
 from switchbench.importers.reading import COMMON
 from switchbench.records.schema import columns_of
 from switchbench.records.summary_form import summary_schema

@@ -9,7 +9,7 @@ lists the difference and ends with status 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,136 @@ from ..analysis import measures as m
 from ..analysis.data import Measured
 from ..base import format, source, transports
 from ..base.errors import ConfigurationError
+from ..base.measures import MEASURES as REGISTRY
+from ..base.measures import REDUCED
+from ..base.model import SCHEDULE
 from ..importers import mpi
 from ..importers.reading import COMMON, GPU, MEGA
 from ..records.directory import CONFIGURATION
-from ..records.summary_form import PlanEntry
-from .measures import STEP_TIMES, WHOLE_S, ComparedMeasure, Entry
+from ..records.summary_form import PlanEntry, at
+
+# --- the figures that are compared, of plans, phases and flows (doc/reference/measures.md) --------
+
+Entry = Mapping[str, Any]
+Reading = Callable[[Entry], float | None]
+
+
+@dataclass(frozen=True)
+class ComparedMeasure:
+    """One figure; `better`: +1 when more of it is better, -1 when less is.
+
+    The allowances are standard deviations as shares of the mean: what a figure is rounded to, and
+    by how much two runs of the same differ beyond their repeats (doc/how-to/compare.md).
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: int
+    of: Reading
+    rounding: float = 0.0005  # a frame of a short window
+    between_runs: float = 0.002
+
+
+def _compared(name: str, title: str, key: str, of: Reading, *allowances: float) -> ComparedMeasure:
+    """Return a measure of base.measures under the short name and title that a comparison has."""
+    measure = REGISTRY[key]
+    return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
+
+
+def _value(path: str) -> Reading:
+    """Return how the value of a key is read."""
+    return lambda entry: None if (value := at(entry, path)) is None else float(value)
+
+
+def _rate(path: str) -> Reading:
+    """Return how a rate is read: null for messages without payload, as a barrier's."""
+
+    def rate(entry: Entry) -> float | None:
+        empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
+        return None if empty else _value(path)(entry)
+
+    return rate
+
+
+def _loss(entry: Entry) -> float | None:
+    lost, offered = entry["lost_frames"], entry["offered_frames"]
+    return None if lost is None or not offered else 100.0 * lost / offered
+
+
+def _cpu(entry: Entry) -> float | None:
+    """Return the CPU time of the nodes' own processes per GB: a machine has other work as well."""
+    seconds, delivered = entry["cpu_process_s"], entry["delivered_bytes"]
+    return None if seconds is None or not delivered else seconds / (delivered / 1e9)
+
+
+def _elapsed(entry: Entry) -> float | None:
+    """Return the time of a transfer: a stream's phases last as long as they were asked to."""
+    return _value("elapsed_s")(entry) if entry["traffic"] == "transfer" else None
+
+
+WHOLE_S = "total_s"
+STEP_TIMES = (0.0005, 0.1)
+_BUCKETS = 0.005  # of histograms: 1/64, evenly
+_KINDS = {"round_trip": "round trip", "one_way": "one way", "pingpong": "ping-pong"}
+MEASURES = (
+    # First, as these are what was asked for.
+    *(
+        ComparedMeasure(name, title, unit, better, _value(f"steps.{key}"), *STEP_TIMES)
+        for name, title, unit, better, key in (
+            ("t_avg", "t_avg", "us", -1, "t_avg_us"),
+            ("t_max", "t_max", "us", -1, "t_max_us"),
+            ("mbytes_s", "IMB's rate", "MB/s", +1, "mbytes_s"),
+            ("whole", "whole benchmark", "s", -1, WHOLE_S),
+        )
+    ),
+    _compared("mean_rate", "mean flow", "throughput", _rate("throughput.mean")),
+    _compared("slowest_rate", "slowest flow", "throughput_min", _rate("throughput.min")),
+    _compared("of_line", "of line", "percent_of_line", _rate("throughput.percent_of_line")),
+    _compared("loss", "lost", "loss_percent", _loss, 0.01, 0.02),
+    _compared("cpu", "CPU of nodes", "cpu_s_per_gb", _cpu, 0.0005, 0.3),
+    *(_compared(one.key, one.title, one.key, _rate(f"reduced.{one.key}")) for one in REDUCED),
+    _compared("elapsed", "time", "elapsed_s", _elapsed),
+    *(
+        _compared(f"{kind}_{name}", f"{title} {name}", f"{kind}_{name}_us",
+                  _value(f"latency.{kind}.{name}"), _BUCKETS, between_runs)
+        for kind, title in _KINDS.items()
+        for name, between_runs in (("p50", 0.4), ("p99", 0.7))
+    ),
+)  # fmt: skip
+FLOW_RATE = _compared("rate", "rate", "throughput", lambda _: None)
+FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02)
+
+
+def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
+    """Return a plan with its times by steps.
+
+    And of its phases that the tester did not limit the loss and the longest of each percentile of
+    times.
+    """
+    fair = [phase for phase in phases if not phase["tester_limited"]]
+
+    def worst(path: str, choose: Callable[..., Any] = max) -> Any:
+        known = (at(phase, path) for phase in fair)
+        return choose((value for value in known if value is not None), default=None)
+
+    return {
+        **plan,
+        **{name: m.total(p[name] for p in fair) for name in ("lost_frames", "offered_frames")},
+        "reduced": {
+            one.key: worst(f"reduced.{one.key}", min if one.over_phases == "min" else max)
+            for one in REDUCED
+        },
+        "latency": {
+            kind: {name: worst(f"latency.{kind}.{name}") for name in ("p50", "p99")}
+            for kind in _KINDS
+        },
+        # A function without payload has no rate.
+        "steps": {name: value or None for name, value in steps.items()},
+    }
+
+
+# --- cases ---------------------------------------------------------------------------------------
 
 Settings = dict[str, str]
 
@@ -54,6 +179,11 @@ class Differing(NamedTuple):
         """Return the difference as a sentence, such as "load is 50 and 100"."""
         where = f"{self.of}: " if self.of else ""
         return f"{where}{self.setting} is {' and '.join(self.values)}"
+
+    @property
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        return {"of": self.of or None, "setting": self.setting, "values": list(self.values)}
 
 
 def differing(of: str, sides: Sequence[Settings], without: set[str]) -> Iterator[Differing]:
@@ -136,6 +266,12 @@ class Case:
         """Return the pattern and the number of ranks in words."""
         plan = self.plans[0]
         return f"{format.pattern(plan)}, {format.of(plan['ranks'], 'rank')}"
+
+    @property
+    def document(self) -> dict[str, object]:
+        """For JSON; a trial for each repeat."""
+        trials = [plan["trial"] for plan in self.plans]
+        return {"title": self.title, "settings": self.settings, "trials": trials}
 
     def identity(self, without: set[str]) -> tuple[tuple[str, str], ...]:
         """Return the settings that identify the case's matrix, size and load, except `without`.
@@ -242,7 +378,10 @@ def load(words: Sequence[str], by: str | None) -> list[Subject]:
 
 
 def joined(subjects: Sequence[Subject]) -> list[Subject]:
-    """Merge subjects of equal name into one side with several runs, held by the first subject."""
+    """Return the sides of a comparison: subjects of one name are its runs, held by the first.
+
+    Names are those given, else the switches', else the directories', else numbered.
+    """
     sides: dict[str | int, Subject] = {}
     for number, one in enumerate(subjects):
         first = sides.setdefault(one.name or number, one)
@@ -255,7 +394,14 @@ def joined(subjects: Sequence[Subject]) -> list[Subject]:
                 first.cases.append(case)
             else:
                 same.runs.extend(case.runs)
-    return _told_apart(list(sides.values()))
+    found = list(sides.values())
+    for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
+        names = [subject.name or maker(subject) for subject in found]
+        if all(names) and len(set(names)) == len(names):
+            break
+    else:
+        names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
+    return [replace(one, name=name) for name, one in zip(names, found, strict=True)]
 
 
 def _read(word: str) -> Subject:
@@ -267,8 +413,16 @@ def _read(word: str) -> Subject:
     measured = Measured.load(directory)
     if measured.summary.get("imported"):
         return Subject(name, [ComparedRun(measured, {})], [])
-    result = ComparedRun(measured, _configuration(measured))
-    tests = result.configuration.get("tests")
+    configuration, reason = None, f"{directory / CONFIGURATION}: is no mapping"
+    try:
+        configuration = source.load(directory / CONFIGURATION)
+    except ConfigurationError as error:
+        reason = str(error)
+    if not isinstance(configuration, dict):
+        configuration = {}
+        measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
+    result = ComparedRun(measured, configuration)
+    tests = configuration.get("tests")
     found: dict[tuple[Any, ...], Case] = {}
     for plan in measured.summary["plans"]:
         known = _settings(plan, tests if isinstance(tests, list) else [])
@@ -280,19 +434,6 @@ def _read(word: str) -> Subject:
         reason = measured.damage[0] if measured.damage else "nothing was measured in that run"
         raise ConfigurationError(f"no results in {directory}: {reason}")
     return Subject(name, [result], list(found.values()))
-
-
-def _configuration(measured: Measured) -> Mapping[str, Any]:
-    path = measured.directory / CONFIGURATION
-    reason = f"{path}: is no mapping"
-    try:
-        loaded = source.load(path)
-        if isinstance(loaded, dict):
-            return loaded
-    except ConfigurationError as error:
-        reason = str(error)
-    measured.damage.append(f"{reason}: of the settings only those of the matrix are compared")
-    return {}
 
 
 def _settings(plan: PlanEntry, tests: list[Any]) -> Settings:
@@ -350,17 +491,6 @@ def with_baseline(subjects: list[Subject], name: str | None) -> list[Subject]:
     return sorted(subjects, key=lambda subject: subject.name != name)
 
 
-def _told_apart(subjects: list[Subject]) -> list[Subject]:
-    """Return the subjects with unique names: given, by switch, by directory, or numbered."""
-    for maker in (_switch, lambda subject: subject.measured.directory.resolve().name):
-        names = [subject.name or maker(subject) for subject in subjects]
-        if all(names) and len(set(names)) == len(names):
-            break
-    else:
-        names = [f"{name} {i}" for i, name in enumerate(names, start=1)]
-    return [replace(one, name=name) for name, one in zip(names, subjects, strict=True)]
-
-
 def _switch(subject: Subject) -> str:
     """Return the switch in the configuration's `about`: its name, or its model and firmware."""
     about = subject.results[0].configuration.get("about")
@@ -383,14 +513,21 @@ _Figures = Iterator[tuple[str, Entry | None]]  # each with its program or transp
 
 
 def figure_cases(subject: Subject) -> list[Case]:
-    """Return one case per program and shared figure in a result."""
-    found = [*_imported(subject), *_plans(subject), *_functions(subject), *_pingpongs(subject)]
+    """Return a case for each program and figure of a result, of definitions that others share."""
+    found = [
+        # What is in GPU memory goes another way.
+        (f"{one['tool']}{' (GPU memory)' * (one.get('memory') == GPU)}", one["comparable"])
+        for one in subject.imported
+    ]
+    found += [*_plans(subject), *_functions(subject), *_pingpongs(subject)]
     cases: dict[tuple[str, ...], Case] = {}
     order = list(COMMON)
-    known = [(program, one) for program, one in found if one and one["measure"] in COMMON]
+    known = [
+        (program, one)
+        for program, one in found
+        if one and one["measure"] in COMMON and one["value"] > 0
+    ]
     for program, one in sorted(known, key=lambda p: (order.index(p[1]["measure"]), p[1]["ranks"])):
-        if one["value"] <= 0:
-            continue
         common = COMMON[one["measure"]]
         words = {
             "pattern": common.title, "ranks": str(one["ranks"]), SIZE: str(one["size"] or ABSENT),
@@ -407,13 +544,6 @@ def figure_cases(subject: Subject) -> list[Case]:
             "transport": program, "traffic": ABSENT, "intended_load": None, "value": one["value"],
         })  # fmt: skip
     return list(cases.values())
-
-
-def _imported(subject: Subject) -> _Figures:
-    for entry in subject.imported:
-        # GPU buffers take another path
-        memory = " (GPU memory)" if entry.get("memory") == GPU else ""
-        yield entry["tool"] + memory, entry["comparable"]
 
 
 def _figure(measure: str, ranks: int, size: int | None, value: float | None) -> Any:

@@ -1,34 +1,463 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One comparison: the matched cases, the reasons for unmatched ones, and all differences.
+"""One comparison: which case stands beside which, by how much they differ, and how sure that is.
 
-Two cases match if matrix, size, load and transport are equal, except for the settings under
-question. Where the transport is in question, frames match messages as in the summary's comparisons
-(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
-the same schedule at equal size.
+Two cases are beside each other if matrix, size, load and transport are the same, but for what is
+the question. Where the transport is, frames stand beside messages as in the summary's comparisons
+(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and
+stand beside the same at equal size.
+
+A measure's value of a plan or phase is made of the summary alone, those of flows of the tables. A
+sample is a run where a side has several, else a repeat. Of at least two samples on both sides the
+difference has a confidence interval by Welch's t (Welch 1947); else it has none, and says why. All
+that is asked of one comparison is one family: with 95 % confidence at most 5 of 100 comparisons of
+equal networks claim any difference at all. Arrays have a row for each sample and a column for each
+thing that is compared; NaN is what was not measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from ..analysis.data import plan_key
+from ..analysis.measures import mean
 from ..analysis.series import matrix_series, rows_of
+from ..analysis.statistics import Estimates, estimates
 from ..base import format
 from ..base.errors import ConfigurationError
 from ..base.model import SCHEDULE
 from ..base.transports import NAMES
+from ..records.directory import SUMMARY
+from ..records.rows import Floats
+from ..records.summary_form import PlanEntry
 from .cases import (
+    FLOW_LOSS,
+    FLOW_RATE,
+    LOAD,
+    MEASURES,
     NETWORK,
     SIZE,
     TRANSPORT,
     Case,
+    ComparedMeasure,
+    ComparedRun,
     Differing,
+    Entry,
     Subject,
     differing,
     figure_cases,
+    joined,
+    load,
+    with_times,
 )
-from .differences import SHARES, Family, Pair, Row, Tester, adjusted, places_of
+
+BETTER: Final = "better"
+WORSE: Final = "worse"
+SAME: Final = "same"
+UNSURE: Final = "not sure"
+UNKNOWN: Final = "not known"
+FEW_REPEATS = "no interval: needs at least 2 repeats per side"
+ONE_SIDE = "observed in one of the results only"
+OTHER_LOAD = "not judged: the intended loads differ"
+SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
+# How much of the chance of a false claim each level may use.
+SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
+
+_PROBABILITIES = ("p", "p_adjusted")
+Row = dict[str, Any]
+"""One measure of one thing in two results, as the JSON has it (doc/how-to/compare.md)."""
+Runs = Sequence[Sequence[Entry]]  # the repeats of each run
+Codes = NDArray[np.int64]
+
+
+# --- Welch's t, many pairs at once ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One side: what was measured, and what else its mean may be off by, as shares of the mean."""
+
+    values: Floats
+    shared: float = 0.0  # standard deviation of what all values share, as by their run; known
+    rounding: float = 0.0  # the same of what all values are rounded to
+    chosen: bool = False  # how many values there are was decided by looking at them
+
+
+@dataclass(frozen=True)
+class WelchTest:
+    """Differences of means, `other` less `base`; NaN where repeats can't tell."""
+
+    base: Estimates
+    other: Estimates
+    difference: Floats
+    error: Floats  # standard error of the difference
+    freedom: Floats
+    p: Floats  # of a difference at least as large, if there were none
+
+    def half_width(self, confidence: float) -> Floats:
+        """Of the differences' confidence intervals."""
+        half: Floats = stdtrit(self.freedom, (1.0 + confidence) / 2.0) * self.error
+        return half
+
+
+def welch(base: Sample, other: Sample, confidence: float) -> WelchTest:
+    """Return Welch's test of each column.
+
+    What values share is known, not estimated, and has infinite freedom. Rounding widens the error
+    alone: to trust it where the spread of a few values is small by chance would claim too much.
+    """
+    a, b = (estimates(side.values, confidence, side.chosen) for side in (base, other))
+    difference = b.mean - a.mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared = (base.shared * a.mean) ** 2 + (other.shared * b.mean) ** 2
+        rounding = (base.rounding * a.mean) ** 2 + (other.rounding * b.mean) ** 2
+        variance = a.error**2 + b.error**2 + shared
+        parts = a.error**4 / (a.count - 1) + b.error**4 / (b.count - 1)
+        freedom = np.where(variance > 0, variance**2 / parts, a.count + b.count - 2)
+        variance = variance + rounding
+        error = np.where(variance > 0, np.sqrt(variance), np.nan)
+        freedom = np.where(variance > 0, freedom, np.nan)
+        p = 2.0 * stdtr(freedom, -np.abs(difference / error))
+    return WelchTest(a, b, difference, error, freedom, p)
+
+
+def holm(p: Floats) -> Floats:
+    """Return the probabilities as Holm (1979) corrects them for how many were asked at once.
+
+    NaN is none. Of a hundred equal flows five would else differ `at 95 %`.
+    """
+    corrected = np.full(len(p), np.nan)
+    asked = np.flatnonzero(~np.isnan(p))
+    order = asked[np.argsort(p[asked], kind="stable")]
+    weighted = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(weighted))
+    return corrected
+
+
+# --- families ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Family:
+    """One measure of the plan, of all phases, or of all flows, of a pair."""
+
+    pair: int  # place of its pair in the match
+    measure: ComparedMeasure
+    name: Callable[[int], str]  # what a column is of; "" for the plan
+    tested: WelchTest  # without errors where nothing may be claimed
+    confidence: float
+    refusal: str | None = None  # why nothing may be claimed of it
+    most: int | None = None  # so many rows: the surest differences, then the largest
+
+    def rows(self, adjusted: Floats) -> Iterator[Row]:
+        """Yield a row for each column that either side observed; `adjusted`: its p, corrected."""
+        tested, half = self.tested, self.tested.half_width(self.confidence)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
+        surest = np.lexsort((-share, np.where(np.isnan(tested.p), 1.0, tested.p)))
+        chosen = range(len(tested.p)) if self.most is None else surest[: self.most]
+        for i in map(int, chosen):
+            counts = [int(side.count[i]) for side in (tested.base, tested.other)]
+            if not any(counts):
+                continue
+            found = {
+                "baseline": tested.base.mean[i],
+                "other": tested.other.mean[i],
+                "difference": tested.difference[i],
+                "ci_low": tested.difference[i] - half[i],
+                "ci_high": tested.difference[i] + half[i],
+                "degrees_of_freedom": tested.freedom[i],
+                "p": tested.p[i],
+                "p_adjusted": adjusted[i],
+            }
+            known = {k: None if math.isnan(value) else float(value) for k, value in found.items()}
+            difference, base, p = known["difference"], known["baseline"], known["p_adjusted"]
+            percent = 0.0 if difference == 0 else None
+            if difference is not None and base:
+                percent = 100.0 * difference / abs(base)
+            verdict, reason = UNKNOWN, None
+            if difference is None:
+                reason = ONE_SIDE
+            elif self.refusal is not None:
+                reason = self.refusal
+            elif min(counts) < 2:
+                reason = FEW_REPEATS
+            elif difference == 0:
+                verdict = SAME
+            elif p is None or p >= 1.0 - self.confidence:
+                verdict = UNSURE
+            else:
+                verdict = BETTER if difference * self.measure.better > 0 else WORSE
+            yield {
+                "pair": self.pair,
+                "of": self.name(i) or None,
+                "measure": self.measure.name,
+                "title": self.measure.title,
+                "unit": self.measure.unit,
+                "better": "more" if self.measure.better > 0 else "less",
+                "repeats": counts,
+                "percent": percent,
+                **known,
+                "dependent": bool(tested.base.dependent[i] or tested.other.dependent[i]),
+                "verdict": verdict,
+                "reason": reason,
+            }
+
+
+def adjusted(levels: Mapping[str, Sequence[Family]]) -> dict[str, list[Floats]]:
+    """Return each family's p, corrected for all that is asked at once.
+
+    By Holm (1979) within a level, and by the level's share of the chance of a false claim.
+    """
+    shares = {
+        level: SHARES[level]
+        for level, families in levels.items()
+        if any(not np.isnan(family.tested.p).all() for family in families)
+    }
+    found = {}
+    for level, families in levels.items():
+        p = [family.tested.p for family in families]
+        share = shares.get(level, 1.0) / (sum(shares.values()) or 1.0)
+        whole = np.minimum(1.0, holm(np.concatenate(p)) / share) if p else np.zeros(0)
+        found[level] = np.split(whole, np.cumsum([len(one) for one in p])[:-1]) if p else []
+    return found
+
+
+def sampled(runs: Sequence[Floats]) -> Floats:
+    """Return the samples of one side: repeats of its only run, or the means of several runs."""
+    if len(runs) == 1:
+        return runs[0]
+    known = [(~np.isnan(run)).sum(axis=0) for run in runs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = [np.nansum(run, axis=0) / count for run, count in zip(runs, known, strict=True)]
+    return np.array(means)
+
+
+# --- two cases beside each other ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cases beside each other: the baseline's, and the other's."""
+
+    base: Case
+    other: Case
+
+    @property
+    def title(self) -> str:
+        """For a person: what both measured."""
+        if self.base.title == self.other.title:
+            return self.base.title
+        return f"{self.base.matrix}: {self.base.setting} → {self.other.setting}"
+
+    @property
+    def samples(self) -> str:
+        """`5 repeats`, or `3 and 2 runs` where a side has several."""
+        runs = [len(case.runs) for case in (self.base, self.other)]
+        repeats = [len(case.plans) for case in (self.base, self.other)]
+        noun, counts = ("run", runs) if max(runs) > 1 else ("repeat", repeats)
+        *first, last = dict.fromkeys(counts)
+        return " and ".join([*map(str, first), format.of(last, noun)])
+
+
+class Tester:
+    """Makes the tests of one pair of a match."""
+
+    def __init__(self, number: int, pair: Pair, sides: Sequence[Subject], confidence: float):
+        """Take the pair of this number in the match of two subjects."""
+        self.pair, self.cases = pair, (pair.base, pair.other)
+        self._number, self._sides, self._confidence = number, sides, confidence
+        self.phases = [_phases(case) for case in self.cases]
+
+    def plans(self) -> Iterator[Family]:
+        """Yield the measures of two cases' whole plans."""
+        figure = self.pair.base.figure
+        make = (lambda _, plan: plan) if figure else whole_plan
+        entries = [[[make(run, p) for p in plans] for run, plans in c.runs] for c in self.cases]
+        for measure in MEASURES if figure is None else (figure,):
+            yield self._family(measure, lambda _: "", [_table([side], measure) for side in entries])
+
+    def by_phase(self) -> Iterator[Family]:
+        """Yield the measures of all phases that both have; none where the plan is one phase."""
+        base, other = self.phases
+        common = [phase for phase in base if phase in other]
+        if len(base) < 2 or not common:
+            return
+        names = [phase_name(base[phase]) for phase in common]
+        for measure in MEASURES:
+            tables = [_table([side[phase] for phase in common], measure) for side in (base, other)]
+            yield self._family(measure, names.__getitem__, tables)
+
+    def flows(self, most: int | None) -> tuple[tuple[int, int, int], list[Family]]:
+        """Return the flows in both and on either side, and the rate and loss of those in both.
+
+        A thousand ranks have a million flows: they are read from the tables as columns.
+        """
+        measured = self._sides[0].measured
+        ports = measured.ports
+        sides = [[_repeats(*run, ports) for run in case.runs] for case in self.cases]
+        if any(not repeats for runs in sides for repeats in runs):
+            return (0, 0, 0), []
+        unions = [np.unique(np.concatenate([r.codes for rs in runs for r in rs])) for runs in sides]
+        codes: Codes = np.intersect1d(unions[0], unions[1])
+        phases = {phase: phase_name(runs) for phase, runs in self.phases[0].items()}
+        of_phase = codes // len(ports) ** 2
+        if unknown := sorted(set(of_phase.tolist()) - phases.keys()):
+            trial = self.pair.base.plans[0]["trial"]
+            measured.damage.append(
+                f"{SUMMARY} lacks phase {unknown[0]} of trial {trial}, whose flows the tables "
+                "have: these are omitted"
+            )
+            codes = codes[np.isin(of_phase, list(phases))]
+
+        def name(i: int) -> str:
+            phase, rest = divmod(int(codes[i]), len(ports) ** 2)
+            flow = format.flow({"src": ports[rest // len(ports)], "dst": ports[rest % len(ports)]})
+            return f"{phases[phase]}, {flow}" if len(phases) > 1 else flow
+
+        found = []
+        for which, measure in enumerate((FLOW_RATE, FLOW_LOSS) if len(codes) else ()):
+            tables = [
+                sampled([np.array([repeat.of(codes, which) for repeat in run]) for run in runs])
+                for runs in sides
+            ]
+            if measure is FLOW_RATE or sum(np.nansum(table) for table in tables) > 0:
+                found.append(self._family(measure, name, tables, most))
+        return (len(codes), len(unions[0]), len(unions[1])), found
+
+    def _family(
+        self,
+        measure: ComparedMeasure,
+        name: Callable[[int], str],
+        tables: Sequence[Floats],
+        most: int | None = None,
+    ) -> Family:
+        """`tables`: of each side a row for each sample, a column for each thing."""
+        # Where each repeat of both was measured before the next of either, in one run, both have
+        # what a run has by chance.
+        turns: dict[int, list[int]] = {}
+        for plan in (plan for case in self.cases for plan in case.plans):
+            turns.setdefault(plan["repeat"], []).append(plan["trial"])
+        in_order = pairwise(turns[repeat] for repeat in sorted(turns))
+        in_turn = self._sides[0].measured.directory == self._sides[1].measured.directory and all(
+            max(turn) < min(following) for turn, following in in_order
+        )
+        samples = []
+        for case, table in zip(self.cases, tables, strict=True):
+            several = len(case.runs) > 1
+            shared = 0.0 if several or in_turn else measure.between_runs
+            trials = {plan["trial"] for plan in case.plans}
+            chosen = not several and not trials.isdisjoint(case.runs[0][0].until_sure)
+            samples.append(Sample(table, shared, measure.rounding, chosen))
+        refusal = None
+        if measure.name == "cpu" and any(subject.one_machine for subject in self._sides):
+            refusal = SHARED_MACHINE
+        if self.pair.base.settings[LOAD] != self.pair.other.settings[LOAD]:
+            refusal = OTHER_LOAD
+        tested = welch(samples[0], samples[1], self._confidence)
+        if refusal is not None:
+            nothing = np.full(len(tested.p), np.nan)
+            tested = replace(tested, error=nothing, freedom=nothing, p=nothing)
+        return Family(self._number, measure, name, tested, self._confidence, refusal, most)
+
+
+def whole_plan(result: ComparedRun, plan: PlanEntry) -> Entry:
+    """Return a plan of a result with its times by steps and its worst loss and percentiles."""
+    steps = result.steps.get((plan["trial"], plan["network"]), {})
+    return with_times(plan, result.measured.phases_of(plan), steps)
+
+
+def _phases(case: Case) -> dict[int, Runs]:
+    """Return the phases of a case by number: the repeats of each run."""
+    runs: list[dict[int, list[Entry]]] = []
+    for result, plans in case.runs:
+        runs.append({})
+        for entry in (phase for plan in plans for phase in result.measured.phases_of(plan)):
+            runs[-1].setdefault(entry["phase"], []).append(entry)
+    numbers = sorted({number for phases in runs for number in phases})
+    return {number: [phases.get(number, []) for phases in runs] for number in numbers}
+
+
+def phase_name(runs: Runs) -> str:
+    """Return the name of a phase, of any of its entries."""
+    entry = next(entry for entries in runs for entry in entries)
+    return str(entry["phase_name"] or entry["phase"])
+
+
+def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
+    """Return a column for each thing; what the tester limited is not known."""
+    tables = []
+    for run in range(max(map(len, columns))):
+        table = np.full((max(len(runs[run]) for runs in columns), len(columns)), np.nan)
+        for i, runs in enumerate(columns):
+            for repeat, entry in enumerate(runs[run]):
+                value = None if entry.get("tester_limited") else measure.of(entry)
+                table[repeat, i] = np.nan if value is None else value
+        tables.append(table)
+    return sampled(tables)
+
+
+# --- flows ----------------------------------------------------------------------------------------
+
+
+def places_of(names: Sequence[str], others: Sequence[str]) -> Codes | None:
+    """Return which of the baseline's ports each of the other's is: by name.
+
+    Else by place, where there are as many; else None.
+    """
+    if set(names) == set(others):
+        known = {name: place for place, name in enumerate(names)}
+        return np.array([known[name] for name in others], dtype=np.int64)
+    return np.arange(len(others)) if len(names) == len(others) else None
+
+
+@dataclass(frozen=True)
+class _FlowRates:
+    """The flows of one repeat: their codes of phase, source and destination, ascending."""
+
+    codes: Codes
+    figures: tuple[Floats, Floats]  # rate in Mbit/s, loss in percent
+
+    def of(self, codes: Codes, which: int) -> Floats:
+        """Return the figures of these flows; NaN where the repeat has not this flow."""
+        place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return np.where(self.codes[place] == codes, self.figures[which][place], np.nan)
+
+
+def _repeats(
+    result: ComparedRun, plans: Iterable[PlanEntry], names: Sequence[str]
+) -> list[_FlowRates]:
+    """Return the repeats of one run, with the baseline's numbers of ports.
+
+    Nothing is known of the phases that the tester limited.
+    """
+    places = places_of(names, result.measured.ports)
+    found = []
+    for plan in plans if places is not None else ():
+        flows = result.measured.records.flows(plan_key(plan))
+        if flows is None or places is None:
+            continue
+        phases, ports = flows.phase.astype(np.int64), len(places)
+        codes = (phases * ports + places[flows.src]) * ports + places[flows.dst]
+        order = np.argsort(codes, kind="stable")
+        limited = [p["phase"] for p in result.measured.phases_of(plan) if p["tester_limited"]]
+        valid = ~np.isin(flows.phase, limited)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = 100.0 * flows.lost / flows.offered
+        rate, loss = (np.where(valid, figure, np.nan)[order] for figure in (flows.mbps, loss))
+        found.append(_FlowRates(codes[order], (rate, loss)))
+    return found
+
+
+# --- one comparison ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -103,18 +532,18 @@ class Comparison:
                 }
                 for subject in self.subjects
             ],
-            "question": [_differing(one) for one in self.question],
+            "question": [one.document for one in self.question],
             "comparisons": [
                 {
                     "result": one.other.name,
                     "pairs": [
-                        {"baseline": _case(pair.base), "other": _case(pair.other)}
+                        {"baseline": pair.base.document, "other": pair.other.document}
                         for pair in one.pairs
                     ],
                     # The surest and largest differences come first.
                     **{level: list(map(_rounded, rows)) for level, rows in one.levels.items()},
                     "flows_compared": one.flow_count,
-                    "differing": [_differing(each) for each in one.differing],
+                    "differing": [each.document for each in one.differing],
                     "alone": one.alone,
                     "notes": one.notes,
                 }
@@ -124,21 +553,12 @@ class Comparison:
         }
 
 
-def _differing(one: Differing) -> dict[str, object]:
-    return {"of": one.of or None, "setting": one.setting, "values": list(one.values)}
-
-
-def _case(case: Case) -> dict[str, object]:
-    trials = [plan["trial"] for plan in case.plans]  # one per repeat
-    return {"title": case.title, "settings": case.settings, "trials": trials}
-
-
 def _rounded(row: Row) -> Row:
     """Return a row with its figures rounded to six digits, except for probabilities."""
     return {
-        name: round(value, 6) if isinstance(value, float) and name[0] != "p" else value
+        name: round(value, 6) if isinstance(value, float) and name not in _PROBABILITIES else value
         for name, value in row.items()
-    } | {"percent": None if row["percent"] is None else round(row["percent"], 6)}
+    }
 
 
 def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
@@ -153,27 +573,23 @@ def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
     families: dict[str, list[tuple[Compared, Family]]] = {level: [] for level in SHARES}
     compared = [match(subjects[0], other, allowed) for other in subjects[1:]]
     for one in compared:
-        _test(one, asked, families)
+        for level, family in _tested(one, asked):
+            families[level].append((one, family))
     corrected = adjusted({level: [one for _, one in found] for level, found in families.items()})
     for level, found in families.items():
         for (one, family), p in zip(found, corrected[level], strict=True):
             one.levels[level] += family.rows(p)
-    for one in compared:
-        one.levels["plans"].sort(key=lambda row: row["pair"])
     question = list(_question(subjects, compared, allowed))
     return Comparison(list(subjects), asked, question, compared)
 
 
-def _test(
-    one: Compared, asked: CompareOptions, families: dict[str, list[tuple[Compared, Family]]]
-) -> None:
-    """Add the tests of one result to `families`; rows follow when all families are complete."""
+def _tested(one: Compared, asked: CompareOptions) -> Iterator[tuple[str, Family]]:
+    """Yield all that is tested with its level: rows follow when all that is asked is known."""
     for number, pair in enumerate(one.pairs):
         tester = Tester(number, pair, (one.base, one.other), asked.confidence)
         (common, *sides), flows = tester.flows(asked.most_flows)
         levels = {"plans": tester.plans(), "phases": tester.by_phase(), "flows": flows}
-        for level, found in levels.items():
-            families[level] += [(one, family) for family in found]
+        yield from ((level, family) for level, found in levels.items() for family in found)
         base, other = tester.phases
         one.flow_count += common
         for noun, both, counts in (
@@ -245,7 +661,14 @@ def match(base: Subject, other: Subject, question: set[str]) -> Compared:
     if base.imported or other.imported:
         _match_figures(found)
         return found
-    own = _own_question(base, other)
+    # What differs so wholly that it can only be the question: one switch's network has another
+    # name; one was run over other transports.
+    own = set()
+    networks = [set(one.values(NETWORK)) for one in (base, other)]
+    if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
+        own.add(NETWORK)
+    if set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
+        own.add(TRANSPORT)
     asked = question | own
     if TRANSPORT in asked and set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
         asked.add(SIZE)
@@ -256,7 +679,11 @@ def match(base: Subject, other: Subject, question: set[str]) -> Compared:
         found.pairs = list(_equal(base.cases, other.cases, asked))
     for pair in found.pairs:
         both = [pair.base.settings, pair.other.settings]
-        found.differing += differing(pair.title, both, asked | _options(pair))
+        options = set()
+        if both[0][TRANSPORT] != both[1][TRANSPORT]:  # each has options that the other has not
+            names = both[0].keys() | both[1].keys()
+            options = {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
+        found.differing += differing(pair.title, both, asked | options)
     _name_the_rest(found, asked)
     return found
 
@@ -278,28 +705,6 @@ def _match_figures(found: Compared) -> None:
     beside = {id(case) for pair in found.pairs for case in (pair.base, pair.other)}
     if alone := sum(id(case) not in beside for case in (*base, *other)):
         found.alone.append(f"{format.of(alone, 'figure')} of one program alone")
-
-
-def _own_question(base: Subject, other: Subject) -> set[str]:
-    """Return settings that have no value in common, and so must be the subject of the comparison.
-
-    Examples: one network on each side, with different names; or only different transports.
-    """
-    found = set()
-    networks = [set(one.values(NETWORK)) for one in (base, other)]
-    if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
-        found.add(NETWORK)
-    if set(base.values(TRANSPORT)).isdisjoint(other.values(TRANSPORT)):
-        found.add(TRANSPORT)
-    return found
-
-
-def _options(pair: Pair) -> set[str]:
-    """Return the transport options, which are ignored where a pair's transports differ."""
-    if pair.base.settings[TRANSPORT] == pair.other.settings[TRANSPORT]:
-        return set()
-    names = pair.base.settings.keys() | pair.other.settings.keys()
-    return {n for n in names if n.partition(".")[0] in NAMES or n.startswith("latency")}
 
 
 def _equal(base: Sequence[Case], other: Sequence[Case], asked: set[str]) -> Iterator[Pair]:
@@ -357,3 +762,138 @@ def _name_the_rest(found: Compared, asked: set[str]) -> None:
         what = f"{format.pattern(case.plans[0])}, {case.plans[0]['transport']}"
         found.differing += differing(what, [case.settings, nearest.settings], asked)
     found.alone += [f"{case.title}: only in {found.other.name}" for case in right]
+
+
+# --- history --------------------------------------------------------------------------------------
+# Runs of one network in the order of their dates, the last against all before it. Whether the last
+# run is worse is asked as every comparison asks it, with the earlier runs as one side. A trend is
+# the median of the slopes of all pairs of runs (Theil and Sen): it finds what becomes worse so
+# slowly that no run stands out. Whether there is one is asked by Kendall's rank correlation with
+# time, exact for few runs, corrected by Holm for all figures of the history.
+
+
+EARLIER, LAST = "earlier", "last"
+TREND_RUNS = 5  # with fewer, no order of runs is rarer than 5 %
+
+
+@dataclass(frozen=True)
+class Course:
+    """One measure of one pattern over the runs.
+
+    `values`: of each run its mean, None where it was not observed; `slope`: percent of the median
+    per run, and `p`: how probable so strong an order is without a trend, None where not known.
+    """
+
+    title: str
+    measure: ComparedMeasure
+    values: list[float | None]
+    verdict: str  # of the last run against all before it
+    slope: float | None = None
+    p: float | None = None
+    trend: str = ""  # better, worse or none; empty where there are too few runs
+
+
+@dataclass(frozen=True)
+class History:
+    """All runs, the comparison of the last one with those before, and each measure's course."""
+
+    runs: list[Subject]
+    comparison: Comparison
+    courses: list[Course]
+    unlike: list[str]  # a sentence for each run that lacks what another one has
+
+    @property
+    def worse(self) -> list[Course]:
+        """The measures of which the last run or the trend is worse."""
+        return [one for one in self.courses if WORSE in (one.verdict, one.trend)]
+
+    def document(self) -> dict[str, object]:
+        """Return the history as JSON for other programs has it (doc/how-to/compare.md)."""
+        return {
+            **self.comparison.document(),
+            "runs": [
+                {"directory": str(run.measured.directory), "started": _started(run)}
+                for run in self.runs
+            ],
+            "courses": [
+                {
+                    "pattern": one.title,
+                    "measure": one.measure.name,
+                    "unit": one.measure.unit,
+                    "values": one.values,
+                    "verdict": one.verdict,
+                    "trend": one.trend or None,
+                    "slope_percent": one.slope,
+                    "p": one.p,
+                }
+                for one in self.courses
+            ],
+        }
+
+
+def history(words: Sequence[str], asked: CompareOptions) -> History:
+    """Return the history of results directories, whatever order they are named in.
+
+    Raises
+    ------
+    ConfigurationError
+        With fewer than two directories, or where one can't be read.
+    """
+    if len(words) < 2:
+        raise ConfigurationError("--history takes two results directories or more")
+    if twice := [word for word in words if words.count(word) > 1]:
+        raise ConfigurationError(f"--history: duplicate directory {twice[0]}")
+    runs = sorted((one for word in words for one in load([word], None)), key=_started)
+    directories = [run.measured.directory for run in runs]
+    names = [EARLIER] * (len(runs) - 1) + [LAST]
+    sides = joined([replace(run, name=name) for run, name in zip(runs, names, strict=True)])
+    comparison = compare(sides, asked)
+    (compared,) = comparison.compared
+    courses = [
+        _course(compared.pairs[row["pair"]], row, directories) for row in compared.levels["plans"]
+    ]
+    corrected = holm(np.array([math.nan if one.p is None else one.p for one in courses]))
+    for place, (one, p) in enumerate(zip(courses, corrected, strict=True)):
+        if one.slope is not None:
+            gains = (one.slope > 0) == (one.measure.better > 0)
+            sure = one.slope != 0 and p <= 1 - asked.confidence
+            courses[place] = replace(one, trend=(BETTER if gains else WORSE) if sure else "none")
+    unlike = [
+        f"{directory} has no {pair.base.title}"
+        for pair in compared.pairs
+        for directory in directories
+        if all(run.directory != directory for run, _ in (*pair.base.runs, *pair.other.runs))
+    ]
+    return History(runs, comparison, courses, [*unlike, *compared.alone])
+
+
+def _started(run: Subject) -> str:
+    return str(run.measured.summary["run"].get("started") or "")
+
+
+def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
+    """Return the course of a measure, with its trend where there are runs enough to judge one."""
+    measure = next(one for one in MEASURES if one.name == row["measure"])
+    # Of each run the mean of its repeats, but for those that the tester limited.
+    values = [
+        mean(
+            measure.of(whole_plan(result, plan))
+            for result, plans in (*of.base.runs, *of.other.runs)
+            for plan in plans
+            if result.directory == directory and not plan.get("tester_limited")
+        )
+        for directory in directories
+    ]
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    course = Course(of.base.title, measure, values, row["verdict"])
+    if len(known) < TREND_RUNS or row["reason"] in (OTHER_LOAD, SHARED_MACHINE):
+        return course
+    places, heights = np.array(known).T
+    middle = float(np.median(heights))
+    if not middle:
+        return course
+    from scipy.stats import kendalltau, theilslopes  # a second that no other comparison needs
+
+    slope = 100 * float(theilslopes(heights, places)[0]) / abs(middle)
+    p = float(kendalltau(places, heights).pvalue)
+    return replace(course, slope=slope, p=p)

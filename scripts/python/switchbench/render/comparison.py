@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,35 @@ from rich.console import Console
 
 from .. import __version__
 from ..base import format
-from ..compare.comparison import Compared, Comparison
-from ..compare.differences import (
+from ..compare.comparison import (
     BETTER,
     FEW_REPEATS,
     OTHER_LOAD,
     SHARED_MACHINE,
     UNSURE,
     WORSE,
+    Compared,
+    Comparison,
+    Course,
+    History,
     Row,
 )
-from ..compare.history import Course, History
 from ..records.directory import replace_bytes
 from ..records.summary_form import at
 from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
 from .report.build import Section, Words, meanings, render, sentences
 
+# What words and gaps of a table mean.
+_MEANINGS = {
+    FEW_REPEATS: f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)",
+    OTHER_LOAD: "the intended loads differ: no figure is better or worse for it",
+    SHARED_MACHINE: "CPU is not judged: the nodes share one machine with all else on it",
+    UNSURE: "not sure: runs of the same network may differ as much (several runs of a side, as "
+    "a=DIR1 a=DIR2, find smaller differences)",
+}
 MOST = 10  # phases and flows, without --all
 SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
-_LEAST = 1e-6  # the JSON has no more digits either
+_DIGITS = 6  # as the JSON has
 _TIMES = 5.0  # from there on ratios are shown, not percents
 
 _STYLES = {BETTER: "green", WORSE: "bold red"}
@@ -77,13 +87,8 @@ def _question(comparison: Comparison) -> Spec:
             for number, one in enumerate(comparison.subjects)
         ),
     )
-    return Spec(
-        "question",
-        "Compared setting",
-        "The setting that the results are compared for.",
-        columns,
-        comparison.question,
-    )
+    about = "The setting that the results are compared for."
+    return Spec("question", "Compared setting", about, columns, comparison.question)
 
 
 def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "") -> Spec:
@@ -99,7 +104,8 @@ def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "")
              value=lambda row: _micro(row["unit"])),
         Column(base, "baseline", "scientific", about="The baseline's mean over its repeats"),
         Column(other, "other", "scientific", about="The other result's mean over its repeats"),
-        Column("difference", "difference", "signed", value=_difference,
+        Column("difference", "difference", "signed",
+               value=lambda row: row["difference"] and round(row["difference"], _DIGITS),
                about="Mean of the other result less the baseline's, both over their repeats"),
         Column("in %", "percent", "signed", output=PAGE,
                about="The difference in percent of the baseline"),
@@ -120,12 +126,6 @@ def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "")
 def _micro(unit: str) -> str:
     """With the letter that people write."""
     return unit.replace("us", "µs")
-
-
-def _difference(row: Row) -> float | None:
-    """Return the difference; what is smaller than the last digit of a figure is 0."""
-    value: float | None = row["difference"]
-    return 0.0 if value is not None and abs(value) < _LEAST else value
 
 
 def relative(row: Row) -> str:
@@ -237,12 +237,16 @@ def _show_rows(one: Compared, rows: Sequence[Row], every: Sequence[Row], console
     for row in rows:
         pair = one.pairs[row["pair"]]
         titles.append(f"{pair.title}{', ' * bool(row['of'])}{row['of'] or ''}; {pair.samples}")
+    has = {word for row in every for word in (row["reason"], row["verdict"])}
+    notes = [words for word, words in _MEANINGS.items() if word in has]
+    if any(row["dependent"] for row in every):
+        notes.append("repeats that follow each other made an interval wider")
     show(
         _differences("differences", one, rows).on_terminal(rows),
         console,
         styles=[_STYLES.get(row["verdict"], "") for row in rows],
         groups=titles,
-        notes=list(_below(every)),
+        notes=notes,
     )
 
 
@@ -266,30 +270,13 @@ def _foremost(rows: Sequence[Row], everything: bool) -> list[Row]:
 def _without_line(rows: Sequence[Row]) -> list[Row]:
     """Return the rows but percent of line, where all lines have one rate: it says the same."""
     rates = {row["pair"]: row["percent"] for row in rows if row["measure"] == "mean_rate"}
-
-    def says_more(row: Row) -> bool:
-        rate, percent = rates.get(row["pair"]), row["percent"]
-        return rate is None or percent is None or abs(percent - rate) > SAME_PERCENT
-
-    return [row for row in rows if row["measure"] != "of_line" or says_more(row)]
-
-
-def _below(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what the words and gaps of a table mean, of those that it has."""
-    has = {word for row in rows for word in (row["reason"], row["verdict"])}
-    if FEW_REPEATS in has:
-        yield f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)"
-    if OTHER_LOAD in has:
-        yield "the intended loads differ: no figure is better or worse for it"
-    if SHARED_MACHINE in has:
-        yield "CPU is not judged: the nodes share one machine with all else on it"
-    if UNSURE in has:
-        yield (
-            "not sure: runs of the same network may differ as much (several runs of a side, as "
-            "a=DIR1 a=DIR2, find smaller differences)"
-        )
-    if any(row["dependent"] for row in rows):
-        yield "repeats that follow each other made an interval wider"
+    return [
+        row
+        for row in rows
+        if row["measure"] != "of_line"
+        or None in (rate := rates.get(row["pair"]), row["percent"])
+        or abs(row["percent"] - rate) > SAME_PERCENT
+    ]
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -297,15 +284,14 @@ def _below(rows: Sequence[Row]) -> Iterator[str]:
 
 def write(comparison: Comparison, path: Path) -> None:
     """Write the page whole or not at all."""
-    titles = {"plans": "By pattern", "phases": "By phase", "flows": "By flow"}
-    what, *levels, left, meant = (
-        Section(title)
-        for title in ("What is compared", *titles.values(), "What is not compared",
-                      "What the numbers mean")
-    )  # fmt: skip
+    every = list(map(Section, (
+        "What is compared", "By pattern", "By phase", "By flow", "What is not compared",
+        "What the numbers mean",
+    )))  # fmt: skip
+    what, *levels, left, meant = every
     if not comparison.question:
         what.add(Words(_ALIKE))
-    specs = [(what, _results(comparison)), (what, _question(comparison))]
+    what.add(_results(comparison)({}), _question(comparison)({}))
     for number, one in enumerate(comparison.compared):
         abouts = (
             " ".join(one.notes),
@@ -313,9 +299,7 @@ def write(comparison: Comparison, path: Path) -> None:
             f"The foremost of {one.flow_count:,} flows of each pattern and measure.",
         )
         for section, (level, rows), about in zip(levels, one.levels.items(), abouts, strict=True):
-            specs.append((section, _differences(f"{level}-{number}", one, rows, about)))
-    for section, spec in specs:
-        section.add(spec({}))
+            section.add(_differences(f"{level}-{number}", one, rows, about)({}))
     alone = [sentence for one in comparison.compared for sentence in one.alone]
     differing = [one.sentence for one in comparison.differing]
     left.add(
@@ -323,11 +307,10 @@ def write(comparison: Comparison, path: Path) -> None:
         sentences("Not the same measurement", differing),
         sentences("Damaged", comparison.damage),
     )
-    every = [what, *levels, left, meant]
     meant.add(*meanings(every))
     meant.open = False
     names = " and ".join(subject.name for subject in comparison.subjects)
-    text = render(
+    page = render(
         names,
         f"{names} beside each other",
         f"Compared with Switchbench {__version__} (doc/how-to/compare.md).",
@@ -335,4 +318,4 @@ def write(comparison: Comparison, path: Path) -> None:
         [*differing, *comparison.damage],
         "These results are not the same measurement, or not whole.",
     )
-    replace_bytes(path, text.encode())
+    replace_bytes(path, page.encode())
