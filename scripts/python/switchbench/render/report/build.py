@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
@@ -112,7 +113,13 @@ class _Page:
                 table = self._try(partial(spec, self._summary), f"the table of {spec.name}")
                 self.sections[title].add(table)
         self.sections[s.MEANINGS].add(*meanings(self.sections.values()))
-        self._fold()
+        for title, section in self.sections.items():
+            section.open = title in _OPEN
+        self.sections[s.GLANCE].folds = False
+        if self._summary.get("suite"):  # whose rows follow from phases
+            self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
+        predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
+        self.sections[s.PREDICTED].open = any(figure.disagrees for figure in predicted)
         run = self._summary["run"]
         version = (run.get("versions") or {}).get("switchbench")
         text = render(
@@ -159,7 +166,10 @@ class _Page:
             self.sections[figure.section].add(figure)
         notes = sentences("Not drawn", self.measured.notes, "warn")
         self.sections[s.NOT_MEASURED].add(notes)
-        self.sections[s.CONFIGURATION].add(_configuration(self.measured.directory))
+        with suppress(OSError, ValueError):
+            text = (self.measured.directory / CONFIGURATION).read_text("utf-8")
+            title = "configuration.yaml, with every default filled in"  # it can be run again
+            self.sections[s.CONFIGURATION].add(Details(title, text))
 
     def _figures(self) -> Iterator[Figure]:
         """Yield the figures of all kinds; data that can't be read cost their kind, and no other.
@@ -174,34 +184,13 @@ class _Page:
                 number = titles[drawn.title] = titles.get(drawn.title, 0) + 1
                 yield drawn if number == 1 else replace(drawn, title=f"{drawn.title} ({number})")
 
-    def _fold(self) -> None:
-        self.sections[s.GLANCE].folds = False
-        for title, section in self.sections.items():
-            section.open = title in _OPEN
-        if self._summary.get("suite"):  # whose rows follow from phases
-            self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
-        predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
-        self.sections[s.PREDICTED].open = any(figure.disagrees for figure in predicted)
-
 
 def _foremost(figures: list[Figure]) -> Figure | None:
     """Return the one for the first screen: a suite's own, if it was one."""
-    if any(figure.section == s.SUITE for figure in figures):
-        return next(figure for figure in figures if figure.section == s.SUITE)
+    ranked = [figure for figure in figures if figure.section == s.SUITE]
     for kind in _FOREMOST:
-        for figure in figures:
-            if figure.name.startswith(kind) and figure.section != s.LOSS:
-                return figure
-    return next(iter(figures), None)
-
-
-def _configuration(directory: Path) -> Details | None:
-    """As the run understood it: it can be run again."""
-    try:
-        text = (directory / CONFIGURATION).read_text("utf-8")
-    except (OSError, ValueError):
-        return None
-    return Details("configuration.yaml, with every default filled in", text)
+        ranked += [f for f in figures if f.name.startswith(kind) and f.section != s.LOSS]
+    return next(iter([*ranked, *figures]), None)
 
 
 # --- a page: sections of parts, each with a macro of its name in page.html ------------------------
@@ -309,12 +298,18 @@ def render(
     `what` is in its title and above it; `damage`: what could not be shown, a sentence each.
     """
     import jinja2  # a run that writes no report does without
+    from markupsafe import Markup, escape
 
     shown = [section for section in sections if section.parts]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    environment.filters["prose"] = _prose
+
+    def prose(text: str) -> Markup:
+        """Return a sentence, in which `names` look as they are typed."""
+        return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+    environment.filters["prose"] = prose
     return environment.from_string(_asset("page.html")).render(
         what=what,
         heading=heading,
@@ -325,15 +320,12 @@ def render(
         version=__version__,
         style=_asset("page.css"),
         script=_asset("table.js") + _asset("page.js"),
-        blocks=[(name, _packed(data)) for name, data in _blocks(shown)],
+        # What the page's script unpacks: gzip in base64, which nobody takes for code.
+        blocks=[
+            (name, base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
+            for name, data in _blocks(shown)
+        ],
     )
-
-
-def _prose(text: str) -> str:
-    """Return a sentence, in which `names` look as they are typed."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
@@ -353,11 +345,6 @@ def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _packed(data: bytes) -> str:
-    """Return what the page's script unpacks: gzip in base64, which nobody takes for code."""
-    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def _asset(name: str) -> str:
@@ -430,7 +417,10 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     found = None if suite else first_screen.ports_at_load(summary)
     tiles += [] if suite else _slowest(summary)
     count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
-    rate = f"at {_load(summary)}"
+    loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
+    rate = "at the intended load" if loads else "at line rate"
+    if len(loads) == 1:
+        rate = f"at {loads.pop():g} % of line"
     median = f"{found.median} in the median phase" if found else ""
     if verdict:
         word = verdict["verdict"]
@@ -440,25 +430,11 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
             tiles.insert(0, Tile("Ports at the intended load", count, held, _AT_LOAD_IS))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure, first_page(summary))
     said = f"No verdict: no clause is required (expect). {result.said}."
+    name, said = f"{count} {rate}", f"In every phase; {median}. {said}" if found else said
     if found is None:
         name = suite or str(summary["status"]).capitalize()
-        return Glance(
-            name,
-            " ".join(filter(None, (performance(summary), said))),
-            tiles,
-            figure=figure,
-            page=first_page(summary),
-        )
-    held = f"In every phase; {median}. {said}"
-    return Glance(f"{count} {rate}", held, tiles, figure=figure, page=first_page(summary))
-
-
-def _load(summary: SummaryDocument) -> str:
-    """Return what ports are to receive."""
-    loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
-    if not loads:
-        return "line rate"
-    return f"{loads.pop():g} % of line" if len(loads) == 1 else "the intended load"
+        said = " ".join(filter(None, (performance(summary), said)))
+    return Glance(name, said, tiles, figure=figure, page=first_page(summary))
 
 
 def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
@@ -505,39 +481,34 @@ def set_up(summary: SummaryDocument) -> list[Part | None]:
     about: Mapping[str, Any] = summary["run"].get("about") or {}
     rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
     rows += [(key, _words(value)) for key, value in about.items() if key != "switches"]
-    return [Facts(rows) if rows else None, Facts(list(_facts(summary)))]
-
-
-def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
     run, ports = summary["run"], summary["ports"]
     switches = sorted({port["switch"] for port in ports if port["switch"]})
+    where = [("switches", ", ".join(switches))] if switches else []
     if lab := run.get("lab"):
-        yield "switch", f"the lab {lab}, on one machine"
-    elif switches:
-        yield "switches", ", ".join(switches)
+        where = [("switch", f"the lab {lab}, on one machine")]
     names = {port["port"] for port in ports}
     networks = sorted({port["network"] for port in ports})
-    yield (
-        "network",
+    network = (
         f"{format.of(len(run.get('nodes', [])), 'node')}, {format.of(len(names), 'port')}, "
-        f"{'network' if len(networks) == 1 else 'networks'} {', '.join(networks)}",
+        f"{'network' if len(networks) == 1 else 'networks'} {', '.join(networks)}"
     )
-    yield "launched by", _words(run.get("launch"))
-    yield "began", _words(run.get("started"))
-    yield "took", format.seconds(run.get("elapsed_s"))
-    yield "versions", _words(run.get("versions"))
-    yield "controller", _machine(run.get("machine") or {})
-    yield "random seed", _words(run.get("seed"))
-    yield "run", _words(run.get("id"))
-    yield "rerun", " ".join(run.get("command", []))
-
-
-def _machine(machine: Mapping[str, Any]) -> str:
+    machine: Mapping[str, Any] = run.get("machine") or {}
     memory, cpus = machine.get("memory_bytes"), machine.get("cpus")
     words = [machine.get(key) for key in ("host", "system", "cpu")]
-    words += [format.of(cpus, "CPU")] if cpus else []
-    words += [f"{memory / 2**30:.1f} GiB"] if memory else []
-    return ", ".join(word for word in words if word)
+    words += [cpus and format.of(cpus, "CPU"), memory and f"{memory / 2**30:.1f} GiB"]
+    facts = [
+        *where,
+        ("network", network),
+        ("launched by", _words(run.get("launch"))),
+        ("began", _words(run.get("started"))),
+        ("took", format.seconds(run.get("elapsed_s"))),
+        ("versions", _words(run.get("versions"))),
+        ("controller", ", ".join(filter(None, words))),
+        ("random seed", _words(run.get("seed"))),
+        ("run", _words(run.get("id"))),
+        ("rerun", " ".join(run.get("command", []))),
+    ]
+    return [Facts(rows) if rows else None, Facts(facts)]
 
 
 def _words(value: Any) -> str:
@@ -609,28 +580,22 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
         f"{host['host']} was left out: {host['reason']}"
         for host in summary["run"].get("excluded_hosts", [])
     ]
+    alike: dict[str, list[str]] = {}  # reasons that differ in numbers alone
+    for entry in summary["trials"]:
+        every: Iterable[Any] = entry["latency"].values()
+        for reason in (why for one in every if one for why in one["reasons"].values()):
+            kind = re.sub(r"there are [\d,]+", "there are", reason)
+            alike.setdefault(kind, []).append(reason)
+    reasons = [
+        first + (f", and {len(others):,} times the like" if others else "")
+        for first, *others in alike.values()
+    ]
     parts: list[Part | None] = [
         sentences("", summary["not_measured"], "warn"),
         sentences("Hosts excluded", absent, "warn"),
-        sentences("Times not known", list(_reasons(summary)), "warn"),
+        sentences("Times not known", reasons, "warn"),
     ]
     return parts if any(parts) else [Words("Nothing: all that was asked for was measured.")]
-
-
-def _reasons(summary: SummaryDocument) -> Iterator[str]:
-    """Yield why times are missing.
-
-    Of reasons that differ in numbers alone the first, and how many.
-    """
-    alike: dict[str, list[str]] = {}
-    for entry in summary["trials"]:
-        every: Iterable[Any] = entry["latency"].values()
-        for one in every:
-            for reason in (one["reasons"] if one else {}).values():
-                kind = re.sub(r"there are [\d,]+", "there are", reason)
-                alike.setdefault(kind, []).append(reason)
-    for said in alike.values():
-        yield said[0] if len(said) == 1 else f"{said[0]}, and {len(said) - 1:,} times the like"
 
 
 def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
@@ -673,7 +638,14 @@ def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, url in _images(page, program).items():
+        said = _browsed(page, "figures", program, "--dump-dom")
+        found = re.search(r'<pre id="figures">(.*?)</pre>', said, re.DOTALL)
+        if found is None:
+            raise RunError(
+                f"{program} has ended without an answer; does it run by itself? "
+                f"{program} --headless=new --dump-dom about:blank"
+            )
+        for name, url in json.loads(html.unescape(found[1])).items():  # data: URLs
             head, _, body = url.partition(",")
             content = base64.b64decode(body) if head.endswith("base64") else unquote_to_bytes(body)
             written.append(folder / name)
@@ -681,19 +653,6 @@ def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
     except OSError as error:
         raise RunError(f"can't write into {folder}: {error.strerror}") from error
     return written
-
-
-def _images(page: Path, program: str) -> dict[str, str]:
-    """Return each picture as a data: URL, by its file's name."""
-    said = _browsed(page, "figures", program, "--dump-dom")
-    found = re.search(r'<pre id="figures">(.*?)</pre>', said, re.DOTALL)
-    if found is None:
-        raise RunError(
-            f"{program} has ended without an answer; does it run by itself? "
-            f"{program} --headless=new --dump-dom about:blank"
-        )
-    images: dict[str, str] = json.loads(html.unescape(found[1]))
-    return images
 
 
 def write_pdf(page: Path, pdf: Path, program: str) -> None:

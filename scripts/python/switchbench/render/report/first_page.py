@@ -8,7 +8,7 @@ evidence, what to do about it, and how to measure it again.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...base import format
@@ -83,17 +83,15 @@ class FirstPage(NamedTuple):
 def about_what(summary: SummaryDocument) -> str:
     """Return what the report is about: the devices, else the lab or the hosts."""
     run = summary["run"]
-    named = [_device(switch) for switch in (run.get("about") or {}).get("switches", [])]
+    named = []
+    for switch in (run.get("about") or {}).get("switches", []):
+        name = " ".join(str(switch[key]) for key in ("vendor", "model") if switch.get(key))
+        more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if switch.get(key)]
+        named.append(", ".join([name or str(switch.get("name") or "A switch"), *more]))
     if named:
         return "; ".join(named)
     ports = format.of(port_count(summary), "port")
     return f"Lab {run['lab']}, {ports}" if run.get("lab") else f"A network of {ports}"
-
-
-def _device(switch: Mapping[str, Any]) -> str:
-    name = " ".join(str(switch[key]) for key in ("vendor", "model") if switch.get(key))
-    more = [f"{key} {switch[key]}" for key in ("serial", "firmware") if switch.get(key)]
-    return ", ".join([name or str(switch.get("name") or "A switch"), *more])
 
 
 def first_page(summary: SummaryDocument) -> FirstPage:
@@ -102,25 +100,28 @@ def first_page(summary: SummaryDocument) -> FirstPage:
     suspects = summary["location"]["suspects"]
     left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
     further = " and ".join(format.of(count, noun) for count, noun in left if count > 0)
+    run = summary["run"]
+    about = run.get("about") or {}
+    named = ("contract", "customer", "supplier", "tester", "place", "cables")
+    facts = [(key, str(about[key])) for key in named if about.get(key)]
+    facts.append(("measured", str(run.get("started") or format.UNKNOWN)))
+    facts.append(("run", str(run.get("id") or format.UNKNOWN)))
     return FirstPage(
-        facts=list(_facts(summary)),
+        facts=facts,
         clauses=sorted(clauses, key=lambda one: _ORDER.index(one.verdict))[:MOST_CLAUSES],
         further=f"{further} more below." if further else "",
         faces=_faces(summary),
-        culprits=[_culprit(one) for one in suspects[:MOST_SUSPECTS]],
-        again=shlex.join(summary["run"].get("command") or []),
+        culprits=[
+            Culprit(
+                one["brief"],
+                f"{one['sentence']} ({min(100 * one['confidence'], 99.9):.1f} % sure).",
+                ADVICE.get(one["kind"], ""),
+            )
+            for one in suspects[:MOST_SUSPECTS]
+        ],
+        again=shlex.join(run.get("command") or []),
         signed=bool(summary.get("verdict")),
     )
-
-
-def _facts(summary: SummaryDocument) -> Iterator[tuple[str, str]]:
-    run = summary["run"]
-    about = run.get("about") or {}
-    for key in ("contract", "customer", "supplier", "tester", "place", "cables"):
-        if about.get(key):
-            yield key, str(about[key])
-    yield "measured", str(run.get("started") or format.UNKNOWN)
-    yield "run", str(run.get("id") or format.UNKNOWN)
 
 
 def _clause(one: Mapping[str, Any]) -> ClauseRow:
@@ -130,8 +131,7 @@ def _clause(one: Mapping[str, Any]) -> ClauseRow:
 
     words = one["clause"] or f"{one['measure']} {one['require']}"
     name = f"{one['id']}: " if one["id"] else ""
-    where = str(one["of"] or "") or str(one["reason"] or "")
-    limit = str(one["require"])
+    where, limit = str(one["of"] or one["reason"] or ""), str(one["require"])
     return ClauseRow(
         f"{name}{words}", one["verdict"], number("value"), limit, number("margin"), where
     )
@@ -190,8 +190,3 @@ def _face(label: str, entries: list[Mapping[str, Any]], best: float) -> FacePort
     named = ", ".join(one["port"] for one in entries)
     about = f"{named}: {suspect or 'nothing suspected'}" if entries else f"{label}: not loaded"
     return FacePort(label, f"{least:.0f} %" if known else "", mood, about)
-
-
-def _culprit(one: Mapping[str, Any]) -> Culprit:
-    sure = f"{min(100 * one['confidence'], 99.9):.1f} % sure"
-    return Culprit(one["brief"], f"{one['sentence']} ({sure}).", ADVICE.get(one["kind"], ""))
