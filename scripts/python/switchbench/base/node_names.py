@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+from ClusterShell.NodeUtils import GroupResolverError
 
 from .errors import ConfigurationError
 from .source import read_text
@@ -62,6 +64,18 @@ def refuse_many(names: str, most: int = NAMES_MOST) -> None:
         raise TooManyError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
         raise TooManyError(f"{shown(names)} stands for more than {most} names, which is the most")
+
+
+def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
+    """Return the node set of a text; ValueError, in a sentence, where it can be none.
+
+    Without a resolver `@group` is no group: else it would run what this machine's ClusterShell has.
+    """
+    refuse_many(names, most)
+    try:
+        return NodeSet(padded(names), resolver=resolver)
+    except (NodeSetException, GroupResolverError) as error:
+        raise ValueError(str(error)) from None
 
 
 def padded(names: str) -> str:

@@ -16,11 +16,9 @@ from ..base.programs import ENGINE
 from ..base.source import dotted, parse_assignment
 from ..hosts import alike, bind, doctor, push
 from ..labs import lab
-from ..labs.state import LabError
 from ..render.printer import make, make_console, show, text
 from ..run.launch.far import CURRENT, SHARED_FOLDER, chosen, folded
 from ..run.launch.ssh import OpenSsh, resolved, side_by_side
-from ..topology.form import TopologyError
 from .common import configuration, load_site, names_site, print_json
 
 # --- doctor ---------------------------------------------------------------------------------------
@@ -167,10 +165,7 @@ def lab_arguments(parser: argparse.ArgumentParser) -> None:
 def lab_command(args: argparse.Namespace) -> int:
     """Run a subcommand of `lab`; return its exit status."""
     action: Callable[[argparse.Namespace], int | None] = args.action
-    try:
-        return action(args) or 0
-    except (LabError, TopologyError) as error:
-        raise ConfigurationError(str(error)) from error
+    return action(args) or 0
 
 
 def _up(args: argparse.Namespace) -> None:

@@ -18,17 +18,20 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from switchbench.topology.form import Topology
+from ..base.errors import ConfigurationError, RunError
+from ..topology.form import Topology
 
 RUN_DIR = Path("/run/switchbench")
 
 
-class LabError(Exception):
-    """Error that explains in one sentence why a lab cannot be made, used or removed."""
+class LabError(ConfigurationError):
+    """Why a lab can't be made, used or removed, in one sentence."""
 
 
 class LabFailedError(LabError):
-    """Error: a part of a lab ended, or did not become ready, while the lab was made."""
+    """A part of a lab ended, or did not become ready."""
+
+    status = RunError.status
 
 
 class LabBusyError(LabError):

@@ -257,7 +257,7 @@ def release(lab: str, topology: Topology) -> None:
 
 
 def check(lab: str, topology: Topology) -> None:
-    """Raise `LabError` where a switch of the lab has ended."""
+    """`LabFailedError` when one has ended."""
     _say(lab, topology, "")
 
 
@@ -287,7 +287,7 @@ def _say(lab: str, topology: Topology, word: str) -> None:
         except OSError:  # no process reads commands
             said = _last_words(_file(lab, number, "log"))
             words = f"; its last words: {said}" if said else ""
-            raise LabError(
+            raise LabFailedError(
                 f"module {module} of lab {lab}, a modelled switch, has ended{words}"
             ) from None
         with os.fdopen(pipe, "w") as file:
@@ -309,7 +309,7 @@ def _await_report(path: Path, offset: int) -> list[dict[str, Any]]:
         if records and records[-1]["type"] == "total":
             return records
         time.sleep(0.01)
-    raise LabError(f"the modelled switch's report did not go on within {_REPORT_S:.0f} s")
+    raise LabFailedError(f"the modelled switch's report did not go on within {_REPORT_S:.0f} s")
 
 
 def _lines(path: Path, offset: int) -> Iterator[bytes]:

@@ -24,7 +24,6 @@ from ..records.store import Tables
 from ..records.summary_form import checked
 from ..topology import topology as topologies
 from ..topology.fabric import Fabric, Ranks, Rates, Routes, from_topology
-from ..topology.form import TopologyError
 from .models import MODELS, SLOW, rates
 
 CLOSE = 0.10  # margin of Zhu et al. 2012: an error of at most 10 %
@@ -61,10 +60,7 @@ def fabric_of(run: Run, topology: Path | None) -> Fabric:
             "(doc/reference/topology.md)"
         )
     overrides = run.site.lab_overrides if topology is None else {}
-    try:
-        return from_topology(topologies.load(str(topology or run.site.lab), overrides))
-    except TopologyError as error:
-        raise ConfigurationError(str(error)) from None
+    return from_topology(topologies.load(str(topology or run.site.lab), overrides))
 
 
 def points(run: Run) -> list[Trial]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import networkx
@@ -58,31 +57,23 @@ class Arithmetic:
 
 
 def arithmetic(fabric: Fabric) -> Arithmetic:
-    """Return the static figures of a fabric: distances, levels and bisection bandwidth."""
-    diameter, mean = _distances(fabric)
+    """Return all of it."""
+    routes, count = Routes(fabric), len(fabric.hosts)
+    ranks, diameter, total = np.arange(count), 0, 0
+    for rank in range(1, count):
+        hops = routes.hops(ranks, (ranks + rank) % count)
+        diameter = max(diameter, int(hops.max()))
+        total += int(hops.sum())
     return Arithmetic(
-        hosts=len(fabric.hosts),
+        hosts=count,
         switches=len(fabric.switches),
         cables=sum(link.cables for link in fabric.links),
         diameter=diameter,
-        mean_distance=mean,
+        mean_distance=total / (count * (count - 1)),
         access_bps=min(fabric.access_bps(host) for host in fabric.hosts),
         bisection=bisection(fabric),
         levels=_levels(fabric),
     )
-
-
-def _distances(fabric: Fabric) -> tuple[int, float]:
-    """Return the maximum and the mean number of links between two hosts."""
-    routes = Routes(fabric)
-    count = len(fabric.hosts)
-    ranks = np.arange(count)
-    greatest, total = 0, 0
-    for rank in range(1, count):
-        hops = routes.hops(ranks, (ranks + rank) % count)
-        greatest = max(greatest, int(hops.max()))
-        total += int(hops.sum())
-    return greatest, total / (count * (count - 1))
 
 
 def _levels(fabric: Fabric) -> tuple[Level, ...]:
@@ -95,25 +86,20 @@ def _levels(fabric: Fabric) -> tuple[Level, ...]:
     found = []
     for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
         alike = [switch for switch in fabric.switches if nearest[switch] == level]
-        sides = [_sides(fabric, switch, nearest) for switch in alike]
+        sides = []  # of a switch: down, up, and across to switches as near as itself
+        for switch in alike:
+            rates = [0, 0, 0]
+            for _, neighbour, data in fabric.graph.edges(switch, data=True):
+                rise = nearest[neighbour] - level
+                rates[0 if rise < 0 else 1 if rise > 0 else 2] += data["rate_bps"]
+            sides.append(rates)
         worst = max((s[0] / (s[1] + s[2]) for s in sides if s[1] + s[2]), default=None)
         down, up, across = (float(sum(side)) for side in zip(*sides, strict=True))
         found.append(Level(level, len(alike), down, up, across, worst))
     return tuple(found)
 
 
-def _sides(fabric: Fabric, switch: str, nearest: Mapping[str, float]) -> tuple[int, int, int]:
-    """Return a switch's summed link rates towards hosts, away from hosts, and on its own level."""
-    down = up = across = 0
-    for _, neighbour, data in fabric.graph.edges(switch, data=True):
-        rise = nearest[neighbour] - nearest[switch]
-        down += data["rate_bps"] * (rise < 0)
-        up += data["rate_bps"] * (rise > 0)
-        across += data["rate_bps"] * (rise == 0)
-    return down, up, across
-
-
-_NODES = 2000  # node limit of the integer program for a bisection; below, its time limit
+_NODES = 2000  # of the search for a bisection, and its time
 _LIMIT_S = 20.0
 
 

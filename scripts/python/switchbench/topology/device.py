@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
 from ..base.model import Device
-from ..base.node_names import padded, refuse_many
+from ..base.node_names import node_set
 from .form import DeviceKeys
 
 MOST_PORTS = 4096
@@ -35,9 +33,8 @@ def _names(texts: str | list[str], key: str) -> tuple[str, ...]:
     names: list[str] = []
     for text in [texts] if isinstance(texts, str) else texts:
         try:
-            refuse_many(text, MOST_PORTS)
-            names += map(str, NodeSet(padded(text), resolver=RESOLVER_NOGROUP))
-        except (ValueError, NodeSetException) as error:
+            names += map(str, node_set(text, MOST_PORTS))
+        except ValueError as error:
             raise ValueError(f"{key}: {text!r} names no ports: {error}") from None
     twice = [name for name in names if names.count(name) > 1]
     if twice or not names:

@@ -12,18 +12,15 @@ d-mod-k rule of InfiniBand's fat trees chooses: the destination's rank modulo th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..base.errors import ConfigurationError
 from ..base.model import CableBundle, Port, Site, Wiring
-from .form import ROUTED, UNSHAPED, Topology
+from .form import ROUTED, UNSHAPED, Topology, TopologyError
 
 if TYPE_CHECKING:
     import networkx
@@ -31,12 +28,8 @@ if TYPE_CHECKING:
 Graph: TypeAlias = "networkx.Graph[str]"
 
 
-class FabricError(ConfigurationError):
-    """Error of a graph that cannot be a network; `messages` has one sentence per mistake."""
-
-    def __init__(self, messages: Iterable[str]) -> None:
-        self.messages = list(messages)
-        super().__init__("\n".join(self.messages))
+class FabricError(TopologyError):
+    """A graph that can't be a network: one sentence for each mistake."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +59,7 @@ class Fabric:
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise FabricError where the hosts, switches and links cannot be a network."""
-        mistakes = self._mistakes()
-        if mistakes:
-            raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
-
-    def _mistakes(self) -> list[str]:
+        """Refuse what can be no network."""
         names = Counter([*self.hosts, *self.switches])
         mistakes = [f"{name} stands {n} times" for name, n in names.items() if n > 1]
         if len(self.hosts) < 2:
@@ -91,22 +79,19 @@ class Fabric:
             for ends, n in between.items()
             if n > 1
         ]
-        return mistakes or self._apart()
-
-    def _apart(self) -> list[str]:
-        """Return the errors for unreachable hosts and for switches that carry no frames."""
-        graph = self.graph
-        for host in self.hosts:
-            if graph.degree(host) == 0:
-                return [f"{host} is not connected to anything"]
-        reached = reachable(graph, self.hosts[0], self.transit)
-        lost = [host for host in self.hosts if host not in reached] or [
-            f"switch {switch}" for switch in self.switches if switch not in reached
-        ]
-        if not lost:
-            return []
-        others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        return [f"is in parts: there is no way from {self.hosts[0]} to {lost[0]}{others}"]
+        if not mistakes:
+            alone = [host for host in self.hosts if self.graph.degree(host) == 0]
+            reached = reachable(self.graph, self.hosts[0], self.transit)
+            lost = [host for host in self.hosts if host not in reached]
+            lost = lost or [f"switch {one}" for one in self.switches if one not in reached]
+            if alone:
+                mistakes.append(f"{alone[0]} is not connected to anything")
+            elif lost:
+                others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+                way = f"there is no way from {self.hosts[0]} to {lost[0]}{others}"
+                mistakes.append(f"is in parts: {way}")
+        if mistakes:
+            raise FabricError(f"{self.name}: {mistake}" for mistake in mistakes)
 
     @cached_property
     def graph(self) -> Graph:
@@ -171,17 +156,26 @@ class Routes:
         self.limit_bps: Rates = np.append(self.capacity_bps, np.inf)
         """The capacities, followed by the capacity of `nothing`."""
         self._number = {ends: number for number, ends in enumerate(self.resources)}
-        self._places = [*fabric.switches, *(h for h in fabric.hosts if not self._is_leaf(h))]
+        near = {name: sorted(fabric.graph.neighbors(name)) for name in fabric.graph}
+        leaves = {host for host in fabric.hosts if len(near[host]) == 1}
+        leaves = {host for host in leaves if near[host][0] in fabric.switches}
+        self._places = [*fabric.switches, *(host for host in fabric.hosts if host not in leaves)]
         self._place = {name: number for number, name in enumerate(self._places)}
         self._adjacent = [
-            [
-                self._place[near]
-                for near in sorted(fabric.graph.neighbors(name))
-                if near in self._place
-            ]
+            np.array([self._place[end] for end in near[name] if end in self._place], dtype=np.int32)
             for name in self._places
         ]
-        self._gate, self._up, self._down = self._attached()
+        # By rank: the place where frames enter, the cable to it and back (a place has none).
+        count = len(fabric.hosts)
+        self._gate = np.zeros(count, dtype=np.int32)
+        self._up, self._down = (np.full(count, self.nothing, dtype=np.int32) for _ in range(2))
+        for rank, host in enumerate(fabric.hosts):
+            if host in leaves:
+                (switch,) = near[host]
+                self._up[rank], self._down[rank] = (
+                    self._number[ends] for ends in ((host, switch), (switch, host))
+                )
+            self._gate[rank] = self._place[switch if host in leaves else host]
         self._ways = self._walked(self._next_places())
 
     def paths(self, sources: Ranks, destinations: Ranks) -> Paths:
@@ -226,63 +220,38 @@ class Routes:
         turned[paths == self.nothing] = self.nothing
         return turned
 
-    def _is_leaf(self, host: str) -> bool:
-        """Return true for a host with one cable, to a switch."""
-        neighbours = list(self.fabric.graph.neighbors(host))
-        return len(neighbours) == 1 and neighbours[0] in self.fabric.switches
-
-    def _attached(self) -> tuple[Paths, Paths, Paths]:
-        """Return, by rank, the place where frames enter and the cables to and from this place."""
-        count = len(self.fabric.hosts)
-        gate = np.zeros(count, dtype=np.int32)
-        up, down = (np.full(count, self.nothing, dtype=np.int32) for _ in range(2))
-        for rank, host in enumerate(self.fabric.hosts):
-            if host in self._place:
-                gate[rank] = self._place[host]
-                continue
-            switch = next(iter(self.fabric.graph.neighbors(host)))
-            gate[rank] = self._place[switch]
-            up[rank] = self._number[host, switch]
-            down[rank] = self._number[switch, host]
-        return gate, up, down
-
     def _next_places(self) -> Paths:
-        """Return the next place for each place and destination.
+        """For each place and destination the place that comes next; itself when it has come."""
+        from scipy.sparse import coo_array, csgraph  # a fifth of a second
 
-        The place itself at the destination.
-        """
-        own = np.arange(len(self._places), dtype=np.int32)
+        count = len(self._places)
+        passes = np.array([name in self.fabric.transit for name in self._places])
+        # Of going there: a host that forwards costs more than any number of switches.
+        routers = [name in self.fabric.routers for name in self._places]
+        cost = np.where(routers, float(count), 1.0)
+        # From each goal backwards. What lets nothing pass is a goal of its own number: no way to
+        # another goal goes on from there.
+        begins = np.arange(count) + count * ~passes
+        near = list(map(len, self._adjacent))
+        edges = np.repeat(begins, near), np.concatenate(self._adjacent)
+        back = coo_array((np.repeat(cost, near), edges), shape=(2 * count, 2 * count))
+        goals, goal_of = np.unique(self._gate, return_inverse=True)
+        distance = csgraph.dijkstra(back.tocsr(), indices=begins[goals])[:, :count]
+        distance[np.arange(len(goals)), goals] = 0
+        own = np.arange(count, dtype=np.int32)
         following: Paths = np.repeat(own[:, None], len(self._gate), axis=1)
-        for goal in (int(place) for place in np.unique(self._gate)):
-            bound = np.flatnonzero(self._gate == goal)
-            distance = self._distances(goal)
-            only = own.copy()  # most places have one next place
-            several: dict[int, list[int]] = {}
-            for place in distance:
-                nearer = self._nearer(place, goal, distance)
-                if len(nearer) == 1:
-                    only[place] = nearer[0]
-                elif nearer:
-                    several[place] = nearer
-            following[:, bound] = only[:, None]
-            for place, nearer in several.items():
-                following[place, bound] = np.array(nearer)[bound % len(nearer)]
+        for place, ends in enumerate(self._adjacent):
+            if not len(ends):
+                continue
+            open_to = passes[ends] | (goals[:, None] == ends)
+            costs = np.where(open_to, distance[:, ends] + cost[ends], np.inf)
+            best = (costs == costs.min(axis=1, keepdims=True)) & np.isfinite(costs)
+            best[goals == place] = False
+            ways = best.sum(axis=1)[goal_of]
+            bound = np.flatnonzero(ways)
+            dealt = best.cumsum(axis=1)[goal_of[bound]] > (bound % ways[bound])[:, None]
+            following[place, bound] = ends[dealt.argmax(axis=1)]
         return following
-
-    def _nearer(self, place: int, goal: int, distance: dict[int, int]) -> list[int]:
-        """Return the usable next places on the shortest paths from a place to the goal."""
-        return [
-            near
-            for near in self._adjacent[place]
-            if place != goal
-            and near in distance
-            and distance[near] + self._cost(near) == distance[place]
-            and (near == goal or self._places[near] in self.fabric.transit)
-        ]
-
-    def _cost(self, place: int) -> int:
-        """Return a place's cost in a path: a router host outweighs any number of switches."""
-        return len(self._places) if self._places[place] in self.fabric.routers else 1
 
     def _walked(self, following: Paths) -> list[Paths]:
         """Return the resources on the path from each place to each destination's place.
@@ -303,32 +272,12 @@ class Routes:
                 break
             steps.append(link[at, then].ravel())
             at = then
-        self._refuse_stranded(at != self._gate)
-        return steps
-
-    def _refuse_stranded(self, stranded: npt.NDArray[np.bool_]) -> None:
-        """Raise FabricError where a host has no path to another host."""
-        if not stranded[np.unique(self._gate)].any():
-            return
-        for source, destination in np.argwhere(stranded[self._gate])[:1]:
+        stranded = at != self._gate  # a host has no way to another, which no router makes good
+        if stranded[np.unique(self._gate)].any():
+            source, destination = np.argwhere(stranded[self._gate])[0]
             ends = f"{self.fabric.hosts[source]} to {self.fabric.hosts[destination]}"
             raise FabricError([f"{self.fabric.name}: there is no way from {ends}"])
-
-    def _distances(self, goal: int) -> dict[int, int]:
-        """Return the cost of the cheapest path to `goal` from each place that can reach it."""
-        distance: dict[int, int] = {}
-        waiting = [(0, goal)]
-        while waiting:
-            cost, place = heappop(waiting)
-            if place in distance:
-                continue
-            distance[place] = cost
-            if place != goal and self._places[place] not in self.fabric.transit:
-                continue
-            for neighbour in self._adjacent[place]:
-                if neighbour not in distance:
-                    heappush(waiting, (cost + self._cost(place), neighbour))
-        return distance
+        return steps
 
 
 def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabric:
@@ -341,12 +290,8 @@ def from_topology(topology: Topology, unlimited_bps: int | None = None) -> Fabri
     if unlimited_bps is None:
         unknown = [cable.name for cable in topology.cables if cable.rate_bps == UNSHAPED]
         if unknown:
-            raise FabricError(
-                [
-                    f"{topology.name}: the rate of {unknown[0]} is not limited: nothing can be "
-                    "computed"
-                ]
-            )
+            words = f"the rate of {unknown[0]} is not limited: nothing can be computed"
+            raise FabricError([f"{topology.name}: {words}"])
     other = unlimited_bps or 0
     access = (Link(node.name, node.module, node.rate_bps or other) for node in switched)
     trunks = (Link(t.a, t.b, t.rate_bps or other, t.links) for t in topology.trunks)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from ..base.errors import ConfigurationError
 from ..base.model import Device
 from ..base.quantities import (
     LINK_RATE_FORM,
@@ -167,8 +168,8 @@ SITE = "site"
 several switches."""
 
 
-class TopologyError(ValueError):
-    """Error of an invalid topology; `messages` has one sentence per mistake."""
+class TopologyError(ConfigurationError):
+    """A topology that can't be used; `messages` holds one sentence for each mistake."""
 
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = list(messages)

@@ -14,14 +14,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ..base import source
 from ..base.errors import ConfigurationError
 from ..base.model import Device
-from ..base.node_names import HOST, padded, refuse_many
+from ..base.node_names import HOST, node_set
 from ..base.programs import configurations
 from ..base.words import meant
 from .device import check_places, default_port, device_of
@@ -280,14 +279,9 @@ _NAME_MOST = 63  # limit of the names of namespaces and files
 
 def _expand(names: str, where: str, mistakes: list[str]) -> list[str]:
     try:
-        refuse_many(names, _MAX_NODES)
-        # No resolver: `@group` would run commands of this machine's ClusterShell configuration.
-        nodes = NodeSet(padded(names), resolver=RESOLVER_NOGROUP)
+        nodes = node_set(names, _MAX_NODES)
     except ValueError as error:
         mistakes.append(f"{where}: {error}")
-        return []
-    except NodeSetException as error:
-        mistakes.append(f"{where}: is not a node set: {error}")
         return []
     for name in nodes:
         if name == _SWITCH or len(name) > _NAME_MOST or not HOST.fullmatch(name):

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSource
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+from ClusterShell.NodeUtils import GroupResolver, GroupSource
 
 from ...base.errors import ConfigurationError, RunError
 from ...base.model import Process, Site
-from ...base.node_names import padded, refuse_many
+from ...base.node_names import node_set
 from ...base.programs import ENGINE, port_binding_words
 from ...base.words import meant, shown, some
 
@@ -218,10 +218,16 @@ def chosen(site: Site, text: str | None) -> list[Process]:
     """
     if text is None:
         return list(site.processes)
+    host_of = {port.name: port.host for port in site.ports}
+    members = {
+        name: folded(dict.fromkeys(host_of[port] for port in ports))
+        for name, ports in site.groups.items()
+    }
+    everyone = folded(process.name for process in site.processes)
     try:
-        refuse_many(text)
-        meant_hosts = NodeSet(padded(text), resolver=_resolver(site))
-    except (ValueError, NodeSetException, GroupResolverError) as error:
+        resolver = GroupResolver(GroupSource("site", members, everyone))
+        meant_hosts = node_set(text, resolver=resolver)
+    except ValueError as error:
         raise ConfigurationError(f"--nodes {text}: {error}") from None
     known = {process.name for process in site.processes}
     for host in meant_hosts:
@@ -237,16 +243,6 @@ def chosen(site: Site, text: str | None) -> list[Process]:
 def folded(hosts: Iterable[str]) -> str:
     """Hosts in ClusterShell's short form: `node[1-4]`."""
     return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
-
-
-def _resolver(site: Site) -> GroupResolver:
-    host_of = {port.name: port.host for port in site.ports}
-    groups = {
-        name: folded(dict.fromkeys(host_of[port] for port in ports))
-        for name, ports in site.groups.items()
-    }
-    everyone = folded(process.name for process in site.processes)
-    return GroupResolver(GroupSource("site", groups, everyone))
 
 
 # --- the engine there ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from ... import labs as lab
-from ...base.errors import ConfigurationError, RunError
+from ...base.errors import RunError
 from ...base.model import Process, Site
 from ...labs import namespaces, switches
 from .far import Launcher, piped
@@ -32,16 +32,13 @@ class LabLauncher(Launcher):
 
     def __enter__(self) -> Self:
         """Make the lab, or refuse: it is in use, or something is missing."""
-        try:
+        with ExitStack() as stack:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
             namespaces.enter_user_namespace()
-            self._lab = self._stack.enter_context(lab.session(topology))
+            self._lab = stack.enter_context(lab.session(topology))
             if topology.model is not None:
                 switches.clear(self._lab.name, topology)
-        except (lab.LabError, lab.TopologyError) as error:
-            self._stack.close()
-            kind = RunError if isinstance(error, lab.LabFailedError) else ConfigurationError
-            raise kind(str(error)) from error
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,22 +49,15 @@ class LabLauncher(Launcher):
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 
     def check(self) -> None:
-        """RunError when a modelled switch has ended."""
-        if self._lab is None or self._lab.topology.model is None:
-            return
-        try:
+        """Raise an error when a modelled switch has ended."""
+        if self._lab is not None and self._lab.topology.model is not None:
             switches.check(self._lab.name, self._lab.topology)
-        except lab.LabError as problem:
-            raise RunError(str(problem)) from problem
 
     def keep_truth(self, folder: Path) -> None:
         """Write what the modelled switch of the lab has counted; nothing where there is none."""
         if self._lab is None or self._lab.topology.model is None:
             return
-        try:
-            records = switches.report(self._lab.name, self._lab.topology)
-        except lab.LabError as problem:
-            raise RunError(str(problem)) from problem
+        records = switches.report(self._lab.name, self._lab.topology)
         with (folder / switches.TRUTH).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(record) + "\n" for record in records)
 
