@@ -566,7 +566,8 @@ def test_hosts_that_are_alike_and_unfit(
 
 def test_hosts_with_one_reason_take_one_line() -> None:
     silent = {f"node{i}": f"cannot resolve its name (no such name node{i})" for i in range(1, 129)}
-    lines = list(alike.by_reason(silent | {"other": "it did not answer"}))
+    silent["other"] = "it did not answer"
+    lines = list(side_by_side(HostResult(host, 3, (why,)) for host, why in silent.items()))
     assert lines == [
         "node[1-128]: cannot resolve its name (no such name HOST)",
         "other: it did not answer",

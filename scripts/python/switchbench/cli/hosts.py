@@ -18,7 +18,7 @@ from ..hosts import alike, bind, doctor, push
 from ..labs import lab
 from ..render.printer import make, make_console, show, text
 from ..run.launch.far import CURRENT, SHARED_FOLDER, chosen, folded
-from ..run.launch.ssh import OpenSsh, resolved, side_by_side
+from ..run.launch.ssh import NOT_ASKED, HostResult, OpenSsh, resolved, side_by_side
 from .common import configuration, load_site, names_site, print_json
 
 # --- doctor ---------------------------------------------------------------------------------------
@@ -86,7 +86,8 @@ def _show_differences(rows: Sequence[alike.HostComparison], silent: Mapping[str,
     ]
     styles = [_STYLES[doctor.NOTE] if line["differ"] else "" for line in lines]
     show(make("hosts", "", "", _HOSTS, lines, "none"), console, styles=styles)
-    for line in alike.by_reason(silent):
+    unasked = (HostResult(host, NOT_ASKED, (why,)) for host, why in silent.items())
+    for line in side_by_side(unasked):
         console.print(Text(line, style=_STYLES[doctor.LACK]), soft_wrap=True)
 
 

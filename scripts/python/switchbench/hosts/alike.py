@@ -8,7 +8,6 @@ to all others by UDP and answers theirs. The clocks' agreement is measured on th
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import shlex
 import subprocess
@@ -25,6 +24,7 @@ from ..base.programs import ENGINE
 from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.far import (
+    Answer,
     at_once,
     end,
     fan_out,
@@ -140,8 +140,7 @@ def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> d
 
 NOT_THERE = "-"
 _SLACK_S = 20.0
-_LINES = 200  # limit per file
-_MARK = "==> "  # prefix of a file's heading in `head -v` output
+_LINES = 200  # of a file, at most
 _CPU = "/sys/devices/system/cpu"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
@@ -181,17 +180,6 @@ class Survey:
         return not self.doubts and not any(row.differ for row in self.rows)
 
 
-def by_reason(silent: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line per reason with all its hosts; a host's own name in its reason is ignored."""
-    groups: dict[str, list[str]] = {}
-    for host, why in silent.items():
-        groups.setdefault(
-            re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "HOST", why), []
-        ).append(host)
-    for why, hosts in groups.items():
-        yield f"{folded(hosts)}: {why if len(hosts) > 1 else silent[hosts[0]]}"
-
-
 def survey(site: Site, processes: Sequence[Process]) -> Survey:
     """Query hosts for all properties and compare their values."""
     if not site.launcher.logs_in:
@@ -201,15 +189,13 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     find_client()
     way = OpenSsh.of(site)
     facts = {process.name: [*_MACHINE, *_of_ports(process.ports)] for process in processes}
-    timeout_s = way.timeout_s + _SLACK_S
     engines = {host: way.node(host, ["--version"]) for host in facts}
-    versions = fan_out(engines, way.fanout, timeout_s)
-    questions = {}
-    for host, own in facts.items():
-        paths = dict.fromkeys(path for fact in own for path in fact.paths if path.startswith("/"))
-        words = ["sh", "-c", _ASK.format(lines=_LINES), "sh", *paths]
-        questions[host] = way.command(host, f"exec {shlex.join(words)}")
-    answers = fan_out(questions, way.fanout, timeout_s)
+    versions = fan_out(engines, way.fanout, way.timeout_s + _SLACK_S)
+    paths = {
+        host: [path for fact in own for path in fact.paths if path.startswith("/")]
+        for host, own in facts.items()
+    }
+    answers = _asked(way, paths, _LINES)
     silent = {
         host: failure(host, answer.errors) or "it did not answer"
         for host, answer in answers.items()
@@ -226,11 +212,11 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
         else:
             why = refusal(host, version, way.engine)
             values["engine"][host] = why or f"status {version.status}"
-        texts = _texts(answers[host].output)
+        texts = cabling.below_headers(answers[host].output)
         for fact in facts[host]:
-            found = [texts.get(path) for path in fact.paths]
-            is_there = any(text is not None for text in found)
-            values.setdefault(fact.name, {})[host] = fact.read(*found) if is_there else NOT_THERE
+            said = [texts.get(path) for path in fact.paths]
+            is_there = any(text is not None for text in said)
+            values.setdefault(fact.name, {})[host] = fact.read(*said) if is_there else NOT_THERE
         seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
         for port in process.ports:
             cable = cabling.compared_cable(port, seen)
@@ -239,7 +225,13 @@ def survey(site: Site, processes: Sequence[Process]) -> Survey:
     # Hosts without the engine are already in the row `engine`.
     able = [one for one in processes if values["engine"].get(one.name) == __version__]
     values |= control_network(site, able) if able else {}
-    rows = [_row(name, found) for name, found in values.items() if found]
+    rows = []
+    for name, own in values.items():
+        # The one right value; else the most frequent, of several that of the first host.
+        most = _RIGHT.get("cable" if name.endswith(" cable") else name)
+        for usual, _ in Counter(own.values()).most_common(1):
+            differ = {host: value for host, value in own.items() if value != (most or usual)}
+            rows.append(HostComparison(name, most or usual, differ))
     return Survey(rows, silent, [*unfit(processes, values)])
 
 
@@ -273,19 +265,6 @@ def unfit(processes: Sequence[Process], values: Mapping[str, Mapping[str, str]])
                 yield f"{name}: {folded(bad)}: {found[bad[0]]}: {words}"
 
 
-def _row(name: str, values: Mapping[str, str]) -> HostComparison:
-    """Compare the hosts' values with the one right value, or with the most frequent one.
-
-    Among equally frequent values, the first host's counts.
-    """
-    most = _RIGHT.get(name.rpartition(" ")[2] if name.endswith(" cable") else name)
-    if most is None:
-        ((most, _),) = Counter(values.values()).most_common(1)
-    return HostComparison(
-        name, most, {host: value for host, value in values.items() if value != most}
-    )
-
-
 _RIGHT = {
     "engine": __version__,
     "control port": ALL_HEARD,
@@ -310,16 +289,14 @@ _ASK = (
 )
 
 
-def _texts(lines: Sequence[str]) -> dict[str, str]:
-    """Return the files' contents in an output of `head -v`, by path."""
-    texts: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in lines:
-        if line.startswith(_MARK) and line.endswith(" <=="):
-            current = texts.setdefault(line[len(_MARK) : -len(" <==")], [])
-        else:
-            current.append(line)
-    return {path: "\n".join(text).strip() for path, text in texts.items()}
+def _asked(way: OpenSsh, paths: Mapping[str, Iterable[str]], lines: int) -> dict[str, Answer]:
+    """Return what each host says of its files, at most so many lines of each, and of the rest."""
+    ask = ["sh", "-c", _ASK.format(lines=lines), "sh"]
+    questions = {
+        host: way.command(host, f"exec {shlex.join([*ask, *dict.fromkeys(own)])}")
+        for host, own in paths.items()
+    }
+    return fan_out(questions, way.fanout, way.timeout_s + _SLACK_S)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -338,19 +315,17 @@ def read_links(site: Site) -> dict[str, HostLink]:
     """Return the links of all ports with an interface; RunError where a host does not answer."""
     way = OpenSsh.of(site)
     files = "/sys/class/net/{}/carrier", "/sys/class/net/{}/carrier_changes"
-    questions = {}
-    for process in site.processes:
-        ifaces = [port.engine["iface"] for port in process.ports if "iface" in port.engine]
-        paths = [file.format(iface) for iface in ifaces for file in files]
-        words = ["sh", "-c", _ASK.format(lines=1), "sh", *paths]
-        questions[process.name] = way.command(process.name, f"exec {shlex.join(words)}")
+    ports = [port for port in site.ports if "iface" in port.engine]
+    paths: dict[str, list[str]] = {process.name: [] for process in site.processes}
+    for port in ports:
+        paths[port.host] += [file.format(port.engine["iface"]) for file in files]
     links = {}
-    for host, answer in fan_out(questions, way.fanout, way.timeout_s + _SLACK_S).items():
+    for host, answer in _asked(way, paths, lines=1).items():
         if answer.status in (FAILED, None):
             raise RunError(f"{host}: {failure(host, answer.errors) or 'it did not answer'}")
-        texts = _texts(answer.output)
+        texts = cabling.below_headers(answer.output)
         seen = cabling.lldp_neighbours(texts.get(_LLDP, ""))
-        for port in (port for port in site.ports if port.host == host and "iface" in port.engine):
+        for port in (port for port in ports if port.host == host):
             iface = str(port.engine["iface"])
             carrier, changes = (texts.get(file.format(iface), "") for file in files)
             links[port.name] = HostLink(
@@ -420,18 +395,8 @@ def _after(key: str) -> Callable[[str], str]:
     return read
 
 
-def _all_of(text: str) -> str:
-    """Return the distinct values of many cores, such as `performance, powersave`."""
-    return ", ".join(sorted(set(text.split()))) or NOT_THERE
-
-
-# Processes that discipline a clock; phc2sys copies a NIC's clock to the kernel's.
+# What keeps a clock right, by the names of processes; phc2sys brings a NIC's to the kernel's.
 _KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
-
-
-def _keepers(text: str) -> str:
-    running = set(text.split())
-    return ", ".join(name for name in _KEEPERS if name in running) or "none"
 
 
 def _gigabytes(text: str) -> str:
@@ -446,12 +411,14 @@ _MACHINE = (
     Fact("cpu", ("/proc/cpuinfo",), _after("model name")),
     Fact("cores", (f"{_CPU}/online",), _plain),
     Fact("isolated cores", (f"{_CPU}/isolated",), _plain),
-    Fact("governor", (_GOVERNORS,), _all_of),
+    # `performance, powersave` where cores differ.
+    Fact("governor", (_GOVERNORS,), lambda text: ", ".join(sorted(set(text.split()))) or NOT_THERE),
     Fact("clock source", (f"{_CLOCK}/current_clocksource",), _plain),
-    Fact("clock kept by", (_DAEMONS,), _keepers),
+    Fact("clock kept by", (_DAEMONS,),
+         lambda text: ", ".join(name for name in _KEEPERS if name in text.split()) or "none"),
     Fact("memory", ("/proc/meminfo",), _gigabytes),
     Fact("hugepages", ("/proc/meminfo",), _after("HugePages_Total")),
-)
+)  # fmt: skip
 
 _GIDS = 8  # number of GIDs compared: the kernel makes 0 to 3, addresses make further ones
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"

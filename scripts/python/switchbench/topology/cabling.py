@@ -304,7 +304,7 @@ def lldp_outputs(said: str, name: str, source: str) -> dict[str, str]:
     lines = said.splitlines()
     first = next((line for line in lines if line.strip()), "")
     if _HEADER.fullmatch(first):
-        return _below_headers(lines)
+        return below_headers(lines)
     if _is_plain(first):
         if not name:
             raise ConfigurationError(
@@ -357,7 +357,8 @@ def _is_plain(first: str) -> bool:
     return first.lstrip().startswith(("{", "[", "<", "LINK", "---")) or not _PREFIXED.match(first)
 
 
-def _below_headers(lines: Sequence[str]) -> dict[str, str]:
+def below_headers(lines: Iterable[str]) -> dict[str, str]:
+    """Return the text below each `==> NAME <==`, as `head -v` writes them."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:
@@ -366,7 +367,7 @@ def _below_headers(lines: Sequence[str]) -> dict[str, str]:
             current = found.setdefault(header[1], [])
         else:
             current.append(line)
-    return {host: "\n".join(text) for host, text in found.items()}
+    return {name: "\n".join(text).strip() for name, text in found.items()}
 
 
 def _no_output(text: str) -> str:

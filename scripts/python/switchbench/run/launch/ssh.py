@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -283,26 +283,30 @@ def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) ->
     way = OpenSsh.of(site)
     commands = {host: way.port_binding(host, arguments) for host, arguments in words.items()}
     answers = fan_out(commands, way.fanout, way.timeout_s + timeout_s, PORT_BINDING)
-    return [_result(host, answer) for host, answer in answers.items()]
+    results = []
+    for host, answer in answers.items():
+        reason = refusal(host, answer, "python3")
+        status = answer.status
+        if status is None:
+            reason = "it took too long: it is not known what it did; ask again"
+        if status is None or reason is not None:
+            results.append(HostResult(host, NOT_ASKED, (str(reason),)))
+        else:
+            results.append(HostResult(host, status, (*answer.output, *answer.errors)))
+    return results
 
 
-def _result(host: str, answer: Answer) -> HostResult:
-    if answer.status is None:
-        return HostResult(
-            host, NOT_ASKED, ("it took too long: it is not known what it did; ask again",)
-        )
-    reason = refusal(host, answer, "python3")
-    if reason is not None:
-        return HostResult(host, NOT_ASKED, (reason,))
-    return HostResult(host, answer.status, (*answer.output, *answer.errors))
+def side_by_side(results: Iterable[HostResult]) -> Iterator[str]:
+    """Yield the results in lines; hosts that say the same share them: `node[1-4]: done`.
 
-
-def side_by_side(results: Sequence[HostResult]) -> Iterator[str]:
-    """Yield the results in lines; hosts that say the same share them: `node[1-4]: done`."""
-    alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
-    for result in results:
-        alike.setdefault((result.status, result.lines), []).append(result.host)
-    for (status, lines), hosts in alike.items():
+    But for the names of hosts in it.
+    """
+    alike: dict[tuple[int, tuple[str, ...]], list[HostResult]] = {}
+    for one in results:
+        own = re.compile(rf"(?<![\w.-]){re.escape(one.host)}(?![\w-])")
+        lines = tuple(own.sub("HOST", line) for line in one.lines)
+        alike.setdefault((one.status, lines), []).append(one)
+    for (status, lines), some in alike.items():
         ending = "done" if status == 0 else f"failed with status {status}, without a word"
-        for line in lines or (ending,):
-            yield f"{folded(hosts)}: {line}"
+        for line in (lines if len(some) > 1 else some[0].lines) or (ending,):
+            yield f"{folded(one.host for one in some)}: {line}"
