@@ -238,7 +238,7 @@ def compare_command(args: argparse.Namespace) -> int:
 
 
 def _history(args: argparse.Namespace, asked: Any) -> int:
-    """Print the history of results; 1 where something became worse."""
+    """Print the history of results; return 1 where a measure became worse."""
     from ..compare.comparison import history
     from ..render import comparison as shown
 

@@ -27,7 +27,7 @@ from ..importers.reading import COMMON, GPU, MEGA
 from ..records.directory import CONFIGURATION
 from ..records.summary_form import PlanEntry, at
 
-# --- the figures that are compared, of plans, phases and flows (doc/reference/measures.md) --------
+# --- compared figures of plans, phases and flows (doc/reference/measures.md) ----------------------
 
 Entry = Mapping[str, Any]
 Reading = Callable[[Entry], float | None]
@@ -35,10 +35,10 @@ Reading = Callable[[Entry], float | None]
 
 @dataclass(frozen=True)
 class ComparedMeasure:
-    """One figure; `better`: +1 when more of it is better, -1 when less is.
+    """Definition of a compared figure; `better` is +1 where more is better, -1 where less is.
 
-    The allowances are standard deviations as shares of the mean: what a figure is rounded to, and
-    by how much two runs of the same differ beyond their repeats (doc/how-to/compare.md).
+    Both allowances are standard deviations as shares of the mean: the figure's rounding, and the
+    difference between two equal runs beyond their repeats (doc/how-to/compare.md).
     """
 
     name: str
@@ -46,23 +46,23 @@ class ComparedMeasure:
     unit: str
     better: int
     of: Reading
-    rounding: float = 0.0005  # a frame of a short window
+    rounding: float = 0.0005  # one frame of a short window
     between_runs: float = 0.002
 
 
 def _compared(name: str, title: str, key: str, of: Reading, *allowances: float) -> ComparedMeasure:
-    """Return a measure of base.measures under the short name and title that a comparison has."""
+    """Return a measure of base.measures under the short name and title used in comparisons."""
     measure = REGISTRY[key]
     return ComparedMeasure(name, title, measure.unit, measure.better, of, *allowances)
 
 
 def _value(path: str) -> Reading:
-    """Return how the value of a key is read."""
+    """Return a function that reads the value at a key's path from an entry."""
     return lambda entry: None if (value := at(entry, path)) is None else float(value)
 
 
 def _rate(path: str) -> Reading:
-    """Return how a rate is read: null for messages without payload, as a barrier's."""
+    """Return a function that reads a rate; null for messages without payload, as in a barrier."""
 
     def rate(entry: Entry) -> float | None:
         empty = entry["traffic"] == SCHEDULE and entry["delivered_bytes"] == 0
@@ -77,22 +77,22 @@ def _loss(entry: Entry) -> float | None:
 
 
 def _cpu(entry: Entry) -> float | None:
-    """Return the CPU time of the nodes' own processes per GB: a machine has other work as well."""
+    """Return the CPU seconds of the nodes' processes per GB delivered, without other load."""
     seconds, delivered = entry["cpu_process_s"], entry["delivered_bytes"]
     return None if seconds is None or not delivered else seconds / (delivered / 1e9)
 
 
 def _elapsed(entry: Entry) -> float | None:
-    """Return the time of a transfer: a stream's phases last as long as they were asked to."""
+    """Return a transfer's duration; None for streams, whose duration is configured."""
     return _value("elapsed_s")(entry) if entry["traffic"] == "transfer" else None
 
 
 WHOLE_S = "total_s"
 STEP_TIMES = (0.0005, 0.1)
-_BUCKETS = 0.005  # of histograms: 1/64, evenly
+_BUCKETS = 0.005  # relative error of histogram buckets: width 1/64, evenly distributed
 _KINDS = {"round_trip": "round trip", "one_way": "one way", "pingpong": "ping-pong"}
 MEASURES = (
-    # First, as these are what was asked for.
+    # The times that were requested come first.
     *(
         ComparedMeasure(name, title, unit, better, _value(f"steps.{key}"), *STEP_TIMES)
         for name, title, unit, better, key in (
@@ -121,10 +121,9 @@ FLOW_LOSS = _compared("loss", "lost", "loss_percent", lambda _: None, 0.01, 0.02
 
 
 def with_times(plan: Entry, phases: Sequence[Entry], steps: Entry) -> Entry:
-    """Return a plan with its times by steps.
+    """Return a plan's entry with step times, and the worst loss and percentiles of its phases.
 
-    And of its phases that the tester did not limit the loss and the longest of each percentile of
-    times.
+    Phases that the tester limited are left out.
     """
     fair = [phase for phase in phases if not phase["tester_limited"]]
 
@@ -513,7 +512,7 @@ _Figures = Iterator[tuple[str, Entry | None]]  # each with its program or transp
 
 
 def figure_cases(subject: Subject) -> list[Case]:
-    """Return a case for each program and figure of a result, of definitions that others share."""
+    """Return one case per program and shared figure in a result."""
     found = [
         # What is in GPU memory goes another way.
         (f"{one['tool']}{' (GPU memory)' * (one.get('memory') == GPU)}", one["comparable"])

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One comparison: which case stands beside which, by how much they differ, and how sure that is.
+"""One comparison: the matched cases, the reasons for unmatched ones, and all differences.
 
-Two cases are beside each other if matrix, size, load and transport are the same, but for what is
-the question. Where the transport is, frames stand beside messages as in the summary's comparisons
-(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and
-stand beside the same at equal size.
+Two cases match if matrix, size, load and transport are equal, except for the settings under
+question. Where the transport is in question, frames match messages as in the summary's comparisons
+(analysis/series.py): at equal payload, else the largest frames. Schedules have no load, and match
+the same schedule at equal size.
 
-A measure's value of a plan or phase is made of the summary alone, those of flows of the tables. A
-sample is a run where a side has several, else a repeat. Of at least two samples on both sides the
-difference has a confidence interval by Welch's t (Welch 1947); else it has none, and says why. All
-that is asked of one comparison is one family: with 95 % confidence at most 5 of 100 comparisons of
-equal networks claim any difference at all. Arrays have a row for each sample and a column for each
-thing that is compared; NaN is what was not measured.
+Measures of plans and phases come from the summary, measures of flows from the tables. A sample is a
+run where a side has several, else a repeat. With at least two samples on both sides, the difference
+has a confidence interval by Welch's t (Welch 1947); else a reason replaces it. All tests of one
+comparison form one family: with 95 % confidence, at most 5 of 100 comparisons of equal networks
+claim any difference at all. Arrays have a row per sample and a column per compared thing; NaN is a
+missing measurement.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ FEW_REPEATS = "no interval: needs at least 2 repeats per side"
 ONE_SIDE = "observed in one of the results only"
 OTHER_LOAD = "not judged: the intended loads differ"
 SHARED_MACHINE = "not judged: the nodes share a machine's CPUs"
-# How much of the chance of a false claim each level may use.
+# Share of the false-claim probability that each level may use.
 SHARES = {"plans": 0.6, "phases": 0.2, "flows": 0.2}
 
 _PROBABILITIES = ("p", "p_adjusted")
 Row = dict[str, Any]
-"""One measure of one thing in two results, as the JSON has it (doc/how-to/compare.md)."""
-Runs = Sequence[Sequence[Entry]]  # the repeats of each run
+"""One measure of one thing in two results, as in the JSON (doc/how-to/compare.md)."""
+Runs = Sequence[Sequence[Entry]]  # repeats of each run
 Codes = NDArray[np.int64]
 
 
@@ -83,27 +83,28 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sample:
-    """One side: what was measured, and what else its mean may be off by, as shares of the mean."""
+    """Samples of one side, with further errors of their mean as shares of the mean."""
 
     values: Floats
-    shared: float = 0.0  # standard deviation of what all values share, as by their run; known
-    rounding: float = 0.0  # the same of what all values are rounded to
-    chosen: bool = False  # how many values there are was decided by looking at them
+    # known standard deviation of an error that all values share, such as their run's
+    shared: float = 0.0
+    rounding: float = 0.0  # standard deviation of the rounding that all values share
+    chosen: bool = False  # true where the number of values was decided by their spread
 
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Differences of means, `other` less `base`; NaN where repeats can't tell."""
+    """Differences of means, `other` less `base`; NaN where there are too few samples."""
 
     base: Estimates
     other: Estimates
     difference: Floats
     error: Floats  # standard error of the difference
     freedom: Floats
-    p: Floats  # of a difference at least as large, if there were none
+    p: Floats  # probability of a difference at least as large between equal means
 
     def half_width(self, confidence: float) -> Floats:
-        """Of the differences' confidence intervals."""
+        """Return half the width of each difference's confidence interval."""
         half: Floats = stdtrit(self.freedom, (1.0 + confidence) / 2.0) * self.error
         return half
 
@@ -111,8 +112,9 @@ class WelchTest:
 def welch(base: Sample, other: Sample, confidence: float) -> WelchTest:
     """Return Welch's test of each column.
 
-    What values share is known, not estimated, and has infinite freedom. Rounding widens the error
-    alone: to trust it where the spread of a few values is small by chance would claim too much.
+    The shared error is known, not estimated, and has infinite degrees of freedom. Rounding widens
+    the standard error alone: a t-test that used it where the spread of a few values is small by
+    chance would claim too much.
     """
     a, b = (estimates(side.values, confidence, side.chosen) for side in (base, other))
     difference = b.mean - a.mean
@@ -130,9 +132,9 @@ def welch(base: Sample, other: Sample, confidence: float) -> WelchTest:
 
 
 def holm(p: Floats) -> Floats:
-    """Return the probabilities as Holm (1979) corrects them for how many were asked at once.
+    """Return p-values corrected for the number of tests by Holm (1979); NaN stays NaN.
 
-    NaN is none. Of a hundred equal flows five would else differ `at 95 %`.
+    Without it, five of a hundred equal flows would differ `at 95 %`.
     """
     corrected = np.full(len(p), np.nan)
     asked = np.flatnonzero(~np.isnan(p))
@@ -147,18 +149,18 @@ def holm(p: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Family:
-    """One measure of the plan, of all phases, or of all flows, of a pair."""
+    """One measure of a pair's plan, of all its phases, or of all its flows."""
 
-    pair: int  # place of its pair in the match
+    pair: int  # index of the pair in the match
     measure: ComparedMeasure
-    name: Callable[[int], str]  # what a column is of; "" for the plan
-    tested: WelchTest  # without errors where nothing may be claimed
+    name: Callable[[int], str]  # name of a column's phase or flow; "" for the plan
+    tested: WelchTest  # without errors where no difference may be claimed
     confidence: float
-    refusal: str | None = None  # why nothing may be claimed of it
-    most: int | None = None  # so many rows: the surest differences, then the largest
+    refusal: str | None = None  # reason for which no difference may be claimed
+    most: int | None = None  # row limit: the surest differences, then the largest
 
     def rows(self, adjusted: Floats) -> Iterator[Row]:
-        """Yield a row for each column that either side observed; `adjusted`: its p, corrected."""
+        """Yield a row for each column with a value; `adjusted` has the corrected p-values."""
         tested, half = self.tested, self.tested.half_width(self.confidence)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.nan_to_num(np.abs(tested.difference / tested.base.mean))
@@ -213,9 +215,10 @@ class Family:
 
 
 def adjusted(levels: Mapping[str, Sequence[Family]]) -> dict[str, list[Floats]]:
-    """Return each family's p, corrected for all that is asked at once.
+    """Return each family's p-values, corrected for all tests of the comparison.
 
-    By Holm (1979) within a level, and by the level's share of the chance of a false claim.
+    Corrected by Holm (1979) within a level, and by the level's share of the false-claim
+    probability.
     """
     shares = {
         level: SHARES[level]
@@ -246,21 +249,21 @@ def sampled(runs: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cases beside each other: the baseline's, and the other's."""
+    """Two matched cases: the baseline's and the other result's."""
 
     base: Case
     other: Case
 
     @property
     def title(self) -> str:
-        """For a person: what both measured."""
+        """Return the pair in words: the case, with both settings where these differ."""
         if self.base.title == self.other.title:
             return self.base.title
         return f"{self.base.matrix}: {self.base.setting} → {self.other.setting}"
 
     @property
     def samples(self) -> str:
-        """`5 repeats`, or `3 and 2 runs` where a side has several."""
+        """Return the number of samples in words: `5 repeats`, or `3 and 2 runs`."""
         runs = [len(case.runs) for case in (self.base, self.other)]
         repeats = [len(case.plans) for case in (self.base, self.other)]
         noun, counts = ("run", runs) if max(runs) > 1 else ("repeat", repeats)
@@ -269,16 +272,16 @@ class Pair:
 
 
 class Tester:
-    """Makes the tests of one pair of a match."""
+    """Tests of one matched pair of cases."""
 
     def __init__(self, number: int, pair: Pair, sides: Sequence[Subject], confidence: float):
-        """Take the pair of this number in the match of two subjects."""
+        """Prepare the tests of pair `number` in the match of two subjects."""
         self.pair, self.cases = pair, (pair.base, pair.other)
         self._number, self._sides, self._confidence = number, sides, confidence
         self.phases = [_phases(case) for case in self.cases]
 
     def plans(self) -> Iterator[Family]:
-        """Yield the measures of two cases' whole plans."""
+        """Yield a family per measure of the two cases' plans as a whole."""
         figure = self.pair.base.figure
         make = (lambda _, plan: plan) if figure else whole_plan
         entries = [[[make(run, p) for p in plans] for run, plans in c.runs] for c in self.cases]
@@ -286,7 +289,7 @@ class Tester:
             yield self._family(measure, lambda _: "", [_table([side], measure) for side in entries])
 
     def by_phase(self) -> Iterator[Family]:
-        """Yield the measures of all phases that both have; none where the plan is one phase."""
+        """Yield a family per measure of all common phases; none for plans of one phase."""
         base, other = self.phases
         common = [phase for phase in base if phase in other]
         if len(base) < 2 or not common:
@@ -297,9 +300,9 @@ class Tester:
             yield self._family(measure, names.__getitem__, tables)
 
     def flows(self, most: int | None) -> tuple[tuple[int, int, int], list[Family]]:
-        """Return the flows in both and on either side, and the rate and loss of those in both.
+        """Return flow counts (common, baseline, other), and the families of rate and loss.
 
-        A thousand ranks have a million flows: they are read from the tables as columns.
+        A thousand ranks have a million flows, so the tables are read as columns.
         """
         measured = self._sides[0].measured
         ports = measured.ports
@@ -340,9 +343,9 @@ class Tester:
         tables: Sequence[Floats],
         most: int | None = None,
     ) -> Family:
-        """`tables`: of each side a row for each sample, a column for each thing."""
-        # Where each repeat of both was measured before the next of either, in one run, both have
-        # what a run has by chance.
+        """Return a family; `tables` has per side one row per sample and one column per thing."""
+        # Where one run measured each repeat of both cases before the next repeat of either, the
+        # deviation of that run is the same in both.
         turns: dict[int, list[int]] = {}
         for plan in (plan for case in self.cases for plan in case.plans):
             turns.setdefault(plan["repeat"], []).append(plan["trial"])
@@ -370,13 +373,13 @@ class Tester:
 
 
 def whole_plan(result: ComparedRun, plan: PlanEntry) -> Entry:
-    """Return a plan of a result with its times by steps and its worst loss and percentiles."""
+    """Return a plan's summary entry with its step times, worst loss and worst percentiles."""
     steps = result.steps.get((plan["trial"], plan["network"]), {})
     return with_times(plan, result.measured.phases_of(plan), steps)
 
 
 def _phases(case: Case) -> dict[int, Runs]:
-    """Return the phases of a case by number: the repeats of each run."""
+    """Return the phases of a case by number: the entries of each repeat in each run."""
     runs: list[dict[int, list[Entry]]] = []
     for result, plans in case.runs:
         runs.append({})
@@ -387,13 +390,13 @@ def _phases(case: Case) -> dict[int, Runs]:
 
 
 def phase_name(runs: Runs) -> str:
-    """Return the name of a phase, of any of its entries."""
+    """Return the name of a phase, taken from its first entry."""
     entry = next(entry for entries in runs for entry in entries)
     return str(entry["phase_name"] or entry["phase"])
 
 
 def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
-    """Return a column for each thing; what the tester limited is not known."""
+    """Return samples in rows, things in columns; NaN for tester-limited entries."""
     tables = []
     for run in range(max(map(len, columns))):
         table = np.full((max(len(runs[run]) for runs in columns), len(columns)), np.nan)
@@ -409,9 +412,9 @@ def _table(columns: Sequence[Runs], measure: ComparedMeasure) -> Floats:
 
 
 def places_of(names: Sequence[str], others: Sequence[str]) -> Codes | None:
-    """Return which of the baseline's ports each of the other's is: by name.
+    """Map each of the other result's ports to a baseline port, by name or by position.
 
-    Else by place, where there are as many; else None.
+    Names must be equal as sets, else the counts must be equal; None where neither holds.
     """
     if set(names) == set(others):
         known = {name: place for place, name in enumerate(names)}
@@ -421,13 +424,13 @@ def places_of(names: Sequence[str], others: Sequence[str]) -> Codes | None:
 
 @dataclass(frozen=True)
 class _FlowRates:
-    """The flows of one repeat: their codes of phase, source and destination, ascending."""
+    """Flow rates and losses of one repeat; codes of phase, source and destination ascend."""
 
     codes: Codes
     figures: tuple[Floats, Floats]  # rate in Mbit/s, loss in percent
 
     def of(self, codes: Codes, which: int) -> Floats:
-        """Return the figures of these flows; NaN where the repeat has not this flow."""
+        """Return a figure of the flows with given codes; NaN where the repeat lacks a flow."""
         place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return np.where(self.codes[place] == codes, self.figures[which][place], np.nan)
 
@@ -435,9 +438,9 @@ class _FlowRates:
 def _repeats(
     result: ComparedRun, plans: Iterable[PlanEntry], names: Sequence[str]
 ) -> list[_FlowRates]:
-    """Return the repeats of one run, with the baseline's numbers of ports.
+    """Return the flow rates of each repeat of one run, in the baseline's port numbers.
 
-    Nothing is known of the phases that the tester limited.
+    Phases that the tester limited are left out.
     """
     places = places_of(names, result.measured.ports)
     found = []
@@ -584,7 +587,7 @@ def compare(subjects: Sequence[Subject], asked: CompareOptions) -> Comparison:
 
 
 def _tested(one: Compared, asked: CompareOptions) -> Iterator[tuple[str, Family]]:
-    """Yield all that is tested with its level: rows follow when all that is asked is known."""
+    """Yield each tested family with its level; rows follow after the correction over all."""
     for number, pair in enumerate(one.pairs):
         tester = Tester(number, pair, (one.base, one.other), asked.confidence)
         (common, *sides), flows = tester.flows(asked.most_flows)
@@ -661,8 +664,8 @@ def match(base: Subject, other: Subject, question: set[str]) -> Compared:
     if base.imported or other.imported:
         _match_figures(found)
         return found
-    # What differs so wholly that it can only be the question: one switch's network has another
-    # name; one was run over other transports.
+    # Settings without a common value are under question: the only network of another switch has
+    # another name, or one side used other transports.
     own = set()
     networks = [set(one.values(NETWORK)) for one in (base, other)]
     if networks[0].isdisjoint(networks[1]) and len(networks[0]) == len(networks[1]) == 1:
@@ -765,50 +768,51 @@ def _name_the_rest(found: Compared, asked: set[str]) -> None:
 
 
 # --- history --------------------------------------------------------------------------------------
-# Runs of one network in the order of their dates, the last against all before it. Whether the last
-# run is worse is asked as every comparison asks it, with the earlier runs as one side. A trend is
-# the median of the slopes of all pairs of runs (Theil and Sen): it finds what becomes worse so
-# slowly that no run stands out. Whether there is one is asked by Kendall's rank correlation with
-# time, exact for few runs, corrected by Holm for all figures of the history.
+# Runs of one network in order of date, with the last run compared to all earlier ones. The test of
+# the last run is that of every comparison, with the earlier runs as one side. A trend is the median
+# slope over all pairs of runs (Theil and Sen): it finds slow degradation in which no single run
+# stands out. Its significance is by Kendall's rank correlation with time, exact for few runs,
+# corrected by Holm for all figures of the history.
 
 
 EARLIER, LAST = "earlier", "last"
-TREND_RUNS = 5  # with fewer, no order of runs is rarer than 5 %
+TREND_RUNS = 5  # with fewer runs, no order is rarer than 5 %
 
 
 @dataclass(frozen=True)
 class Course:
-    """One measure of one pattern over the runs.
+    """One measure of one pattern over the runs of a history.
 
-    `values`: of each run its mean, None where it was not observed; `slope`: percent of the median
-    per run, and `p`: how probable so strong an order is without a trend, None where not known.
+    `values` has each run's mean, or None where the run lacks the measure. `slope` is in percent of
+    the median per run. `p` is the probability of so strong an order without a trend; None where
+    unknown.
     """
 
     title: str
     measure: ComparedMeasure
     values: list[float | None]
-    verdict: str  # of the last run against all before it
+    verdict: str  # verdict on the last run against all earlier runs
     slope: float | None = None
     p: float | None = None
-    trend: str = ""  # better, worse or none; empty where there are too few runs
+    trend: str = ""  # better, worse or none; empty with too few runs
 
 
 @dataclass(frozen=True)
 class History:
-    """All runs, the comparison of the last one with those before, and each measure's course."""
+    """Runs of one network, the comparison of the last with the earlier ones, and all courses."""
 
     runs: list[Subject]
     comparison: Comparison
     courses: list[Course]
-    unlike: list[str]  # a sentence for each run that lacks what another one has
+    unlike: list[str]  # a sentence for each run that lacks a case of another run
 
     @property
     def worse(self) -> list[Course]:
-        """The measures of which the last run or the trend is worse."""
+        """Return the courses in which the last run or the trend is worse."""
         return [one for one in self.courses if WORSE in (one.verdict, one.trend)]
 
     def document(self) -> dict[str, object]:
-        """Return the history as JSON for other programs has it (doc/how-to/compare.md)."""
+        """Return the history as JSON for other programs (doc/how-to/compare.md)."""
         return {
             **self.comparison.document(),
             "runs": [
@@ -832,7 +836,7 @@ class History:
 
 
 def history(words: Sequence[str], asked: CompareOptions) -> History:
-    """Return the history of results directories, whatever order they are named in.
+    """Return the history of results directories, given in any order.
 
     Raises
     ------
@@ -872,7 +876,7 @@ def _started(run: Subject) -> str:
 
 
 def _course(of: Pair, row: Row, directories: Sequence[Path]) -> Course:
-    """Return the course of a measure, with its trend where there are runs enough to judge one."""
+    """Return the course of a measure, with a trend where there are enough runs."""
     measure = next(one for one in MEASURES if one.name == row["measure"])
     # Of each run the mean of its repeats, but for those that the tester limited.
     values = [

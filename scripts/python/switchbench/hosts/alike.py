@@ -140,7 +140,7 @@ def mute_hosts(hosts: Sequence[str], answered: Mapping[str, Iterable[int]]) -> d
 
 NOT_THERE = "-"
 _SLACK_S = 20.0
-_LINES = 200  # of a file, at most
+_LINES = 200  # limit per file
 _CPU = "/sys/devices/system/cpu"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
@@ -395,7 +395,7 @@ def _after(key: str) -> Callable[[str], str]:
     return read
 
 
-# What keeps a clock right, by the names of processes; phc2sys brings a NIC's to the kernel's.
+# Processes that discipline a clock; phc2sys copies a NIC's clock to the kernel's.
 _KEEPERS = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys", "timemaster")
 
 

@@ -25,7 +25,7 @@ RUN_DIR = Path("/run/switchbench")
 
 
 class LabError(ConfigurationError):
-    """Why a lab can't be made, used or removed, in one sentence."""
+    """Error that explains in one sentence why a lab cannot be made, used or removed."""
 
 
 class LabFailedError(LabError):

@@ -57,7 +57,7 @@ class Arithmetic:
 
 
 def arithmetic(fabric: Fabric) -> Arithmetic:
-    """Return all of it."""
+    """Return the static figures of a fabric: distances, levels and bisection bandwidth."""
     routes, count = Routes(fabric), len(fabric.hosts)
     ranks, diameter, total = np.arange(count), 0, 0
     for rank in range(1, count):
@@ -86,7 +86,7 @@ def _levels(fabric: Fabric) -> tuple[Level, ...]:
     found = []
     for level in sorted({int(nearest[switch]) for switch in fabric.switches}):
         alike = [switch for switch in fabric.switches if nearest[switch] == level]
-        sides = []  # of a switch: down, up, and across to switches as near as itself
+        sides = []  # per switch: rates down, up and across, to switches of its level
         for switch in alike:
             rates = [0, 0, 0]
             for _, neighbour, data in fabric.graph.edges(switch, data=True):
@@ -99,7 +99,7 @@ def _levels(fabric: Fabric) -> tuple[Level, ...]:
     return tuple(found)
 
 
-_NODES = 2000  # of the search for a bisection, and its time
+_NODES = 2000  # node limit of the integer program for a bisection; below, its time limit
 _LIMIT_S = 20.0
 
 

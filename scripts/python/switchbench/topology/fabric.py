@@ -29,7 +29,7 @@ Graph: TypeAlias = "networkx.Graph[str]"
 
 
 class FabricError(TopologyError):
-    """A graph that can't be a network: one sentence for each mistake."""
+    """Error of a graph that cannot be a network; `messages` has one sentence per mistake."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Fabric:
     routers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Refuse what can be no network."""
+        """Raise FabricError where the hosts, switches and links cannot be a network."""
         names = Counter([*self.hosts, *self.switches])
         mistakes = [f"{name} stands {n} times" for name, n in names.items() if n > 1]
         if len(self.hosts) < 2:
@@ -221,7 +221,10 @@ class Routes:
         return turned
 
     def _next_places(self) -> Paths:
-        """For each place and destination the place that comes next; itself when it has come."""
+        """Return the next place for each place and destination.
+
+        The place itself at the destination.
+        """
         from scipy.sparse import coo_array, csgraph  # a fifth of a second
 
         count = len(self._places)

@@ -169,7 +169,7 @@ several switches."""
 
 
 class TopologyError(ConfigurationError):
-    """A topology that can't be used; `messages` holds one sentence for each mistake."""
+    """Error of an invalid topology; `messages` has one sentence per mistake."""
 
     def __init__(self, messages: Iterable[str]) -> None:
         self.messages = list(messages)
