@@ -36,7 +36,7 @@ from switchbench.render.report import build, times
 from switchbench.render.report.build import Sentences
 from switchbench.render.report.chart import unpacked
 from switchbench.render.tables import TABLES, every, subtests
-from switchbench.run.controller import DeviceReset
+from switchbench.run.controller import device_reset
 from switchbench.search.loads import LoadRange, SearchGoal
 from switchbench.search.suites import SUITES, declaration, methods, suite_measures
 from switchbench.search.suites.declaration import (
@@ -554,9 +554,9 @@ def test_further_ports_of_an_interface_are_none_of_the_device() -> None:
 
 def reset(command: str, trial: Trial, *steps: dict[str, Any], wait_s: float = 0.3) -> None:
     """Run a trial's reset beside progress records: `trial`, `step`."""
-    with DeviceReset(SwitchCountersCommand(tuple(command.split()), 5.0), trial) as reset:
+    with device_reset(SwitchCountersCommand(tuple(command.split()), 5.0), trial) as take:
         for step in steps:
-            reset.take({"type": "progress", "trial": trial.id, "step": "window"} | step)
+            take({"type": "progress", "trial": trial.id, "step": "window"} | step)
         time.sleep(wait_s)
 
 

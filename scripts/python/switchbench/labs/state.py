@@ -28,7 +28,7 @@ class LabError(ConfigurationError):
     """Error that explains in one sentence why a lab cannot be made, used or removed."""
 
 
-class LabFailedError(LabError):
+class LabFailedError(LabError, RunError):
     """A part of a lab ended, or did not become ready."""
 
     status = RunError.status

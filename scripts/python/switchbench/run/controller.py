@@ -18,11 +18,10 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from nacl.exceptions import CryptoError
 from nacl.public import PublicKey, SealedBox
@@ -135,7 +134,7 @@ class Controller:
         self._unreachable: list[Record] = []
         self._missing: dict[str, Record] = {}  # by the node that says who is missing
         self._missed: Node | None = None  # by the others, which ended the run
-        self._reset: DeviceReset | None = None  # of the trial that is measured
+        self._reset: Callable[[Record], None] | None = None  # of the trial that is measured
         self._ending = False  # what nodes say now is a consequence, not a cause
         self._has_begun = False  # all have met in the first barrier
         self._disk_is_full = False
@@ -191,8 +190,7 @@ class Controller:
         self._nodes.wake_on(self._interrupt.fd)
         self._nodes.begin_heartbeats(self._run.site.heartbeat_timeout_ms)
         try:
-            self._greet()
-            self._introduce()
+            self._meet()
             self._read_switch(BEFORE)
             if self._watched:
                 self._watch()
@@ -210,7 +208,18 @@ class Controller:
         finally:
             self._ending = True
             self._nodes.close()
-            self._name_the_cause()
+            # Others miss a lost node before its connection says how it ended. Of a node that hangs
+            # it ended by our own signal, which is no cause.
+            node = self._missed
+            if node is not None and not node.signalled:
+                status = node.popen.returncode
+                lost = self._launcher.lost(node.name, status, node.last_words)
+                if lost is None and status is not None and status < 0:  # it was killed here
+                    lost = node.ended_how()
+                if lost is not None:
+                    self._outcome.faults[0] = f"{node.place} {lost}"
+                    if node.name in self._outcome.lost:
+                        self._outcome.lost[node.name] = lost
 
     def _idle(self) -> None:
         """Do what is due in each turn of a wait; raise what ends the run from outside."""
@@ -227,23 +236,8 @@ class Controller:
         status = node.popen.returncode
         return self._launcher.lost(node.name, status, node.last_words) or node.ended_how()
 
-    def _name_the_cause(self) -> None:
-        """Name a lost node as the cause: others miss it before its connection says so.
-
-        Not of a node that hangs: its connection ended by our own signal.
-        """
-        node = self._missed
-        if node is not None and not node.signalled:
-            status = node.popen.returncode
-            lost = self._launcher.lost(node.name, status, node.last_words)
-            if lost is None and status is not None and status < 0:  # it was killed here
-                lost = node.ended_how()
-            if lost is not None:
-                self._outcome.faults[0] = f"{node.place} {lost}"
-                if node.name in self._outcome.lost:
-                    self._outcome.lost[node.name] = lost
-
-    def _greet(self) -> None:
+    def _meet(self) -> None:
+        """Send the job, check what the nodes are, and wait for the first barrier."""
         self._nodes.send("job", dict(self._job))
         self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
         hellos = [node.said["hello"] for node in self._nodes.nodes]
@@ -251,10 +245,7 @@ class Controller:
         networks = {port.name: port.network for port in self._run.site.ports}
         check_addresses(self._opened, networks)
         check_rates(self._run, hellos, self._opened)
-
-    def _introduce(self) -> None:
         self._watcher.stage("first barrier")
-        hellos = [node.said["hello"] for node in self._nodes.nodes]
         self._nodes.send("peers", peers(hellos, secrets.token_bytes(KEY_BYTES)))
         self._nodes.wait_for("ready", self._run.site.barrier_timeout_ms / 1000 + READY_SLACK_S)
         self._has_begun = True
@@ -310,10 +301,10 @@ class Controller:
             )
         while (trial := course.trial) is not None:
             self._add(replace(self._run, trials=(*self._run.trials, trial)), trial)
-            asked = self._run.device_reset
-            if asked is not None and subtest_of(self._run, trial).resets:
-                self._reset = DeviceReset(asked, trial)
-            with self._reset or nullcontext():
+            with ExitStack() as stack:
+                command = self._run.device_reset
+                if command is not None and subtest_of(self._run, trial).resets:
+                    self._reset = stack.enter_context(device_reset(command, trial))
                 self._send(trial)
                 self._await_trials()
             self._reset = None
@@ -396,7 +387,7 @@ class Controller:
         kind = record["type"]
         node.hear(record)
         if self._reset is not None:
-            self._reset.take(record)
+            self._reset(record)
         if kind == "port-open" and not self._has_begun:
             self._opened.append(record)
         elif kind == "unreachable":
@@ -583,49 +574,39 @@ def unreachable(records: Sequence[Record]) -> str:
 PART = 0.25  # of the window that has passed when the device is reset
 
 
-class DeviceReset:
-    """Runs the command once the window of a trial is open, and ends when both have ended.
+@contextmanager
+def device_reset(
+    command: SwitchCountersCommand, trial: Trial
+) -> Iterator[Callable[[Record], None]]:
+    """Run the command in the window of a trial; give what takes the nodes' records meanwhile.
 
     RunError on leaving where the command failed, or was not run before the trial ended.
     """
+    errors = [RunError("device_reset: the trial ended before its command was run: raise reset_s")]
 
-    def __init__(self, command: SwitchCountersCommand, trial: Trial) -> None:
-        self._command = command
-        self._trial = trial
-        self._error: RunError | None = RunError(
-            "device_reset: the trial ended before its command was run: raise reset_s"
-        )
-        self._timer = threading.Timer(PART * trial.window_s, self._run)
-        self._opened = False
-
-    def __enter__(self) -> Self:
-        """Return it."""
-        return self
-
-    def take(self, record: Record) -> None:
-        """Take a record of a node: the first that says that the window is open starts the time."""
-        now = record.get("trial"), record["type"], record.get("step")
-        if not self._opened and now == (self._trial.id, "progress", "window"):
-            self._opened = True
-            self._timer.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
-        """Stop the time."""
-        self._timer.cancel()
-        if self._opened:
-            self._timer.join()
-        if kind is None and self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
+    def run() -> None:
+        errors.clear()
         try:
-            run_command(self._command, "device_reset")
-            self._error = None
+            run_command(command, "device_reset")
         except RunError as error:
-            self._error = error
+            errors.append(error)
+
+    timer = threading.Timer(PART * trial.window_s, run)
+
+    def take(record: Record) -> None:
+        """Start the time at the first record that says that the window is open."""
+        now = record.get("trial"), record["type"], record.get("step")
+        if timer.ident is None and now == (trial.id, "progress", "window"):
+            timer.start()
+
+    try:
+        yield take
+    finally:
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
+    if errors:
+        raise errors[0]
 
 
 # --- binder ---------------------------------------------------------------------------------------
@@ -660,9 +641,9 @@ class Binder:
 
     def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
         """Start a program on each host with ports to bind, and wait until each is ready."""
-        for process, node in zip(site.processes, job["nodes"], strict=True):
-            words = hold_words(site, node) if "bind" in job else []
-            if words:
+        nodes = job["nodes"] if "bind" in job else ()
+        for process, node in zip(site.processes, nodes, strict=False):
+            if words := hold_words(site, node):
                 self._holders[process.name] = launcher.port_binding(process, words)
                 self._write(process.name, PORT_BINDING.read_bytes())
         deadline_s = time.monotonic() + READY_LIMIT_S
