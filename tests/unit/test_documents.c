@@ -135,38 +135,34 @@ TEST(a_job_is_read)
     document_free(document);
 }
 
-/* Those of documents.tsv. */
+/* What stands around the keys of a row. */
+static const char *before, *after;
+
+static void check_mistake(const struct unit_row *row)
+{
+    char text[600];
+    struct err err;
+
+    snprintf(text, sizeof text, "%s%s%s", before, row->fields[0], after);
+    assert_null(parse(text, &err));
+    assert_says(err.text, row->fields[1]);
+}
+
 TEST(each_mistake_is_one_sentence)
 {
-    static const struct {
-        const char *name, *before, *after;
-    } frames[] = {
+    static const char *const frames[][3] = {
         {"document", "", ""},
         {"job", JOB, "}}"},
         {"trial", TRIAL, "}}"},
         {"stream", TRIAL RATE ", ", "}}"},
         {"part", PART ", ", "}], " RATE "}}"},
     };
-    FILE *cases = fopen(unit_argument, "r");
-    char *line = NULL, text[600];
-    size_t room = 0, f;
 
-    assert_non_null(cases);
-    while (getline(&line, &room, cases) > 0) {
-        char *rest = line;
-        const char *name = strsep(&rest, "\t"), *keys = strsep(&rest, "\t");
-        struct err err;
-
-        if (name[0] == '#')
-            continue;
-        for (f = 0; strcmp(frames[f].name, name) != 0; f++)
-            ;
-        snprintf(text, sizeof text, "%s%s%s", frames[f].before, keys, frames[f].after);
-        assert_null(parse(text, &err));
-        assert_says(err.text, strsep(&rest, "\n"));
+    for (EACH(frame, frames)) {
+        before = (*frame)[1];
+        after = (*frame)[2];
+        unit_each_row((*frame)[0], check_mistake);
     }
-    free(line);
-    fclose(cases);
 }
 
 /* --- streams --- */

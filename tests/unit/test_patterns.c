@@ -34,61 +34,22 @@ static struct schedule schedule_of(const struct pattern_plan *plan, uint32_t pha
 
 /* --- rows of patterns.txt ------------------------------------------------------------------- */
 
-#define FIELDS 8
-
-/* Of a line its fields, and the request that its pattern is. */
-struct row {
-    struct pattern_request request;
-    char *fields[FIELDS]; /* behind the pattern; "" where there are no more */
-    int line;
-};
-
-/* The field at *text, ended; *text is behind it. */
-static char *next_field(char **text)
+/* The request that a row's ranks and pattern are, the first two of its fields; until the next call.
+ */
+static const struct pattern_request *request_of(const struct unit_row *row)
 {
-    char *field = *text, *end = strstr(field, " | ");
-
-    *text = end != NULL ? end + 3 : field + strlen(field);
-    if (end != NULL)
-        *end = '\0';
-    return field;
-}
-
-/* Calls `check` for each row of a kind; fails the test when there is none. */
-static void each_row(const char *kind, void (*check)(const struct row *row))
-{
-    FILE *file = fopen(unit_argument, "re");
-    struct document *document;
+    static struct document *document;
     struct err err = {0};
-    char *line = NULL, *rest, plan[1024], json[2048];
-    size_t room = 0;
-    int number = 0, found = 0;
+    char plan[1024], json[2048];
+    struct mapping_text text = {json, 0, 1};
 
-    assert_non_null(file);
-    while (getline(&line, &room, file) > 0) {
-        struct row row = {.line = ++number};
-        struct mapping_text text = {json, 0, 1};
-        const char *ranks;
-
-        line[strcspn(line, "\n")] = '\0';
-        rest = line;
-        if (strcmp(next_field(&rest), kind) != 0)
-            continue;
-        ranks = next_field(&rest);
-        snprintf(plan, sizeof(plan), "{plan: {ranks: %s, pattern: %s}}", ranks, next_field(&rest));
-        text.size = strlen(unit_json(json, plan));
-        if (document_parse(&document, &text, transports, &err) < 0)
-            fail_msg("%s:%d: %s", unit_argument, number, err.text);
-        row.request = document->plan->pattern;
-        for (unsigned i = 0; i < FIELDS; i++)
-            row.fields[i] = next_field(&rest);
-        check(&row);
-        document_free(document);
-        found++;
-    }
-    free(line);
-    fclose(file);
-    assert_true(found > 0);
+    document_free(document);
+    snprintf(plan, sizeof(plan), "{plan: {ranks: %s, pattern: %s}}", row->fields[0],
+             row->fields[1]);
+    text.size = strlen(unit_json(json, plan));
+    if (document_parse(&document, &text, transports, &err) < 0)
+        row_fails(row, "%s", err.text);
+    return &document->plan->pattern;
 }
 
 /* --- all ranks of a schedule in one process ------------------------------------------------- */
@@ -296,14 +257,14 @@ enum law {
 
 #define UP_TO_SHIFT 16 /* above: the ranks up to which they are checked, 33 unless a row says */
 
-static unsigned laws_of(const struct row *row)
+static unsigned laws_of(const struct unit_row *row)
 {
     static const char *const names[] = {"MATCHING", "MUTUAL", "ALL_PAIRS", "CYCLE", "FAIR",
                                         "IN_TURN",  "KERNEL", "FLOATS",    "SIZES", "SHARES"};
     char words[64], *rest = words, *word;
     unsigned laws = 33u << UP_TO_SHIFT;
 
-    snprintf(words, sizeof(words), "%s", row->fields[0]);
+    snprintf(words, sizeof(words), "%s", row->fields[2]);
     while ((word = strsep(&rest, " ")) != NULL) {
         unsigned i = 0;
 
@@ -314,7 +275,7 @@ static unsigned laws_of(const struct row *row)
         while (i < 10 && strcmp(word, names[i]) != 0)
             i++;
         if (i == 10 && strcmp(word, "-") != 0)
-            fail_msg("%s:%d: there is no law %s", unit_argument, row->line, word);
+            row_fails(row, "there is no law %s", word);
         laws |= i < 10 ? 1u << i : 0;
     }
     return laws;
@@ -496,10 +457,11 @@ static unsigned wrong_rows;
 
 /* Sizes: none, one byte, fewer than ranks, odd, and many of no common divisor; of few ranks also
  * one that is cut into pieces. */
-static void check_row(const struct row *row)
+static void check_row(const struct unit_row *row)
 {
     static const uint64_t sizes[] = {0, 1, 13, 250, 4099, 1000004};
     static const uint64_t floats[] = {0, 4, 12, 148, 4012, 1000004};
+    const struct pattern_request *request = request_of(row);
     unsigned laws = laws_of(row);
     const uint64_t *bytes = laws & FLOATS ? floats : sizes;
     struct totals all = {.digest = UINT64_C(0xcbf29ce484222325)}, of_16 = {0};
@@ -510,12 +472,12 @@ static void check_row(const struct row *row)
         struct totals ignored = {0};
 
         for (size_t i = 0; i < (laws & SIZES ? n == 3 || n == 4 ? 6 : 5 : 1); i++)
-            check_plan(&row->request, laws, n, bytes[i], n <= 33 ? &all : &ignored);
+            check_plan(request, laws, n, bytes[i], n <= 33 ? &all : &ignored);
     }
-    phases = check_plan(&row->request, laws, 16, laws & SIZES ? 64 : 0, &of_16);
+    phases = check_plan(request, laws, 16, laws & SIZES ? 64 : 0, &of_16);
     snprintf(got, sizeof(got), "%u %u %" PRIu64 " %u %" PRIu64 " 0x%" PRIx64, phases, of_16.flows,
              of_16.bytes, of_16.steps, of_16.memory, all.digest);
-    if (strcmp(got, row->fields[1]) != 0) {
+    if (strcmp(got, row->fields[3]) != 0) {
         print_error("%s:%d: %s\n", unit_argument, row->line, got);
         wrong_rows++;
     }
@@ -524,11 +486,11 @@ static void check_row(const struct row *row)
 /* --- many ranks ----------------------------------------------------------------------------- */
 
 /* Some ranks' partners receive from them, and no schedule takes more memory than it may. */
-static void check_large(const struct row *row)
+static void check_large(const struct unit_row *row)
 {
     static const uint32_t ranks[] = {1000, 16384, 65535, 65536};
     unsigned laws = laws_of(row);
-    struct pattern_request request = row->request;
+    struct pattern_request request = *request_of(row);
 
     request.bytes = laws & SIZES ? 1 << 20 : 0;
     request.class = request.class != NULL ? "D" : NULL;
@@ -587,34 +549,33 @@ static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uin
 }
 
 /* Fields: a phase, its name, and to whom each rank sends in it. */
-static void check_by_hand(const struct row *row)
+static void check_by_hand(const struct unit_row *row)
 {
-    struct pattern_plan *plan = plan_of(&row->request);
-    uint32_t phase = (uint32_t)atoi(row->fields[0]), rank = 0;
+    struct pattern_plan *plan = plan_of(request_of(row));
+    uint32_t phase = (uint32_t)atoi(row->fields[2]), rank = 0;
     char name[64];
 
     pattern_phase_name(plan, phase, name, sizeof(name));
-    assert_string_equal(name, row->fields[1]);
-    for (char *to = strtok(row->fields[2], ","); to != NULL; to = strtok(NULL, ","), rank++)
+    assert_string_equal(name, row->fields[3]);
+    for (char *to = strtok(row->fields[4], ","); to != NULL; to = strtok(NULL, ","), rank++)
         if (strcmp(sends_to(plan, phase, rank), to + strspn(to, " ")) != 0)
-            fail_msg("%s:%d: rank %u sends to %s", unit_argument, row->line, rank,
-                     sends_to(plan, phase, rank));
+            row_fails(row, "rank %u sends to %s", rank, sends_to(plan, phase, rank));
     pattern_plan_free(plan);
 }
 
 /* What a rank does in one iteration: fields are the rank and another one (or all, most, work,
  * iterations), bytes or operations, and how many. Each piece of work is rounded down. */
-static void check_sent(const struct row *row)
+static void check_sent(const struct unit_row *row)
 {
-    struct pattern_plan *plan = plan_of(&row->request);
+    struct pattern_plan *plan = plan_of(request_of(row));
     uint64_t count = 0, bytes = 0, most = 0, same = 0, size, expected;
     double work = 0, pieces = 0;
     struct schedule schedule;
     unsigned rank, peer = 0;
     char to[16];
 
-    assert_int_equal(sscanf(row->fields[0], "%u %15s", &rank, to), 2);
-    assert_int_equal(sscanf(row->fields[1], "%" SCNu64 " %" SCNu64, &size, &expected), 2);
+    assert_int_equal(sscanf(row->fields[2], "%u %15s", &rank, to), 2);
+    assert_int_equal(sscanf(row->fields[3], "%" SCNu64 " %" SCNu64, &size, &expected), 2);
     sscanf(to, "%u", &peer);
     schedule = schedule_of(plan, 0, rank);
     for (size_t i = 0; i < schedule.count; i++) {
@@ -644,13 +605,13 @@ static void check_sent(const struct row *row)
 }
 
 /* Successors from rank 0 on in a phase. */
-static void check_successors(const struct row *row)
+static void check_successors(const struct unit_row *row)
 {
-    struct pattern_plan *plan = plan_of(&row->request);
-    uint32_t phase = (uint32_t)atoi(row->fields[0]);
+    struct pattern_plan *plan = plan_of(request_of(row));
+    uint32_t phase = (uint32_t)atoi(row->fields[2]);
     struct pattern_flow flow = {.dst = 0};
 
-    for (char *next = strtok(row->fields[1], " "); next != NULL; next = strtok(NULL, " ")) {
+    for (char *next = strtok(row->fields[3], " "); next != NULL; next = strtok(NULL, " ")) {
         pattern_flows(plan, phase, flow.dst, PATTERN_SENDS, &flow, 1);
         assert_int_equal(flow.dst, atoi(next));
     }
@@ -659,13 +620,13 @@ static void check_successors(const struct row *row)
 
 /* --- refusals ------------------------------------------------------------------------------- */
 
-static void check_refused(const struct row *row)
+static void check_refused(const struct unit_row *row)
 {
     struct pattern_plan *plan = NULL;
     char why[512] = "";
 
-    assert_int_equal(pattern_plan_make(&plan, &row->request, why, sizeof(why)), -EINVAL);
-    assert_string_equal(why, row->fields[0]);
+    assert_int_equal(pattern_plan_make(&plan, request_of(row), why, sizeof(why)), -EINVAL);
+    assert_string_equal(why, row->fields[2]);
     assert_null(plan);
 }
 
@@ -730,14 +691,15 @@ TEST(the_barrier_tells_everybody)
 
 /* A number that is wrong in one element, of a sum or of bytes: fields are the place of its last
  * byte in the memory of rank 4, the element and its source, or "sum". */
-static void check_wrong(const struct row *row)
+static void check_wrong(const struct unit_row *row)
 {
-    struct pattern_plan *plan = plan_of(&row->request);
-    struct sim sim = make_sim(plan, 0, row->request.n);
+    const struct pattern_request *request = request_of(row);
+    struct pattern_plan *plan = plan_of(request);
+    struct sim sim = make_sim(plan, 0, request->n);
     struct schedule_wrong wrong;
     unsigned at, element, source = SCHEDULE_SUM;
 
-    assert_true(sscanf(row->fields[0], "%u %u %u", &at, &element, &source) >= 2);
+    assert_true(sscanf(row->fields[2], "%u %u %u", &at, &element, &source) >= 2);
     assert_false(is_right(&sim, 4, &wrong)); /* nothing received */
     assert_true(run_sim(&sim, 1));
     assert_true(is_right(&sim, 4, &wrong));
@@ -805,15 +767,15 @@ TEST(another_rank_s_values_or_place_are_found)
 }
 
 /* One bit of one message in flight shows in the result of every function that moves or reduces. */
-static void check_spoilt(const struct row *row)
+static void check_spoilt(const struct unit_row *row)
 {
     unsigned laws = laws_of(row);
-    struct pattern_request request = row->request;
+    struct pattern_request request = *request_of(row);
     struct pattern_plan *plan;
     struct sim sim;
     bool found = false;
 
-    if (!(laws & SIZES) || row->request.local)
+    if (!(laws & SIZES) || request.local)
         return;
     request.n = 6;
     request.bytes = 240;
@@ -824,7 +786,7 @@ static void check_spoilt(const struct row *row)
     for (uint32_t rank = 0; rank < 6; rank++)
         found |= !is_right(&sim, rank, &(struct schedule_wrong){0});
     if (!found)
-        fail_msg("%s:%d: a wrong message is not found", unit_argument, row->line);
+        row_fails(row, "a wrong message is not found");
     free_sim(&sim);
     pattern_plan_free(plan);
 }
@@ -833,12 +795,12 @@ TEST(each_row_holds)
 {
     static const struct {
         const char *kind;
-        void (*check)(const struct row *row);
+        void (*check)(const struct unit_row *row);
     } kinds[] = {{"law", check_row},      {"law", check_large},      {"law", check_spoilt},
                  {"hand", check_by_hand}, {"sent", check_sent},      {"cycle", check_successors},
                  {"wrong", check_wrong},  {"refused", check_refused}};
 
     for (EACH(each, kinds))
-        each_row(each->kind, each->check);
+        unit_each_row(each->kind, each->check);
     assert_int_equal(wrong_rows, 0);
 }

@@ -42,6 +42,64 @@ const char *unit_json(char *json, const char *text)
     return json;
 }
 
+/* The field at *text, ended; *text is behind it. */
+static char *next_field(char **text)
+{
+    char *field = *text, *end = strstr(field, " | ");
+
+    *text = end != NULL ? end + 3 : field + strlen(field);
+    if (end != NULL)
+        *end = '\0';
+    return field;
+}
+
+void unit_each_row(const char *kind, void (*check)(const struct unit_row *row))
+{
+    FILE *file = fopen(unit_argument, "re");
+    struct unit_row row = {0};
+    char *line = NULL, *rest;
+    size_t room = 0;
+    int found = 0;
+
+    assert_non_null(file);
+    while (getline(&line, &room, file) > 0) {
+        row.line++;
+        line[strcspn(line, "\n")] = '\0';
+        rest = line;
+        if (strcmp(next_field(&rest), kind) != 0)
+            continue;
+        for (unsigned i = 0; i < UNIT_FIELDS; i++)
+            row.fields[i] = next_field(&rest);
+        check(&row);
+        found++;
+    }
+    free(line);
+    fclose(file);
+    assert_true(found > 0);
+}
+
+void unit_same(const char *text)
+{
+    FILE *file = fopen(unit_argument, "re");
+    const char *at = text;
+    char *line = NULL;
+    size_t room = 0;
+
+    assert_non_null(file);
+    for (ssize_t size; (size = getline(&line, &room, file)) > 0;) {
+        if (line[0] == '#')
+            continue;
+        if (strncmp(at, line, (size_t)size) != 0) {
+            fputs(text, stderr);
+            fail_msg("this differs from %s: %s", unit_argument, line);
+        }
+        at += size;
+    }
+    assert_string_equal(at, "");
+    free(line);
+    fclose(file);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The frame of a unit test in C: TEST(name) { ... } defines a test and adds it to its program,
- * whose main (unit.c) runs all of them in the order of their definition.
+ * whose main (unit.c) runs all of them in the order of their definition. Cases that are texts stand
+ * as rows in a file of the program's own.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
@@ -40,6 +41,27 @@ void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction befor
 
 /* The program's first argument: a file of cases; "" without one. */
 extern const char *unit_argument;
+
+#define UNIT_FIELDS 8
+
+/* A line of that file, "KIND | FIELD | FIELD ...": its fields; "" behind the last one. */
+struct unit_row {
+    int line;
+    char *fields[UNIT_FIELDS];
+};
+
+/* Calls `check` for each row of a kind; fails the test where there is none. */
+void unit_each_row(const char *kind, void (*check)(const struct unit_row *row));
+
+/* Fails the test unless the file holds this text, beside comments (# ...). */
+void unit_same(const char *text);
+
+/* Fails the test, naming the row. */
+#define row_fails(row, ...)                                                                        \
+    do {                                                                                           \
+        print_error("%s:%d: ", unit_argument, (row)->line);                                        \
+        fail_msg(__VA_ARGS__);                                                                     \
+    } while (0)
 
 /* Writes JSON of a shorter form of it: words need no quotes, and texts can have single ones. */
 const char *unit_json(char *json, const char *text);
