@@ -21,42 +21,6 @@ static const struct guard_rules plain = {.driver = "af_packet"};
 
 /* --- maps drawn by hand --- */
 
-/* Interfaces as "INDEX NAME [KIND] [<LOWER] [^MASTER] [elsewhere]", comma separated; KIND "lo" is
- * the loopback. */
-struct drawn {
-    const char *what;
-    const char *links;
-    const char *port;
-    int used;         /* ifindex of the default route; -1: none */
-    const char *says; /* of the refusal; NULL: it passes */
-};
-
-static const struct drawn drawings[] = {
-    {"a plain interface", "2 eth0, 3 eth1", "eth1", 2, NULL},
-    {"the default route itself", "2 eth0", "eth0", 2,
-     "Interface eth0 carries the IPv4 default route (table main)"},
-    {"the loopback", "1 lo lo", "lo", -1, "lo is the loopback"},
-    {"a VLAN above carries it", "2 eth0, 5 eth0.7 vlan <2, 6 eth0.7.8 vlan <5", "eth0", 6,
-     "shares a cable with eth0.7.8, which carries"},
-    {"a VLAN whose lower device carries it", "2 eth0, 5 eth0.7 vlan <2", "eth0.7", 2,
-     "Interface eth0.7 sits on eth0, which carries"},
-    {"a VLAN on a bond", "4 bond0 bond, 5 bond0.7 vlan <4", "bond0.7", -1,
-     "sits on bond0, which is a bond"},
-    {"a bond that carries nothing", "4 bond0 bond", "bond0", -1, "Interface bond0 is a bond"},
-    {"a member of a team", "2 eth0 ^4, 4 team0 team", "eth0", -1, "is a member of team team0"},
-    {"a member of a bridge, by a VLAN", "2 eth0 ^4, 3 eth0.5 vlan <2, 4 br0 bridge", "eth0.5", -1,
-     "sits on eth0, which is a member of bridge br0"},
-    {"a member of what is not known", "2 eth0 ^4", "eth0", -1,
-     "is a member of a device that is not known"},
-    {"a bond beside the port", "2 eth0 ^4, 4 bond0 bond, 7 eth5", "eth5", 4, NULL},
-    {"a VRF: other members have other cables", "2 eth0 ^4, 3 eth1 ^4, 4 vrf0 vrf", "eth1", 2, NULL},
-    {"a macvlan on a device out of sight", "2 mv0 macvlan <2 elsewhere", "mv0", -1,
-     "Interface mv0 sits on a device of another network namespace"},
-    {"devices in a circle", "2 a vlan <3, 3 b vlan <2, 4 eth0", "a", 4, NULL},
-    {"a default route by a device that is not told", "2 eth0", "eth0", ANY_DEVICE,
-     "may carry the IPv4 default route"},
-};
-
 static void draw(struct guard_map *map, const char *links)
 {
     char text[256], *rest = text, *entry, *word;
@@ -90,45 +54,32 @@ static void assert_judged(const char *what, int code, int right, const struct er
         fail_msg("%s: %d: '%s'", what, code, err->text);
 }
 
-static void judge(const struct drawn *drawn, const struct guard_rules *rules, const char *says)
+static void judge(const struct unit_row *row)
 {
+    char *const *fields = row->fields;
+    const bool passes = strcmp(fields[4], "-") == 0;
+    char driver[16];
+    const struct guard_rules rules = {.driver = driver,
+                                      .shared = strstr(fields[3], " shared") != NULL,
+                                      .isolates_flows = strstr(fields[3], " isolates") != NULL,
+                                      .leaves_kernel = strstr(fields[3], " leaves") != NULL};
     struct guard_map map = {0};
     struct err err = {0};
     int code;
 
-    draw(&map, drawn->links);
-    if (drawn->used >= 0)
+    sscanf(fields[3], "%15s", driver);
+    draw(&map, fields[0]);
+    if (strcmp(fields[2], "-") != 0)
         assert_int_equal(
-            guard_map_add_use(&map, drawn->used, "the IPv4 default route (table main)"), 0);
-    code = guard_judge(&map, guard_map_find(&map, drawn->port), NULL, rules, &err);
+            guard_map_add_use(&map, atoi(fields[2]), "the IPv4 default route (table main)"), 0);
+    code = guard_judge(&map, guard_map_find(&map, fields[1]), NULL, &rules, &err);
     guard_map_free(&map);
-    assert_judged(drawn->what, code, says != NULL ? -EPERM : 0, &err, says);
+    assert_judged(fields[5], code, passes ? 0 : -EPERM, &err, passes ? NULL : fields[4]);
 }
 
 TEST(each_drawing_is_judged)
 {
-    /* What `shared: true` lifts, and where it can't: of an innocent port, a default route, lo. */
-    static const struct {
-        struct guard_rules rules;
-        const char *says[3];
-    } shared[] = {
-        {{.driver = "mlx5", .shared = true, .isolates_flows = true},
-         {NULL, NULL, "lo is the loopback"}},
-        {{.driver = "af_packet", .shared = true},
-         {"nothing was found there that needs it, so leave `shared` out",
-          "isolated mode), which af_packet does not", "lo is the loopback"}},
-        {{.driver = "ixgbe", .shared = true, .isolates_flows = true, .leaves_kernel = true},
-         {"has to leave its kernel driver", "is never shared, whatever `shared` says",
-          "lo is the loopback"}},
-        {{.driver = "mlx5", .isolates_flows = true},
-         {NULL, "or say `shared: true`", "lo is the loopback"}},
-    };
-
-    for (EACH(drawing, drawings))
-        judge(drawing, &plain, drawing->says);
-    for (EACH(it, shared))
-        for (size_t k = 0; k < 3; k++)
-            judge(&drawings[k], &it->rules, it->says[k]);
+    unit_each_row("map", judge);
 }
 
 /* --- /sys --- */
@@ -271,6 +222,8 @@ TEST_BETWEEN(each_scenario_is_judged, NULL, away_with)
     assert_non_null(scenarios);
     while (fgets(line, sizeof(line), scenarios) != NULL) {
         line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "map |", 5) == 0)
+            continue;
         if (line[0] == '\0') {
             begins = true;
             continue;
