@@ -7,9 +7,7 @@
  * kernel of the switch's namespace; slow, in which the switch carries less than is sent; narrow, in
  * which the MTU of its port is smaller than the frames.
  *
- * ring: net_ring ports that hand their buffers to each other by reference. One case alone: delay,
- * over a wire that holds each frame for a known time, which what the lanes measure must show;
- * mischief, over one that loses, damages, doubles, displaces and delays ping-pong's.
+ * ring: net_ring ports that hand their buffers to each other by reference.
  *
  * capture SIZE...: some frames out of this namespace's eth0.
  */
@@ -18,21 +16,15 @@
 #include <rte_cycles.h>
 #undef NS_PER_S /* DPDK's, of another type than clock.h's */
 #include "clock.h"
-#include "frame.h"
 #include "netlab.h"
 #include "netlink.h"
 #include "netns.h"
 #include "ring_ports.h"
-#include "signature.h"
 #include "sysfs.h"
 #include "unit.h"
 
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <pthread.h>
-#include <rte_mbuf.h>
-#include <rte_ring.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 
 extern const struct transport transport_dpdk;
@@ -305,189 +297,6 @@ static const struct battery_closed closed[] = {
     {.says = NULL},
 };
 
-/* --- wires -------------------------------------------------------------------------------------*/
-
-#define WIRES 2u
-#define LOOK_NS (20 * NS_PER_US)
-#define WIRE_NS (20 * NS_PER_MS)
-#define WIRE_SLACK_NS (10 * NS_PER_MS) /* a shared machine may wake a thread so late */
-#define HOLD_NS (120 * NS_PER_MS)      /* longer than a message is waited for */
-#define HELD 1024u
-
-/* Every so many-th frame of a direction. */
-enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
-
-struct held {
-    struct rte_mbuf *frame;
-    int64_t until_ns;
-};
-
-/* One direction: frames that it holds, and what became of others. */
-static struct wire {
-    struct held held[HELD];
-    unsigned head; /* free-running */
-    unsigned tail;
-    uint64_t frames, dropped, damaged, doubled;
-    struct rte_mbuf *displaced; /* goes behind the next one */
-} wires[WIRES];
-
-static struct frame_shape shape; /* of the messages that mischief is done to */
-static bool mischievous;
-static atomic_bool wire_ends;
-
-static struct ring_ports rings;
-
-static void deliver(unsigned to, struct rte_mbuf *frame)
-{
-    while (rte_ring_enqueue(rings.received[to], frame) != 0)
-        ;
-}
-
-static void hold(struct wire *wire, struct rte_mbuf *frame, int64_t for_ns)
-{
-    wire->held[wire->tail++ % HELD] = (struct held){frame, clock_now() + for_ns};
-}
-
-static bool is_message(const struct rte_mbuf *frame)
-{
-    const uint8_t *bytes = rte_pktmbuf_mtod(frame, const uint8_t *);
-    uint16_t tag;
-
-    if (rte_pktmbuf_data_len(frame) < shape.payload + SIGNATURE_BYTES)
-        return false;
-    tag = be16toh(((const struct signature *)(bytes + shape.payload))->tag);
-    return tag == shape.tag || tag == probe_answer_tag(shape.tag);
-}
-
-/* A frame is the sender's buffer: what is kept or damaged is a copy of it. */
-static void do_mischief(struct wire *wire, unsigned to, struct rte_mbuf *sent)
-{
-    struct rte_mbuf *frame = ring_ports_copy(sent), *before = wire->displaced;
-    uint64_t n = ++wire->frames;
-
-    rte_pktmbuf_free(sent);
-    wire->displaced = NULL;
-    if (n % DROP == 0) {
-        rte_pktmbuf_free(frame);
-        wire->dropped++;
-    } else if (n % DELAY == 0) {
-        hold(wire, frame, HOLD_NS);
-    } else if (n % DISPLACE == 0) {
-        wire->displaced = frame;
-    } else {
-        if (n % DAMAGE == 0) {
-            rte_pktmbuf_mtod(frame, uint8_t *)[rte_pktmbuf_data_len(frame) / 2] ^= 4;
-            wire->damaged++;
-        } else if (n % DOUBLE == 0) {
-            deliver(to, ring_ports_copy(frame));
-            wire->doubled++;
-        }
-        deliver(to, frame);
-    }
-    if (before != NULL)
-        deliver(to, before);
-}
-
-static void carry(struct wire *wire, unsigned from)
-{
-    void *frame;
-
-    while (wire->tail - wire->head < HELD && rte_ring_dequeue(rings.sent[from], &frame) == 0) {
-        if (!mischievous)
-            hold(wire, frame, WIRE_NS);
-        else if (is_message(frame))
-            do_mischief(wire, 1 - from, frame);
-        else
-            deliver(1 - from, frame);
-    }
-    for (; wire->head != wire->tail && wire->held[wire->head % HELD].until_ns <= clock_now();
-         wire->head++)
-        deliver(1 - from, wire->held[wire->head % HELD].frame);
-}
-
-static void *be_wire(void *context)
-{
-    while (!atomic_load(&wire_ends)) {
-        for (unsigned i = 0; i < WIRES; i++)
-            carry(&wires[i], i);
-        clock_sleep_until(clock_now() + LOOK_NS);
-    }
-    return NULL;
-}
-
-/* One flow over the wire. */
-static void play_over_wire(struct battery_run *run)
-{
-    pthread_t thread;
-
-    battery_add(run, 0, 1, PATTERN_GENERATE);
-    assert_int_equal(pthread_create(&thread, NULL, be_wire, NULL), 0);
-    battery_play(run);
-    atomic_store(&wire_ends, true);
-    pthread_join(thread, NULL);
-}
-
-/* What was measured is the wire's delay, `times` times: never less, and its median not much more.
- */
-static void shows_wire(enum latency_kind kind, unsigned times)
-{
-    const struct histogram *histogram = &battery_times[0][kind].histogram;
-    double median = (double)histogram_quantile(histogram, 0.5);
-
-    assert_true(histogram->count >= 20);
-    assert_true(histogram->min_ns >= times * (uint64_t)WIRE_NS);
-    assert_true(median <= (1 + HISTOGRAM_ERROR) * times * (double)(WIRE_NS + WIRE_SLACK_NS));
-}
-
-static void planted_delay(struct transport_port **ports, const struct port_conf *confs)
-{
-    struct battery_run run;
-
-    battery_begin(&run);
-    run.phase.latency = (struct latency_options){.probe_fps = 500, .stamps = true};
-    run.phase.load = (struct load){.rate_fps = 2000};
-    play_over_wire(&run);
-    battery_whole(&run, 100);
-    shows_wire(LATENCY_ONE_WAY, 1);
-    shows_wire(LATENCY_ROUND_TRIP, 2);
-    assert_int_equal(battery_times[0][LATENCY_ROUND_TRIP].sent,
-                     battery_times[0][LATENCY_ROUND_TRIP].histogram.count);
-    assert_true(battery_times[0][LATENCY_IPDV].histogram.min_ns < (uint64_t)WIRE_SLACK_NS);
-}
-
-/* Every frame is accounted for as what became of it, lost messages are given up and the next ones
- * begin. */
-static void mischief(struct transport_port **ports, const struct port_conf *confs)
-{
-    const struct latency *times = &battery_times[0][LATENCY_PINGPONG];
-    const struct wire *wire = &wires[0];
-    const struct flow_side *came;
-    struct battery_run run;
-
-    battery_begin(&run);
-    run.phase.traffic = TRAFFIC_PINGPONG;
-    run.phase.messages = true;
-    battery_set(&run.phase, "udp_sources=1");
-    run.phase.sizes[0] = 1000;
-    run.phase.pingpong.timeout_ns = 20 * NS_PER_MS;
-    run.duration_ns = 2 * NS_PER_S;
-    frame_shape(&shape, dpdk_options(&run.phase), run.phase.tag);
-    mischievous = true;
-    play_over_wire(&run);
-    came = &run.flows[0].destination;
-    assert_true(wire->dropped > 0 && wire->damaged > 0 && wire->doubled > 0);
-    assert_int_equal(wire->frames, run.flows[0].source.live.frames);
-    assert_int_equal(came->corrupted, wire->damaged);
-    assert_in_range(wire->frames - wire->dropped + wire->doubled -
-                        (came->live.frames + came->late + came->duplicated + came->corrupted),
-                    0, 3); /* held by the wire when it ended */
-    assert_true(came->duplicated > 0 && came->reordered > 0);
-    assert_true(times->histogram.count > 5);
-    assert_true(times->sent > times->histogram.count);
-    assert_true(came->live.messages >= times->histogram.count);
-    assert_int_equal(run.counts[0].misdelivered + run.counts[1].misdelivered, 0);
-}
-
 /* --- rings -------------------------------------------------------------------------------------*/
 
 /* What port 0 sends comes back from port 1 in the same buffers, rewritten; it must find its own
@@ -507,12 +316,9 @@ static void passed_by_reference(struct transport_port **ports, const struct port
 /* Two ports, crosswise: what one sends the other receives, buffer for buffer. */
 static const char *make_ring(struct port_conf *confs)
 {
-    return ring_ports_make(&rings, WIRES, true, confs);
-}
+    static struct ring_ports rings;
 
-static const char *make_wire(struct port_conf *confs)
-{
-    return ring_ports_make(&rings, WIRES, false, confs);
+    return ring_ports_make(&rings, 2, true, confs);
 }
 
 /* --- for a capture -----------------------------------------------------------------------------*/
@@ -575,8 +381,6 @@ int main(int argc, char **argv)
         {"slow", &alone, through_slow_link, NULL},
         {"narrow", &alone, into_narrow_port, NULL},
         {"ring", &ring, passed_by_reference, make_ring},
-        {"delay", &alone, planted_delay, make_wire},
-        {"mischief", &alone, mischief, make_wire},
         {"capture", &alone, send_for_capture, make_cable},
     };
     struct battery_subject subject = {
@@ -602,7 +406,7 @@ int main(int argc, char **argv)
         subject.more = words[i].more != NULL ? words[i].more : subject.more;
         if (words[i].make != NULL) {
             subject.make = words[i].make;
-            subject.ports = WIRES;
+            subject.ports = 2;
         }
     }
     subject.only_more = alone || router;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Lanes of dpdk in a time of our own: two ports of net_ring whose frames this test carries, looks
- * at, loses and forges. Rank 0 sends flows to the ranks from 1 on; rank 1 receives, or sends on.
+ * Lanes of dpdk in a time of our own (ld --wrap): two ports of net_ring whose frames this test
+ * carries, holds, looks at, loses and forges. Rank 0 sends flows to the ranks from 1 on; rank 1
+ * receives, or sends on.
  */
 #include "dpdk_lane.h"
 #include "ring_ports.h"
@@ -28,14 +29,24 @@ static struct bed {
     struct lane_flow flows[2][FLOWS_MAX + 1];
     struct port_count counts[2];
     int64_t now_ns;
-    bool (*arrives)(struct rte_mbuf *frame); /* NULL: each frame of rank 0's does */
-    bool away;                               /* rank 1's worker is */
-    uint64_t carried;                        /* frames of rank 0's, by the wire */
+    bool (*arrives)(struct rte_mbuf *frame);             /* NULL: each frame of rank 0's does */
+    void (*wire)(unsigned from, struct rte_mbuf *frame); /* takes both ranks' instead */
+    bool away;                                           /* rank 1's worker is */
+    uint64_t carried;                                    /* frames of rank 0's, by the wire */
 } bed;
 
 static const struct flow_side *const went = &bed.flows[0][0].side, *const came =
                                                                        &bed.flows[1][1].side;
 static const struct flow_side *const passed = &bed.flows[1][0].side;
+
+/* The linker's names (ld --wrap) have no header. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    *now = (struct timespec){bed.now_ns / NS_PER_S, bed.now_ns % NS_PER_S};
+    return 0;
+}
 
 /* --- the bed -----------------------------------------------------------------------------------*/
 
@@ -56,9 +67,28 @@ static uint32_t lose_sent(unsigned port)
     return lost;
 }
 
-static void deliver(struct rte_mbuf *frame)
+static void deliver(unsigned to, struct rte_mbuf *frame)
 {
-    assert_int_equal(rte_ring_enqueue(bed.rings.received[1], frame), 0);
+    assert_int_equal(rte_ring_enqueue(bed.rings.received[to], frame), 0);
+}
+
+#define HELD 1024u
+
+/* A direction, which may hold frames, each for as long as the others; and what became of some. */
+static struct wire {
+    struct rte_mbuf *held[HELD];
+    int64_t until_ns[HELD];
+    unsigned head, tail;        /* free-running */
+    struct rte_mbuf *displaced; /* goes behind the next one */
+    uint64_t frames, dropped, damaged, doubled;
+} wires[2];
+
+static void hold(unsigned from, struct rte_mbuf *frame, int64_t for_ns)
+{
+    struct wire *wire = &wires[from];
+
+    wire->held[wire->tail % HELD] = frame;
+    wire->until_ns[wire->tail++ % HELD] = bed.now_ns + for_ns;
 }
 
 /* Two ports, which all tests use. */
@@ -89,6 +119,8 @@ static int fresh(void **state)
                                         .learning_rate = 10000};
     memset(bed.counts, 0, sizeof bed.counts);
     bed.arrives = NULL;
+    bed.wire = NULL;
+    memset(wires, 0, sizeof wires);
     bed.away = false;
     bed.carried = 0;
     bed.now_ns = START_NS;
@@ -169,6 +201,20 @@ static void begin(uint32_t flows, bool passes)
         transport_dpdk.poll(bed.lanes[i], bed.phases[i].start_ns - 1);
 }
 
+static void carry_both(void)
+{
+    for (unsigned from = 0; from < 2; from++) {
+        struct wire *wire = &wires[from];
+        struct rte_mbuf *frame;
+
+        while ((frame = take(from)) != NULL)
+            bed.wire(from, frame);
+        for (; wire->head != wire->tail && wire->until_ns[wire->head % HELD] <= bed.now_ns;
+             wire->head++)
+            deliver(1 - from, wire->held[wire->head % HELD]);
+    }
+}
+
 static void carry(void)
 {
     struct rte_mbuf *frame;
@@ -176,7 +222,7 @@ static void carry(void)
     while ((frame = take(0)) != NULL) {
         bed.carried++;
         if (bed.arrives == NULL || bed.arrives(frame))
-            deliver(frame);
+            deliver(1, frame);
         else
             rte_pktmbuf_free(frame);
     }
@@ -187,7 +233,7 @@ static void play(int64_t until_ns, int64_t step_ns)
 {
     for (; bed.now_ns < until_ns; bed.now_ns += step_ns) {
         transport_dpdk.poll(bed.lanes[0], bed.now_ns);
-        carry();
+        (bed.wire != NULL ? carry_both : carry)();
         if (!bed.away)
             transport_dpdk.poll(bed.lanes[1], bed.now_ns);
     }
@@ -206,16 +252,23 @@ static uint64_t received_by(int64_t until_ns, int64_t step_ns)
     return count(1);
 }
 
-static double metric(unsigned rank, const char *name)
+/* What a rank measured of its first flow; until the next call. */
+static const struct flow_reading *read_flow(unsigned rank)
 {
     static struct flow_reading reading;
-    const struct lane_flow *flow = &bed.flows[rank][rank];
 
-    reading = (struct flow_reading){.metric_count = 0};
-    transport_dpdk.read_flow(bed.lanes[rank], flow, &reading);
-    for (unsigned i = 0; i < reading.metric_count; i++)
-        if (strcmp(reading.metrics[i].name, name) == 0)
-            return reading.metrics[i].value;
+    memset(&reading, 0, sizeof reading);
+    transport_dpdk.read_flow(bed.lanes[rank], &bed.flows[rank][rank], &reading);
+    return &reading;
+}
+
+static double metric(unsigned rank, const char *name)
+{
+    const struct flow_reading *reading = read_flow(rank);
+
+    for (unsigned i = 0; i < reading->metric_count; i++)
+        if (strcmp(reading->metrics[i].name, name) == 0)
+            return reading->metrics[i].value;
     fail_msg("no metric %s", name);
     return 0;
 }
@@ -342,6 +395,112 @@ TEST_BETWEEN(a_late_worker_counts_what_came, fresh, end)
         assert_true(count(0) >= 30);
         assert_int_equal(count(1), count(0));
         assert_int_equal(bed.counts[1].foreign, 0);
+    }
+}
+
+/* --- wires that hold frames, or do worse -------------------------------------------------------*/
+
+#define WIRE_NS (20 * MS)
+#define WIRE_STEP_NS (50 * US)
+
+static void hold_each(unsigned from, struct rte_mbuf *frame)
+{
+    hold(from, frame, WIRE_NS);
+}
+
+static void expect_times(unsigned rank, enum latency_kind kind, int64_t least_ns, int64_t most_ns)
+{
+    const struct latency *latency = &read_flow(rank)->latency[kind];
+
+    assert_in_range(latency->histogram.count, 70, 600);
+    assert_in_range(latency->histogram.min_ns, least_ns, most_ns);
+    assert_in_range(latency->histogram.max_ns, least_ns, most_ns);
+    assert_true(kind != LATENCY_ROUND_TRIP || latency->sent == latency->histogram.count);
+}
+
+/* Each frame is under way for a known time, which is what is measured. */
+TEST_BETWEEN(a_wire_s_delay_is_measured, fresh, end)
+{
+    for (enum header_kind header = HEADER_L2; header <= HEADER_IPV6_UDP; header++) {
+        again(state);
+        bed.options.header = header;
+        bed.wire = hold_each;
+        set_phase(TRAFFIC_STREAM, 256, 2000, START_NS + 300 * MS);
+        bed.phases[0].latency = bed.phases[1].latency =
+            (struct latency_options){.probe_fps = 500, .stamps = true};
+        begin(1, false);
+        play(START_NS + 400 * MS, WIRE_STEP_NS);
+        assert_true(count(0) > 500);
+        assert_int_equal(count(1), count(0));
+        expect_times(1, LATENCY_ONE_WAY, WIRE_NS, WIRE_NS + 2 * WIRE_STEP_NS);
+        expect_times(1, LATENCY_IPDV, 0, 2 * WIRE_STEP_NS);
+        expect_times(0, LATENCY_ROUND_TRIP, 2 * WIRE_NS, 2 * WIRE_NS + 2 * WIRE_STEP_NS);
+    }
+}
+
+/* Every so many-th frame of a direction; a delayed one is held for longer than it is waited for. */
+enum { DROP = 41, DAMAGE = 53, DOUBLE = 37, DISPLACE = 7, DELAY = 101 };
+
+/* A frame is the sender's buffer: what is kept or damaged is a copy of it. */
+static void do_mischief(unsigned from, struct rte_mbuf *sent)
+{
+    struct wire *wire = &wires[from];
+    struct rte_mbuf *frame = ring_ports_copy(sent), *before = wire->displaced;
+    uint64_t n = ++wire->frames;
+
+    rte_pktmbuf_free(sent);
+    wire->displaced = NULL;
+    if (n % DROP == 0) {
+        rte_pktmbuf_free(frame);
+        wire->dropped++;
+    } else if (n % DELAY == 0) {
+        hold(from, frame, 120 * MS);
+    } else if (n % DISPLACE == 0) {
+        wire->displaced = frame;
+    } else {
+        if (n % DAMAGE == 0) {
+            rte_pktmbuf_mtod(frame, uint8_t *)[rte_pktmbuf_data_len(frame) / 2] ^= 4;
+            wire->damaged++;
+        } else if (n % DOUBLE == 0) {
+            deliver(1 - from, ring_ports_copy(frame));
+            wire->doubled++;
+        }
+        deliver(1 - from, frame);
+    }
+    if (before != NULL)
+        deliver(1 - from, before);
+}
+
+/* Every frame of a ping-pong is accounted for as what became of it, lost messages are given up and
+ * the next ones begin. */
+TEST_BETWEEN(mischief_is_accounted_for, fresh, end)
+{
+    const struct wire *wire = &wires[0];
+
+    for (enum header_kind header = HEADER_L2; header <= HEADER_IPV6_UDP; header++) {
+        const struct latency *times;
+
+        again(state);
+        bed.options.header = header;
+        bed.wire = do_mischief;
+        set_phase(TRAFFIC_PINGPONG, 1000, 1, START_NS + 2 * NS_PER_S);
+        for (unsigned i = 0; i < 2; i++) {
+            bed.phases[i].messages = true;
+            bed.phases[i].pingpong.timeout_ns = 20 * MS;
+        }
+        begin(1, false);
+        play(START_NS + 3 * NS_PER_S, WIRE_STEP_NS);
+        times = &read_flow(0)->latency[LATENCY_PINGPONG];
+        assert_true(wire->dropped > 0 && wire->damaged > 0 && wire->doubled > 0);
+        assert_int_equal(wire->frames, count(0));
+        (void)count(1);
+        assert_int_equal(came->corrupted, wire->damaged);
+        assert_int_equal(came->live.frames + came->late + came->duplicated + came->corrupted,
+                         wire->frames - wire->dropped + wire->doubled - (wire->displaced != NULL));
+        assert_true(came->duplicated > 0 && came->reordered > 0);
+        assert_in_range(times->histogram.count, 100, times->sent - 1);
+        assert_true(came->live.messages >= times->histogram.count);
+        assert_int_equal(bed.counts[0].misdelivered + bed.counts[1].misdelivered, 0);
     }
 }
 
@@ -720,7 +879,7 @@ static bool arrives_with_harmed(struct rte_mbuf *frame)
         struct rte_mbuf *copy = ring_ports_copy(frame);
 
         do_harm(copy, i);
-        deliver(copy);
+        deliver(1, copy);
     }
     return true;
 }
@@ -774,7 +933,7 @@ static int64_t dropped_before;
 /* The sender has its buffer again: it has fewer than all these queues hold. */
 static bool arrives_as_copy(struct rte_mbuf *frame)
 {
-    deliver(ring_ports_copy(frame));
+    deliver(1, ring_ports_copy(frame));
     return false;
 }
 
@@ -880,12 +1039,12 @@ static bool arrives_forged(struct rte_mbuf *frame)
     uint64_t number = honest;
 
     if (forgery == NULL || behind) {
-        deliver(ring_ports_copy(frame)); /* it is the sender's buffer */
+        deliver(1, ring_ports_copy(frame)); /* it is the sender's buffer */
         honest++;
     }
     if (forgery != NULL && (!behind || number % 10 == 0)) {
         stamp_again(frame, forgery->ahead, forgery->later_ns);
-        deliver(ring_ports_copy(frame));
+        deliver(1, ring_ports_copy(frame));
         forged++;
     }
     return false;
