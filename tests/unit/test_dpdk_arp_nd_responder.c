@@ -100,52 +100,6 @@ TEST(test_each_frame_is_taken_for_what_it_is)
     }
 }
 
-/* What one responder announces another hears, for every kind, tagged or not. */
-TEST(test_announcements_are_heard)
-{
-    for (unsigned kind = 0; kind < 6; kind++) {
-        struct arp_nd_responder one = make((enum header_kind)(kind / 2)), two = one;
-        uint8_t frame[RESPONDER_FRAME_MAX], answer[RESPONDER_FRAME_MAX];
-        uint32_t length, ignored = 0;
-
-        memcpy(one.mac, other, sizeof other);
-        one.ipv4[3] = one.ipv6[15] = 0x22;
-        one.vlan = kind % 2;
-        one.vlan_tci = 77;
-        length = responder_announcement(&one, frame);
-        assert_in_range(length, 60, RESPONDER_FRAME_MAX);
-        assert_true(frame[0] & 1); /* to all: every switch learns */
-        assert_memory_equal(frame + 6, other, 6);
-        if (one.vlan)
-            assert_memory_equal(frame + 12, "\x81\x00\x00\x4d", 4);
-        assert_int_equal(responder_handle(&two, frame, length, answer, &ignored),
-                         RESPONDER_CONSUMES);
-    }
-}
-
-/* Asked for itself, the gateway answers; both families. */
-TEST(test_finds_gateway)
-{
-    for (enum header_kind kind = HEADER_IPV4_UDP; kind <= HEADER_IPV6_UDP; kind++) {
-        struct arp_nd_responder responder = make(kind), gateway = make(kind);
-        uint8_t question[RESPONDER_FRAME_MAX], answer[RESPONDER_FRAME_MAX];
-        uint32_t length, answer_length = 0;
-
-        memcpy(gateway.mac, other, sizeof other);
-        memcpy(gateway.ipv4, responder.gateway4, 4);
-        memcpy(gateway.ipv6, responder.gateway6, 16);
-        gateway.has_gateway4 = gateway.has_gateway6 = false;
-        length = responder_request(&responder, question);
-        assert_int_equal(responder_handle(&gateway, question, length, answer, &answer_length),
-                         RESPONDER_REPLIES);
-        assert_false(responder.gateway_known);
-        assert_int_equal(responder_handle(&responder, answer, answer_length, question, &length),
-                         RESPONDER_CONSUMES);
-        assert_true(responder.gateway_known);
-        assert_memory_equal(responder.gateway_mac, other, 6);
-    }
-}
-
 TEST(test_on_link)
 {
     struct arp_nd_responder responder = make(HEADER_IPV4_UDP);

@@ -3,8 +3,8 @@
  * The guard: its judgement on maps drawn by hand (bonds, VLANs, VRFs, namespaces out of sight: what
  * the kernel of the moment may not have), its reading of /sys in a folder of ours, and on real
  * devices in network namespaces made here. And it fails closed: each of the kernel's answers is
- * damaged in turn on its way to the guard (ld --wrap). Without the privilege to make a namespace
- * the second half is skipped.
+ * replaced in turn by an error (ld --wrap; what else an answer can be is test_netlink.c's). Without
+ * the privilege to make a namespace the second half is skipped.
  */
 #include "guard.h"
 #include "guard_map.h"
@@ -293,28 +293,12 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
     return got;
 }
 
-static ssize_t cut_off(struct nlmsghdr *first, ssize_t bytes)
-{
-    return bytes - 4;
-}
-
 static ssize_t replace_by_error(struct nlmsghdr *first, ssize_t bytes)
 {
     const int code = -EIO;
 
     first->nlmsg_type = NLMSG_ERROR;
     memcpy(NLMSG_DATA(first), &code, sizeof code);
-    return bytes;
-}
-
-/* A dump that ends without saying so; what is no dump's end is lost. */
-static ssize_t lose_the_end(struct nlmsghdr *first, ssize_t bytes)
-{
-    int left = (int)bytes;
-
-    for (struct nlmsghdr *at = first; mnl_nlmsg_ok(at, left); at = mnl_nlmsg_next(at, &left))
-        if (at->nlmsg_type == NLMSG_DONE || at->nlmsg_type == NLMSG_ERROR)
-            at->nlmsg_type = NLMSG_NOOP;
     return bytes;
 }
 
@@ -344,8 +328,6 @@ static int check_damaged(damage_fn *how, int which, struct err *err)
 
 TEST_BETWEEN(a_damaged_answer_blocks, NULL, away_with)
 {
-    static damage_fn *const each[] = {cut_off, replace_by_error}, *const all[] = {lose_the_end,
-                                                                                  interrupt};
     struct err err;
     int usual;
 
@@ -355,14 +337,11 @@ TEST_BETWEEN(a_damaged_answer_blocks, NULL, away_with)
     assert_int_equal(check_damaged(NULL, 0, &err), 0);
     usual = answers;
     assert_in_range(usual, 3, 200); /* links, routes, the controller's route */
-    for (size_t i = 0; i < COUNT(each); i++)
-        for (int which = 0; which < usual; which++)
-            if (check_damaged(each[i], which, &err) == 0 || err.text[0] == '\0')
-                fail_msg("kind %zu: answer %d is damaged, and the port is allowed", i, which);
-    for (EACH(it, all)) {
-        assert_true(check_damaged(*it, -1, &err) < 0);
-        assert_non_null(strstr(err.text, "not known whether traffic there is safe"));
-    }
+    for (int which = 0; which < usual; which++)
+        if (check_damaged(replace_by_error, which, &err) == 0 || err.text[0] == '\0')
+            fail_msg("answer %d is damaged, and the port is allowed", which);
+    assert_true(check_damaged(interrupt, -1, &err) < 0);
+    assert_says(err.text, "not known whether traffic there is safe");
     assert_int_equal(check_damaged(interrupt, 0, &err), 0); /* the dump is repeated */
     assert_true(answers > usual);
     must("-n $h route add default via 198.18.0.2");

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Socket addresses as text, files of /sys and /proc, and what is left of a caller's environment
- * where the engine has more rights than the caller.
+ * Socket addresses as text, files of /sys and /proc, what is left of a caller's environment where
+ * the engine has more rights than the caller, and counters of devices: drivers' outputs of `ethtool
+ * -S`, in files whose first lines say what they amount to (made in the form of the drivers'
+ * sources; the figures are made up).
  */
 #include "address.h"
+#include "device_counters.h"
 #include "environment.h"
 #include "sysfs.h"
 #include "unit.h"
+
+#include <sys/socket.h>
 
 TEST(each_address_comes_back_or_is_refused)
 {
@@ -103,4 +108,61 @@ TEST(only_what_is_needed_stays)
     unsetenv("SSH_CONNECTION");
     assert_int_equal(environment_clean(), 0);
     assert_null(getenv("SSH_CONNECTION"));
+}
+
+/* --- counters of devices --- */
+
+static void read_file(const char *driver, int64_t wanted[], int64_t found[])
+{
+    char path[512], line[256], name[128];
+    long long value;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s.txt", unit_argument, driver);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    for (int i = 0; i < DEVICE_COUNTERS; i++)
+        wanted[i] = found[i] = -1;
+    assert_non_null(fgets(line, sizeof line, file));
+    for (char *word = strtok(line + 1, " \n"); word != NULL; word = strtok(NULL, " \n"))
+        for (int i = 0; i < DEVICE_COUNTERS; i++)
+            if (strcmp(word, device_counter_name(i)) == 0)
+                wanted[i] = strtoll(strtok(NULL, " \n"), NULL, 10);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, " %127[^:]: %lld", name, &value) != 2)
+            continue;
+        enum device_counter counter = device_counter_of(name);
+        if (counter < DEVICE_COUNTERS)
+            found[counter] = (found[counter] > 0 ? found[counter] : 0) + value;
+    }
+    fclose(file);
+}
+
+TEST(counters_of_drivers_are_named)
+{
+    static const char *const drivers[] = {"mlx5", "ice", "i40e", "ixgbe", "bnxt", "ena", "virtio"};
+    int64_t wanted[DEVICE_COUNTERS], found[DEVICE_COUNTERS];
+
+    for (EACH(driver, drivers)) {
+        read_file(*driver, wanted, found);
+        for (int c = 0; c < DEVICE_COUNTERS; c++)
+            if (found[c] != wanted[c])
+                fail_msg("%s: %s is %lld, not %lld", *driver, device_counter_name(c),
+                         (long long)found[c], (long long)wanted[c]);
+    }
+}
+
+/* An interface without statistics counts nothing: unknown, not 0. */
+TEST(an_interface_without_statistics_counts_nothing)
+{
+    struct device_statistics statistics;
+    int64_t counters[DEVICE_COUNTERS];
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    device_statistics_find(&statistics, fd, "lo");
+    assert_int_equal(statistics.used, 0);
+    device_counters_read(&statistics, fd, "lo", counters);
+    for (int c = 0; c < DEVICE_COUNTERS; c++)
+        assert_int_equal(counters[c], -1);
+    close(fd);
 }

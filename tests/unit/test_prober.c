@@ -350,18 +350,6 @@ TEST(a_flow_has_a_message_in_flight)
     end(NULL);
 }
 
-/* Where messages are lost, one is given up after its time, and the next begins. */
-TEST(a_lost_message_holds_up_nothing)
-{
-    sit_down((struct pingpong_options){.count = 3, .timeout_ns = 1});
-    while (prober_play(&bed.probers[0], true, send_one), !bed.probers[0].ended)
-        assert_true(bed.probers[0].in_flight == 1);
-    assert_int_equal(bed.sent, 3);
-    assert_int_equal(times().sent, 3);
-    assert_int_equal(times().histogram.count, 0);
-    end(NULL);
-}
-
 static bool sound(const struct frame_lane *lane, const struct frame_seen *seen)
 {
     return true;

@@ -149,24 +149,6 @@ TEST(test_short_way)
     assert_int_equal(taken, 630);
 }
 
-/* Jumps of every length up to beyond the window, from every place in a word. */
-TEST(test_jumps)
-{
-    for (uint32_t from = 0; from < 64; from++) {
-        for (uint32_t jump = 1; jump < SEQUENCE_WINDOW + 130; jump += 7) {
-            static struct bed bed;
-            uint32_t to = 2000 + from + jump;
-
-            clear(&bed);
-            for (uint32_t n = 0; n <= 2000 + from; n++)
-                arrive(&bed, n);
-            arrive(&bed, to);
-            for (uint32_t n = to; n >= to - SEQUENCE_WINDOW; n--)
-                arrive(&bed, n); /* judged by the memory */
-        }
-    }
-}
-
 /* --- properties --- */
 
 struct network {
@@ -240,25 +222,6 @@ TEST(test_against_memory)
         for (uint32_t i = 0; i < 5000; i++)
             arrive(&bed, i / 2 + (uint32_t)random() % spread);
         assert_true(bed.verdicts[SEQUENCE_DUPLICATE] > 100);
-    }
-}
-
-/* No stream has more gaps than where every other frame is missing; and more are missing at once
- * than the window holds. All that are not late come after all, backwards. */
-TEST(test_most_is_missing)
-{
-    for (uint32_t step = 2; step <= 2999; step += 2997) {
-        static struct bed bed;
-        struct flow_reordering all = {0};
-
-        clear(&bed);
-        for (uint32_t n = 1; n <= 3000; n += step)
-            arrive(&bed, n);
-        for (uint32_t n = bed.next - 1; n-- > bed.next - SEQUENCE_WINDOW;)
-            if (!bed.seen[n])
-                assert_int_equal(arrive(&bed, n), SEQUENCE_REORDERED);
-        recall_extents(&bed, &all);
-        assert_memory_equal(&bed.count, &all, sizeof all);
     }
 }
 
