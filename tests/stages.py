@@ -76,7 +76,7 @@ PROGRESS = re.compile(r"^\[\d+/\d+\] ")
 TOTALS = re.compile(r"^(?:Ok|Fail|Skipped|Timeout): +\d+", re.MULTILINE)
 
 # The programs beside the tests.
-PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "coverage", "mutation"))
+PROGRAMS = tuple(f"tests/{name}.py" for name in ("stages", "mutation"))
 
 # How many faults in analysis/ are tried, which sample of them, and seconds of CPU time for them.
 FAULTS_TRIED = ("40", "1", "300")
@@ -200,24 +200,11 @@ def import_layers() -> Outcome:
     return plain(str(linter), "--no-cache")
 
 
-def clang_tidy_one(folder: Path, name: str) -> Outcome:
-    """Clang's analyzer on one file, when nobody else wants the core; its noise about suppressed
-    warnings is dropped."""
-    done = execute(["nice", "-n", "19", "clang-tidy", "--quiet", "-p", str(folder), name])
-    text = "\n".join(line for line in done.stdout.splitlines() if "warnings generated" not in line)
-    return Outcome("failed" if done.returncode else "passed", text)
-
-
 def clang_tidy(build: Build) -> Outcome:
-    """Clang's analyzer on every file that the build compiles, outside the tests."""
-    commands = json.loads((build.folder / "compile_commands.json").read_text())
-    files = {Path(entry["directory"], entry["file"]).resolve() for entry in commands}
-    names = sorted(str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        checked = [name for name in names if not name.startswith("tests/")]
-        outcomes = list(pool.map(partial(clang_tidy_one, build.folder), checked))
-    failed = [outcome.text for outcome in outcomes if outcome.state == "failed"]
-    return Outcome("failed" if failed else "passed", "\n".join(failed))
+    """Clang's analyzer on every file that the build compiles, outside the tests, when nobody else
+    wants the cores."""
+    words = ("nice", "-n", "19", "run-clang-tidy", "-quiet", "-p", str(build.folder))
+    return plain(*words, f"^{ROOT}/(?!tests/|build)")
 
 
 def through_cache(compiler: str) -> str:
@@ -306,12 +293,9 @@ def fuzz() -> Outcome:
 
 
 def coverage() -> Outcome:
-    """How much of each folder of C the tests of the build for it ran; then it counts from zero."""
-    folder = BUILDS / COVERAGE
-    outcome = plain(sys.executable, "tests/coverage.py", str(folder))
-    for path in folder.rglob("*.gcda"):
-        path.unlink()
-    return outcome
+    """How much of each file of C the tests of the build for it ran; then it counts from zero."""
+    words = ("--root", str(ROOT), "--exclude", "tests/", "--delete", "--sort", "uncovered-percent")
+    return plain(str(TOOLS / "gcovr"), *words, str(BUILDS / COVERAGE))
 
 
 def pytest(

@@ -1,14 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of commands have in common."""
+"""What tests have in common: rows of data, and commands that are run in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from switchbench.cli.main import main
+
+ROWS = Path(__file__).parent / "data" / "rows"
+
+
+@cache
+def tables(module: str) -> dict[str, list[list[Any]]]:
+    """The tables of rows of a module's tests, by test: the first row names the columns."""
+    found: dict[str, list[list[Any]]] = yaml.load(
+        (ROWS / f"{module}.yaml").read_text(), yaml.CSafeLoader
+    )
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that is marked `rows` with each row of its table in data/rows."""
+    if metafunc.definition.get_closest_marker("rows"):
+        columns, *rows = tables(metafunc.module.__name__)[metafunc.definition.originalname]
+        metafunc.parametrize(columns, rows if len(columns) > 1 else [row for (row,) in rows])
 
 
 class Said(NamedTuple):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Other programs' results for the tests: real files, and real ones with other figures.
 
-Beside each input NAME in data/foreign/ a file NAME.expected has the commands on it, and what they
-print. `python tests/python/foreign_data.py` writes these files anew: read the difference.
-"""
+Beside each input NAME in data/foreign/ a file NAME.expected has the commands on it, and what
+they print. `python tests/python/foreign_data.py` writes these files anew: read the difference."""
 
 from __future__ import annotations
 

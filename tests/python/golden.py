@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ten results directories that were really run, kept so that numbers stay what they were.
 
-Each folder of data/golden holds a run's configuration, its plan, its records and its summary. Where
-a mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the commit
-says which numbers changed and why.
-"""
+Each folder of data/golden holds a run's configuration, its plan, its records and its summary.
+Where a mended defect changes a number, `golden.py NAME...` makes the kept summary anew, and the
+commit says which numbers changed and why."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The error messages of the command and the engine, as their sources have them.
 
-Python: the first argument of every error of the project's own classes, as far as it is text. C: the
-format of every `err_set`. What varies is `…`.
-"""
+Python: the first argument of every error of the project's own classes, as far as it is text. C:
+the format of every `err_set`. What varies is `…`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A linter of the English that a person meets: pages, help, error messages, other texts.
 
-It finds the words of tests/prose/words.tsv, and sentences of more than 40 words, which a colon or
-a semicolon ends as well.
-"""
+It finds the words of tests/prose/words.tsv, and sentences of more than 40 words, which a colon
+or a semicolon ends as well."""
 
 from __future__ import annotations
 

@@ -3,32 +3,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 from runs import records_in
-from schemas import validate_summary
 from switchbench.analysis.remake import gather
 from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary
-from switchbench.base.model import Run
+from switchbench.base.model import Load, Run, Trial
+from switchbench.cli.main import main
 from switchbench.records.collector import Collector, is_event
 from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.record_forms import Record
 from switchbench.records.rows import PhaseRows
 from switchbench.records.schema import arrow_schema
-from switchbench.records.store import (
-    TableFile,
-    TableWriter,
-    finish,
-    parquet_file,
-    stream_files,
+from switchbench.records.store import TableFile, TableWriter, finish, parquet_file, stream_files
+from switchbench.records.summary_form import summary_schema
+from synthetic import (
+    FRAME_PAYLOAD,
+    LINE_BPS,
+    about,
+    frame_side,
+    hello,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    port_record,
+    trial_record,
 )
-from synthetic import about
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    """Of the summary, by a schema that is one."""
+    form = summary_schema()
+    Draft202012Validator.check_schema(form)
+    return Draft202012Validator(form)
+
+
+def validate_summary(summary: Any) -> None:
+    """Raises what is wrong with it most."""
+    fault = best_match(_validator().iter_errors(summary))
+    if fault is not None:
+        raise fault
+
+
+# --- summaries and results directories of records, as the controller makes them -------------------
 
 
 def rows_in(directory: Path, table: str) -> list[dict[str, Any]]:
@@ -110,3 +141,84 @@ def results(path: Path, run: Run, records: Iterable[Record]) -> Path:
     directory.write_summary(summary)
     write_record(path, summary)
     return path
+
+
+# --- small results directories made by hand, whose differences are known, for the tes -------------
+
+
+WINDOW_S = 1.0
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Pairs of two nodes: frames that each flow delivered in the window, repeat by repeat."""
+
+    windows: Sequence[tuple[int, int]]
+    lost: int = 0  # frames of the second flow, each repeat
+    load: float = 95.0
+    pattern: str = "pairs"
+    settings: dict[str, Any] = field(default_factory=dict)  # as understood
+
+
+def compared(
+    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the command writes as JSON, and its only comparison."""
+    capsys.readouterr()
+    assert main(["compare", *map(str, words), "--json", "-"]) == status
+    whole: dict[str, Any] = json.loads(capsys.readouterr().out)
+    (one,) = whole["comparisons"]
+    return whole, one
+
+
+def rate_mbps(frames: float) -> float:
+    """Payload of so many frames of a window."""
+    return frames * FRAME_PAYLOAD * 8 / WINDOW_S / 1e6
+
+
+def make(
+    path: Path, *tests: Repeats, hosts: Sequence[str] = ("node1", "node2"), **configuration: Any
+) -> Path:
+    """A results directory; `configuration`: more of the configuration as understood."""
+    site = make_site(hosts)
+    trials = list(_trials_of(site, tests))
+    understood = {
+        "switchbench": 1,
+        "site": {"lab": "one-switch"},
+        "tests": [{"pattern": t.pattern, "window": "1s", "seed": 1, **t.settings} for t in tests],
+    } | configuration
+    run = make_run(site, *(trial for trial, _ in trials))
+    return results(path, replace(run, effective=understood), _records_of(hosts, trials))
+
+
+def _trials_of(site: Any, tests: Sequence[Repeats]) -> Any:
+    number = 0
+    for place, test in enumerate(tests):
+        for repeat, window in enumerate(test.windows):
+            trial = make_trial(site, number, test=place, repeat=repeat)
+            pattern = {"name": test.pattern, "partners": "neighbours"}
+            yield replace(trial, pattern=pattern, load=Load(percent=test.load)), (test, window)
+            number += 1
+
+
+def _records_of(
+    hosts: Sequence[str], trials: Sequence[tuple[Trial, tuple[Repeats, tuple[int, int]]]]
+) -> Any:
+    first, second = ports = [f"{host}:e0" for host in hosts]
+    yield from map(hello, hosts)
+    for host, port in zip(hosts, ports, strict=True):
+        yield {
+            "type": "port-open", "node": host, "port": port, "transport": "dpdk",
+            "network": "lab", "line_rate_bps": LINE_BPS,
+        }  # fmt: skip
+    for trial, (test, window) in trials:
+        place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
+        for ends, lost, frames in zip(
+            ((first, second), (second, first)), (0, test.lost), window, strict=True
+        ):
+            yield frame_side("source", *ends, frames + 300 + lost, frames, **place)
+            yield frame_side("destination", *ends, frames + 300, frames, **place)
+        for node in hosts:
+            yield port_record(f"{node}:e0", **place)
+            yield phase_record(node, **place)
+            yield trial_record(node, **place)

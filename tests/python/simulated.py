@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results directories of runs that never were: any number of ranks, tables as a run writes them.
 
-The network is a formula: modules of ports, and between each module and the others a trunk of half
-its ports' rate. So a shift is at line rate where few flows leave a module, and at half of it where
-all do. Draws are seeded: the same call writes the same bytes.
-"""
+The network is a formula: modules of ports, and between each module and the others a trunk of
+half its ports' rate. So a shift is at line rate where few flows leave a module, and at half of
+it where all do. Draws are seeded: the same call writes the same bytes."""
 
 from __future__ import annotations
 

@@ -182,21 +182,7 @@ def test_nothing_goes_in_circles() -> None:
     assert [circle for circle in circles(planted) if ends <= set(circle)]
 
 
-@pytest.mark.parametrize(
-    ("folder", "name", "allowed"),
-    [
-        ("patterns", "<stdint.h", True),
-        ("patterns", "<sys/socket.h", False),
-        ("patterns", '"err.h', False),
-        ("engine/trial", '"pattern.h', True),
-        ("engine/trial", "<rte_mbuf.h", False),
-        ("engine/platform", '"clock.h', False),
-        ("engine/transport/tcp", '"endpoint.h', False),
-        ("engine/transport/tcp", "<infiniband/verbs.h", False),
-        ("engine/transport/dpdk", "<rte_mbuf.h", True),
-        ("verbs", "<infiniband/verbs.h", True),
-    ],
-)
+@pytest.mark.rows
 def test_a_planted_include_is_found(folder: str, name: str, allowed: bool) -> None:
     assert (forbidden(Path(folder) / "any.c", name[0], name[1:]) is None) == allowed
 

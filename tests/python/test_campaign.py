@@ -184,35 +184,7 @@ def test_a_chain_has_vlans_and_loop_cables() -> None:
 CHAIN = {"nodes": 2, "model": {"faults": []}}
 
 
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({"device": {"ports": "p[1-4]"}}, "8 host ports are more than the 4 ports of dut"),
-        (
-            CHAIN | {"device": {"ports": "p[1-47]", "chain": True}},
-            "device.chain: 47 ports can't be chained: frames go in by one port",
-        ),
-        (
-            CHAIN | {"device": {"ports": "p[1-8]", "chain": True}, "nodes": 3},
-            "device.chain: two host ports are needed",
-        ),
-        (
-            CHAIN
-            | {"device": {"ports": "p[1-8]", "chain": True}}
-            | {"overrides": {"node2": {"port": "p7"}}},
-            "not p1, p7",
-        ),
-        ({"device": {"ports": ["p[1-8]", "p3"]}}, "device.ports: duplicate port p3"),
-        ({"overrides": {"node1": {"port": "p2"}}}, "node1 and node2 are both in p2"),
-        ({"overrides": {"node1": {"port": "x"}}}, "node1 is in x, and dut has no such port"),
-        ({"device": {"ports": "p[1-48]", "groups": {"a": "q1"}}}, "the device has no port 'q1'"),
-        ({"device": {"ports": "p[1-65]"}}, "a modelled one has 64 at most"),
-        (
-            {"kind": "bridges", "nodes": 2, "device": {"ports": "p[1-8]", "chain": True}},
-            "device.chain: goes with `kind: model` only",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_a_device_is_refused(keys: dict[str, Any], says: str) -> None:
     with pytest.raises(TopologyError) as error:
         load("model-48", keys)
@@ -319,19 +291,7 @@ def test_a_cable_that_was_to_stay(
     assert command(str(out)) == 0
 
 
-@pytest.mark.parametrize(
-    ("site", "says"),
-    [
-        ({"device": None}, "campaign: the site has no `device`: such as"),
-        ({"device": {"ports": "p[1-2]"}}, "no cable has to be moved"),
-        ({"device": {"ports": "p1"}}, "2 host ports are more than the 1 ports of DUT"),
-        ({"launch": "hand"}, "links are read by ssh, and this site says launch: hand"),
-        (
-            {"wiring": {"node1:e0": ["sw2", "p1"]}},
-            "node1:e0 is wired to sw2, and the device is sw1",
-        ),
-    ],
-)
+@pytest.mark.rows
 def test_a_campaign_is_refused(
     tmp_path: Path, site: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

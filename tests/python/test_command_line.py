@@ -25,18 +25,7 @@ def loaded(*words: str) -> Run:
     return load_run(build_parser(["plan"]).parse_args(["plan", *words]))
 
 
-@pytest.mark.parametrize(
-    ("words", "launch", "ports", "pattern", "window_s", "percent"),
-    [
-        ("--lab one-switch --pattern aapc --transport tcp,dpdk", "lab", 8, "aapc", 2.0, 95.0),
-        (
-            "--hosts a,b --iface e3 --pattern pairs --transport tcp --load 90% --duration 10s",
-            "ssh", 2, "pairs", 10.0, 90.0,
-        ),
-        # Options win over a file.
-        ("FILE --lab one-switch --pattern pairs --duration 1s", "lab", 8, "pairs", 1.0, 20.0),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_some_words_are_a_run(
     words: str, launch: str, ports: int, pattern: str, window_s: float, percent: float,
     tmp_path: Path,
@@ -90,15 +79,7 @@ def test_hosts_that_are_no_file(given: str) -> None:
     assert len(hosts) == (4 if "/" in given else 90)
 
 
-@pytest.mark.parametrize(
-    ("words", "answers", "said"),
-    [
-        ("--lab one-switch --transport dpdk,udp --accept 90%", "", "8 ports"),
-        ("--hosts node[1-4] --iface enp3s0", "", "4 ports"),
-        ("", "a,b enp3s0 tcp 94", "2 ports"),
-        ("", " - - -", "8 ports"),
-    ],
-)
+@pytest.mark.rows
 def test_init_writes_what_can_be_planned(
     words: str,
     answers: str,

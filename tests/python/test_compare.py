@@ -1,28 +1,48 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench compare` on results made by hand: what differs, how sure, and what is refused."""
+"""`switchbench compare`: what differs and how sure it is, what is refused; histories, collective
+operations, other programs' results."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from scipy.special import stdtrit
 
+import recorded
+import synthetic
 from claims import DESIGNS, Design, share_claiming, share_found
-from compared import Repeats, compared, make, rate_mbps
-from recorded import replace_rows, rows_in, told_in, write_tables
+from foreign_data import DATA, FOREIGN, bring_in, hpccoutf
+from recorded import (
+    Repeats,
+    compared,
+    make,
+    rate_mbps,
+    replace_rows,
+    rows_in,
+    told_in,
+    write_tables,
+)
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
+from switchbench.base.model import Trial
 from switchbench.cli.main import main
 from switchbench.compare.comparison import Sample, WelchTest, holm, welch
-from switchbench.records.directory import PLAN, read_plan
+from switchbench.records.directory import PLAN, SUMMARY, read_plan, replace_json
 from switchbench.records.rows import Floats
+from switchbench.render.comparison import sparkline
+from synthetic import blank
+from test_steps import execution, kernel_run, steps_trial
 
 SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
@@ -338,14 +358,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: Capture) -> None:
         assert said in refused(capsys, *words)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('{"schema": "switchbench-summary/9"}', "newer"),
-        ("{", "is damaged"),
-        (None, "summary.json is damaged: at `plans`"),
-    ],
-)
+@pytest.mark.rows
 def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, capsys: Capture) -> None:
     one = make(tmp_path / "one", FAST)
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
@@ -506,3 +519,513 @@ def test_holm() -> None:
     assert p[[0, 1, 3, 4]] == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert np.isnan(p[2])
     assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+
+
+# --- `switchbench compare` with other programs' results -------------------------------------------
+
+
+MIB = 1 << 20
+
+
+Key = tuple[str, str, int, int | None]  # measure, programs, ranks and size
+
+
+def figures(
+    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
+) -> dict[Key, tuple[float, float]]:
+    """Return the values of both sides."""
+    _, one = compared(capsys, *words, status=status)
+    found = {}
+    for row in one["plans"]:
+        sides = [one["pairs"][row["pair"]][side]["settings"] for side in ("baseline", "other")]
+        programs = " ".join(side["transport"] for side in sides)
+        size = sides[0]["size"]
+        key = (row["measure"], programs, int(sides[0]["ranks"]), None if size == "-" else int(size))
+        found[key] = (row["baseline"], row["other"])
+    return found
+
+
+def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
+    """A result of ours over TCP; `changes`: of its plans and phases."""
+    make(path, Repeats([(7000, 6800)]))
+    summary = json.loads((path / SUMMARY).read_text())
+    for entry in (*summary["plans"], *summary["trials"]):
+        entry |= {"transport": "tcp", "size": MIB, "size_unit": "message", "intended_load": None}
+        entry |= {name: value for name, value in changes.items() if name in entry}
+        entry["throughput"]["mean"] = mean_mbps
+    replace_json(path / SUMMARY, summary)
+    return path
+
+
+def test_imb_beside_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
+    found = figures(capsys, imb, osu)
+    assert found["allreduce_time", "imb osu", 4, 4] == (35.6, 35.4)
+    assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
+    # PingPing as it is, bibw by half
+    expected = pytest.approx((114.22 * 8, 230.20 * 4))
+    assert found["both_ways_rate", "imb osu", 2, MIB] == expected
+    assert not any(key[0] == "sendrecv_rate" for key in found)  # OSU has no such test
+
+
+def test_ours_beside_iperf3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two ranks over TCP; both directions at once are iperf3's --bidir, and not its single."""
+    iperf3 = bring_in(
+        tmp_path / "iperf3",
+        *(FOREIGN / f"iperf3-client_{name}.json" for name in ("single", "bidir")),
+    )
+    mine = ours(tmp_path / "mine", 12000.0)
+    (((key, values)),) = figures(capsys, mine, iperf3).items()
+    assert key == ("both_ways_rate", "tcp iperf3", 2, None)
+    assert values == (12000.0, pytest.approx((27774.06 + 3200.99) / 2, rel=1e-4))
+
+
+def test_a_load_below_the_line_is_no_rate_of_the_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    iperf3 = bring_in(tmp_path / "iperf3", FOREIGN / "iperf3-client_bidir.json")
+    mine = ours(tmp_path / "mine", intended_load=80.0)
+    assert figures(capsys, mine, iperf3, status=2) == {}
+
+
+def with_summary(mine: Path, **parts: Any) -> Path:
+    """Replace parts of a summary."""
+    summary = json.loads((mine / SUMMARY).read_text())
+    replace_json(mine / SUMMARY, summary | parts)
+    return mine
+
+
+def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = ours(tmp_path / "mine")
+    messages = json.loads((mine / SUMMARY).read_text())["messages"]
+    point = blank("CurvePoint") | {"size": 8, "bandwidth_mbps": 6.1}
+    point["latency_us"] |= {"mean": 10.5}
+    curve = blank("Curve") | {"transport": "tcp", "network": "lab", "ranks": 2}
+    messages["curves"] = [curve | {"points": [point]}]
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    found = figures(capsys, with_summary(mine, messages=messages), imb)
+    assert found["pingpong_time", "tcp imb", 2, 8] == (10.5, 11.31)
+    assert found["pingpong_rate", "tcp imb", 2, 8] == (6.1, pytest.approx(0.71 * 8))
+
+
+def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> dict[str, Any]:
+    """Return what went by steps on 4 ranks."""
+    imb = blank("ImbFigures") | {"t_avg_us": time_us}
+    return {
+        **blank("Function"),
+        **{"transport": "tcp", "network": "lab", "ranks": 4, "pattern": name},
+        "parameters": parameters,
+        "points": [blank("FunctionPoint") | {"size": size, "imb": imb}],
+    }
+
+
+def test_our_steps_beside_imb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By IMB's definitions they are its figures, at each setting its own; sizes that differ are
+    none of IMB's, and a ping-pong among four is of two."""
+    exchange = function("exchange", 18000.0, algorithm="ring")
+    exchange["points"][0]["imb"]["mbytes_s"] = 230.0
+    functions = [
+        function("allreduce", 20000.0, algorithm="ring", batch=1),
+        function("allreduce", 14000.0, algorithm="ring", batch=100),
+        function("alltoall", 30000.0, skew="40%"),
+        function("pingpong", 12.0, size=8),
+        exchange,
+    ]
+    mine = with_summary(ours(tmp_path / "mine"), steps=blank("Steps") | {"functions": functions})
+    found = figures(capsys, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
+    assert found["allreduce_time", "tcp ring imb", 4, MIB] == (20000.0, 14260.0)
+    assert found["allreduce_time", "tcp ring batch=100 imb", 4, MIB] == (14000.0, 14260.0)
+    assert found["ring_rate", "tcp ring imb", 4, MIB][0] == pytest.approx(230.0 * 8 / 4)
+    assert found["pingpong_time", "tcp imb", 2, 8] == (12.0, 11.31)
+    assert not any(key[0] == "alltoall_time" for key in found)
+
+
+def test_several_programs_in_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stands beside the other result's; where both have the same program, beside that."""
+    both = bring_in(tmp_path / "both", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
+    osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt")
+    found = figures(capsys, both, osu)
+    assert ("pingpong_time", "imb osu", 2, 8) in found
+    assert ("pingpong_time", "hpcc osu", 2, 8) in found
+    assert ("pingpong_time", "hpcc osu", 2, MIB) not in found
+    imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
+    assert {key[1] for key in figures(capsys, both, imb)} == {"imb imb"}
+
+
+def test_buffers_in_gpu_memory_are_a_program_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What goes over PCIe first is not averaged with host memory."""
+    host = bring_in(tmp_path / "host", FOREIGN / "imb-2019.txt")
+    both = bring_in(tmp_path / "both", FOREIGN / "osu.txt", FOREIGN / "osu-cuda.txt")
+    found = figures(capsys, host, both)
+    assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
+    assert found["pingpong_time", "imb osu (GPU memory)", 2, MIB] == (9062.5, 54.18)
+
+
+def test_values_of_several_files_are_repeats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one comparison serves: two files of one program have an interval and a verdict."""
+    files = []
+    for number, share in enumerate((1.0, 1.001, 0.999)):
+        for name, slower in (("a", 1.0), ("b", 3.0)):
+            file = tmp_path / f"{name}{number}" / "hpccoutf.txt"
+            latency = 10 * share * slower
+            files.append(hpccoutf(file, AvgPingPongLatency_usec=latency))
+    one, other = bring_in(tmp_path / "a", *files[::2]), bring_in(tmp_path / "b", *files[1::2])
+    rows = {row["measure"]: row for row in compared(capsys, one, other)[1]["plans"]}
+    row = rows["pingpong_time"]
+    assert (row["repeats"], row["verdict"], row["better"]) == ([3, 3], "worse", "less")
+    assert rows["hpl"]["verdict"] == "same"
+
+
+def test_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hpcc = bring_in(tmp_path / "hpcc", FOREIGN / "hpcc-4.txt")
+    old = bring_in(tmp_path / "old", FOREIGN / "imb-3.2.txt")
+    capsys.readouterr()
+    assert main(["compare", str(hpcc), str(old)]) == 2
+    assert "no measure is in both at the same number of ranks" in capsys.readouterr().err
+
+
+# --- `switchbench compare --history` --------------------------------------------------------------
+
+
+def runs(folder: Path, frames: Sequence[int], load: float = 95.0) -> list[str]:
+    """Results of as many runs, a day after another, whose flows delivered so many frames."""
+    found = []
+    for day, each in enumerate(frames, 1):
+        repeats = Repeats([(each - 3, each), (each, each + 3), (each + 3, each - 3)], load=load)
+        directory = make(folder / f"run{day}", repeats)
+        summary = json.loads((directory / "summary.json").read_text())
+        summary["run"]["started"] = f"2026-01-{day:02}T00:00:00Z"
+        (directory / "summary.json").write_text(json.dumps(summary))
+        found.append(str(directory))
+    return found
+
+
+def course(capsys: Capture, words: Sequence[str], status: int) -> dict[str, Any]:
+    """The course of the mean rate, as the command writes it."""
+    assert main(["compare", "--history", *words, "--json", "-"]) == status
+    found = json.loads(capsys.readouterr().out)
+    (rate,) = [one for one in found["courses"] if one["measure"] == "mean_rate"]
+    return dict(rate)
+
+
+@pytest.mark.rows
+def test_what_a_history_says(
+    frames: Sequence[int], verdict: str, trend: str, status: int, tmp_path: Path, capsys: Capture
+) -> None:
+    found = course(capsys, runs(tmp_path, frames), status)
+    if verdict is not None:
+        assert found["verdict"] == verdict
+    if trend is not None:
+        assert found["trend"] == (trend or None)
+    values = found["values"]
+    assert [value / values[0] for value in values] == pytest.approx(
+        [each / frames[0] for each in frames]
+    )
+
+
+def test_a_slope_is_that_of_the_runs(tmp_path: Path, capsys: Capture) -> None:
+    """10 frames of the median 6,975 a run: 0.1434 %."""
+    found = course(capsys, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
+    assert found["slope_percent"] == pytest.approx(-1000 / 6975)
+    assert found["p"] == pytest.approx(2 / 720)  # one of 6! orders, or its reverse
+
+
+def test_runs_are_in_the_order_of_their_dates(tmp_path: Path, capsys: Capture) -> None:
+    words = runs(tmp_path, (7000, 7000, 7000, 6300))
+    assert course(capsys, words[::-1], 1) == course(capsys, words, 1)
+
+
+def test_regressions_are_named(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["compare", "--history", *runs(tmp_path, (7000, 7010, 6990, 6300))]) == 1
+    said = capsys.readouterr().out
+    assert "4 runs, 2026-01-01T00:00:00Z to 2026-01-04T00:00:00Z" in said
+    assert "Regressions" in said
+    assert "mean flow of the last run" in said
+    assert "CPU" not in said.partition("Regressions")[2]  # nodes of a lab share one machine
+    assert sparkline([7000, 7010, 6990, 6300]) in said
+
+
+def test_a_history_of_unlike_runs_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    words = [*runs(tmp_path / "a", (7000, 7000)), *runs(tmp_path / "b", (7000,), load=50.0)]
+    assert main(["compare", "--history", *words]) == 2
+    said = capsys.readouterr().err
+    assert "these are not runs of one measurement: " in said
+    assert "b/run1 has no pairs" in said
+
+
+@pytest.mark.rows
+def test_what_a_history_cannot_do(
+    options: list[str], says: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["compare", "--history", *runs(tmp_path, (7000,)), *options]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_noise_is_no_trend(tmp_path: Path, capsys: Capture) -> None:
+    """Of many measures that vary by chance some are in order: they are corrected for."""
+    random = np.random.default_rng(1)
+    for seed in range(5):
+        frames = [int(each) for each in random.normal(7000, 5, 6)]
+        main(["compare", "--history", *runs(tmp_path / str(seed), frames), "--json", "-"])
+        courses = json.loads(capsys.readouterr().out)["courses"]
+        assert {one["trend"] for one in courses} <= {"none", None}
+
+
+def test_one_directory_is_one_run(tmp_path: Path, capsys: Capture) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    assert main(["compare", "--history", *words, words[0]]) == 2
+    assert "duplicate directory" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_named_so(tmp_path: Path, capsys: Capture) -> None:
+    words = runs(tmp_path, (7000, 7000))
+    (Path(words[0]) / "configuration.yaml").write_text("- 1\n")
+    assert main(["compare", "--history", *words]) == 2
+    said = capsys.readouterr().err
+    assert "not all could be read" in said
+    assert "not runs of one measurement" not in said
+
+
+def test_bars() -> None:
+    assert sparkline([1.0, None, 2.0, 1.5]) == "▁ █▅"
+    assert sparkline([3.0, 3.0]) == "▄▄"
+    assert sparkline([]) == ""
+
+
+# --- `switchbench compare` of what goes by steps --------------------------------------------------
+
+
+Times = Sequence[tuple[float, float]]  # of both ranks, by repeat
+RANKS = ("node1:e0", "node2:e0")
+
+
+def repeated(number: int, name: str, size: int, times: Times, **more: Any) -> list[Any]:
+    """A function's trials with their records."""
+    return [
+        (trial, [execution(trial, rank, [us]) for rank, us in zip(RANKS, both, strict=True)])
+        for repeat, both in enumerate(times)
+        for trial in [
+            steps_trial(
+                number + repeat, repeat=repeat, pattern={"name": name}, sizes=(size,), point=number,
+                **more,
+            )
+        ]
+    ]  # fmt: skip
+
+
+def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
+    """A results directory of these trials; all flows carry the same."""
+    trials = [trial for part in parts for trial, _ in part]
+    site = synthetic.make_site()
+    understood = {"switchbench": 1, "site": {"lab": "one-switch"}, "tests": [{"pattern": "any"}]}
+    run = replace(synthetic.make_run(site, *trials), effective=understood)
+    records = [synthetic.hello(node) for node in ("node1", "node2")]
+    for trial, executions in (one for part in parts for one in part):
+        place: dict[str, Any] = {"trial": trial.id, "repeat": trial.repeat}
+        for phase in range(trial.phases):
+            for ends in (RANKS, RANKS[::-1]):
+                records += [
+                    synthetic.tcp_side(side, *ends, 10**6, 10**6, **place, phase=phase)
+                    for side in ("source", "destination")
+                ]
+            records += [record | {"phase": phase} for record in executions]
+            records += [
+                synthetic.phase_record(node, **place, phase=phase) for node in ("node1", "node2")
+            ]
+        records += [synthetic.trial_record(node, **place) for node in ("node1", "node2")]
+    return recorded.results(path, run, records)
+
+
+def rows(
+    capsys: pytest.CaptureFixture[str], *words: object
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows by the pair's title and measure."""
+    _, one = compared(capsys, *words)
+    titles = [pair["baseline"]["title"] for pair in one["pairs"]]
+    return {(titles[row["pair"]], row["measure"]): row for row in one["plans"]}
+
+
+STEADY: Times = [(99.0, 100.0), (100.0, 101.0), (101.0, 102.0)]
+SLOWER: Times = [(2 * one, 2 * other) for one, other in STEADY]
+SENDRECV = "sendrecv, 2 ranks: tcp, 1 KiB messages"
+
+
+def test_times_of_functions_have_intervals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Less time is better, more of IMB's rate; over repeats they are as sure as rates."""
+    a = made(tmp_path / "a", repeated(0, "sendrecv", 1024, STEADY))
+    b = made(tmp_path / "b", repeated(0, "sendrecv", 1024, SLOWER))
+    found = rows(capsys, a, b)
+    t_avg, t_max, rate = (found[SENDRECV, name] for name in ("t_avg", "t_max", "mbytes_s"))
+    assert (t_avg["baseline"], t_avg["other"], t_avg["unit"]) == (100.5, 201.0, "us")
+    assert (t_max["baseline"], t_max["other"]) == (101.0, 202.0)
+    assert (t_avg["verdict"], rate["verdict"]) == ("worse", "worse")
+    assert (t_avg["better"], rate["better"]) == ("less", "more")
+    assert t_avg["repeats"] == [3, 3]
+    # Welch: s^2 is 1 and 4 of three each, and runs may differ by 10 % (0.05 % is rounded).
+    shared, rounding = ((part * 100.5) ** 2 + (part * 201) ** 2 for part in (0.1, 0.0005))
+    freedom = (5 / 3 + shared) ** 2 / ((1 / 9 + 16 / 9) / 2)
+    assert t_avg["degrees_of_freedom"] == pytest.approx(freedom)
+    half = stdtrit(freedom, 0.975) * (5 / 3 + shared + rounding) ** 0.5
+    assert t_avg["ci_high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
+    assert rate["baseline"] == pytest.approx(sum(2 * 1024 / t for t in (100, 101, 102)) / 3)
+    assert rows(capsys, b, a)[SENDRECV, "t_avg"]["verdict"] == "better"
+
+
+def test_empty_messages_have_times_and_no_rates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 Mbit/s of a barrier would be called the same."""
+    parts = repeated(0, "barrier", 0, STEADY)
+    a = made(tmp_path / "a", parts)
+    summary = json.loads((a / SUMMARY).read_text())
+    for entry in (*summary["plans"], *summary["trials"]):
+        entry["delivered_bytes"] = 0
+    replace_json(a / SUMMARY, summary)
+    found = rows(capsys, a, f"other={a}")
+    assert {name for _, name in found} == {"t_avg", "t_max"}
+
+
+def kernels(number: int, times: Times) -> list[Any]:
+    """Repeats of a kernel of 15 iterations."""
+    found = []
+    for repeat, both in enumerate(times):
+        trial, records = kernel_run("tcp", number, both)
+        trial = replace(trial, id=number + repeat, repeat=repeat)
+        place = {"trial": trial.id, "repeat": repeat}
+        found.append((trial, [record | place for record in records]))
+    return found
+
+
+def test_kernels_by_the_time_of_the_whole_benchmark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = made(tmp_path / "a", kernels(0, STEADY))
+    b = made(tmp_path / "b", kernels(0, SLOWER))
+    found = rows(capsys, a, b)
+    ((_, row),) = ((key, row) for key, row in found.items() if key[1] == "whole")
+    assert row["baseline"] == pytest.approx(15 * 101e-6)  # the slower rank's mean
+    assert (row["unit"], row["better"], row["verdict"]) == ("s", "less", "worse")
+
+
+def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What goes by steps has no load; kernels and empty messages have no size to be matched by."""
+    steps: list[Any] = []
+    number = 0
+    makers: tuple[Callable[..., list[Any]], ...] = (
+        lambda n, **more: repeated(n, "barrier", 0, STEADY, **more),
+        lambda n, **more: repeated(n, "sendrecv", 1024, STEADY, **more),
+    )
+    for transport in ("tcp", "verbs"):
+        for maker in makers:
+            some = maker(number, transport=transport, test=len(steps))
+            steps.append(some)
+            number += len(some)
+    _, one = compared(capsys, made(tmp_path / "both", *steps), "--by", "transport")
+    assert [pair["baseline"]["title"] for pair in one["pairs"]] == [
+        "barrier, 2 ranks: tcp, messages by steps",
+        SENDRECV,
+    ]
+    assert [one["alone"], one["differing"]] == [[], []]
+
+
+# --- doc/papers/saini_ratios.py with the numbers that Saini et al. 2005 (HPCC and IMB -------------
+
+
+SCRIPT = Path(__file__).parents[2] / "doc" / "papers" / "saini_ratios.py"
+PAPER: dict[str, Any] = yaml.safe_load((DATA / "saini2005.yaml").read_text())
+TERA, GIGA = 1e12, 1e9
+
+
+def ask(*words: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the script."""
+    command = [sys.executable, str(SCRIPT), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def ratios(*words: object) -> dict[str, Any]:
+    """Return what the script writes as JSON."""
+    found: dict[str, Any] = json.loads(ask("--json", *words).stdout)
+    return found
+
+
+def run_of(path: Path, processes: int, hpl: float, ring_by_hpl: float, **more: Any) -> Path:
+    """Write what HPCC would have written on a system with this ratio, in B/kFlop."""
+    ring = ring_by_hpl / 1e3 * hpl / processes
+    return hpccoutf(
+        path,
+        CommWorldProcs=processes,
+        HPL_Tflops=hpl / TERA,
+        RandomlyOrderedRingBandwidth_GBytes=ring / GIGA,
+        **more,
+    )
+
+
+def test_figures_2_and_4_have_the_ratios_of_the_text(tmp_path: Path) -> None:
+    """A process's ring bandwidth times the processes, by HPL, whatever HPL is."""
+    files = []
+    for place, printed in enumerate(PAPER["ring_by_hpl"]):
+        processes, hpl = printed["processes"], (1.0 + place) * TERA
+        stream = PAPER["stream_by_hpl"][0]["least"] * hpl / processes / GIGA
+        file = tmp_path / f"{place}.txt"
+        files.append(run_of(file, processes, hpl, printed["ratio"], StarSTREAM_Copy=stream))
+    rows = ratios(bring_in(tmp_path / "out", *files))["systems"]
+    by_processes = {row["processes"]: row for row in rows}
+    for printed in PAPER["ring_by_hpl"]:
+        row = by_processes[printed["processes"]]
+        assert row["ring / HPL, B/kFlop"] == pytest.approx(printed["ratio"], rel=1e-5)
+        assert row["STREAM / HPL, B/Flop"] == pytest.approx(2.67, rel=1e-5)
+
+
+def test_all_axes_of_figure_5(tmp_path: Path) -> None:
+    """One system has what Table 2 has as the greatest, the other half of each ratio."""
+    table, places = PAPER["table2"], []
+    for name, share in (("best", 1.0), ("half", 0.5)):
+        hpl, processes = share * table["hpl"], 512
+        file = run_of(
+            tmp_path / f"{name}.txt",
+            processes,
+            hpl,
+            1e3 * share * table["ring"],
+            StarDGEMM_Gflops=share * table["dgemm"] * hpl / processes / GIGA,
+            MPIFFT_Gflops=share * table["fft"] * hpl / GIGA,
+            PTRANS_GBs=share * table["ptrans"] * hpl / GIGA,
+            StarSTREAM_Copy=share * table["stream"] * hpl / processes / GIGA,
+            MPIRandomAccess_GUPs=share * table["random_access"] * hpl / GIGA,
+            RandomlyOrderedRingLatency_usec=1 / (share * table["ring_latency"]),
+        )
+        places.append(bring_in(tmp_path / name, file))
+    axes = ratios(*places)["ratios"]
+    assert sorted(axis["1 is"] for axis in axes) == pytest.approx(sorted(table.values()), rel=1e-5)
+    for axis in axes:
+        assert (axis["best 512"], axis["half 512"]) == (1.0, pytest.approx(0.5, rel=1e-5))
+
+
+def test_our_rings_by_the_hpl_that_is_given(tmp_path: Path) -> None:
+    mine = make(tmp_path / "mine", Repeats([(7000, 6800)]))
+    summary = json.loads((mine / SUMMARY).read_text())
+    for plan in summary["plans"]:
+        plan |= {"pattern": "ring", "parameters": {"natural": False}}
+    replace_json(mine / SUMMARY, summary)
+    (row,) = ratios(mine, "--hpl", 2)["systems"]
+    ring = rate_mbps(7000 + 6800) * 1e6 / 8
+    assert row["random ring, GB/s"] == pytest.approx(ring / GIGA)
+    assert row["ring / HPL, B/kFlop"] == pytest.approx(ring / 2e9 * 1e3)
+    assert "no system has HPL" in ask(mine, status=2).stderr
+    assert "is no results directory" in ask(tmp_path, status=2).stderr
+
+
+def test_a_point_for_each_number_of_processes(tmp_path: Path) -> None:
+    out = bring_in(tmp_path / "out", *(FOREIGN / f"hpcc-{count}.txt" for count in (2, 4)))
+    shown = ask(out).stdout
+    assert "Figures 1 to 4" in shown
+    assert "2092" in shown  # 2 processes: 2 flows of 19,903 Mbit/s each, 4.75619 GFlop/s
+    assert "8059" in shown  # 4 processes: 2 flows of 5,804.52 Mbit/s each, 0.720273 GFlop/s

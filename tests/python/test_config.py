@@ -1,21 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Configurations read: YAML with positions, how mistakes are told; labs and site files."""
+"""Configurations read: YAML with positions, quantities, labs and site files, how mistakes are told;
+the page and the JSON schemas that describe them."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, TypeAdapter
 
-from configs import LAB, PROJECT, needs_engine, read_text, write_files
+import configs
+from configs import LAB, LAB_EXAMPLE, PROJECT, needs_engine, read_text, write_files
+from switchbench.analysis.clocks import ClockTable
+from switchbench.base import quantities
 from switchbench.base.errors import MISTAKES_MOST, ConfigurationError
-from switchbench.base.model import Site
-from switchbench.base.source import parse_assignment, parse_text, read_file
+from switchbench.base.model import ONE_WAY, ClockChoice, Load, Site
+from switchbench.base.quantities import COUNT, DURATION, RATE, SIZE, Quantity
+from switchbench.base.source import load, parse_assignment, parse_text, read_file
+from switchbench.base.transports import NAMES
+from switchbench.cli import networks
 from switchbench.cli.main import main
-from switchbench.config import Request, read
+from switchbench.config import Request, effective, fields, read, schema
+from switchbench.config.clauses import parse_clause
+from switchbench.config.json_schema import SCHEMAS
+from switchbench.config.rules import NESTED, PROFILES
 from switchbench.plan.compile import compile_run
+from switchbench.plan.documents import job_document
+from switchbench.plan.engine import PlanRefused, plan_size
+from switchbench.records.rows import Histogram
+from switchbench.topology import topology
+from switchbench.topology.form import Behaviour
 
 # --- YAML with positions --------------------------------------------------------------------------
 
@@ -140,16 +163,7 @@ def test_example_sites_run(path: Path) -> None:
     assert main(["plan", "--site", str(path), "--profile", "quick"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("lab", "cores", "timeout_ms"),
-    [
-        ("two-modules", 24, 2000),
-        ("two-modules", 64, 2000),
-        ("two-modules", 14, 3000),
-        ("two-modules", 2, 4200),
-        ("sixty-four", 1, 5000),  # no longer than a barrier is waited for
-    ],
-)
+@pytest.mark.rows
 def test_many_nodes_of_a_core_have_a_slower_heartbeat_timeout(
     lab: str, cores: int, timeout_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,3 +207,381 @@ def test_shuffled_ranks_follow_the_seed(tmp_path: Path) -> None:
     assert ranks(1) == ranks(1)
     assert ranks(1) != ranks(2)
     assert sorted(ranks(1)) == sorted(ranks(2))
+
+
+# --- doc/reference/configuration.md describes every key and every unit, and its examp -------------
+
+
+DOC = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
+# The keys that begin the rows of its tables.
+ROWS = {
+    key
+    for line in DOC.splitlines()
+    if line.startswith("| `")
+    for key in re.findall(r"`([^`]+)`", line.split("|")[1])
+}
+
+
+# Models by the keys that they stand below, which have no rows of their own.
+MODELS: dict[str, tuple[type[BaseModel], ...]] = {
+    "": (
+        schema.Configuration, schema.Expectation, schema.LabSite, schema.HostSite, schema.PortKeys,
+    ),
+    "about": (schema.About,),
+    "switch_counters": (schema.SwitchCountersKeys,),
+    "device_reset": (schema.SwitchCountersKeys,),
+    "dpdk": (schema.DpdkOptions,),
+    "packet": (schema.PacketOptions,),
+    "tcp": (schema.TcpOptions,),
+    "udp": (schema.UdpOptions,),
+    "verbs": (schema.VerbsOptions,),
+    "control": (schema.SiteControl,),
+    "ssh": (schema.Ssh,),
+    "slurm": (schema.Slurm,),
+    "command": (schema.StartCommand,),
+}  # fmt: skip
+
+
+def test_the_rows_are_the_keys() -> None:
+    """A key without a row is not documented; a row of a key that is gone would mislead."""
+    keys = {
+        f"{below}.{key}".removeprefix(".")
+        for below, models in MODELS.items()
+        for model in models
+        for key in model.model_fields
+    }
+    assert keys - set(MODELS) <= ROWS <= keys | set(PROFILES)
+
+
+def known(pattern: dict[str, object]) -> list[str]:
+    """The words that the engine takes in the place of one that it does not know."""
+    with pytest.raises(PlanRefused) as refused:
+        plan_size(4, pattern, 1)
+    return re.split(", | or ", str(refused.value).rpartition(" one of ")[2])
+
+
+@needs_engine
+def test_patterns_and_their_algorithms_are_the_engines() -> None:
+    assert known({"name": "nowhere"}) == list(schema.PATTERNS)
+    for name, form in schema.PATTERNS.items():
+        if len(form.algorithms) > 1:
+            asked = known({"name": name, "algorithm": "nowhere", "bytes": 64})
+            assert set(asked) == set(form.algorithms)
+
+
+def default_in(row: str, column: int) -> str:
+    return row.split("|")[column].strip(" `%").lower()
+
+
+@pytest.mark.parametrize("pattern", schema.PATTERNS)
+def test_defaults_of_patterns(pattern: str) -> None:
+    """The default column says what the table of defaults has."""
+    for key, value in schema.PATTERNS[pattern].parameters.items():
+        rows = [line for line in DOC.splitlines() if line.startswith(f"| `{key}` |")]
+        owned = [row for row in rows if pattern in re.split(r"[, ]+", row.split("|")[2])]
+        assert value is None or [default_in(row, 4) for row in owned] == [str(value).lower()]
+
+
+@pytest.mark.parametrize("transport", NAMES)
+def test_defaults_of_options(transport: str) -> None:
+    for key, value in NESTED[transport]().in_effect().items():
+        (row,) = [line for line in DOC.splitlines() if line.startswith(f"| `{transport}.{key}` |")]
+        assert default_in(row, 3) == str(value).lower()
+
+
+def test_verbs_options_are_the_nodes() -> None:
+    """The keys of the node's `verbs` mapping."""
+    source = (PROJECT / "verbs" / "lane.c").read_text()
+    names = re.findall(r'MEMBER\(OPTION_\w+, "(\w+)"', source)
+    assert names == list(schema.VerbsOptions.model_fields)
+
+
+def test_units() -> None:
+    """The table of quantities has every unit."""
+    table = DOC.partition("### Quantities")[2].partition("### Order")[0]
+    for quantity in (quantities.DURATION, quantities.SIZE, quantities.COUNT):
+        assert all(f"`{unit}`" in table for unit in quantity.units if unit)
+    for unit in ("kbit", "Mbit", "Gbit", "Tbit", "fps", "kfps", "Mfps"):
+        assert f"`{unit}`" in table
+
+
+def test_first_example_is_the_designs(tmp_path: Path) -> None:
+    """What one sees first works."""
+    example = DOC.partition("```yaml\n")[2].partition("```")[0]
+    assert example == LAB_EXAMPLE.partition("\n")[2]
+    assert len(read_text(tmp_path, example).tests) == 8
+
+
+# --- the JSON schemas for editors -----------------------------------------------------------------
+
+
+CONF = configs.PROJECT / "conf"
+FILES = {
+    **{path: "configuration" for path in CONF.glob("*.yaml")},
+    **{path: "topology" for path in (CONF / "labs").glob("*.yaml")},
+    **{path: "site" for path in (CONF / "sites").glob("*.yaml")},
+}
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((CONF / f"{name}.schema.json").read_text()))
+
+
+def mistakes(name: str, value: Any) -> list[str]:
+    return [error.json_path for error in validator(name).iter_errors(value)]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_published_schema_is_current(name: str) -> None:
+    """`python -m switchbench.config.json_schema conf` makes it again."""
+    made = SCHEMAS[name]()
+    Draft202012Validator.check_schema(made)
+    assert json.loads((CONF / f"{name}.schema.json").read_text()) == made
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_examples_validate(path: Path) -> None:
+    """Each names its schema by a path from its own folder, where editors look it up."""
+    assert mistakes(FILES[path], load(path)) == []
+    (line,) = (one for one in path.read_text().splitlines() if "yaml-language-server" in one)
+    _, _, schema = line.partition("# yaml-language-server: $schema=")
+    assert (path.parent / schema).resolve() == CONF / f"{FILES[path]}.schema.json"
+
+
+def configuration(**keys: Any) -> dict[str, Any]:
+    return {"switchbench": 1, "site": {"lab": "one-switch"}, **keys}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "where"),
+    [
+        ("configuration", {"site": "one-switch"}, "$"),
+        ("configuration", configuration(loadd="5%"), "$"),
+        ("configuration", configuration(window="5 parsecs"), "$.window"),
+        ("configuration", configuration(window=5), "$.window"),
+        ("configuration", configuration(load="95"), "$.load"),
+        ("configuration", configuration(loads="95%"), "$.loads"),
+        ("configuration", configuration(pattern="aacp"), "$.pattern"),
+        ("configuration", configuration(frame_size="64 bits"), "$.frame_size"),
+        ("configuration", configuration(tests={"pattern": "aapc"}), "$.tests"),
+        ("configuration", configuration(tests=[{"ranks": [1]}]), "$.tests[0].ranks"),
+        ("configuration", configuration(tests=[{"dpdk": {"vlan": 4095}}]), "$.tests[0].dpdk"),
+        ("configuration", configuration(sweep={"wndow": ["1s"]}), "$.sweep"),
+        ("configuration", configuration(sweep={"window": "1s"}), "$.sweep"),
+        ("configuration", configuration(expect=[{"min": 1}]), "$.expect"),
+        ("configuration", configuration() | {"site": {"lab": "a", "rate": "fast"}}, "$.site"),
+        ("configuration", configuration() | {"site": {"lab": "a", "hosts": "b"}}, "$.site"),
+        ("site", {"launch": "ssh", "hosts": "a", "port": {}}, "$"),
+        ("site", {"launch": "rsh", "hosts": "a", "ports": {"e0": {"network": "n"}}}, "$"),
+        ("topology", {"topology": 1, "nodes": {"a[1-2]": {}}, "rate": "10 furlongs"}, "$"),
+        ("topology", {"topology": 2, "nodes": {"a[1-2]": {}}, "rate": "10M"}, "$"),
+    ],
+)
+def test_mistakes_do_not(name: str, value: Any, where: str) -> None:
+    found = mistakes(name, value)
+    assert found
+    assert all(place.startswith(where) or where.startswith(place) for place in found)
+
+
+@pytest.mark.rows
+def test_what_is_read_validates(keys: dict[str, Any]) -> None:
+    """Each of these values is one that its key takes."""
+    assert mistakes("configuration", configuration() | keys) == []
+
+
+# --- one grammar of quantities --------------------------------------------------------------------
+
+
+KINDS = [DURATION, SIZE, RATE, COUNT]
+WHOLE = st.integers(min_value=0, max_value=10**21)
+
+
+def named(kind: Quantity) -> str:
+    return kind.name
+
+
+def spellings(kind: Quantity) -> dict[str, int]:
+    return {**kind.units, **kind.spellings}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_what_is_printed_is_read_back(kind: Quantity) -> None:
+    @given(number=WHOLE)
+    def holds(number: int) -> None:
+        assert kind.whole(kind.text(number)) == number
+
+    holds()
+
+
+@given(bps=st.integers(min_value=1000, max_value=10**15) | st.just(quantities.UNSHAPED))
+def test_link_rates_are_read_back(bps: int) -> None:
+    assert quantities.link_rate_bps(quantities.link_rate_text(bps)) == bps
+
+
+POSITIVE = st.floats(min_value=1e-3, max_value=1e15)
+LOADS = st.one_of(
+    st.builds(Load, percent=st.floats(min_value=1e-6, max_value=100.0)),
+    st.builds(Load, bps=POSITIVE),
+    st.builds(Load, fps=POSITIVE),
+)
+
+
+@given(load=LOADS)
+def test_loads_are_read_back(load: Load) -> None:
+    assert quantities.load(quantities.load_text(load)) == load
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_every_spelling_is_the_number_times_its_unit(kind: Quantity) -> None:
+    units = spellings(kind)
+
+    @given(
+        number=st.decimals(min_value=0, max_value=10**9, places=3),
+        unit=st.sampled_from(sorted(units)),
+        space=st.sampled_from(["", " "]),
+    )
+    def holds(number: Any, unit: str, space: str) -> None:
+        if unit or kind.bare:
+            assert kind.parse(f"{number:f}{space}{unit}") == number * units[unit]
+
+    holds()
+
+
+def of_topology(text: str) -> int:
+    """A rate of a topology file's link."""
+    read = topology.parse({"topology": 1, "rate": text, "modules": ["m"], "nodes": {"n1": {}}}, "t")
+    return read.nodes[0].rate_bps
+
+
+def of_model(text: str) -> int:
+    return Behaviour.model_validate({"capacity": text}).capacity[0].rate  # type: ignore[index]
+
+
+def of_option(text: str) -> int | None:
+    return networks._rate_bps(text)
+
+
+def of_test(text: str) -> int:
+    load: Load = TypeAdapter(fields.LoadField).validate_python(text)
+    assert load.bps is not None
+    return int(load.bps)
+
+
+def of_site(text: str) -> int:
+    rate: int = TypeAdapter(fields.Rate).validate_python(text)
+    return rate
+
+
+def of_clause(text: str) -> int:
+    spec = {"measure": "throughput", "require": f">= {text}"}
+    return round(parse_clause(spec).limit * 1e6)
+
+
+PLACES = [of_topology, of_model, of_option, of_site, of_test, of_clause]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("unit", [unit for unit in spellings(RATE) if unit])
+def test_a_rate_is_the_same_in_every_place(place: Callable[[str], int], unit: str) -> None:
+    text = f"2500{unit}"
+    if place is of_test and "b" not in unit:  # a load may be of frames
+        with pytest.raises(ValueError, match="a load of bits or of frames"):
+            place(text)
+    else:
+        assert place(text) == 2500 * spellings(RATE)[unit]
+
+
+@pytest.mark.parametrize("unit", spellings(SIZE))
+def test_a_size_is_the_same_in_every_place(unit: str) -> None:
+    text, size = f"2{unit}", 2 * spellings(SIZE)[unit]
+    keys = {"queue": f"4096{unit}", "modules": ["m"], "nodes": {"n1": {}}, "rate": "1M"}
+    read = topology.parse({"topology": 1} | keys, "t")
+    assert read.nodes[0].queue_bytes == 2048 * size
+    assert TypeAdapter(fields.Size).validate_python(text) == size
+    assert Behaviour.model_validate({"memory": text}).memory == size
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("unit", ["MB/s", "MB", "MBps"])
+def test_bytes_are_refused_where_bits_are_meant(place: Callable[[str], int], unit: str) -> None:
+    with pytest.raises(Exception, match="is in bytes, but a rate is in bits: write 800Mbit"):
+        place(f"100{unit}")
+
+
+def limit(clause: Any) -> float:
+    return parse_clause({"measure": clause[0], "require": clause[1]}).limit
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "duration_ns": quantities.duration_ns,
+    "size_bytes": quantities.size_bytes,
+    "rate_bps": quantities.rate_bps,
+    "load_text": lambda text: quantities.load_text(quantities.load(text)),
+    "count": quantities.count,
+    "cores": lambda text: list(fields.cores(text)),
+    "hosts": fields.written_order,
+    "limit": limit,
+}
+VALUES: dict[str, Any] = read_file(PROJECT / "tests/python/data/values.yaml").data
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_read_and_what_is_refused(name: str) -> None:
+    for text, value in VALUES[name].get("reads", ()):
+        assert READERS[name](text) == value, text
+    for text, words in VALUES[name].get("refuses", ()):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            READERS[name](text)
+
+
+@pytest.mark.parametrize("names", ["n" + "[1]" * 20_000, "n" + "[" * 20_000])
+def test_brackets_without_end(names: str) -> None:
+    with pytest.raises(ValueError, match=r"^.{1,80} has more than 8 brackets in one name$"):
+        fields.written_order(names)
+
+
+def test_many_hosts_are_read_at_once() -> None:
+    """In time that grows with their number: 60,000 of them took minutes."""
+    names = [f"n{number}" for number in range(60_000)]
+    assert fields.written_order(",".join(names)) == names
+
+
+# --- clocks from the configuration to the summary -------------------------------------------------
+
+
+CHAIN_LAB = "switchbench: 1\nsite: {lab: one-switch}\ntests: [{pattern: chain}]\n"
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "document"),
+    [
+        ("", ClockChoice(), {"mode": "auto"}),
+        ("clock: shared\n", ClockChoice("shared"), {"mode": "shared"}),
+        ("clock: {mode: ptp}\n", ClockChoice("ptp"), {"mode": "ptp"}),
+        (
+            "clock: {mode: ptp, error: 1us}\n",
+            ClockChoice("ptp", error_ns=1000),
+            {"mode": "ptp", "error_ns": 1000},
+        ),
+    ],
+)
+def test_the_key_comes_to_the_job(
+    tmp_path: Path, text: str, choice: ClockChoice, document: dict[str, Any]
+) -> None:
+    reading = read_text(tmp_path, CHAIN_LAB + text)
+    run = compile_run(reading)
+    assert run.clock == choice
+    assert job_document(run, "run")["clock"] == document
+    again = read_text(tmp_path, yaml.safe_dump(effective(reading)))
+    assert compile_run(again).clock == choice
+
+
+def test_a_flow_from_a_node_to_itself_is_not_moved_and_has_no_bound() -> None:
+    clocks = ClockTable({"node1:e0": "node1"})
+    times: dict[str, Histogram] = {ONE_WAY: Histogram(count=1, sum_ns=50, bound_ns=40)}
+    clocks.correct((0, 0, 0), {("node1:e0", "node1:e0"): times})
+    assert (times[ONE_WAY].mean_ns, times[ONE_WAY].bound_ns) == (50, 0)

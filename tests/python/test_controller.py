@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conversation with nodes that behave and nodes that don't."""
+"""The conversation with nodes that behave and nodes that do not; runs that go on after they were
+cut off; phases that are measured again because the tester limited them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,119 +16,32 @@ import threading
 import time
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from nacl.public import PrivateKey, SealedBox
 
-from recorded import rows_in, told_in
-from schemas import validate_summary
-from switchbench.analysis.remake import gather
-from switchbench.base.errors import RunError
-from switchbench.base.model import Process, Repeats, Run, Trial
-from switchbench.records.directory import LineFile, RunDirectory, read_plan
-from switchbench.records.store import Begun
+from bench import Bench, BrokenPlace, FakeLauncher, FarLauncher, suite_run, summary_of
+from recorded import replace_rows, rows_in, told_in, write_tables
+from switchbench.analysis.remake import gather, remade
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Repeats, Run
+from switchbench.plan.chosen import trials_again
+from switchbench.plan.documents import trial_document
+from switchbench.records import store
+from switchbench.records.directory import LineFile, RunDirectory, read_plan, write_plan
+from switchbench.records.store import Begun, finish, resume
+from switchbench.records.summary_form import summary_schema
 from switchbench.run import controller, nodes
-from switchbench.run.controller import Controller, Outcome, peers
-from switchbench.run.launch.far import Launcher, piped
-from switchbench.run.nodes import Interrupt, Node, RemoteNodes
-from synthetic import about, hello, make_run, make_site, make_trial
-
-HERE = Path(__file__).parent
-FAKE = HERE / "fake_node.py"
-
-
-class FakeLauncher(Launcher):
-    """Starts fake nodes; remembers them so that a test can look for what is left."""
-
-    def __init__(self) -> None:
-        self.started: list[subprocess.Popen[bytes]] = []
-
-    def start(self, _process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        self.started.append(piped(command, env=os.environ | {"PYTHONPATH": str(HERE)}))
-        return self.started[-1]
-
-
-class FarLauncher(FakeLauncher):
-    """Whose connections know of every end but the node's own: as ssh's client with 255."""
-
-    def lost(self, _host: str, status: int | None, _log: Sequence[str]) -> str | None:
-        return "was lost there" if status else None
-
-
-class BrokenPlace(FakeLauncher):
-    """Whose switch has ended: that shows after a node has ended for that reason."""
-
-    def check(self) -> None:
-        if any(popen.returncode is not None for popen in self.started):
-            raise RunError("the switch has ended")
-
-
-class Recorder:
-    """A watcher that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.stages: list[str] = []
-        self.records = 0
-        self.grown: list[Trial] = []
-
-    def stage(self, text: str) -> None:
-        self.stages.append(text)
-
-    def record(self, _record: dict[str, Any]) -> None:
-        self.records += 1
-
-    def grow(self, trial: Trial) -> None:
-        self.grown.append(trial)
-
-    def turn(self) -> None:
-        pass
-
-
-class Bench:
-    """One run with fake nodes."""
-
-    def __init__(self, path: Path, hosts: int = 2, heartbeat_timeout_ms: int = 500) -> None:
-        site = make_site(hosts, heartbeat_timeout_ms=heartbeat_timeout_ms)
-        self.run = make_run(
-            site,
-            make_trial(site, flows=hosts),
-            make_trial(site, 1, flows=hosts),
-        )
-        self.path = path
-        self.launcher = FakeLauncher()
-        self.watcher = Recorder()
-
-    def conduct(
-        self, begun: Begun | None = None, watched: bool = False, **behaviours: str
-    ) -> Outcome:
-        directory = RunDirectory(self.path, begun=(self.path / "plan.json").exists())
-        job = {"nodes": [{"name": process.name} for process in self.run.site.processes]}
-        controller = Controller(self.run, job, directory, self.watcher, begun, watched)
-
-        def command(name: str) -> list[str]:
-            return [sys.executable, str(FAKE), name, behaviours.get(name, "good")]
-
-        with Interrupt() as interrupt:
-            outcome = controller.conduct(self.launcher, command, interrupt)
-        assert all(popen.returncode is not None for popen in self.launcher.started)
-        return outcome
-
-    def records(self) -> list[dict[str, Any]]:
-        return told_in(self.path)
-
-    def summary(self, outcome: Outcome) -> dict[str, Any]:
-        return summary_of(self.run, self.path, outcome)
-
-
-def summary_of(run: Run, path: Path, outcome: Outcome) -> dict[str, Any]:
-    result = gather(run, path).finish(about(), outcome.faults)
-    validate_summary(result)
-    return result
+from switchbench.run.controller import Outcome, peers
+from switchbench.run.launch.far import piped
+from switchbench.run.nodes import Node, RemoteNodes
+from synthetic import about, hello, make_run, make_site, make_trial, phase_record, trial_record
 
 
 @pytest.mark.parametrize(
@@ -186,42 +101,15 @@ def test_all_goes_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert key.hex().encode() not in file.read_bytes()
 
 
-# How nodes behave (fake_node.py), what the first fault begins with or has in it, and the status.
-ENDS: list[tuple[str, str, int]] = [
-    ("good die good", "node2 was ended by signal 9 (Killed)", 3),
-    ("good die good", "the ring is gone", 3),  # its last words
-    ("missing good", "node2 did not reach barrier 14 within 5 s", 3),
-    # One that is cut off misses the others first; two of them miss it.
-    ("missing missing_first missing_first", "node1 did not reach barrier 14 within 5 s", 3),
-    ("refused-by-other good", "node2 gave up: no such pattern", 2),
-    ("refuse good", "node1: no interface eth7", 2),
-    ("good stays", "waited 2 s for node2 to end (its output is closed)", 3),
-    ("good hang", "for node2 to end its trials", 3),
-    ("good other-version", "node1 has 0.1.0, node2 has 9.9", 2),
-    ("good other-protocol", "node2 speaks protocol 3", 2),
-    ("twin twin", "have the same address 02:00:00:00:00:01", 2),
-    ("garbage good", r"node1 wrote what is no record of it: b'EAL: hello\n': the line is no", 3),
-    # Each was a traceback and status 1, or went into the results.
-    ("liar good", "node1 wrote what is no record of it", 3),
-    ("stranger good", "trial 0 has no phase 7", 3),
-    ("endless good", "the line has", 3),
-    ("wild good", "a flow record's `frames` is not what it has to be", 3),
-    ("stutter good", "a second record of the source", 3),
-    ("good mute", "waited 4 s for node2 to say hello", 3),
-    ("refuse deaf", "node1: no interface eth7", 2),  # one that no signal but SIGKILL ends
-    ("good error", "node2 (leaf2 Eth1/17): the link is down", 3),
-    ("escapes good", r"\x1b[2J", 3),
-]
-
-
-@pytest.mark.parametrize(("behaviours", "words", "status"), ENDS)
+@pytest.mark.rows
 def test_how_runs_end_that_nodes_spoil(
     behaviours: str, words: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One fault, which names the cause; what was measured until then can be read."""
+    """One fault, which names the cause; what was measured until then can be read. `behaviours`: of
+    fake_node.py."""
     monkeypatch.setattr(controller, "QUIT_TIMEOUT_S", 1.5)
     monkeypatch.setattr(controller, "SILENCE_SLACK_S", -15.0)
-    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 4.0)
+    monkeypatch.setattr(controller, "HELLO_TIMEOUT_S", 4.0 if "mute" in behaviours else 60.0)
     monkeypatch.setattr(nodes, "STOP_TIMEOUT_S", 0.5)
     monkeypatch.setattr(nodes, "SIGNAL_TIMEOUT_S", 0.5)
     every = behaviours.split()
@@ -385,14 +273,7 @@ def test_a_node_that_invents_types_is_not_kept() -> None:
     assert not node.waiting
 
 
-@pytest.mark.parametrize(
-    ("trials", "pairs", "says"),
-    [
-        ([4, 3], 2, "no load in trials 3, 4: no probe got through n0 -> n1, n1 -> n2"),
-        ([3], 7, "no load in trial 3: no probe got through n0 -> n1, n1 -> n2, n2 -> n3, "
-                 "n3 -> n4, n4 -> n5, n5 -> n6 and 1 more"),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_what_was_unreachable_is_named(trials: list[int], pairs: int, says: str) -> None:
     records = [
         {"trial": trial, "src": f"n{number}", "dst": f"n{number + 1}"}
@@ -449,3 +330,208 @@ def test_documents_and_beats_never_mix() -> None:
     beats = [content["heartbeat"] for content in documents if "heartbeat" in content]
     assert beats == sorted(beats)
     assert 1 <= len(beats) < number  # those that were not taken in time were replaced
+
+
+# --- runs that were cut off and go on -------------------------------------------------------------
+
+
+def numbers(path: Path) -> list[int]:
+    """The trials whose ends the nodes told, in order."""
+    return [record["trial"] for record in told_in(path) if record["type"] == "trial"]
+
+
+def test_a_suite_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    whole = Bench(tmp_path / "whole")
+    whole.run = replace(suite_run(), site=whole.run.site)
+    every = whole.conduct(node1="half", node2="half").trials
+    bench = Bench(path)
+    bench.run = replace(suite_run(), site=bench.run.site)
+    assert bench.conduct(node1="half", node2="half-then-dies").status == 3
+    run, begun = resume(path)
+    assert [trial.id for trial in run.trials] == [0, 1, 2]
+    assert begun.whole == {(0, 0), (1, 0), (2, 0)}
+    bench.run = run
+    outcome = bench.conduct(begun, node1="half", node2="half")
+    assert (outcome.faults, outcome.status) == ([], 0)
+    assert outcome.trials == every
+    assert numbers(path) == [trial.id for trial in every for _ in range(2)]
+    bench.run = replace(run, trials=outcome.trials)
+    found = summary_of(bench.run, path, outcome)
+    assert (found["status"], found["not_measured"]) == ("complete", [])
+    ended = replace(whole.run, trials=every)
+    assert found["searches"] == summary_of(ended, tmp_path / "whole", outcome)["searches"]
+
+
+def test_a_plan_goes_on_with_the_trials_that_are_left(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    bench = Bench(path)
+    site = bench.run.site
+    bench.run = make_run(site, *(make_trial(site, number, flows=2) for number in range(4)))
+    path.mkdir()
+    write_plan(path, bench.run)
+    assert bench.conduct(node2="dies-in-1").status == 3
+    run, begun = resume(path)
+    assert begun == Begun(frozenset({(0, 0)}), {})
+    assert run == bench.run
+    outcome = bench.conduct(begun)
+    assert (outcome.faults, outcome.status) == ([], 0)
+    assert sorted(numbers(path)) == [0, 0, 1, 1, 2, 2, 3, 3]
+    summary = summary_of(run, path, outcome)
+    assert (summary["status"], summary["not_measured"]) == ("complete", [])
+    with pytest.raises(ConfigurationError, match="is left to measure: all trials are whole"):
+        resume(path)
+
+
+def test_whole_phases_of_a_trial_stay(tmp_path: Path) -> None:
+    site = make_site(2)
+    run = make_run(site, make_trial(site, phases=4))
+    write_plan(tmp_path, run)
+    nodes = ("node1", "node2")
+    told = [phase_record(node, phase=phase) for phase in (-1, 0, 2) for node in nodes]
+    told += [phase_record("node1", phase=1), phase_record("node2", phase=3, state="stopped")]
+    told += [trial_record("node1")]
+    write_tables(tmp_path, run, told)
+    found, begun = resume(tmp_path)
+    assert begun.left == {(0, 0): [1, 3]}
+    assert begun.left_of(found.trials[0]) == replace(found.trials[0], chosen=(1, 3))
+    kept = rows_in(tmp_path, "phases")
+    assert [(each["node"], each["phase"]) for each in kept] == [
+        (node, phase) for phase in (0, 2) for node in nodes
+    ]
+
+
+# --- phases that the tester limited are measured again, and stand where they were pla -------------
+
+
+def busy_bench(path: Path, rounds: int) -> Bench:
+    """Two trials; the first, and its first repetition, find node1's host busy."""
+    bench = Bench(path)
+    site = bench.run.site
+    trials = [make_trial(site, number) for number in (0, 1)]
+    bench.run = make_run(site, *trials, remeasure=rounds)
+    return bench
+
+
+def summary_again(run: Run, path: Path) -> dict[str, Any]:
+    return gather(run, path).finish(about(), [])
+
+
+def trials_in(path: Path) -> set[int | None]:
+    return {record.get("trial") for record in told_in(path)}
+
+
+def test_a_limited_phase_is_measured_until_it_is_not(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="busy")
+    assert outcome.faults == []
+    assert [
+        (trial.id, trial.again, trial_document(trial)["phases"]) for trial in outcome.again
+    ] == [
+        (2, 0, [0]),
+        (3, 0, [0]),
+    ]
+    assert all(trial_document(trial)["connectivity_check"] is False for trial in outcome.again)
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
+    assert (run.again, run.remeasured) == ((), 1)
+    assert read_plan(bench.path).remeasured == 1
+    summary = summary_again(run, bench.path)
+    assert [(e["trial"], e["phase"], e["tester_limited"]) for e in summary["trials"]] == [
+        (0, 0, []),
+        (1, 0, []),
+    ]
+    assert summary["run"]["remeasured_phases"] == 1
+    assert trials_in(bench.path) == {None, 0, 1}
+    assert trials_in(bench.path / "superseded") == {0, 2, 3}
+
+
+def test_so_many_rounds_and_no_more(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    assert [trial.id for trial in outcome.again] == [2]
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
+    limits = [entry["tester_limited"] for entry in summary_again(run, bench.path)["trials"]]
+    assert [[limit["port"] for limit in some] for some in limits] == [["node1:e0"], []]
+    quiet = busy_bench(tmp_path / "quiet", 3)  # nothing is measured again
+    assert quiet.conduct().again == ()
+    assert finish(quiet.path, quiet.run) is quiet.run
+    assert not (quiet.path / "superseded").exists()
+
+
+def test_what_was_cut_short_replaces_nothing(tmp_path: Path) -> None:
+    """The command was killed in the middle of it: `table` puts the records in order."""
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    events = rows_in(bench.path, "events")
+    ends = [i for i, row in enumerate(events) if (row["type"], row["trial"]) == ("trial", 2)]
+    replace_rows(bench.path, "events", events[: ends[-1]])
+    run = replace(bench.run, again=outcome.again)
+    write_plan(bench.path, run)
+    begun = {"errors": [], "exit_status": 3, "run": about()}
+    summary = remade(read_plan(bench.path), bench.path, begun)
+    assert [bool(entry["tester_limited"]) for entry in summary["trials"]] == [True, False]
+    assert "remeasured_phases" not in summary["run"]
+
+
+def test_a_node_that_ends_twice_does_not_stand_for_another(tmp_path: Path) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    events = rows_in(bench.path, "events")
+    one, other = (row for row in events if (row["type"], row["trial"]) == ("trial", 2))
+    replace_rows(bench.path, "events", [row for row in events if row != other] + [one])
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
+    assert run.remeasured == 0
+
+
+def test_a_full_disk_leaves_the_records_as_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = busy_bench(tmp_path / "run", 1)
+    outcome = bench.conduct(node1="busy")
+    before = told_in(bench.path)
+
+    def full(*_arguments: Any, **_more: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.pq.ParquetWriter, "write_table", full)
+    with pytest.raises(RunError, match="No space left on device: the tables stay as they were"):
+        finish(bench.path, replace(bench.run, again=outcome.again))
+    assert told_in(bench.path) == before
+    assert not [*bench.path.glob("*.parquet"), *bench.path.glob(".*.new")]
+
+
+def test_a_phase_in_which_the_network_lost_frames_is_not_measured_again(tmp_path: Path) -> None:
+    """Its host was busy, and its cable was cut: the loss stays in counts and findings."""
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="cut")
+    assert outcome.faults == []
+    assert outcome.again == ()
+    summary = summary_again(bench.run, bench.path)
+    assert [entry["lost_frames"] for entry in summary["trials"]] == [400, 0]
+    assert summary["trials"][0]["tester_limited"] != []
+    assert [(f["kind"], f["count"]) for f in summary["findings"]] == [("unexplained", 400)]
+
+
+def test_what_was_measured_again_is_in_the_summary_and_its_removal_is_noticed(
+    tmp_path: Path,
+) -> None:
+    bench = busy_bench(tmp_path / "run", 3)
+    outcome = bench.conduct(node1="busy")
+    run = finish(bench.path, replace(bench.run, again=outcome.again))
+    summary = summary_again(run, bench.path)
+    jsonschema.validate(summary, summary_schema())
+    before = summary["superseded"]
+    assert [(e["trial"], e["phase"]) for e in before] == [(0, 0), (0, 0)]
+    assert all(e["reason"] == "node1:e0: offered 50.0 % less than intended" for e in before)
+    begun = {"errors": [], "exit_status": 0, "run": about()}
+    assert remade(read_plan(bench.path), bench.path, begun)["superseded"] == before
+    shutil.rmtree(bench.path / "superseded")
+    with pytest.raises(ConfigurationError, match="superseded is missing: it has the tables"):
+        remade(read_plan(bench.path), bench.path, begun)
+
+
+@pytest.mark.parametrize("changes", [{"traffic": "pingpong"}, {"sync": "none"}])
+def test_only_streams_that_start_by_a_barrier_are_measured_again(changes: dict[str, Any]) -> None:
+    site = make_site(2)
+    trial = make_trial(site, **changes)
+    assert list(trials_again([trial], lambda _trial: [0], 1)) == []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the doctor says, and that each lack has a remedy."""
+"""What the doctor says, that each lack has a remedy, and the check list of RDMA, which
+doc/how-to/verbs.md shows."""
 
 from __future__ import annotations
 
@@ -8,14 +9,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from configs import PROJECT
 from switchbench.base.model import Process, Site
 from switchbench.cli import main
 from switchbench.hosts import alike, doctor
+from switchbench.hosts.doctor import LACK, NOTE, OK, HostCheck
 from switchbench.labs import load, state
 from switchbench.labs.devices import Missing
 
@@ -208,3 +212,201 @@ def test_what_a_killed_run_left_is_named(
         assert not [check for check in doctor.examine() if check.what == "one-switch"]
     state.write(state.LabState("one-switch", topology, kept=True))
     assert not [check for check in doctor.examine() if check.what == "one-switch"]
+
+
+# --- the check list of RDMA on hosts made of files, and that doc/how-to/verbs.md show -------------
+
+
+LOCAL, MAPPED = "fe80:0000:0000:0000:5054:00ff:fe12:3456", "0000:0000:0000:0000:0000:ffff:c000:0201"
+ROCE_GIDS = ((LOCAL, "IB/RoCE v1"), (LOCAL, "RoCE v2"), (MAPPED, "IB/RoCE v1"), (MAPPED, "RoCE v2"))
+EMPTY_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+PORT = "mlx5_0/1"
+
+
+class Machine:
+    """A host's /sys and /dev in a folder, with one RoCE device unless changed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
+        self.ib, self.port = folder / "sys/class/infiniband", "mlx5_0/ports/1"
+        monkeypatch.setattr(doctor, "SYS", folder / "sys")
+        monkeypatch.setattr(doctor, "DEV", folder / "dev")
+        self.asks(
+            open_devices={"mlx5_0": {1: 4096}},
+            lossless_priorities=[3],
+            memlock_bytes=None,
+            geteuid=7,
+        )
+        self.files("dev/infiniband", uverbs0="")
+        self.files("sys/class/net/eth1", mtu="9000")
+        self.files("sys/bus/pci/drivers/mlx5_core", bind="")
+        self.device(self.port, state="4: ACTIVE", link_layer="Ethernet", rate="100 Gb/sec (4X EDR)")
+        self.device("mlx5_0", node_type="1: CA")
+        self.gids(ROCE_GIDS)
+        (self.ib / "mlx5_0/device").mkdir()
+        (self.ib / "mlx5_0/device/driver").symlink_to(folder / "sys/bus/pci/drivers/mlx5_core")
+
+    def asks(self, **answers: Any) -> None:
+        """Let what is asked of the host be answered so."""
+        for name, answer in answers.items():
+            owner = doctor.os if name in ("geteuid", "access") else doctor
+            self.monkeypatch.setattr(owner, name, lambda *_, answer=answer: answer)
+
+    def files(self, folder: str, **files: str) -> None:
+        """Write files of one line each, as sysfs has them."""
+        for name, text in files.items():
+            path = self.folder / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+
+    def device(self, place: str, **files: str) -> None:
+        self.files(f"sys/class/infiniband/{place}", **files)
+
+    def gids(self, gids: tuple[tuple[str, str], ...]) -> None:
+        for kind in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
+            for old in (self.ib / self.port / kind).glob("*"):
+                old.unlink()
+        self.device(f"{self.port}/gids", **{str(len(gids)): EMPTY_GID})
+        for i, (gid, kind) in enumerate(gids):
+            self.device(f"{self.port}/gids", **{str(i): gid})
+            self.device(f"{self.port}/gid_attrs", **{f"types/{i}": kind, f"ndevs/{i}": "eth1"})
+
+    def checks(self) -> list[HostCheck]:
+        return list(doctor.examine_rdma())
+
+    def find(self, key: str, of: str = "") -> HostCheck:
+        item = doctor.CHECK_LIST[key].what
+        return next(c for c in self.checks() if c.what == (f"{of} {item}" if of else item))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A host on which all is well but ECN, which its interface does not show."""
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_all_is_well(machine: Machine) -> None:
+    machine.files("sys/class/net/eth1/ecn", **{f"roce_{e}/enable/3": "1" for e in ("np", "rp")})
+    assert [(check.what, check.state, check.detail) for check in machine.checks()] == [
+        ("RDMA device", OK, "mlx5_0 (mlx5_core)"),
+        ("access to uverbs", OK, "uverbs0"),
+        ("mlx5_0 provider library", OK, "opens the device"),
+        ("locked memory", OK, "unlimited"),
+        ("mlx5_0/1 port state", OK, "ACTIVE, Ethernet, 100 Gb/sec (4X EDR)"),
+        ("mlx5_0/1 GID", OK, "; ".join(f"{i}: {g} {t}" for i, (g, t) in enumerate(ROCE_GIDS))),
+        ("mlx5_0/1 path MTU", OK, "4096, on an interface of MTU 9000"),
+        ("mlx5_0/1 priority flow control", OK, "priorities 3 of eth1"),
+        ("mlx5_0/1 congestion notification", OK, "priorities 3 of eth1"),
+    ]
+
+
+Change = Callable[[Machine], object]
+
+
+def asks(**answers: Any) -> Change:
+    return lambda machine: machine.asks(**answers)
+
+
+def mtus(interface: int, active: int) -> Change:
+    def change(machine: Machine) -> None:
+        machine.files("sys/class/net/eth1", mtu=str(interface))
+        machine.asks(open_devices={"mlx5_0": {1: active}})
+
+    return change
+
+
+def roce(count: int) -> Change:
+    return lambda machine: machine.gids(ROCE_GIDS[:count])
+
+
+REFUSES = asks(open_devices={"mlx5_0": "Permission denied"})
+ECN: Mapping[str, str] = {"roce_np/enable/3": "1", "roce_rp/enable/3": "0"}
+FOUND: list[tuple[Change, str, str, str, str]] = [
+    (lambda m: (m.ib / "mlx5_0/device/driver").unlink(), "device", "", OK, "mlx5_0 (software)"),
+    (lambda m: (m.folder / "dev/infiniband/uverbs0").unlink(), "access", "", LACK, "there is no "),
+    (asks(access=False), "access", "", LACK, "not permitted to this user: uverbs0"),
+    (asks(open_devices=None), "provider", "", LACK, "no libibverbs.so.1"),
+    (asks(open_devices={}), "provider", "mlx5_0", LACK, "libibverbs does not know this device"),
+    (REFUSES, "provider", "mlx5_0", LACK, "can't be opened: Permission denied"),
+    (REFUSES, "mtu", PORT, NOTE, "can't be read without opening the device"),
+    (asks(memlock_bytes=8 << 20), "memlock", "", LACK, "8192 KiB (`ulimit -l`)"),
+    (asks(memlock_bytes=8 << 20, geteuid=0), "memlock", "", OK, "unlimited for root"),
+    (asks(memlock_bytes=1 << 30), "memlock", "", OK, "1048576 KiB"),
+    (roce(1), "gid", PORT, LACK, "none of RoCE version 2 (0: fe80:"),
+    (roce(2), "gid", PORT, NOTE, "only link-local ones"),
+    (roce(0), "gid", PORT, LACK, "none of RoCE version 2 (none)"),
+    (mtus(1500, 1024), "mtu", PORT, NOTE, "1024, on an interface of MTU 1500"),
+    (mtus(4200, 4096), "mtu", PORT, OK, "4096, on an interface of MTU 4200"),
+    (mtus(9000, 1024), "mtu", PORT, NOTE,
+     "1024, on an interface of MTU 9000, which could carry 4096: the port was made before"),
+    (asks(lossless_priorities=None), "pfc", PORT, NOTE,
+     "eth1 does not say (`dcb pfc show dev eth1`)"),
+    (asks(lossless_priorities=[]), "pfc", PORT, NOTE, "no priority of eth1 is lossless"),
+    (asks(lossless_priorities=[3, 4]), "pfc", PORT, OK, "priorities 3, 4 of eth1"),
+    (lambda _: None, "ecn", PORT, NOTE, "eth1 does not say"),
+    (lambda m: m.device(f"{m.port}/hw_counters", np_ecn_marked_roce_packets="0"),
+     "ecn", PORT, NOTE, "eth1 does not say; the device counts marked packets"),
+    (lambda m: m.files("sys/class/net/eth1/ecn", **ECN), "ecn", PORT, NOTE, "off on eth1"),
+    (lambda m: m.device(m.port, state="1: DOWN"), "port", PORT, LACK, "DOWN, Ethernet, 100 Gb/sec"),
+    # Beside an active one it is only worth a note.
+    (lambda m: (m.device(m.port, state="1: DOWN"),
+                m.device("mlx5_0/ports/2", state="4: ACTIVE", link_layer="InfiniBand")),
+     "port", PORT, NOTE, "DOWN, "),
+    (lambda m: m.device("mlx5_0", node_type="4: RNIC"),
+     "iwarp", "mlx5_0", LACK, "verbs is not implemented over iWARP"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "key", "of", "state", "detail"), FOUND)
+def test_what_is_found_of_rdma(
+    change: Change, key: str, of: str, state: str, detail: str, machine: Machine
+) -> None:
+    """Each has a remedy unless it is as it should be."""
+    change(machine)
+    check = machine.find(key, of)
+    assert check.state == state
+    assert check.detail.startswith(detail)
+    assert bool(check.remedy) is (state != OK)
+    if key in ("iwarp", "port"):
+        assert not any("GID" in check.what for check in machine.checks())
+
+
+def test_without_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worth a note, with the way to have one in software; nothing else is asked."""
+    monkeypatch.setattr(doctor, "SYS", tmp_path)
+    (check,) = doctor.examine_rdma()
+    assert (check.state, check.detail) == (NOTE, "none")
+    assert "rdma link add rxe0 type rxe" in check.remedy
+
+
+def test_infiniband_has_no_pfc(machine: Machine) -> None:
+    """Its links have credits; GIDs need no version, and the MTU is the subnet manager's."""
+    machine.device(machine.port, link_layer="InfiniBand")
+    said = [(check.what, check.detail) for check in machine.checks()][5:]
+    assert said == [("mlx5_0/1 path MTU", "4096")]
+
+
+def test_dcb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool's words, its refusal, and that it is not there."""
+    tool = tmp_path / "dcb"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.lossless_priorities("eth1") is None
+    tool.write_text(
+        "#!/bin/sh\necho 'pfc-cap 8 macsec-bypass off delay 0 '\n"
+        "echo 'prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:on '\n"
+    )
+    tool.chmod(0o755)
+    assert doctor.lossless_priorities("eth1") == [3, 7]
+    tool.write_text("#!/bin/sh\necho 'Attribute not found' >&2\nexit 1\n")
+    assert doctor.lossless_priorities("eth1") is None
+
+
+def test_doc_has_the_check_list() -> None:
+    """doc/how-to/verbs.md shows the list as it is."""
+    text = (PROJECT / "doc" / "how-to" / "verbs.md").read_text()
+    rows = [
+        f"| {item.what} | {item.remedy} |"
+        for item in doctor.CHECK_LIST.values()
+        if item.part == "verbs"
+    ]
+    assert "\n".join(["| check | what to do |", "| --- | --- |", *rows]) in text

@@ -1,19 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Of ten runs that are kept, all readers of their records say the numbers that they said then."""
+"""Ten runs that are kept: all readers say the numbers that they said then, people see what they saw
+then, and `switchbench.load` gives all that is there. A change of any word or number shows up
+here.
+
+Transcripts are written by: PYTHONPATH=tests/system python tests/python/test_golden.py"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import io
+import math
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import golden
-from recorded import write_tables
+import switchbench
+from recorded import rows_in, write_tables
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
+from switchbench.base.errors import ConfigurationError
 from switchbench.cli.main import main
+from switchbench.records import results
 from switchbench.records.directory import read_plan
+from switchbench.records.schema import FORM, TABLES
+from switchbench.render.printer import Table
+from switchbench.render.report import build
+from switchbench.render.report.build import Facts, Sentences, Words
+from switchbench.render.report.chart import Figure, unpacked
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
 
@@ -84,3 +109,230 @@ def test_commands_read_results_without_the_engine(
     assert status == (2 if name in (*_STEPS_ONLY, _CUT_SHORT) else 0)
     asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
     assert (asked in said.err) == (name == _CUT_SHORT)
+
+
+# --- what people see of the golden results, whole -------------------------------------------------
+
+
+KEPT = Path(__file__).parent / "data" / "transcripts"
+
+
+def printed(*words: str) -> str:
+    """What a command prints, and its exit status."""
+    with contextlib.redirect_stdout(io.StringIO()) as stream:
+        status = main(list(words))
+    return f"{stream.getvalue()}exit status {status}\n"
+
+
+def table(name: str) -> str:
+    return printed("table", name, "--all", "--latency")
+
+
+def compare(name: str) -> str:
+    return printed("compare", name, "--by", "transport")
+
+
+def report(name: str) -> str:
+    """The page's sections in their order, and of each figure its traces with their ends."""
+    page = build._Page(Measured.load(Path(name)))
+    page.finish()
+    return "\n".join(line for section in page.sections.values() for line in outline(section)) + "\n"
+
+
+def outline(section: Any) -> Iterator[str]:
+    if section.parts:
+        yield f"{section.title}: {section.contents}{'' if section.open else ', folded'}"
+    for part in section.parts:
+        if isinstance(part, Figure):
+            yield f"  {part.name}: {part.title}"
+            yield from (f"    {line}" for line in map(trace, part.data))
+        elif isinstance(part, Table):
+            yield f"  table {part.name}: {part.rows} rows, {len(part.columns)} columns"
+        elif isinstance(part, Words):
+            yield f"  {part.text}"
+        elif isinstance(part, Sentences):
+            yield from (f"  {part.title}: {line}" for line in part.every)
+        elif isinstance(part, Facts) and section.title != "What the numbers mean":
+            yield from (f"  {key}: {value}" for key, value in part.rows)
+
+
+def trace(one: dict[str, Any]) -> str:
+    ends = []
+    for axis in ("x", "y", "z"):
+        values = one.get(axis)
+        if values is None or (isinstance(values, list) and values and isinstance(values[0], str)):
+            continue
+        known = unpacked(values)
+        known = known[~np.isnan(known)]
+        if known.size:
+            ends.append(f"{axis} {known.min():.5g} to {known.max():.5g}, mean {known.mean():.5g}")
+    return f"{one['type']} {one.get('name', '')}: {'; '.join(ends)}"
+
+
+KINDS: dict[str, Callable[[str], str]] = {"table": table, "report": report, "compare": compare}
+CASES = [
+    *((kind, name) for name in golden.NAMES for kind in ("table", "report")),
+    ("compare", "matrices"),
+]
+
+
+def made(kind: str, name: str, folder: Path) -> str:
+    """A transcript, of results in a folder whose own name it does not have."""
+    golden.unpack(name, folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return KINDS[kind](name).replace(str(folder), "FOLDER")
+    finally:
+        os.chdir(before)
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_what_people_see(kind: str, name: str, tmp_path: Path) -> None:
+    assert made(kind, name, tmp_path) == (KEPT / f"{name}.{kind}.txt").read_text()
+
+
+# --- `switchbench.load` ---------------------------------------------------------------------------
+
+
+PAGE = Path(__file__).resolve().parents[2] / "doc" / "reference" / "results.md"
+COLUMNS = PAGE.parents[1] / "developer" / "summary.md"
+NAMED = "results/20260101-120000-four-matrices"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+QUERIES = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.S)
+
+
+@pytest.fixture
+def matrices(tmp_path: Path) -> Path:
+    return golden.unpack("matrices", tmp_path)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_the_page_runs(
+    example: str, matrices: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(EXAMPLES) == 3
+    assert NAMED in example
+    exec(example.replace(NAMED, str(matrices)), {})
+    assert "limited" in example or capsys.readouterr().out.strip()
+
+
+def test_a_port_received_what_its_flows_did_together(
+    matrices: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(EXAMPLES[1].replace(NAMED, str(matrices)), {})
+    said = {row["dst"]: row["mbps_sum_mean"] for row in ast.literal_eval(capsys.readouterr().out)}
+    phases: dict[str, dict[tuple[object, ...], list[float | None]]] = {}
+    for row in rows_in(matrices, "flows"):
+        moment = tuple(row.get(key) for key in ("trial", "repeat", "network", "phase"))
+        bits, ns = (row.get(f"received_window_{key}") for key in ("payload_bytes", "ns"))
+        rate = 8e3 * bits / ns if bits is not None and ns else None
+        phases.setdefault(row["dst"], {}).setdefault(moment, []).append(rate)
+    for port, rates in phases.items():
+        sums = [math.fsum(of) for of in rates.values() if None not in of]
+        assert said.pop(port) == pytest.approx(math.fsum(sums) / len(sums))
+    assert any(len(of) > 1 for rates in phases.values() for of in rates.values())
+    assert said == {}
+
+
+@pytest.mark.parametrize("name", ["flows", "ports", "phases", "histograms"])
+def test_the_keys_of_the_page_name_one_row(name: str, matrices: Path) -> None:
+    (line,) = re.findall(rf"## {name}\n\n.* Keys: (.*)\.\n", COLUMNS.read_text())
+    keys = re.findall(r"`(\w+)`", line)
+    rows = [tuple(row.get(key) for key in keys) for row in rows_in(matrices, name)]
+    assert len(set(rows)) == len(rows) > 0
+
+
+def test_duckdb_reads_the_files_as_they_are(matrices: Path) -> None:
+    (query,) = QUERIES
+    found = duckdb.sql(query.replace(NAMED, str(matrices))).fetchall()
+    assert {port for port, _ in found} == {row["dst"] for row in rows_in(matrices, "flows")}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_goes_to(library: str, matrices: Path) -> None:
+    flows = switchbench.load(matrices).flows
+    found = getattr(flows, f"to_{library}")()
+    assert found.shape == flows.arrow.shape
+    assert list(found["src"]) == flows.arrow["src"].to_pylist()
+
+
+def test_tables_plan_and_summary(matrices: Path) -> None:
+    run = switchbench.load(matrices)
+    for name, columns in TABLES.items():
+        table = getattr(run, name)
+        assert table.arrow.schema.names == [column.name for column in columns]
+        assert len(table) == len(rows_in(matrices, name))
+        schema = pq.read_schema(matrices / f"{name}.parquet") if len(table) else table.arrow.schema
+        assert schema.metadata[b"form"].decode() == FORM
+        for column in columns:
+            metadata = schema.field(column.name).metadata
+            assert metadata[b"unit"].decode() == column.unit
+            assert metadata[b"meaning"].decode() == column.meaning
+    assert len(run.flows) > 100
+    assert run.summary["run"]["id"] == golden.kept_summary(matrices)["run"]["id"]
+    assert len(run.plan.trials) == len({plan["trial"] for plan in run.summary["plans"]})
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda d: (d / "flows.parquet").write_text("x"), "flows.parquet can't be read as Parquet"),
+        (lambda d: shutil.copy(d / "ports.parquet", d / "flows.parquet"), "lacks the column src"),
+        (
+            lambda d: pq.write_table(
+                pq.read_table(d / "flows.parquet").drop_columns("sent_frames"), d / "flows.parquet"
+            ),
+            "lacks the column sent_frames",
+        ),
+    ],
+)
+def test_what_is_damaged_is_said_and_the_rest_is_read(
+    damage: object, sentence: str, matrices: Path
+) -> None:
+    assert callable(damage)
+    damage(matrices)
+    run = switchbench.load(matrices)
+    with pytest.raises(ConfigurationError, match=sentence):
+        _ = run.flows
+    assert len(run.ports) > 0
+
+
+def test_results_of_the_old_form_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "records.ndjson").write_text("{}\n")
+    with pytest.raises(ConfigurationError, match=r"older form \(records\.ndjson\)"):
+        switchbench.load(tmp_path)
+    with pytest.raises(ConfigurationError, match="no results in"):
+        switchbench.load(tmp_path / "nowhere")
+
+
+def test_times_for_the_plotter_of_hdrhistogram(matrices: Path, tmp_path: Path) -> None:
+    """Each file ends with all of its times, whose mean and maximum are those of the table."""
+    loaded = results.load(matrices)
+    written = results.write_hgrm(loaded, tmp_path / "times")
+    table = loaded.histograms.arrow.to_pylist()
+    used = [row for row in table if row["count"] and row["kind"] != "execution"]
+    assert written
+    for path in written:
+        trial, phase, kind = re.fullmatch(r"trial(\d+)-phase(-?\d+)-lab-(\w+)", path.stem).groups()  # type: ignore[union-attr]
+        rows = [
+            row for row in used
+            if (row["trial"], row["phase"], row["kind"]) == (int(trial), int(phase), kind)
+        ]  # fmt: skip
+        count = sum(row["count"] for row in rows)
+        text = path.read_text()
+        *_, last = [line.split() for line in text.splitlines() if re.match(r" *\d", line)]
+        assert (float(last[1]), int(last[2])) == (1.0, count)
+        mean = sum(row["sum_ns"] for row in rows) / count / 1000
+        assert float(re.search(r"Mean\s+= +([\d.]+)", text)[1]) == pytest.approx(mean, abs=1e-3)  # type: ignore[index]
+        top = max(row["max_ns"] for row in rows) / 1000
+        assert float(re.search(r"Max\s+= +([\d.]+)", text)[1]) == pytest.approx(top, abs=1e-3)  # type: ignore[index]
+        assert f"Total count    = {count:12d}" in text
+
+
+if __name__ == "__main__":
+    KEPT.mkdir(exist_ok=True)
+    for kind, name in CASES:
+        if len(sys.argv) == 1 or name in sys.argv[1:]:
+            with tempfile.TemporaryDirectory() as folder:
+                (KEPT / f"{name}.{kind}.txt").write_text(made(kind, name, Path(folder)))

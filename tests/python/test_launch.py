@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How hosts are reached: command lines, sets of nodes, what failures mean, who is left out."""
+"""How hosts are reached: one battery over every launcher (run/launch/far.py), command lines, sets
+of nodes, what failures mean.
+
+ssh and Slurm reach fake hosts, which are this machine; the lab is a fake that starts processes
+here."""
 
 from __future__ import annotations
 
@@ -10,22 +14,28 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import yaml
 
+import hostkit
 from hostkit import in_path, plan, program, site, ssh_script
-from switchbench import __version__
+from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Process, Site
 from switchbench.cli import main
 from switchbench.config import Request, read
 from switchbench.hosts import alike
+from switchbench.labs import namespaces
 from switchbench.plan.compile import compile_run
-from switchbench.run.launch import far, ssh
+from switchbench.run.launch import Launcher, far, launcher_for, ssh
 from switchbench.run.launch.far import Answer, chosen, fan_out
 from switchbench.run.launch.slurm import SlurmLauncher
 from switchbench.run.launch.ssh import (
@@ -187,33 +197,14 @@ def test_what_is_no_hosts_name(host: str, launch: str, tmp_path: Path) -> None:
 # --- sets of nodes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "hosts"),
-    [
-        (None, "node1 node2 node3 node4"),
-        ("node[3,1]", "node1 node3"),
-        ("@left", "node1 node2"),
-        ("@right,node1", "node1 node3 node4"),
-        ("@*!node2", "node1 node3 node4"),
-    ],
-)
+@pytest.mark.rows
 def test_nodes_of_a_command(text: str | None, hosts: str, tmp_path: Path) -> None:
     assert [
         process.name for process in chosen(site(tmp_path, groups=GROUPS), text)
     ] == hosts.split()
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("node[1-9]", "--nodes: there is no host node5"),
-        ("node[", "--nodes node[:"),
-        ("node[1-999999999]", '--nodes node[1-999999999]: "node[1-999999999]" stands for more'),
-        ("@middle", '--nodes "@middle" names no host; groups are left, right'),
-        ("@elsewhere:x", "--nodes @elsewhere:x: "),
-        ("", '--nodes "" names no host'),
-    ],
-)
+@pytest.mark.rows
 def test_nodes_that_are_not_there(text: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as error:
         chosen(site(tmp_path, groups=GROUPS), text)
@@ -282,40 +273,7 @@ def test_all_who_can_not_take_part_are_named(tmp_path: Path) -> None:
 OWN = "switchbench-node n: warning: control: Connection refused"  # the engine's line, not ssh's
 
 
-@pytest.mark.parametrize(
-    ("status", "errors", "sentence"),
-    [
-        (255, ["ssh: Could not resolve hostname n: Name or service unknown"],
-         "cannot resolve its name"),
-        (255, ["@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
-               "Host key verification failed."],
-         "its host key is not the one that is known (WARNING: REMOTE HOST"),
-        (255, ["No ED25519 host key is known for n and you have requested strict checking.",
-               "Host key verification failed."], "its host key is not known here (No ED25519"),
-        (255, [OWN, "Timeout, server n not responding."],
-         "the ssh connection ended (Timeout, server n not responding.)"),
-        (255, ["client_loop: send disconnect: Broken pipe"],
-         "the ssh connection ended (client_loop"),
-        (255, ["Connection to n closed by remote host."],
-         "the ssh connection ended (Connection to n"),
-        (255, ["channel 0: open failed: connect failed: No route to host",
-               "stdio forwarding failed"], "it can't be reached (channel 0"),
-        (255, [], "ssh failed (without a word)"),
-        (255, [OWN], "ssh failed (switchbench-node n:"),
-        (None, [], "it did not answer in time"),
-        (127, ["bash: line 1: exec: x: not found"], "there is no x ("),
-        (126, ["bash: /x: Exec format error"], "x can't be executed there ("),
-        (1, ["sudo: a password is required"], "sudo needs a password ("),
-        (1, ["Sorry, user b is not allowed to execute 'x'"], "sudo needs a password ("),
-        (1, ["sudo: x: command not found"], "there is no x (sudo: x: command"),
-        (1, ["sudo: unable to execute /x: Exec format error"], "x can't be executed"),
-        (127, ["sh: 1: exec: sudo: not found"], "there is no sudo ("),
-        # An engine that fails by itself is no refusal.
-        (2, ["switchbench-node: no such device"], None),
-        (1, ["switchbench-node: eth7 not found"], None),
-        (3, ["sudo: what another program says with another status"], None),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_what_keeps_the_engine_from_running(
     status: int | None, errors: list[str], sentence: str | None
 ) -> None:
@@ -540,19 +498,7 @@ def test_engines_that_say_another_thing_than_whom_they_heard(
     assert not survey.is_alike
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("hugepages", "0", "hugepages: node[1-2]: 0: DPDK on a PCI device needs hugepages"),
-        ("clock", "not synchronized", "clock: node[1-2]: not synchronized: one-way times"),
-        ("e0 link", "down", "e0 link: node[1-2]: down: nothing can be sent"),
-        ("e0 rdma state", "1: DOWN", "e0 rdma state: node[1-2]: 1: DOWN: nothing can be sent"),
-        ("hugepages", "512", None),
-        ("clock", "synchronized", None),
-        ("e0 link", "up", None),
-        ("clock source", "tsc", None),
-    ],
-)
+@pytest.mark.rows
 def test_hosts_that_are_alike_and_unfit(
     tmp_path: Path, name: str, value: str, words: str | None
 ) -> None:
@@ -591,3 +537,298 @@ def test_an_alias_of_ssh_is_resolved_before_anything_is_copied(
     assert addresses == ["127.0.0.7:7600", "127.0.0.9:7600"]
     with pytest.raises(ConfigurationError, match=r"cannot resolve n\[1-2\]\.invalid: use DNS"):
         resolved(site(tmp_path, hosts="n[1-2].invalid"))
+
+
+# --- one battery over every launcher --------------------------------------------------------------
+
+
+# Says its version; else repeats a line, then waits for the end of its input.
+ENGINE = f"""\
+#!/bin/sh
+[ "$1" = --version ] && echo switchbench-node {__version__} && exit
+echo $$ >> {{folder}}/pids
+read line; echo "heard $line"; echo "a word" >&2
+while read line; do :; done
+exit 7
+"""
+
+
+class Place(ABC):
+    """Where a launcher's nodes run; notes what was made and given back."""
+
+    site_keys: ClassVar[dict[str, Any]]
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.engine = program(folder / "engine", ENGINE.format(folder=folder))
+        self.events: list[str] = []
+        self.prepare(monkeypatch)
+
+    @abstractmethod
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Puts fakes where the launcher looks."""
+
+    def site(self, **keys: Any) -> Site:
+        return hostkit.site(self.folder, **(self.site_keys | keys))
+
+    def alive(self) -> list[int]:
+        """Nodes that still run."""
+        noted = self.folder / "pids"
+        pids = [int(line) for line in noted.read_text().split()] if noted.exists() else []
+        return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+    def is_given_back(self) -> bool:
+        """Whether nothing that was made is left."""
+        return self.events.count("made") == self.events.count("given back")
+
+
+class Near(Place):
+    """A lab on this machine."""
+
+    def popen(self, _host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([str(self.engine), *command[1:]], **options)
+
+    @contextmanager
+    def made(self, *_: Any) -> Iterator[Any]:
+        self.events.append("made")
+        try:
+            yield self
+        finally:
+            self.events.append("given back")
+
+
+class InLab(Near):
+    site_keys: ClassVar = {"lab": "one-switch"}
+    name = "one-switch"
+    topology = labs.load("one-switch", {})
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(labs, "session", self.made)
+        monkeypatch.setattr(namespaces, "enter_user_namespace", lambda: None)
+
+
+class Far(Place):
+    """Hosts that a program reaches. In what they do first, `$host` is their name."""
+
+    way: ClassVar[dict[str, Any]] = {}  # what the site says of the launcher besides the engine
+    reach: str  # the program
+    head: str  # sets `$host`, and what is left are the words to be run
+    cut_off: str  # what it does where it can't reach a host
+    words: str  # of what it says then
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        in_path(self.folder / "bin", monkeypatch)
+        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+        self.first("")
+
+    def first(self, script: str) -> None:
+        """What a host does before it runs the words."""
+        program(self.folder / "bin" / self.reach, f'#!/bin/sh\n{self.head}\n{script}\nexec "$@"\n')
+
+    def site(self, **keys: Any) -> Site:
+        way = {self.site_keys["launch"]: {"engine": str(self.engine)} | self.way}
+        return super().site(**way | keys)
+
+
+class BySsh(Far):
+    site_keys: ClassVar = {"launch": "ssh"}
+    reach = "ssh"
+    head = hostkit.SSH_HEAD
+    cut_off = 'echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255'
+    words = "Connection refused"
+
+
+class BySlurm(Far):
+    site_keys: ClassVar = {"launch": "slurm"}
+    reach = "srun"
+    head = (
+        "for word; do case $word in --nodelist=*) host=${word#*=};; esac; done\n"
+        'while [ "$1" != sh ]; do shift; done'
+    )
+    cut_off = 'echo "srun: error: Unable to create step for job 7: $host is down" >&2; exit 1'
+    words = "node2 is down"
+
+    def prepare(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().prepare(monkeypatch)
+        noted = self.folder / "noted"
+        program(self.folder / "bin" / "sinfo", "#!/bin/sh\n")
+        granted = f'echo made >> {noted}; echo "salloc: Granted job allocation 7" >&2'
+        program(self.folder / "bin" / "salloc", f"#!/bin/sh\n{granted}\n")
+        program(self.folder / "bin" / "scancel", f'#!/bin/sh\necho "given back" >> {noted}\n')
+
+    def is_given_back(self) -> bool:
+        noted = self.folder / "noted"
+        self.events = noted.read_text().splitlines() if noted.exists() else []
+        return super().is_given_back()
+
+
+class ByCommand(Far):
+    site_keys: ClassVar = {"launch": "command"}
+    way: ClassVar = {"start": ["starter", "--on={host}"]}
+    reach = "starter"
+    head = "host=${1#--on=}; shift"
+    cut_off = 'echo "starter: $host is down" >&2; exit 1'
+
+
+class ByRemoteShell(ByCommand):
+    """As rsh: it joins the words by blanks, and a shell on the host parses them."""
+
+    def first(self, script: str) -> None:
+        path = self.folder / "bin" / self.reach
+        program(path, f'#!/bin/sh\n{self.head}\n{script}\nexec sh -c "$*"\n')
+
+
+PLACES: dict[str, type[Place]] = {
+    "lab": InLab,
+    "ssh": BySsh,
+    "slurm": BySlurm,
+    "command": ByCommand,
+    "shell": ByRemoteShell,
+}
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return PLACES[request.param](tmp_path, monkeypatch)
+
+
+every = pytest.mark.parametrize("place", PLACES, indirect=True)
+every_far = pytest.mark.parametrize("place", ["ssh", "slurm", "command", "shell"], indirect=True)
+
+
+def gathered(launcher: Launcher, site: Site) -> list[str]:
+    """The nodes of far hosts are started before the run; who can't take part."""
+    return [host.host for host in launcher.gather(site.processes)]
+
+
+def started(launcher: Launcher, process: Process) -> subprocess.Popen[bytes]:
+    return launcher.start(process, ["switchbench-node", "--name", process.name])
+
+
+def closed(popen: subprocess.Popen[bytes]) -> tuple[list[str], list[str], int]:
+    """What it wrote after its input was closed, and its status."""
+    output, log = popen.communicate(timeout=20)
+    return output.decode().splitlines(), log.decode().splitlines(), popen.returncode
+
+
+# --- every launcher ------------------------------------------------------------------------------
+
+
+@every
+def test_a_nodes_streams_and_status_are_its_process(place: Place) -> None:
+    """Also in a second run, without the hosts that were lost."""
+    site = place.site()
+    for left in (site.processes, site.processes[:-1]):
+        launcher = launcher_for(site)
+        with closing(launcher):
+            assert launcher.gather(left) == []
+            with launcher:
+                for process in left:
+                    popen = started(launcher, process)
+                    assert os.getsid(popen.pid) == popen.pid  # a person's Ctrl-C does not reach it
+                    assert popen.stdin is not None
+                    popen.stdin.write(b"a document\n")  # unbuffered
+                    assert closed(popen) == (["heard a document"], ["a word"], 7)
+        assert place.is_given_back()
+        assert place.alive() == []
+
+
+@every
+def test_a_place_is_given_back_when_the_run_fails(place: Place) -> None:
+    site = place.site()
+    launcher = launcher_for(site)
+
+    def fails() -> None:
+        with closing(launcher):
+            gathered(launcher, site)
+            with launcher:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails()
+    assert place.is_given_back()
+    assert place.alive() == []
+
+
+# --- launchers of hosts that may be missing ------------------------------------------------------
+
+
+@every_far
+def test_hosts_that_are_out_of_reach_are_named(place: Far) -> None:
+    place.first(f"case $host in node2|node4) {place.cut_off};; esac")
+    site = place.site()
+    launcher = launcher_for(site)
+    with closing(launcher):
+        missing = launcher.gather(site.processes)
+        assert [host.host for host in missing] == ["node2", "node4"]
+        assert all(host.host in str(host) for host in missing)
+        assert launcher.start(site.processes[2], []).poll() is None
+        with pytest.raises(KeyError):
+            launcher.start(site.processes[1], [])
+
+
+@every_far
+def test_nodes_that_nobody_takes_are_ended(place: Far) -> None:
+    site = place.site()
+    launcher = launcher_for(site)
+    with closing(launcher):
+        assert gathered(launcher, site) == []
+        deadline_s = time.monotonic() + 20
+        while len(place.alive()) < 4 and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert len(place.alive()) == 4
+    assert place.alive() == []
+
+
+@every_far
+@pytest.mark.parametrize(
+    ("before", "version", "sentence"),
+    [
+        ("printf 'Welcome> '", __version__, "its login writes text of its own ('Welcome> '), "),
+        ("printf 'Welcome> '", "0.0.9", "it has version 0.0.9 ("),
+        ("echo no switchbench-node yet", __version__, "its login writes text of its own ('no swit"),
+    ],
+)
+def test_a_host_that_says_another_greeting_is_left_out_at_once(
+    place: Far, before: str, version: str, sentence: str
+) -> None:
+    place.first(f"{before}\necho switchbench-node {version}\nexec sleep 60")
+    site = place.site()
+    launcher = launcher_for(site)
+    with closing(launcher):
+        missing = launcher.gather(site.processes)
+    assert [host.host for host in missing] == ["node1", "node2", "node3", "node4"]
+    assert all(host.reason.startswith(sentence) for host in missing)
+
+
+@pytest.mark.parametrize("place", ["ssh", "slurm"], indirect=True)
+def test_a_connection_that_ends_says_that_it_did(place: Far) -> None:
+    """The node's own end is none of the connection's, nor is the loader's word in its log."""
+    greeting = f"echo switchbench-node {__version__}; read job"
+    loader = 'echo "node: error while loading shared libraries: x: no file" >&2; exit 127'
+    place.first(
+        f"case $host in\nnode2) {greeting}; {place.cut_off};;\nnode3) {greeting}; {loader};;\nesac"
+    )
+    site = place.site()
+    launcher = launcher_for(site)
+    with closing(launcher):
+        assert gathered(launcher, site) == []
+        lost = []
+        for process in site.processes[:3]:
+            _, log, status = closed(started(launcher, process))
+            lost.append(launcher.lost(process.name, status, log))
+    assert lost[0] is lost[2] is None
+    assert lost[1] is not None
+    assert lost[1].startswith("is out of reach: ")
+    assert place.words in lost[1]
+
+
+@every_far
+def test_without_its_program_there_is_one_sentence(
+    place: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = place.site()
+    monkeypatch.setenv("PATH", str(place.folder))
+    launcher = launcher_for(site)
+    with pytest.raises(ConfigurationError, match=f"there is no {place.reach} here"):
+        launcher.gather(site.processes)

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults: the cases that were once blamed on innocents, laws, and a sample of seeds."""
+"""Location of faults: planted faults are named and innocents are not, laws, likelihoods of parallel
+links, paths of sites, suspects in summaries, `switchbench locate`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from math import nan
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from conftest import Command
+from golden import records_of, unpack
 from location_sim import (
     LINE,
     Case,
@@ -21,9 +30,44 @@ from location_sim import (
     score,
     simulate,
 )
+from recorded import Feed, fed, replace_rows, rows_in, validate_summary, write_tables
 from switchbench.analysis.location import inference
-from switchbench.analysis.location.facts import IntervalRows, Location, Misdelivered, Observations
+from switchbench.analysis.location.channel import Channel, ElementClasses, Hashing
+from switchbench.analysis.location.facts import (
+    Element,
+    IntervalRows,
+    Location,
+    Misdelivered,
+    Observations,
+    Paths,
+)
 from switchbench.analysis.location.inference import locate
+from switchbench.analysis.location.wired import paths_of
+from switchbench.analysis.sealing import MANIFEST, seal
+from switchbench.analysis.summary import Summary
+from switchbench.base.model import CableBundle, Load, Part, Port, Process, Site, Wiring
+from switchbench.cli.networks import next_command
+from switchbench.plan.chosen import locating_trial
+from switchbench.plan.documents import trial_document
+from switchbench.records.directory import read_plan
+from switchbench.records.summary_form import SummaryDocument
+from switchbench.run.live.state import RunState
+from switchbench.topology import fabric, topology
+from switchbench.topology.fabric import wired
+from synthetic import (
+    FRAME,
+    about,
+    frame_side,
+    make_run,
+    make_site,
+    make_trial,
+    phase_record,
+    port_record,
+    tcp_side,
+    trial_record,
+)
+from synthetic import phase_record as phase_end
+from test_summary import check
 
 QUIET = Noise(rows=0.0, stalls=0.0, spread=0.02, queue=20.0, closed=0.01)
 
@@ -377,3 +421,527 @@ def test_healthy_networks_have_no_suspects() -> None:
 def test_links_that_are_full_by_chance_blame_no_other_link(seed: int) -> None:
     """Behind several trunks of parallel links, one of them was called slow, 99.9 % sure."""
     assert totals(range(seed, seed + 1), 0)[2] == 0
+
+
+# --- parallel links -------------------------------------------------------------------------------
+
+
+LINK = 1e9
+SPREAD = 0.15
+SENT = 10_000.0
+
+
+def trunk_of(links: int, loads: np.ndarray, lost: np.ndarray) -> Channel:
+    """Return flows over one trunk, the same ones in each phase: loads, lost shares by phase."""
+    flows = loads.shape[1]
+    rows = np.arange(loads.size)
+    phase, pair = (x.ravel() for x in np.indices(loads.shape))
+    none = np.zeros(len(rows), np.bool_)
+    channel = Channel(
+        "loss", rows, phase, pair, np.arange(flows), flows + np.arange(flows),
+        np.full(len(rows), SENT), np.round(SENT * lost.ravel()), loads.ravel(), none,
+        np.full(len(rows), 1518.0), none,
+    )  # fmt: skip
+    trunk = Element("trunk a - b", "trunk", "from a to b", links=links, line_bps=links * LINK)
+    channel.classes = ElementClasses(
+        [[0]], [trunk], rows, 0 * rows, rows, np.array([0, len(rows)]), np.array([flows]),
+        np.arange(len(rows) + 1),
+    )  # fmt: skip
+    return channel
+
+
+def lost_of(load: np.ndarray, ways: np.ndarray, bad: tuple[str, float] | None) -> np.ndarray:
+    """Return the share that each flow of a phase loses where flow i takes link ways[i].
+
+    bad: what link 0 does. Other flows on the link count with their mean load, as in the model.
+    """
+    share = np.zeros(len(load))
+    for flow, link in enumerate(ways):
+        others = np.delete(load, flow).mean() * (np.sum(ways == link) - 1)
+        offered, form = load[flow] + others, bad[0] if bad and link == 0 else ""
+        passes, line = (1 - bad[1] if bad and form == "share" else 1.0), LINK
+        if bad and form == "capacity":
+            line = bad[1]
+        share[flow] = 1 - passes * min(1.0, line / (passes * offered))
+    return share
+
+
+def by_hand(
+    channel: Channel, links: int, loads: np.ndarray, bad: tuple[str, float] | None
+) -> tuple[float, np.ndarray]:
+    """Return the log-likelihood and by flow the probability of link 0, over all ways."""
+    ways = np.array(list(product(range(links), repeat=loads.shape[1])))
+    each = []
+    for way in ways:
+        share = np.concatenate([lost_of(load, way, bad) for load in loads])
+        wide = np.where(share > 0.02, 0.2, SPREAD)
+        each.append(channel.log_likelihood(channel.rows, share, wide).sum())
+    weight = np.exp(np.array(each) - max(each))
+    total = max(each) + np.log(weight.mean())
+    return total, (weight[:, None] * (ways == 0)).sum(axis=0) / weight.sum()
+
+
+@pytest.mark.parametrize("bad", [None, ("share", 0.1), ("capacity", 0.4 * LINK)])
+@pytest.mark.parametrize("links", [2, 3])
+@pytest.mark.parametrize("flows", [3, 4, 5])
+def test_evidence_is_the_mean_over_all_ways(
+    flows: int, links: int, bad: tuple[str, float] | None
+) -> None:
+    """Some flows lose what a full link takes; the last phase loads no link fully."""
+    rng = np.random.default_rng(flows)
+    loads = LINK * np.array([rng.uniform(0.6, 0.9, flows), rng.uniform(0.05, 0.15, flows)])
+    way = rng.integers(0, links, flows)
+    lost = np.array([lost_of(load, way, bad) for load in loads])
+    channel = trunk_of(links, loads, lost)
+    trunks = Hashing(channel, 2)
+    ones, zeros = np.ones(2 * flows), np.zeros(2 * flows)
+    spread = np.full(2 * flows, SPREAD)
+    total, on_link = by_hand(channel, links, loads, bad)
+    (found,) = trunks.evidence(0, ones, zeros, spread, {}, bad)
+    assert found == pytest.approx(total, rel=1e-9)
+    if bad is not None:
+        chance = trunks.evidence(0, ones, zeros, spread, {}, bad, each=True)
+        assert chance == pytest.approx(np.tile(on_link, 2), abs=1e-9)
+
+
+# --- paths of sites, and observations of a phase, for the location of faults ----------------------
+
+
+G10 = 10_000_000_000
+
+
+def site(switches: Sequence[str | None], cables: Sequence[CableBundle] | None, **more: Any) -> Site:
+    """A site of one port for each named switch (None: unknown)."""
+    ports = tuple(
+        Port(f"n{i}:e0", f"n{i}", "net", ("dpdk",), {}, G10, 0, switch, f"p{i}" if switch else None)
+        for i, switch in enumerate(switches)
+    )
+    wiring = None if cables is None else Wiring("topology file X", tuple(cables))
+    processes = tuple(Process(port.host, (port,), {}) for port in ports)
+    return Site("ssh", processes, {"net": ports}, wiring=wiring, **more)
+
+
+def way(paths: Paths, src: int, dst: int) -> list[str]:
+    """The elements of one pair in words."""
+    indptr, members = paths.of_pairs(np.array([src]), np.array([dst]))
+    assert indptr.tolist() == [0, len(members)]
+    found = [paths.elements[number] for number in members]
+    return [f"{e.kind} {e.name} {e.direction}".rstrip() for e in found]
+
+
+def test_a_lab_has_hosts_cables_ports_modules_and_trunks_on_its_paths() -> None:
+    lab = topology.parse(
+        {
+            "topology": 1,
+            "modules": ["left", "right"],
+            "rate": "100M",
+            "nodes": {"node[1-2]": {"module": "left"}, "node[3-4]": {"module": "right"}},
+            "trunks": [{"between": ["left", "right"], "links": 2}],
+        },
+        "two",
+    )
+    wiring = fabric.wiring(lab)
+    assert wiring.source == "topology file two"
+    paths = paths_of(site(["left", "left", "right", "right"], wiring.cables))
+    assert way(paths, 0, 1) == [
+        "host n0:e0 send",
+        "cable n0:e0 - left:p0 from n0:e0 to left",
+        "port left:p0 in",
+        "module left",
+        "port left:p1 out",
+        "cable n1:e0 - left:p1 from left to n1:e0",
+        "host n1:e0 receive",
+    ]
+    assert way(paths, 3, 0)[3:6] == [
+        "module right",
+        "trunk left - right from right to left",
+        "module left",
+    ]
+    (trunk,) = (e for e in paths.elements if e.direction == "from left to right")
+    assert (trunk.links, trunk.line_bps) == (2, 200e6)
+    assert not any(element.kind == "group" for element in paths.elements)
+
+
+def test_switches_that_a_switch_can_choose_from_count_as_one() -> None:
+    cables = [CableBundle(f"leaf{i}", f"spine{j}", G10) for i in range(2) for j in range(4)]
+    paths = paths_of(site(["leaf0", "leaf0", "leaf1", "leaf1"], cables))
+    assert way(paths, 0, 3)[3:8] == [
+        "module leaf0",
+        "trunk leaf0 - spine[0-3] from leaf0 to spine[0-3]",
+        "module spine[0-3]",
+        "trunk leaf1 - spine[0-3] from spine[0-3] to leaf1",
+        "module leaf1",
+    ]
+    (up,) = (e for e in paths.elements if e.direction == "from leaf0 to spine[0-3]")
+    assert (up.links, up.line_bps) == (4, 4.0 * G10)
+
+
+def test_without_a_topology_paths_have_hosts_and_groups() -> None:
+    groups = {"a": ("n0:e0", "n1:e0"), "b": ("n2:e0",), "c": ("n3:e0",)}
+    paths = paths_of(site([None] * 4, None, groups=groups))
+    assert paths.source == "none"
+    assert way(paths, 0, 1) == ["host n0:e0 send", "group a", "host n1:e0 receive"]
+    assert way(paths, 0, 2) == [
+        "host n0:e0 send",
+        "group a to other groups",
+        "group a - b from a to b",
+        "group b from other groups",
+        "host n2:e0 receive",
+    ]
+
+
+def test_pairs_without_a_way_are_located_by_their_groups() -> None:
+    paths = paths_of(site(["x", "x", "y", "y"], []))
+    assert way(paths, 0, 1)[3] == "module x"
+    assert way(paths, 0, 2)[3:6] == ["module x", "group x - y from x to y", "module y"]
+
+
+# --- observations --------------------------------------------------------------------------------
+
+SITE = make_site(4)
+
+
+def observed(*extra: dict[str, Any], ports: dict[str, dict[str, Any]] | None = None) -> Summary:
+    """A phase of two flows from node1 and node2 to node3 and node4; 100 of node1's are lost."""
+    trial = make_trial(SITE, flows=2)
+    records = [
+        frame_side("source", "node1:e0", "node3:e0", 8000, 7000),
+        frame_side("destination", "node1:e0", "node3:e0", 7900, 6900),
+        frame_side("source", "node2:e0", "node4:e0", 8000, 7000),
+        frame_side("destination", "node2:e0", "node4:e0", 8000, 7000),
+        *extra,
+    ]
+    for number in range(1, 5):
+        node = f"node{number}"
+        counters = (ports or {}).get(node, {})
+        records += [port_record(f"{node}:e0", **counters), phase_end(node), trial_record(node)]
+    summary = fed(make_run(SITE, trial), records)
+    return summary
+
+
+def test_a_row_of_each_flow_has_its_frames() -> None:
+    found = observed().locator.observed.observations()
+    assert found.sent.tolist() == [8000, 8000]
+    assert found.lost.tolist() == [100, 0]
+    assert (found.src.tolist(), found.dst.tolist()) == ([0, 1], [2, 3])
+    assert found.phases[0].open_loop
+    assert not len(found.duplicated)
+
+
+def test_what_a_host_dropped_comes_off_and_is_kept_by_port() -> None:
+    table = observed(ports={"node3": {"dropped_receive": 60}}).locator.observed
+    found = table.observations()
+    assert found.lost.tolist() == [40, 0]
+    assert table.host_frames == {("node3:e0", "receiver_host"): 60}
+    assert found.limited.tolist() == [True, False]
+
+
+def test_misdelivered_frames_of_a_flow_are_rows_and_others_are_counted_at_their_port() -> None:
+    place = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
+    stray = {"type": "misdelivered-flow", "node": "node4", **place, "port": "node4:e0"}
+    ends = {"src": "node1:e0", "dst": "node3:e0", "frames": 70}
+    locator = observed({**stray, **ends}, ports={"node4": {"misdelivered": 80}}).locator
+    rows = locator.observed.observations().misdelivered
+    assert [x.tolist() for x in (rows.src, rows.dst, rows.at_port)] == [[0], [2], [3]]
+    assert rows.frames.tolist() == [70]
+    found = [(one["port"], one["count"]) for one in locator.findings()]
+    assert ("node4:e0", 10) in found
+
+
+def test_lost_probes_are_a_phase_of_all_pairs_of_the_trial() -> None:
+    summary = observed()
+    trial = make_trial(SITE, flows=2)
+    ends = {"src": "node1:e0", "dst": "node3:e0", "sent": 5, "received": 0}
+    summary.locator.observed.unreachable({"type": "unreachable", "trial": 0, **ends}, trial)
+    found = summary.locator.observed.observations()
+    check = found.phase == 1
+    assert found.phases[1].key.phase == -1
+    assert found.sent[check].tolist() == [5, 5]
+    assert found.lost[check].tolist() == [5, 0]
+
+
+def test_no_phase_at_all_is_no_observation() -> None:
+    summary = Summary(make_run(SITE, make_trial(SITE, flows=2)))
+    assert len(summary.locator.observed.observations()) == 0
+
+
+# --- suspects and findings of records made by hand ------------------------------------------------
+
+
+SENT_FRAMES = 8000
+Json = dict[str, Any]
+CASES = yaml.safe_load((Path(__file__).parent / "data" / "located.yaml").read_text())
+
+
+def left(lost: Json, src: int, dst: int, sent: int) -> int:
+    """What comes of so many frames from one port to another."""
+    here = {"src": src, "dst": dst, "sent": sent}
+    if not lost or any(lost.get(name, value) != value for name, value in here.items()):
+        return sent
+    gone: int = lost.get("frames", 0) + sent * lost.get("percent", 0) // 100
+    return min(sent - gone, lost.get("most", sent))
+
+
+def all_to_all(case: Json) -> SummaryDocument:
+    """The summary of an all-to-all of six ports at each load."""
+    site, loads = make_site(6), case.get("loads", (4000, 8000))
+    nodes = range(1, 7)
+    trials = [make_trial(site, number, phases=5, flows=30) for number in range(len(loads))]
+    clauses = [case["clause"]] if "clause" in case else []
+    feed = Feed(make_run(site, *trials, expectations=clauses))
+    for trial, sent in enumerate(loads):
+        for phase in range(5):
+            place = {"trial": trial, "phase": phase}
+            for src in nodes:
+                dst = (src + phase) % 6 + 1
+                came = left(case.get("lost", {}), src, dst, sent)
+                ends = (f"node{src}:e0", f"node{dst}:e0")
+                feed.take(frame_side("source", *ends, sent, sent, **place))
+                more = place | case.get("flows", {})
+                feed.take(frame_side("destination", *ends, came, came, **more))
+            for node in nodes:
+                counted = case.get("ports", {}).get(f"node{node}", {})
+                feed.take(port_record(f"node{node}:e0", **place, **counted))
+            for node in nodes:
+                feed.take(phase_record(f"node{node}", **place))
+        for node in nodes:
+            feed.take(trial_record(f"node{node}", trial=trial))
+    result = feed.all().finish(about(), ())
+    validate_summary(result)
+    return result
+
+
+def named(result: SummaryDocument) -> list[list[str]]:
+    """Element, direction and kind of the suspects."""
+    return [
+        [one["element"]["name"], one["element"]["direction"], one["kind"]]
+        for one in result["location"]["suspects"]
+    ]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in CASES])
+def test_planted(case: Json) -> None:
+    result = all_to_all(case)
+    assert named(result) == case["named"]
+    if "found" in case:
+        assert [[one["kind"], one["severity"]] for one in result["findings"]] == case["found"]
+    check(result, case.get("summary", {}))
+    for one in result["location"]["suspects"]:
+        assert one["low"] <= one["value"] <= one["high"]
+        if one["kind"] == "capacity":  # of layer 1
+            layer_1 = case["lost"]["most"] * 8 * (FRAME + 20) / 1e6
+            assert one["value"] == pytest.approx(layer_1, rel=0.02)
+    if "suspected" in case:
+        assert [port["port"] for port in result["ports"] if port["suspect"]] == case["suspected"]
+
+
+def test_of_many_flows_that_were_cut_off_those_that_lack_the_most_are_named() -> None:
+    """The hundred of them, of 102 that lack 1 to 102 bytes."""
+    site = make_site(204)
+    trial = make_trial(site, flows=102, transport="tcp", traffic="transfer", size_unit="message")
+    feed = Feed(make_run(site, trial))
+    for i in range(1, 103):
+        ends = (f"node{2 * i - 1}:e0", f"node{2 * i}:e0")
+        feed.take(tcp_side("source", *ends, 65_536, 65_536))
+        feed.take(tcp_side("destination", *ends, 65_536 - i, 65_536 - i))
+    for made in (phase_record, trial_record):
+        for process in site.processes:
+            more = {"drained": False} if made is phase_record else {}
+            feed.take(made(process.name, **more))
+    found = feed.all().finish(about(), ())["findings"]
+    assert [one["count"] for one in found] == [*range(102, 2, -1), 3]
+
+
+def test_findings_of_a_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of the trials that all nodes have ended, every two seconds at most."""
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    site = make_site(2)
+    run = make_run(site, *(make_trial(site, number, flows=1) for number in range(3)))
+    feed = Feed(run, brief=True)
+    state = RunState(run, feed.summary)
+
+    def take(record: dict[str, Any]) -> None:
+        feed.take(record)
+        state.take(record)
+
+    counts = []
+    for number in range(3):
+        place = {"trial": number}
+        ends = ("node1:e0", "node2:e0")
+        take(frame_side("source", *ends, SENT_FRAMES, 7000, **place))
+        take(frame_side("destination", *ends, SENT_FRAMES - number - 1, 7000, **place))
+        for process in site.processes:
+            take(phase_record(process.name, **place))
+        take(trial_record("node1", **place))
+        state.turn()  # node2 has not ended it
+        counts.append([one["count"] for one in state.findings])
+        take(trial_record("node2", **place))
+        now_s += 1.0
+        state.turn()
+        counts.append([one["count"] for one in state.findings])
+        state.turn()
+    assert counts == [[], [1], [1], [1], [1], [6]]
+
+
+# --- `switchbench locate`, trials that tell suspects apart, and topology files of sit -------------
+
+
+HALL: dict[str, Any] = {
+    "topology": 1,
+    "kind": "site",
+    "rate": "10G",
+    "modules": ["leaf1", "leaf2"],
+    "nodes": {"a": {"module": "leaf1"}, "b": {"module": "leaf2"}},
+    "trunks": [{"between": ["leaf1", "leaf2"], "links": 2}],
+}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """The results `clauses` without tables."""
+    directory = unpack("clauses", tmp_path)
+    for file in directory.glob("*.parquet"):
+        file.unlink()
+    return directory
+
+
+def test_a_healthy_run_has_no_suspect(tmp_path: Path, cli: Command) -> None:
+    status, out, _ = cli("locate", unpack("clauses", tmp_path))
+    assert (status, "No suspect" in out) == (0, True)
+
+
+def test_what_trunks_have_no_room_for_is_expected(tmp_path: Path, cli: Command) -> None:
+    directory = unpack("tree", tmp_path)
+    status, out, _ = cli("locate", directory, "--json")
+    found = json.loads(out)
+    assert (status, found["paths"], found["suspects"]) == (0, "topology file tree", [])
+    assert {one["element"]["kind"] for one in found["expected"]} >= {"trunk"}
+    assert sum(one["frames"] for one in found["expected"]) > 110_000
+    assert found["command"] == ""
+    for table in ("flows", "ports", "phases"):  # cut in the middle: as far as they go
+        rows = rows_in(directory, table)
+        replace_rows(directory, table, rows[: len(rows) // 2])
+    assert cli("locate", directory).status == 0
+
+
+def test_without_records_nothing_can_be_judged_and_a_stream_that_was_cut_is_named(
+    bare: Path, cli: Command
+) -> None:
+    assert cli("locate", bare).status == 4
+    write_tables(bare, read_plan(bare), records_of("clauses"))
+    stream = bare / "flows.1.arrows"
+    stream.write_bytes(stream.read_bytes()[:-100])
+    assert "flows.1.arrows" in json.loads(cli("locate", bare, "--json").out)["problems"][-1]
+
+
+def test_a_sealed_directory_that_lacks_a_table_keeps_its_seal(tmp_path: Path, cli: Command) -> None:
+    directory = unpack("clauses", tmp_path)
+    seal(directory)
+    sealed = (directory / MANIFEST).read_bytes()
+    (directory / "ports.parquet").unlink()
+    status, _, err = cli("table", directory, "--again")
+    assert (status, "ports.parquet" in err) == (2, True)
+    assert (directory / MANIFEST).read_bytes() == sealed
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path, cli: Command) -> None:
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "nothing", tmp_path / "empty"):
+        status, _, err = cli("locate", place)
+        assert status == 2
+        assert err.startswith(f"switchbench: {place} is no results directory: ")
+    directory = unpack("clauses", tmp_path)
+    (tmp_path / "bad.yaml").write_text("topology: 1\nnodes: {}\n")
+    status, _, err = cli("locate", directory, "--topology", tmp_path / "bad.yaml")
+    assert (status, "bad.yaml: nodes" in err) == (2, True)
+    assert cli("locate", directory, "--topology", tmp_path / "none.yaml").status == 2
+
+
+def test_the_next_test_is_a_command_to_paste() -> None:
+    test: Any = {"flows": [["a:e0", "b:e0"]], "load": 50.0, "transport": "dpdk", "why": ""}
+    said = next_command(test, Path("out dir"))
+    assert said.startswith("switchbench run 'out dir/configuration.yaml' --set 'tests=[{")
+    assert next_command({**test, "flows": []}, Path("out")) == ""
+    assert next_command(None, Path("out")) == ""
+
+
+# --- trials that decide --------------------------------------------------------------------------
+
+
+def test_a_locating_trial_sends_its_flows_as_the_nearest_trial_did() -> None:
+    site = make_site(4)
+    low, high = (make_trial(site, number, load=load) for number, load in enumerate(LOADS))
+    run = make_run(site, low, high)
+    found = locating_trial(run, [["node3:e0", "node1:e0"]], "dpdk", 85.0)
+    assert found is not None
+    assert (found.id, found.load, found.flows, found.locating) == (2, high.load, 1, True)
+    assert trial_document(found)["pattern"] == {"name": "flows", "list": [2, 0]}
+    assert trial_document(found)["id"] == 2
+
+
+LOADS = [Load(percent=percent) for percent in (30.0, 90.0)]
+
+
+def test_where_no_trial_shows_how_there_is_none() -> None:
+    site = make_site(4)
+    run = make_run(site, make_trial(site, parts=(Part("lab", site.ports[:2]),)))
+    assert locating_trial(run, [], "dpdk", 95.0) is None
+    assert locating_trial(run, [["node1:e0", "node2:e0"]], "tcp", 95.0) is None
+    assert locating_trial(run, [["node1:e0", "node4:e0"]], "dpdk", 95.0) is None
+
+
+# --- sites and their topology files --------------------------------------------------------------
+
+
+def hall(**changes: Any) -> topology.Topology:
+    return topology.parse({**HALL, **changes}, "hall")
+
+
+def hosts(*names: str, **wiring: tuple[str, str]) -> Site:
+    """A site of one port a host; `wiring`: switch and its port, by host."""
+    ports = tuple(
+        Port(f"{name}:e0", name, "net", ("dpdk",), {}, 0, 0, *wiring.get(name, (None, None)))
+        for name in names
+    )
+    processes = tuple(Process(port.host, (port,), {}) for port in ports)
+    return Site("ssh", processes, {"net": ports})
+
+
+def test_ports_are_where_the_topology_file_has_their_hosts() -> None:
+    site = wired(hosts("a", "b"), hall(overrides={"a": {"port": "Ethernet1/7"}}))
+    assert [(port.switch, port.switch_port) for port in site.ports] == [
+        ("leaf1", "Ethernet1/7"),
+        ("leaf2", None),
+    ]
+    assert site.networks["net"] == site.ports
+    assert site.wiring is not None
+    assert (site.wiring.source, site.wiring.problems) == ("topology file hall", ())
+
+
+@pytest.mark.parametrize(
+    ("site", "changes", "words"),
+    [
+        (hosts("a", "b", "c"), {}, "topology file hall has no host c"),
+        (hosts("a", "b", a=("leaf2", "9")), {}, "has a:e0 at leaf1, the site's wiring at leaf2 9"),
+        (
+            hosts("a", "b"),
+            {"links": [{"between": ["a", "leaf2"]}]},
+            "has a on several switches: the site's `wiring` is needed to say where a:e0 is",
+        ),
+    ],
+)
+def test_what_does_not_match_is_a_sentence(site: Site, changes: dict[str, Any], words: str) -> None:
+    wiring = wired(site, hall(**changes)).wiring
+    assert wiring is not None
+    (problem,) = wiring.problems
+    assert words in problem
+
+
+def test_the_results_of_another_site_are_located_with_a_sentence(
+    tmp_path: Path, cli: Command
+) -> None:
+    tree = Path(__file__).parents[2] / "conf/labs/tree.yaml"
+    status, out, _ = cli("locate", unpack("udp", tmp_path), "--topology", tree, "--json")
+    assert status == 0
+    assert any("the site's wiring at switch" in one for one in json.loads(out)["problems"])

@@ -52,23 +52,7 @@ def test_a_file_of_flows_is_its_list(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("test", "percents"),
-    [
-        # RFC 2889, 5.5: 150 % for each congested port.
-        ("{pattern: head_of_line, load: 100%}", {"node4:e0": 150, "node8:e0": 150}),
-        ("{pattern: incast, load: 99.98%}", {"node8:e0": 7 * 99.98}),
-        # RFC 8239, 3.2: (99.98 + 1) / (N - 1) % for each sender; step 1: the line and 1 % of it.
-        ("{pattern: incast, load: 100.98%, load_of: receivers}", {"node8:e0": 100.98}),
-        ("{pattern: incast, load: 100%, load_of: receivers}", {}),
-        ("{pattern: flows, load: 100%, flows: [[0, 1], [2, 1, 1%]]}", {"node2:e0": 101}),
-        ("{pattern: fanout, load: 99.98%}", {}),
-        ("{pattern: full_mesh, load: 100%}", {}),
-        ("{pattern: partial_mesh, load: 99.98%}", {}),
-        ("{pattern: incast, load: 4kfps, frame_size: 1518}", {"node8:e0": 7 * 49.216}),
-        ("{pattern: incast, load: 50Mbit}", {"node8:e0": 350}),
-    ],
-)
+@pytest.mark.rows
 def test_what_a_port_is_offered_is_known(
     test: str, percents: dict[str, float], tmp_path: Path
 ) -> None:

@@ -125,16 +125,7 @@ def pair() -> Iterator[Callable[[], Pair]]:
 # --- options ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--patern"], "see switchbench-node --help"),
-        (["--name"], "see switchbench-node --help"),
-        (["one", "two"], "one job file at most, not 2"),
-        (["/nowhere/job.ndjson"], "can't read /nowhere/job.ndjson: No such file"),
-        (["--netns", "no-such-netns"], "no-such-netns"),
-    ],
-)
+@pytest.mark.rows
 def test_what_is_refused(arguments: list[str], sentence: str) -> None:
     refused = node(*arguments, text="")
     assert refused.returncode == 2
@@ -202,18 +193,7 @@ def null_ports(**trial: Any) -> str:
     return "".join(json.dumps(document) + "\n" for document in said)
 
 
-@pytest.mark.parametrize(
-    ("trial", "sentence"),
-    [
-        ({"second": "e9"}, "trial 7: rank 1 is port 'node1:e9', which no node has"),
-        ({"second": "e0"}, "trial 7: port node1:e0 has two ranks"),
-        ({"second": "e2"}, "trial 7: port node1:e2 is in network other, not in lab"),
-        ({"phases": [0, 1]}, "trial 7: phase 1: the plan has phases 0 to 0"),
-        ({"pattern": {"name": "pear"}}, "trial 7: "),
-        ({"load": {"bps": 1_000_001}}, "above its line rate of 1 Mbit/s"),
-        ({"sizes": [63]}, "64 bytes at least, not 63"),
-    ],
-)
+@pytest.mark.rows
 def test_trials_that_are_refused_before_traffic(trial: dict[str, Any], sentence: str) -> None:
     """`second`: the port of rank 1."""
     if trial.keys() & {"load", "sizes"}:

@@ -26,21 +26,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "words"),
-    [
-        ("{command} table /nonexistent 2>&1 | true; exit ${{PIPESTATUS[0]}}", 2, ""),
-        ("{command} table {run} --all | head -1; exit ${{PIPESTATUS[0]}}", 0, ""),
-        ("{command} table {run} 2>&-", 0, ""),
-        ("{command} table {run} >&-", 0, ""),
-        ("{command} table /nonexistent 2>&-", 2, ""),
-        ("{command} table {run} >/dev/full", 3, "output can't be written: No space left"),
-        ("{command} table /nonexistent >/dev/full", 2, "no results in /nonexistent"),
-        ("{command} --help >/dev/full", 3, "output can't be written: No space left"),
-        ("ulimit -v 120000; {command} table {run} --again", 3, "too little memory"),
-        ("ulimit -v 200000; {command} table {run} --again", 3, "too little memory"),
-    ],
-)
+@pytest.mark.rows
 def test_a_lost_output_changes_nothing_else(run: str, line: str, status: int, words: str) -> None:
     done = shell(line.format(command=COMMAND, run=run))
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr

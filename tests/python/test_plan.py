@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`switchbench plan`: what people and programs get, and its exit status.
+"""`switchbench plan`: what people and programs get, what is refused, what a configuration compiles
+to, what fits into a time, which cores workers get.
 
-Transcripts are written anew by: python tests/python/test_plan.py
-"""
+Transcripts are written by: python tests/python/test_plan.py"""
 
 from __future__ import annotations
 
@@ -10,28 +10,50 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from configs import (
     LAB,
     LAB_EXAMPLE,
     PROJECT,
+    again,
     compile_text,
     needs_engine,
+    read_text,
     write_files,
 )
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.model import Run, Trial
 from switchbench.base.programs import find_engine
-from switchbench.base.source import read_file
+from switchbench.base.source import load, read_file
 from switchbench.cli.main import COMMANDS, build_parser, main
-from switchbench.plan import engine
+from switchbench.config import Request, read
+from switchbench.plan import documents, engine
+from switchbench.plan.budget import Fit, fitted, longest_s
+from switchbench.plan.compile import compile_run
+from switchbench.plan.documents import (
+    CORE_FPS,
+    Deal,
+    LocalCores,
+    check_rates,
+    deal,
+    job_document,
+    trial_document,
+    written,
+)
+from switchbench.records.directory import CONFIGURATION, RunDirectory, read_plan, write_plan
 
 pytestmark = needs_engine
 DATA = PROJECT / "tests/python/data"
@@ -197,6 +219,513 @@ def test_engine_that_cannot_be_started(
     monkeypatch.setenv("SWITCHBENCH_NODE", "/bin/false")
     assert main(["plan", path]) == 3
     assert "switchbench-node: ended with status 1" in capsys.readouterr().err
+
+
+# --- what `run` would refuse `plan` refuses -------------------------------------------------------
+
+
+SWITCH = "switchbench: 1\nsite: {lab: one-switch}\n"
+FRAMES_LAB = SWITCH + "transport: dpdk\n"
+PAIRS = FRAMES_LAB + "tests: [{pattern: pairs, ranks: [2]}]\n"
+HOSTS = """\
+switchbench: 1
+site:
+  launch: ssh
+  hosts: [a, b]
+  ports: {e0: {network: lan, iface: eth0}}
+  wiring: wiring.csv
+"""
+
+BOMB = "a0: &a0 [x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]\n" for i in range(1, 40)
+)
+
+MISTAKES: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/refused.yaml").data
+REFUSED: dict[str, tuple[str | bytes, str | list[str]]] = {
+    name: (case["text"], case["says"]) for name, case in MISTAKES.items()
+} | {
+    "brackets without end": (
+        "switchbench: 1\nsite: " + 3000 * "[" + 3000 * "]",
+        "2: is too large to be read: lists and mappings are more than 64 deep",
+    ),
+    "aliases without end": (
+        "switchbench: 1\n" + BOMB,
+        "7: is too large to be read: more than 50000 values, those of aliases counted each time",
+    ),
+    "another encoding": (
+        PAIRS.encode() + b"# caf\xe9\n",
+        "5: is not UTF-8 text: byte 0xe9; save it as UTF-8",
+    ),
+    "another encoding altogether": (PAIRS.encode("utf-16"), "1: is UTF-16 text: save it as UTF-8"),
+    "more trials than anybody waits for": (
+        f"{SWITCH}loads: [{', '.join(f'{i / 100}%' for i in range(1, 3001))}]\nrepeat: 1000\n"
+        "frame_sizes: [64, 128, 256, 512, 1024, 1280, 1518]\ntests:\n"
+        + "- {pattern: chain, transport: dpdk}\n"
+        * 50,
+        "6: tests: loads, sizes, ranks, sweeps and repeats multiply to 21000000 trials and more; "
+        "at most 20000 are allowed",
+    ),
+    "a sweep of more trials than that": (
+        f"{SWITCH}tests:\n- {{pattern: chain, sweep: {{seed: {[*range(20_001)]}}}}}\n",
+        "3: tests: loads, sizes, ranks, sweeps and repeats multiply to 20001 trials and more; "
+        "at most 20000 are allowed",
+    ),
+    "a number without end": (
+        f"{SWITCH}tests:\n- {{pattern: chain, window: {'7' * 5001}s}}\n",
+        f'4: tests.0.window: "{"7" * 56}..." is a number of 5001 digits',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_plan_refuses(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mistake is one sentence: where, which key, what was found, what is possible."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    content, says = REFUSED[name]
+    path = write_files(tmp_path, "")
+    for file, beside in MISTAKES.get(name, {}).get("files", {}).items():
+        (tmp_path / file).write_text(beside)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["plan", str(path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = [says] if isinstance(says, str) else says
+    text = "\n".join(f"{path}:{one}" for one in lines).replace("{folder}", str(tmp_path))
+    assert re.sub(r" \[SB-[A-Z, -]+\]$", "", said.err) == f"switchbench: {text}\n"
+
+
+SET_REFUSED = {
+    f"tests.{'9' * 5000}.load=5%": "there is no tests.99",
+    f"{'a.' * 3000}b=1": "the key has more than 64 parts",
+}
+
+
+@pytest.mark.parametrize("argument", SET_REFUSED)
+def test_an_assignments_mistake_is_its_own(
+    argument: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not blamed on the file."""
+    path = tmp_path / "conf.yaml"
+    path.write_text(PAIRS)
+    assert main(["plan", str(path), "--set", argument]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    start = f"switchbench: --set {argument}"
+    assert said.err.startswith(start if len(start) < 200 else start[:200])
+    assert f": {SET_REFUSED[argument]}" in said.err
+    assert str(path) not in said.err
+
+
+def test_a_wiring_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, wiring = tmp_path / "conf.yaml", tmp_path / "wiring.csv"
+    path.write_text(HOSTS)
+    wiring.write_text("a:e0,s," + 140_000 * "1")
+    assert main(["plan", str(path)]) == 2
+    says = f"{path}:6: site.wiring: {wiring}:1: is not CSV: field larger than field limit"
+    assert capsys.readouterr().err.startswith(f"switchbench: {says}")
+
+
+def test_what_a_core_can_send_is_what_the_engine_says() -> None:
+    """The engine refuses more (engine/transport/dpdk/port.c); labs have these two drivers."""
+    source = (PROJECT / "engine/transport/dpdk/port.c").read_text()
+    bounds = dict(re.findall(r'\{"net_(\w+)", ([\de.]+)\}', source))
+    assert {name: float(bounds[name]) for name in CORE_FPS} == CORE_FPS
+
+
+# --- from a configuration to trial documents, and back from what was understood -------------------
+
+
+CONFIGURATIONS = sorted(
+    str(path.relative_to(PROJECT)) for path in (PROJECT / "conf").glob("*.yaml")
+)
+
+
+def assert_same(folder: Path, run: Run) -> None:
+    """What was understood gives the same run, and so does what results have of it."""
+    second = again(run)
+    assert second.trials == run.trials
+    assert second.site == run.site
+    assert second.effective == run.effective
+    assert second == run
+    write_plan(folder, run)
+    assert read_plan(folder) == run
+
+
+@pytest.mark.parametrize("conf", CONFIGURATIONS)
+def test_every_file_of_conf(conf: str, tmp_path: Path) -> None:
+    """The project's own examples compile, and what was understood gives the same run."""
+    run = compile_run(read(Request(PROJECT / conf)))
+    assert_same(tmp_path, run)
+    RunDirectory(tmp_path / "new").write_configuration(run.effective)
+    assert load(tmp_path / "new" / CONFIGURATION) == run.effective
+
+
+COMPILED: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/compiled.yaml").data
+
+
+def assert_has(found: Any, wanted: Any) -> None:
+    """What is wanted is there; keys below `only` have nothing else in them; "A .. B" is a range."""
+    for key, value in wanted.items():
+        span = value.split(" .. ") if isinstance(value, str) else []
+        if key == "only":
+            assert {name: found[name] for name in value} == value
+        elif isinstance(value, dict):
+            assert_has(found[key], value)
+        elif len(span) == 2:
+            assert float(span[0]) <= found[key] <= float(span[1]), key
+        else:
+            assert found.get(key) == value, key
+
+
+def facts(trial: Trial) -> dict[str, Any]:
+    """A trial's own values, and those of its document."""
+    document = json.loads(json.dumps(trial_document(trial)))
+    of_parts = {
+        "ranks": len(trial.parts[0].ranks),
+        "networks": [part.network for part in trial.parts],
+        "first": [part.ranks[0].name for part in trial.parts],
+    }
+    return {**vars(trial), **document, **of_parts, "repeats": vars(trial.repeats)}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each configuration gives these trials, and what was understood gives the same run."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    case = COMPILED[name]
+    run = compile_text(tmp_path, case["text"], *case.get("set", ()))
+    for trial, wanted in zip(run.trials, case.get("trials", run.trials), strict=True):
+        if wanted is not trial:
+            assert_has(facts(trial), wanted)
+    for trial in run.trials if "every" in case else ():
+        assert_has(facts(trial), case["every"])
+    groups = {name: list(ports) for name, ports in run.site.groups.items()}
+    plain = {key: list(v) if isinstance(v, tuple) else v for key, v in vars(run).items()}
+    assert_has(plain | {"groups": groups}, case.get("run", {}))
+    assert_same(tmp_path, run)
+
+
+@pytest.mark.parametrize("transport", ["dpdk", "tcp"])
+def test_expected_time_of_phases_that_follow_by_the_clock(transport: str, tmp_path: Path) -> None:
+    """As the engine steps: sending, silence, and what it adds, between phases and at the end."""
+    source = (PROJECT / "engine" / "trial" / "phase_times.c").read_text()
+    hold_s, gap_s = (
+        int(re.search(rf"#define CLOCK_{name}_NS \((\d+) \* NS_PER_MS\)", source)[1]) / 1000
+        for name in ("HOLD", "GAP")
+    )
+    text = f"{LAB}transport: {transport}\nconnectivity_check: false\ndrain_timeout: 200ms\n"
+    (trial,) = compile_text(tmp_path, text + "tests: [{pattern: aapc, sync: none}]\n").trials
+    phases_s = 7 * (0.5 + 2 + 0.1 + 0.2 + hold_s) + 6 * gap_s
+    assert trial.expected_s == pytest.approx(phases_s + 0.03 + 8 * 0.005, abs=1e-6)
+
+
+@pytest.mark.parametrize(("latency", "stamped"), [("", True), ("latency: {probes: 0}\n", False)])
+def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Path) -> None:
+    """Each port in the transports that some trial needs; a port of no trial is left alone.
+
+    Frames are stamped where probes use it: stamps make some drivers receive without vectors.
+    """
+    text = f"{LAB}{latency}tests:\n- {{pattern: chain, ranks: [2], transports: [tcp, dpdk]}}\n"
+    text += "- {pattern: chain, ranks: [4], transport: udp}\n"
+    job = documents.job_document(compile_text(tmp_path, text), "r-1")
+    ports = [(node["name"], port) for node in job["nodes"] for port in node["ports"]]
+    every, udp = ["tcp", "dpdk", "udp"], ["udp"]
+    assert [(port["name"], port["transports"]) for _, port in ports] == [
+        ("node1:e0", every), ("node2:e0", every), ("node3:e0", udp), ("node4:e0", udp),
+    ]  # fmt: skip
+    assert [port.get("timestamps", False) for _, port in ports] == [stamped, stamped, False, False]
+    assert len(job["nodes"]) == 8
+    assert (job["protocol"], job["run"], job["controlled"]) == (2, "r-1", True)
+
+
+HAND = """\
+switchbench: 1
+site:
+  launch: hand
+  hosts: [a, b]
+  control: {addresses: {a: 192.0.2.1, b: "2001:db8::2"}}
+  ports: {e0: {network: cable, iface: eth9, transports: [tcp]}}
+tests: [{pattern: pairs}]
+"""
+
+
+def job_documents(text: str) -> dict[str, Any]:
+    """A job's documents by their key, the last of each kind."""
+    return {key: value for line in text.splitlines() for key, value in json.loads(line).items()}
+
+
+def test_job_by_hand(tmp_path: Path) -> None:
+    """Everything in one file: addresses, a fresh key, the trials, the end."""
+    run = compile_text(tmp_path, HAND)
+    text = documents.hand_job(run, "hand-1")
+    found = job_documents(text)
+    assert list(found) == ["job", "peers", "trial", "quit"]
+    required = [trial for trial in run.trials if not trial.optional]
+    assert text.count("\n") == 3 + len(required)
+    assert found["job"]["controlled"] is False
+    assert found["peers"]["addresses"] == ["192.0.2.1:7600", "[2001:db8::2]:7600"]
+    assert found["job"]["nodes"][1]["control"] == {"address": "[2001:db8::2]:7600"}
+    assert len(bytes.fromhex(found["peers"]["key"])) == 32
+    assert found["trial"] == json.loads(json.dumps(trial_document(required[-1])))
+    other = job_documents(documents.hand_job(run, "hand-1"))
+    assert other["peers"]["key"] != found["peers"]["key"]
+
+
+def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
+    """A lab's nodes have a namespace each: one control port for all."""
+    run = compile_text(tmp_path, LAB + "pattern: chain\n")
+    found = job_documents(documents.hand_job(run, "hand-1"))
+    assert found["peers"]["addresses"][:2] == ["100.64.0.1:7600", "100.64.0.2:7600"]
+
+
+@pytest.mark.rows
+def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
+    """What people at two hosts could not start."""
+    run = compile_text(tmp_path, HAND.replace(old, new))
+    with pytest.raises(ConfigurationError, match=sentence):
+        documents.hand_job(run, "hand-1")
+
+
+def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mode 0600 from the first moment; a file with another mode is not written to."""
+    path = tmp_path / "job.ndjson"
+    documents.write_private(path, "one")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    documents.write_private(path, "2")
+    assert path.read_text() == "2"
+    path.chmod(0o644)
+    with pytest.raises(ConfigurationError, match=r"has mode 0644.* with mode 0600"):
+        documents.write_private(path, "three")
+    path.chmod(0o600)
+    other = tmp_path / "other.yaml"
+    other.hardlink_to(path)
+    with pytest.raises(ConfigurationError, match="has 2 names"):
+        documents.write_private(path, "three")
+    other.unlink()
+    monkeypatch.setattr(documents.os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigurationError, match="belongs to user"):
+        documents.write_private(path, "three")
+    monkeypatch.undo()
+    os.mkfifo(other, 0o600)
+    with pytest.raises(ConfigurationError, match="can't be written"):  # nobody reads it
+        documents.write_private(other, "three")
+    assert path.read_text() == "2"
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    with pytest.raises(ConfigurationError, match="can't be written"):
+        documents.write_private(link, "four")
+    with pytest.raises(ConfigurationError, match=r"no/job\.ndjson: can't be written"):
+        documents.write_private(tmp_path / "no" / "job.ndjson", "five")
+
+
+# --- `--budget` -----------------------------------------------------------------------------------
+
+
+SUITE = "switchbench: 1\nsite: {lab: model-good, nodes: 8}\nprofile: standard\nsuite: rfc2544\n"
+SWEPT = """\
+switchbench: 1
+site: {lab: one-switch, nodes: 4}
+transport: dpdk
+repeat: 8
+window: 4s
+loads: [10%, 50%, 95%]
+frame_sizes: [64, 256, 512, 1518]
+tests: [{pattern: pairs}]
+"""
+UNLIKE = """\
+switchbench: 1
+site: {lab: one-switch, nodes: 4}
+transport: dpdk
+frame_size: 1518
+tests:
+- {pattern: pairs, load: 1%, window: 500ms, repeat: 1}
+- {pattern: aapc, loads: [2%, 50%, 95%], window: 10s, repeat: 6}
+- {pattern: pairs, load: 1Mbit, window: 1s, repeat: 1}
+- {pattern: pairs, traffic: pingpong, message_size: 64, transport: tcp, window: 1s, repeat: 1}
+"""
+
+
+def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = None) -> Fit:
+    """What fits; it takes no longer, and its configuration compiles to the same."""
+    reading = read_text(folder, text)
+    whole = replace(compile_run(reading), locate_s=locate_s)
+    fit = fitted(reading, whole, budget_s)
+    assert longest_s(fit.run) <= budget_s
+    assert again(fit.run).trials == fit.run.trials
+    assert again(fit.run).searches == fit.run.searches
+    for test in {trial.test for trial in (*whole.trials, *whole.searches)}:
+        before, after = (
+            [t for t in (*run.trials, *run.searches) if t.test == test] for run in (whole, fit.run)
+        )
+        assert {t.load for t in after} <= {t.load for t in before}
+        assert {t.sizes for t in after} <= {t.sizes for t in before}
+        for most in ("window_s", "interval_s"):
+            assert max(getattr(t, most) for t in after) <= max(getattr(t, most) for t in before)
+        assert max(t.repeats.most for t in after) <= max(t.repeats.most for t in before)
+        assert after  # each test keeps a trial
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("text", "budget_s", "words"),
+    [
+        (SWEPT, 3600.0, ""),
+        (SWEPT, 400.0, "5 repeats, not up to 8"),
+        (SWEPT, 150.0, "3 repeats, not up to 8; omitted: frame sizes 256"),
+        (
+            SWEPT,
+            40.0,
+            "2 repeats, not up to 8; windows of 2 s, not 4 s; omitted: frame sizes 256, 512; "
+            "omitted: loads 50%",
+        ),
+        (
+            SWEPT,
+            8.0,
+            "1 repeat, not up to 8; windows of 1 s, not 4 s; omitted: frame sizes 64, 256, 512; "
+            "omitted: loads 10%, 50%",
+        ),
+        (
+            SUITE,
+            7200.0,
+            "latency_repeats 5, not 20; burst_repeats 5, not 50; trial_s 30, not 60; "
+            "latency_s 30, not 120; recovery_s 30, not 60",
+        ),
+        (UNLIKE, 450.0, "test 1: 3 repeats, not up to 6"),
+        (
+            UNLIKE + "expect: [{measure: lost_frames, max: 0, where: {load: 50%}}]\n",
+            40.0,
+            "test 1: 1 repeat, not up to 6; test 1: windows of 2 s, not 10 s",
+        ),
+        (SWEPT + "remeasure: 4\n", 800.0, "remeasure 2, not 4; 3 repeats, not up to 8"),
+        (SWEPT.replace("window: 4s", "sweep: {window: [1s, 4s]}"), 20.0,
+         "1 repeat, not up to 8; windows of 2 s, not 4 s; omitted: frame sizes 256, 512; "
+         "omitted: loads 50%"),
+    ],
+)  # fmt: skip
+def test_repeats_go_first_then_times_then_sizes(
+    tmp_path: Path, text: str, budget_s: float, words: str
+) -> None:
+    """What a clause is about is kept; a test takes what is its own."""
+    assert fit_of(tmp_path, text, budget_s).words == words
+
+
+def test_the_shorter_of_budget_and_time_limit_holds(tmp_path: Path) -> None:
+    fit = fit_of(tmp_path, SWEPT + "time_limit: 60s\n", 3600.0)
+    assert longest_s(fit.run) <= 60.0 == fit.run.time_limit_s
+
+
+def test_trials_that_locate_are_within_the_budget(tmp_path: Path) -> None:
+    fit = fit_of(tmp_path, SWEPT, 150.0, locate_s=100.0)
+    assert fit.run.locate_s == 100.0
+    assert fit.run.longest_s <= 50.0
+
+
+def test_a_shorter_budget_never_gives_a_longer_run(tmp_path: Path) -> None:
+    fits = [fit_of(tmp_path, SWEPT, budget_s) for budget_s in (1000.0, 400.0, 120.0, 60.0, 10.0)]
+    took = [longest_s(fit.run) for fit in fits]
+    assert took == sorted(took, reverse=True)
+    sizes = dict.fromkeys(trial.sizes for trial in fits[2].run.trials)
+    assert list(sizes) == [(1518,), (64,), (512,)]  # the most telling first
+
+
+def test_a_budget_that_fits_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"--budget 1s: nothing fits: what can be made shorter takes"
+    ):
+        fit_of(tmp_path, SWEPT, 1.0)
+
+
+def test_plan_says_what_is_omitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "conf.yaml").write_text(SWEPT)
+    assert main(["plan", str(tmp_path / "conf.yaml"), "--budget", "150s"]) == 0
+    said = capsys.readouterr()
+    assert "what fits takes" in said.err
+    assert "omitted: frame sizes 256" in said.err
+    assert "256" not in said.out
+
+
+# --- which cores workers get, as written and as dealt in a lab ------------------------------------
+
+
+SITE = {
+    "launch": "hand",
+    "hosts": "node[1-3]",
+    "cores": "2-3",
+    "host_cores": {"node2": [8]},
+    "ports": {"e0": {"network": "rail0", "pci": "0000:3b:00.0", "queues": 2}},
+}
+
+
+def a_run(folder: Path, site: dict[str, Any], worker: str = "auto", load: str = "50%") -> Run:
+    """A run of a ring; JSON is YAML too."""
+    tests = [{"pattern": "ring", "count": 1, "load": load, "transport": "dpdk"}]
+    values = {"switchbench": 1, "site": site, "worker": worker, "tests": tests}
+    return compile_text(folder, json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    ("site", "cores", "usable", "expected"),
+    [
+        ({}, 5, None, Deal("sleep")),
+        ({"pack": 2, "queues": 2}, 10, None, Deal("poll", {"a": (2, 4, 6, 8), "b": (3, 5, 7, 9)})),
+        ({"pack": 2, "cores": "2-5"}, 8, None, Deal("poll", {"a": (2, 4), "b": (3, 5)})),
+        ({"pack": 2, "cores": "2"}, 8, None, Deal("sleep", {"a": (2,), "b": (2,)})),
+        ({"pack": 4, "cores": "0-1", "worker": "sleep"}, 2, None, Deal("sleep", {"c": (0, 1)})),
+        ({"cores": "0-8"}, 8, None, "cores: 8: this machine has only 0-7"),
+        ({"cores": "0-7"}, 8, None, "the command needs one: leave one out"),
+        ({"cores": "2-5"}, 8, range(3, 4), "cores: 3: the command itself was given 3"),
+        ({"cores": "2", "worker": "poll"}, 8, None, "4 node processes need a core each"),
+        ({"worker": "poll"}, 4, None, "this machine has 4 to use"),
+    ],
+)
+def test_cores_of_a_lab(
+    site: dict[str, Any], cores: int, usable: range | None, expected: Deal | str, tmp_path: Path
+) -> None:
+    """In turn; few are shared, and sleeping workers may have all."""
+    worker = site.pop("worker", "auto")
+    run = a_run(tmp_path, {"lab": "one-switch", "nodes": 4} | site, worker)
+    machine = LocalCores(frozenset(range(cores)), frozenset(usable or range(cores)))
+    if isinstance(expected, str):
+        with pytest.raises(ConfigurationError, match=expected):
+            deal(run, machine)
+        return
+    names = {"a": "node[1-2]", "b": "node[3-4]", "c": "node[1-4]"}
+    found = deal(run, machine)
+    assert found == Deal(expected.worker, {names[key]: own for key, own in expected.cores.items()})
+    polled = {core for own in found.cores.values() for core in own}
+    assert found.polled == (polled if found.worker == "poll" else set())
+
+
+def test_the_job_has_the_cores_of_each_host(tmp_path: Path) -> None:
+    run = a_run(tmp_path, SITE)
+    assert run.effective["site"]["host_cores"] == {"node2": [8]}
+    assert [node["cores"] for node in job_document(run, "r")["nodes"]] == [[2, 3], [8], [2, 3]]
+    job = job_document(run, "r", Deal("poll", {"node1": (4, 5)}))
+    assert job["worker"] == "poll"
+    assert [node.get("cores") for node in job["nodes"]] == [[4, 5], None, None]
+    assert [node["ports"][0]["queues"] for node in job["nodes"]] == [2, 2, 2]
+    assert written([5, 2, 3, 0]) == "0,2-3,5"
+
+
+@pytest.mark.rows
+def test_rates_beyond_the_cores_are_refused(
+    load: str, keys: dict[str, Any], workers: int, says: str | None, tmp_path: Path
+) -> None:
+    """By port, and by node where it has several."""
+    run = a_run(tmp_path, {"lab": "open", "nodes": 2, "line_rate": "100Gbit"}, load=load)
+    opened = [
+        {"node": port.host, "port": port.name, "transport": "dpdk", "driver": "net_af_packet"}
+        | {"queues": 1, "core_fps": 1_000_000, "line_rate_bps": 10**9}
+        | keys
+        for port in run.site.ports
+    ]
+    hellos = [{"node": record["node"], "workers": workers} for record in opened]
+    refused = pytest.raises(ConfigurationError, match=re.escape(says)) if says else nullcontext()
+    with refused:
+        check_rates(run, hellos, opened)
 
 
 if __name__ == "__main__":

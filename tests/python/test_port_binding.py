@@ -1,23 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Binding devices and restoring them, on a machine made of files: what is blocked, what is written
 down, and that all is as before after a failure or a kill at each single step. Interfaces and the
-guard are the real kernel's, in network namespaces."""
+guard are the real kernel's, in network namespaces.
+
+`switchbench bind` and `restore`, and PCI ports of a run, which a program on each host binds when
+its node asks."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from hostkit import plan
+from switchbench.base.errors import SwitchbenchError
+from switchbench.base.model import Process, Run
+from switchbench.base.programs import port_binding_words
+from switchbench.cli.main import main
+from switchbench.config import Request, read
 from switchbench.hosts import port_binding
+from switchbench.plan import documents
+from switchbench.plan.compile import compile_run
+from switchbench.run import controller
+from switchbench.run.controller import Binder
+from switchbench.run.launch.far import Launcher, piped
 
 A, B, DISK = "0000:3b:00.0", "0000:3b:00.1", "0000:00:1f.2"
 DEVICES, DRIVERS = "sys/bus/pci/devices", "sys/bus/pci/drivers"
@@ -575,3 +590,171 @@ def test_what_a_host_needs(
     assert {hop for hop, _ in uses} == set(hops)
     for hop, what in uses:
         assert hops[hop] in what
+
+
+# --- PCI ports of a run ---------------------------------------------------------------------------
+
+
+# Stands for the program: notes what it does.
+PROGRAM = """\
+import os, sys
+path = os.environ["NOTE"]
+def note(text): open(path, "a").write(text + " ")
+if os.path.exists(path + ".refuse"): print("it is blocked", file=sys.stderr); sys.exit(2)
+note(sys.argv[1]); print("ready", flush=True)
+while line := sys.stdin.buffer.readline(): note(line.decode().strip())
+if os.path.exists(path + ".stuck"): print("it does not come back", file=sys.stderr); sys.exit(3)
+note("restore")
+"""
+
+
+class Here(Launcher):
+    """A launcher that starts the program on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        line = [sys.executable, *port_binding_words(words)[1:]]
+        env = {"NOTE": str(self.folder / process.name)}
+        self.started[process.name] = piped(line, env=env)
+        return self.started[process.name]
+
+    def noted(self) -> dict[str, str]:
+        return {path.name: path.read_text().strip() for path in self.folder.glob("node?")}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    monkeypatch.setattr("switchbench.base.programs.PORT_BINDING", program)
+    monkeypatch.setattr(controller, "PORT_BINDING", program)
+    (tmp_path / "notes").mkdir()
+    return Here(tmp_path / "notes")
+
+
+def run_of(tmp_path: Path, transport: str = "dpdk") -> Run:
+    return plan(
+        tmp_path,
+        hosts="node[1-2]",
+        ports={"e0": {"network": "n", "pci": "0000:3b:00.0", "line_rate": "1Gbit"}},
+        bind={"driver": "vfio-pci", "hugepages": 64},
+        control={"addresses": {"node1": "127.0.0.1", "node2": "127.0.0.2"}},
+        tests=[{"pattern": "pairs", "transport": transport}],
+    )
+
+
+def started(tmp_path: Path, here: Here, transport: str = "dpdk") -> Binder:
+    run, made = run_of(tmp_path, transport), Binder()
+    made.start(run.site, documents.job_document(run, "x"), here)
+    return made
+
+
+def test_a_host_binds_when_its_node_asks(tmp_path: Path, here: Here) -> None:
+    made = started(tmp_path, here)
+    made.bind("node2")
+    made.check()
+    assert made.close() == []
+    assert here.noted() == {"node1": "hold restore", "node2": "hold bind restore"}
+
+
+def test_a_port_that_dpdk_does_not_use_stays(tmp_path: Path, here: Here) -> None:
+    made = started(tmp_path, here, "tcp")
+    assert here.started == {}
+    assert made.close() == []
+
+
+def test_what_is_blocked_ends_the_run_before_it_begins(tmp_path: Path, here: Here) -> None:
+    (here.folder / "node2.refuse").touch()
+    made = Binder()
+    run = run_of(tmp_path)
+    with pytest.raises(SwitchbenchError, match="node2: it is blocked") as error:
+        made.start(run.site, documents.job_document(run, "x"), here)
+    assert error.value.status == 2
+    assert [str(fault) for fault in made.close()] == []
+    assert here.noted() == {"node1": "hold restore"}
+
+
+def test_a_program_that_is_killed_ends_the_run(tmp_path: Path, here: Here) -> None:
+    made = started(tmp_path, here)
+    here.started["node1"].kill()
+    here.started["node1"].wait()
+    with pytest.raises(SwitchbenchError, match=r"node1: the program .* ended with status -9"):
+        made.check()
+    assert made.close() == []
+    assert here.noted()["node2"] == "hold restore"
+
+
+def test_a_port_that_does_not_come_back_is_said(tmp_path: Path, here: Here) -> None:
+    (here.folder / "node1.stuck").touch()
+    made = started(tmp_path, here)
+    [fault] = made.close()
+    assert (str(fault), fault.status) == ("node1: it does not come back", 3)
+
+
+# --- `switchbench bind` and `restore` -------------------------------------------------------------
+
+
+SITE = """\
+launch: {launch}
+hosts: [{hosts}]
+ports: {{e0: {{network: n, pci: "0000:3b:00.0"}}, e1: {{network: n, pci: "0000:3b:00.1"}}}}
+bind: {{driver: vfio-pci, hugepages: 512}}
+"""
+
+
+def site(tmp_path: Path, launch: str = "hand", hosts: str = "node1, node2") -> str:
+    """A site file."""
+    path = tmp_path / "site.yaml"
+    path.write_text(SITE.format(launch=launch, hosts=hosts))
+    return str(path)
+
+
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that notes how it was called, and ends with status 3."""
+    path, said = tmp_path / "program.py", tmp_path / "said"
+    path.write_text(f"import sys; open({str(said)!r}, 'w').write(' '.join(sys.argv[1:])); exit(3)")
+    monkeypatch.setattr("switchbench.hosts.bind.PORT_BINDING", path)
+    return said
+
+
+def test_by_hand_each_host_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bind", "--site", site(tmp_path)]) == 0
+    devices = "0000:3b:00.0 0000:3b:00.1"
+    line = f"python3 port_binding.py bind {devices} --driver vfio-pci --hugepages 512"
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        f"on node1, as root: {line}",
+        f"on node2, as root: {line}",
+    ]
+    assert main(["restore", "--site", site(tmp_path), "--nodes", "node2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("on node2, as root: python3 port_binding.py restore\n(copy it there: ")
+
+
+def test_this_host_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = program(tmp_path, monkeypatch)
+    monkeypatch.setattr(platform, "node", lambda: "node2.example.org")
+    words = ["bind", "--site", site(tmp_path), "--driver", "uio_pci_generic"]
+    assert main(words) == 3
+    assert said.read_text().startswith("bind 0000:3b:00.0 0000:3b:00.1 --driver uio_pci_generic")
+    assert main(["restore"]) == 3
+    assert said.read_text() == "restore"
+
+
+@pytest.mark.rows
+def test_what_is_refused(
+    verb: str, words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words[0] in ("SLURM", "HAND"):
+        words = ["--site", site(tmp_path, words[0].lower()), *words[1:]]
+    assert main([verb, *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_job_says_bind(tmp_path: Path) -> None:
+    run = compile_run(read(Request(None, [], site(tmp_path), "quick")))
+    assert documents.job_document(run, "x")["bind"] is True
+    lab = compile_run(read(Request(None, [], "one-switch", "quick")))
+    assert "bind" not in documents.job_document(lab, "x")

@@ -243,24 +243,7 @@ def test_the_error_is_that_of_the_time() -> None:
 
 
 @needs_engine
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [
-        ("rate: 0M\nmodules: [a]\nnodes: {'node[1-8]': {}}", "rate: a rate of zero"),
-        ("rate: -5M\nmodules: [a]\nnodes: {'node[1-8]': {}}", 'found "-5M", but a rate is needed'),
-        (
-            "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-4]': {module: a}, 'node5': {module: b}}",
-            "no way from module 'a' to b",
-        ),
-        ("rate: 5M\nmodules: [a]\nnodes: {'n[1-4,9]': {}}", "lab has; it has n[1-4,9]:"),
-        ("rate: 5M\nmodules: [a]\nnodes: {'node1': {}}", "has 1 hosts; a network has at least two"),
-        (
-            "rate: 5M\nmodules: [a, b]\nnodes: {'node[1-8]': {module: a}}\n"
-            "trunks: [{between: [a, b], rate: 0M}]",
-            "trunks.0.rate: a rate of zero",
-        ),
-    ],
-)
+@pytest.mark.rows
 def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
     file: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,13 +312,7 @@ def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[s
         measured_bps({}, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("plans", "sentence"),
-    [
-        ([], "no trial that it was measured"),
-        ([{"parameters": 7}], r"damaged: at `plans\.0\.parameters`"),
-    ],
-)
+@pytest.mark.rows
 def test_results_that_say_of_nothing_what_it_is(
     plans: list[dict[str, Any]], sentence: str, tmp_path: Path
 ) -> None:

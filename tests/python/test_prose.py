@@ -12,19 +12,7 @@ def findings(words: str) -> list[prose.Finding]:
     return prose.lint([prose.Text("page", "here", words)])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "colour is not a key here",
-        "The rates are\nforetold by a model.",
-        "the configuration was refused",
-        "no such order; possible are shift and ring",
-        "key 'site' stands twice",
-        "an interim record",
-        "left_out",
-        "It is made anew.",
-    ],
-)
+@pytest.mark.rows
 def test_a_word_of_the_list_is_found(words: str) -> None:
     assert len(findings(words)) == 1
 

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `push` says and does on a host, with an ssh that stays here; for real: tests/system."""
+"""`push`: the folder that it copies, that it runs by itself, and what is said and done on a host;
+with an ssh that stays here. For real: tests/system."""
 
 from __future__ import annotations
 
+import io
 import os
 import platform
+import re
+import shutil
 import subprocess
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +19,9 @@ import pytest
 
 from hostkit import in_path, program, site, ssh_script
 from switchbench import __version__
-from switchbench.hosts import push
+from switchbench.base import programs
+from switchbench.base.errors import ConfigurationError
+from switchbench.hosts import doctor, push
 from switchbench.hosts.push import Collection, Piece
 from switchbench.run.launch.ssh import NOT_ASKED, HostResult
 
@@ -47,14 +55,7 @@ def test_twice(tmp_path: Path) -> None:
     assert pushed(tmp_path) == HostResult("node1", 0, (f"has it already: {said}",))
 
 
-@pytest.mark.parametrize(
-    ("before", "shown"),
-    [
-        ("echo Welcome; echo have a nice day", "Welcome"),
-        ("printf 'Welcome> '", "Welcome> "),
-        ("echo lack; echo copied /all; printf lack", "lack"),
-    ],
-)
+@pytest.mark.rows
 def test_a_login_that_writes_text(before: str, shown: str, tmp_path: Path, ssh: Path) -> None:
     """A run can't do with it, so it is said in the same words, and all the same it is done."""
     ssh.write_text(ssh_script(before))
@@ -142,3 +143,202 @@ class TestRootsFolder:
         assert receive(ordered(to, "sudo"), "ask").returncode == 0
         os.chown(tmp_path / "theirs", 65534, 0)
         assert receive(ordered(to, "sudo"), "ask").returncode == 1
+
+
+# --- the folder that `push` copies ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    """Of the engine that is built here."""
+    try:
+        return push.collect()
+    except ConfigurationError as error:
+        pytest.skip(str(error))  # nothing is built here
+
+
+@pytest.fixture(scope="module")
+def folder(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection, written."""
+    path = tmp_path_factory.mktemp("collected") / collection.name
+    collection.write(path)
+    return path
+
+
+def node(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [str(folder / "switchbench-node"), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+
+
+def test_it_runs_from_anywhere(folder: Path, tmp_path: Path) -> None:
+    assert node(folder, "--version").stdout == f"switchbench-node {__version__}\n"
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "switchbench-node")
+    done = subprocess.run([tmp_path / "link", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: switchbench-node ")
+    assert node(tmp_path / "elsewhere", "--no-such-option").returncode == 2
+    # What a caller says of libraries is not heeded.
+    done = node(folder, "--version", LD_PRELOAD="/no/such.so", LD_LIBRARY_PATH="/no/such")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_modelled_switch_runs_too(folder: Path) -> None:
+    switch = folder / "switchbench-switch"
+    if not switch.exists():
+        pytest.skip("a build without DPDK")
+    done = subprocess.run([switch], input="", capture_output=True, text=True, check=False, env={})
+    assert done.stderr.startswith("switchbench-switch: the input ended before the description did")
+
+
+def test_doctor_knows_its_transports(
+    folder: Path, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(folder / "switchbench-node"))
+    (check,) = (one for one in doctor.examine() if one.what == "libraries")
+    for transport, library in (("dpdk", "lib/librte_eal.so"), ("verbs", "lib/libibverbs.so")):
+        has = any(piece.place.startswith(library) for piece in collection.pieces)
+        assert has == (transport in check.detail.partition(", without ")[0])
+
+
+def test_one_of_another_machine_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SWITCHBENCH_NODE", raising=False)
+    monkeypatch.setattr(programs, "_PARENTS", (tmp_path, tmp_path))
+    shutil.copytree(folder, tmp_path / "engine")
+    assert programs.find_engine() == tmp_path / "engine" / "switchbench-node"
+    (tmp_path / "engine" / "VERSION").write_text("0.1.0 ppc64\n")
+    with pytest.raises(ConfigurationError, match=r"is built for ppc64, and this machine is .*: in"):
+        programs.find_engine()
+
+
+def test_all_libraries_are_its_own(folder: Path) -> None:
+    command = [folder / "lib/loader", "--inhibit-cache", "--library-path", folder / "lib", "--list"]
+    done = subprocess.run(
+        [*command, folder / "libexec/switchbench-node"], capture_output=True, text=True, check=True
+    )
+    found = [line.split()[2] for line in done.stdout.splitlines() if " => " in line]
+    assert any("/libc.so" in path for path in found)
+    assert [path for path in found if not path.startswith(f"{folder}/lib/")] == []
+
+
+def test_the_sums_are_those_of_the_files(folder: Path) -> None:
+    words = ["sha256sum", "--check", "--quiet", "--strict", push.SUMS]
+    assert subprocess.run(words, cwd=folder, check=False).returncode == 0
+    (folder.parent / "copy").mkdir()
+    shutil.copytree(folder, folder.parent / "copy", dirs_exist_ok=True)
+    (folder.parent / "copy" / "VERSION").write_text("another\n")
+    assert subprocess.run(words, cwd=folder.parent / "copy", check=False).returncode == 1
+
+
+def test_the_same_build_gives_the_same_archive(collection: Collection, folder: Path) -> None:
+    again, packed = io.BytesIO(), io.BytesIO()
+    collection.archive(packed)
+    push.collect().archive(again)
+    assert again.getvalue() == packed.getvalue()
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive:
+        modes = {entry.name: entry.mode for entry in archive if entry.isfile()}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert set(modes) == {str(path.relative_to(folder)) for path in files}
+    assert modes["switchbench-node"] == 0o755
+
+
+def test_drivers_are_there_once(collection: Collection) -> None:
+    if not any(piece.place.startswith("lib/librte_eal") for piece in collection.pieces):
+        pytest.skip("a build without DPDK")
+    names = [piece.place for piece in collection.pieces]
+    assert any(name.startswith("lib/dpdk/librte_net_af_packet.so.") for name in names)
+    assert [name for name in names if name.startswith("lib/librte_bus_")] == []
+    (eal,) = (one for one in collection.pieces if one.place.startswith("lib/librte_eal.so"))
+    (here,) = Path("/usr/lib").glob(f"*/{os.path.basename(eal.place)}")
+    assert b"\0/usr/lib/" in here.read_bytes()
+    assert push.HOST_FOLDERS[0][1].search(eal.content) is None
+    assert len(eal.content) == here.stat().st_size
+
+
+def test_a_library_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "ldd").write_text("#!/bin/sh\necho '\tlibnone.so.1 => not found'\n")
+    (tmp_path / "ldd").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(ConfigurationError, match=r"libnone\.so\.1 => not found"):
+        push.libraries([Path("/bin/true")])
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setcap"), reason="needs root, setcap")
+class TestCapabilities:
+    """As `push --privilege setcap` leaves it, run by somebody who is not root."""
+
+    NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+
+    @pytest.fixture
+    def place(self, folder: Path) -> Iterator[Path]:
+        """In a folder of root's that everybody can reach, with the capability on it."""
+        above = Path("/run") / f"switchbench-test-{os.getpid()}"
+        place = above / "there" / "engine"
+        try:
+            shutil.copytree(folder, place)
+            subprocess.run(
+                ["setcap", "cap_net_raw+ep", str(place / "switchbench-node")], check=True
+            )
+            yield place
+        finally:
+            shutil.rmtree(above)
+
+    def run(self, place: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The engine, or what stands in its place."""
+        command = [*self.NOBODY, str(place / "switchbench-node"), *words]
+        environment = {"PATH": os.environ["PATH"]} | variables
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    def test_they_reach_the_engine_and_nothing_else(self, place: Path) -> None:
+        shutil.copy("/bin/cat", place / "libexec" / "switchbench-node")
+        status = self.run(place, "/proc/self/status").stdout
+        assert "CapEff:\t0000000000002000\n" in status
+        asked = {"IBV_DRIVERS": "/mine", "SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
+        environment = self.run(place, "/proc/self/environ", **asked).stdout.split("\0")
+        assert "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22" in environment
+        assert "IBV_DRIVERS=/mine" not in environment
+
+
+def test_nothing_of_the_host_is_looked_for(collection: Collection) -> None:
+    """Providers and programs for the kernel are those of the folder."""
+    places = {piece.place for piece in collection.pieces}
+    for library, pattern, ours in (
+        ("lib/libibverbs.so", rb"\0/(usr|etc)/[^\0]*(rdmav|libibverbs\.d)", "lib/verbs/librxe-"),
+        ("lib/libxdp.so", None, "lib/bpf/xdp-dispatcher.o"),
+    ):
+        found = [piece for piece in collection.pieces if piece.place.startswith(library)]
+        if not found:
+            continue  # a build without it
+        assert any(place.startswith(ours) for place in places)
+        assert pattern is None or re.search(pattern, found[0].content) is None
+
+
+def test_a_folder_is_collected_again(
+    collection: Collection, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`push` from a wheel copies its folder, whatever modes the umask of its user made."""
+    folder = shutil.copytree(folder, tmp_path / "wheel")
+    for path in folder.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+    (tmp_path / "switchbench-node").symlink_to(folder / "switchbench-node")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "switchbench-node"))
+    assert push.collect() == collection
+
+
+@pytest.mark.parametrize("place", ["lib/libstray.so", "lib/dpdk/librte_net_stray.so", "VERSION"])
+def test_a_folder_that_is_not_as_it_was_made_goes_no_further(
+    place: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What lies beside the libraries would be loaded on every host."""
+    shutil.copytree(folder, tmp_path / "spoilt")
+    (tmp_path / "spoilt" / place).parent.mkdir(exist_ok=True)
+    (tmp_path / "spoilt" / place).write_text("other\n")
+    monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "spoilt" / "switchbench-node"))
+    with pytest.raises(
+        ConfigurationError, match=f"{place} is not as its SHA256SUMS has it: install"
+    ):
+        push.collect()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from recorded import rows_in
-from schemas import validate_summary
+from bench import FAKE, FakeLauncher
+from recorded import rows_in, validate_summary
 from switchbench.analysis import remake
 from switchbench.analysis.data import Measured
 from switchbench.analysis.summary import NOT_ENDED
@@ -31,7 +31,6 @@ from switchbench.render.report import build
 from switchbench.run.controller import Controller, Outcome
 from switchbench.run.launch import launcher_for
 from synthetic import make_run, make_site, make_trial
-from test_controller import FAKE, FakeLauncher
 
 
 class Stage:
@@ -105,12 +104,7 @@ def test_json_is_the_summary_alone(stage: Stage, capsys: pytest.CaptureFixture[s
     assert said.err == ""
 
 
-@pytest.mark.parametrize(
-    ("clause", "status"),
-    [({"measure": "lost_frames", "over": "flow", "require": "== 0"}, 0),
-     ({"measure": "lost_frames", "over": "flow", "require": "== 1"}, 1),
-     ({"measure": "pause_frames", "over": "phase", "require": "== 0"}, 4)],
-)  # fmt: skip
+@pytest.mark.rows
 def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: int) -> None:
     stage.run = one_run(expectations=(clause,))
     assert stage.main() == status
@@ -138,14 +132,7 @@ def test_clauses_that_change_while_traffic_runs_are_found(
     assert "clauses.json is not" in stage.summary()["errors"][0]
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "status", "ended", "words"),
-    [
-        ("die", 3, "partial", "was ended by signal 9"),
-        ("refuse", 2, "failed", "no interface eth7"),
-        ("stutter", 3, "partial", "a second record of the source of"),
-    ],
-)
+@pytest.mark.rows
 def test_a_node_that_spoils_a_run_spoils_nothing_else(
     stage: Stage,
     capsys: pytest.CaptureFixture[str],

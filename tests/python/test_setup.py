@@ -126,15 +126,7 @@ FAILS = {"apt-get": "exit 100"}
 NO_ROOT = {"id": "echo 1000", "sudo": "exit 1"}
 
 
-@pytest.mark.parametrize(
-    ("installed", "stubs", "status", "sentence"),
-    [
-        ("agd", FAILS, 1, "apt-get could not install: beta"),
-        ("abg", FAILS, 0, "could not install delta: tests on guests will be skipped"),
-        ("abg", NO_ROOT, 0, "sudo apt-get install --no-install-recommends delta"),
-        ("a", NO_ROOT, 1, "sudo apt-get install --no-install-recommends beta gamma"),
-    ],
-)
+@pytest.mark.rows
 def test_a_package_that_can_not_be_had_is_named(
     machine: Machine, installed: str, stubs: dict[str, str], status: int, sentence: str
 ) -> None:

@@ -131,43 +131,6 @@ def test_every_stage_of_the_quick_tier_or_all(
     assert len(names) == len(stages.gates())
 
 
-def test_coverage_counts_lines_of_all_programs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A line is run if one of two programs ran it; a file that none ran counts, too."""
-    coverage = program("coverage")
-    monkeypatch.setattr(coverage, "ROOT", tmp_path)
-    (tmp_path / "part").mkdir()
-    (tmp_path / "part/used.c").write_text(
-        "int used(int a);\n"
-        "int used(int a)\n{\n"
-        "    if (a > 1)\n"
-        "        return 1;\n"
-        "    return 0;\n}\n"
-    )
-    (tmp_path / "part/unused.c").write_text("int unused(void);\nint unused(void) { return 1; }\n")
-    main = "int used(int a);\nint main(int n, char **a) { (void)a; return used(n) - (n > 1); }\n"
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests/main.c").write_text(main)
-    build = tmp_path / "build"
-    for name in ("one", "two"):
-        (build / name).mkdir(parents=True)
-        for source in ("part/used.c", "part/unused.c", "tests/main.c"):
-            command = ["gcc", "--coverage", "-c", f"../../{source}"]
-            subprocess.run(command, cwd=build / name, check=True)
-        command = ["gcc", "--coverage", "-o", "main", "used.o", "main.o"]
-        subprocess.run(command, cwd=build / name, check=True)
-    subprocess.run([build / "one/main"], check=True)
-    assert list(coverage.table(build)) == [
-        "part                      60.0% of     5 lines,  50.0% of     2 branches",
-        "total                     60.0% of     5 lines,  50.0% of     2 branches",
-    ]
-    subprocess.run([build / "two/main", "argument"], check=True)
-    assert next(coverage.table(build)) == (
-        "part                      80.0% of     5 lines, 100.0% of     2 branches"
-    )
-
-
 def test_a_test_that_was_skipped_says_why(stages: Any, tmp_path: Path) -> None:
     log = tmp_path / "testlog.json"
     tests = [
@@ -179,14 +142,7 @@ def test_a_test_that_was_skipped_says_why(stages: Any, tmp_path: Path) -> None:
     assert list(stages.results(log)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("results", "again"),
-    [
-        ({"battery": ("transport", "FAIL"), "other": ("transport", "OK")}, ["battery"]),
-        ({"battery": ("transport", "TIMEOUT"), "test_a": ("unit", "FAIL")}, []),
-        ({"battery": ("transport", "OK"), "verbs": ("transport", "SKIP")}, []),
-    ],
-)
+@pytest.mark.rows
 def test_only_what_sends_is_tried_again(
     stages: Any, tmp_path: Path, results: dict[str, tuple[str, str]], again: list[str]
 ) -> None:
@@ -220,15 +176,7 @@ def unit_tests(
     return stages.unit_tests(build, long=long), commands
 
 
-@pytest.mark.parametrize(
-    ("fails", "state", "tries", "long"),
-    [
-        (0, "passed", 1, False),
-        (0, "passed", 1, True),
-        (1, "passed", 2, False),
-        (9, "failed", 3, False),
-    ],
-)
+@pytest.mark.rows
 def test_what_sends_is_tried_again(
     stages: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: int, state: str,
     tries: int, long: bool,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Summaries of records made by hand, against figures worked out by hand.
+"""Summaries of records made by hand, against figures worked out by hand; transports side by side;
+times of histograms.
 
 Each case of data/summary/*.yaml says how its records differ from those of a pair of nodes, or from
 a thousand frames from one to the other, and what the summary says then:
@@ -16,28 +17,41 @@ a thousand frames from one to the other, and what the summary says then:
     trials, plans, ports, summary: values by place, in the first entry or in that of a number
     printed: part of what the terminal shows, its spaces single
     limited: the ports that the tester limited, with its reasons
-    clauses: [measure, require, over, verdict, value], more as in the summary behind them
-"""
+    clauses: [measure, require, over, verdict, value], more as in the summary behind them"""
 
 from __future__ import annotations
 
 import io
+import math
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from rich.console import Console
 
-from recorded import Feed, fed
-from schemas import validate_summary
-from switchbench.base.model import Load, Part, Run, Schedule
+from recorded import Feed, fed, validate_summary
+from switchbench.analysis import measures
+from switchbench.base.model import IPDV, ONE_WAY, ROUND_TRIP, Load, Part, Run, Schedule, Trial
 from switchbench.records.record_forms import DamagedRecord
+from switchbench.records.rows import (
+    Histogram,
+    Packets,
+    bucket_bounds,
+    figure,
+    figures,
+    merged,
+    phase_latency,
+)
 from switchbench.render.terminal import SummaryPrinter
 from synthetic import (
     about,
+    flows_of,
     frame_side,
+    hello,
     make_run,
     make_site,
     make_trial,
@@ -47,7 +61,6 @@ from synthetic import (
     tcp_side,
     trial_record,
 )
-from test_latency import record as of_times
 
 Json = dict[str, Any]
 SITE = make_site()
@@ -106,7 +119,7 @@ def clocks_of(case: Json) -> list[Json]:
     bound, zeros, *span = case["delays"]
     times = {"kind": "one_way", "bound_ns": bound, "src": "node1:e0", "dst": "node2:e0"}
     own = {"type": "histogram", "node": "node2", "network": "lab", "unit": "ns"}
-    return [*records, of_times([0] * zeros + list(range(*span))) | own | place | times]
+    return [*records, record([0] * zeros + list(range(*span))) | own | place | times]
 
 
 def is_of(record: Json, words: list[str]) -> bool:
@@ -324,3 +337,305 @@ def test_a_flood_of_events_is_counted_not_kept() -> None:
     assert told[1] == "node1:e0: link-down: lost 0"
     assert told[-1] == "node1: further events (2,745 times)"
     assert len(told) == 257
+
+
+# --- transports side by side ----------------------------------------------------------------------
+
+
+COMPARED = yaml.safe_load((Path(__file__).parent / "data" / "comparisons.yaml").read_text())
+ENDS = ("node1:e0", "node2:e0")
+MEGABYTE = 10**6
+CPU = {"cpu_span_s": 2.0, "cpus": 2, "cpu_s": 0.25}  # each machine: span x cpus - idle
+
+
+def trial_of(number: int, transport: str, **changes: Any) -> Trial:
+    """A trial of one flow: of frames, or of messages of 64 KiB as fast as it goes."""
+    if "load" in changes:
+        changes["load"] = Load(percent=changes["load"])
+    messages = {"sizes": (65536,), "size_unit": "message", "load": Load(percent=100.0)}
+    given = {"flows": 1} | (messages if transport != "dpdk" else {}) | changes
+    if "sizes" in given:
+        given["sizes"] = tuple(given["sizes"])
+    return make_trial(SITE, number, transport=transport, **given)
+
+
+def measured(trial: Trial, mbps: float | None) -> list[dict[str, Any]]:
+    """The records of a trial of one flow at such a rate over one second; None: no receiver's."""
+    place = {"trial": trial.id, "repeat": trial.repeat}
+    frames = trial.transport == "dpdk"
+    sent = round((80.0 if mbps is None else mbps) * MEGABYTE / 8 / (1500 if frames else 1))
+    made = frame_side if frames else tcp_side
+    ends = ("source", "destination") if mbps is not None else ("source",)
+    cpu = CPU | {"cpu_idle_s": 3.0}
+    return [
+        *(made(side, *ENDS, sent, sent, **place) for side in ends),
+        port_record(ENDS[0], **place),
+        *(phase_record(node, **place, **cpu) for node in ("node1", "node2")),
+        *(trial_record(node, **place) for node in ("node1", "node2")),
+    ]
+
+
+def compared_summary(*trials: Any, worker: str = "sleep", **more: Any) -> dict[str, Any]:
+    """The summary of trials (transport, rate, changes), right by its schema."""
+    records = [hello("node1", worker=worker), hello("node2", worker=worker)]
+    made = []
+    for number, (transport, mbps, *changes) in enumerate(trials):
+        made.append(trial_of(number, transport, **(changes[0] if changes else {})))
+        records += measured(made[-1], mbps)
+    result = fed(make_run(SITE, *made, **more), records).finish(about(), [])
+    validate_summary(result)
+    return dict(result)
+
+
+def printed(summary: dict[str, Any], width: int = 140) -> str:
+    """The table as text."""
+    stream = io.StringIO()
+    SummaryPrinter(summary, Console(file=stream, width=width)).print("results/x")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("case", COMPARED, ids=lambda case: case["name"])
+def test_side_by_side(case: dict[str, Any]) -> None:
+    more = {"not_alternated": case.get("not_alternated")}
+    summary = compared_summary(*case["trials"], worker=case.get("worker", "sleep"), **more)
+    for found, wanted in zip(summary["comparisons"], case["expect"], strict=True):
+        by_name = {one["transport"]: one for one in reversed(found["transports"])}
+        check({**found, **by_name}, wanted)
+    text = printed(summary, 200)
+    assert ("side by side" in text) == bool(case["expect"])
+    assert all(words in text for words in case.get("printed", ()))
+
+
+def test_other_ports_are_another_thing() -> None:
+    site = make_site(2)
+    other = replace(make_trial(site).parts[0], ranks=site.ports[::-1])
+    assert (
+        compared_summary(["tcp", 80.0], ["verbs", 80.0, {"parts": (other,)}])["comparisons"] == []
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_narrow_terminals_lose_cpu_first(width: int) -> None:
+    summary = compared_summary(["tcp", 80.0], ["dpdk", 96.0], ["verbs", 88.0])
+    narrow = printed(summary, width).split("Transports side by side")[1]
+    rows = [line for line in narrow.splitlines() if line.startswith("pairs neighbours")]
+    assert ["1.200" in rows[1], "1.100" in rows[2]] == [True, True]
+    assert max(map(len, rows)) <= width
+
+
+# --- the records of verbs ------------------------------------------------------------------------
+
+OPENED = {
+    "type": "port-open",
+    "node": "node1",
+    "network": "lab",
+    "transport": "verbs",
+    "driver": "mlx5_core",
+    "line_rate_bps": 100_000_000,
+    "rdma": "mlx5_0/1",
+    "link_layer": "Ethernet",
+    "gid": "::ffff:192.0.2.1",
+    "gid_index": 3,
+    "mtu": 1024,
+}
+
+
+@pytest.mark.rows
+def test_what_a_packet_takes_on_the_line(
+    options: dict[str, Any], opened: dict[str, Any], packet: int, message: int
+) -> None:
+    """By service, operation, link layer and address family."""
+    shape = measures.packet_shape(options, OPENED | opened, None)
+    assert shape == (1024, packet, message)
+    assert measures.packet_shape(options, OPENED | opened, 4096.0).path_mtu_bytes == 4096
+
+
+def bits_of(payload: int, messages: int, **known: int) -> float:
+    """Layer-1 bits of messages in packets of 1,024 bytes."""
+    counts = {"window_payload_bytes": payload, "window_messages": messages} | known
+    flows = flows_of(
+        {"type": "flow", "side": "destination", "src": "a", "dst": "b"} | counts,
+    )
+    packets = Packets(*np.array([[1024.0], [82.0], [20.0]]))
+    (bits,) = measures.line_bits(replace(flows, packets=packets), "received")
+    return float(bits)
+
+
+@pytest.mark.parametrize(("size", "packets"), [(1, 1), (1024, 1), (1025, 2), (65536, 64)])
+def test_line_bits_of_messages(size: int, packets: int) -> None:
+    """Each packet has its headers, the last one of a message may be short."""
+    assert bits_of(10 * size, 10) == 8 * 10 * (size + packets * 82 + 20)
+    assert bits_of(0, 0) == 0
+    assert bits_of(10 * size, 10, window_frames=10) == bits_of(10 * size, 10)  # half known
+    assert math.isclose(65536 / (65536 + 64 * 82), 0.926, abs_tol=0.001)
+
+
+def test_line_bits_of_a_message_that_is_not_whole() -> None:
+    """4,000 bytes of a message that has not ended are four packets."""
+    assert bits_of(4000, 0) == 8 * (4000 + 4 * 82)
+
+
+# --- times from histograms ------------------------------------------------------------------------
+
+
+def index_of(value: int) -> int:
+    """As engine/measure/histogram.h has it."""
+    if value < 128:
+        return value
+    power = value.bit_length() - 1
+    return (power - 6) * 64 + (value >> (power - 6))
+
+
+def record(values: list[int], **changes: Any) -> dict[str, Any]:
+    """A histogram record in one part."""
+    counts: dict[int, int] = {}
+    for value in values:
+        counts[index_of(value)] = counts.get(index_of(value), 0) + 1
+    return {
+        "count": len(values),
+        "sum_ns": sum(values),
+        "min_ns": min(values, default=None),
+        "max_ns": max(values, default=None),
+        "overflow": 0,
+        "lost": None,
+        "bound_ns": None,
+        "buckets": " ".join(f"{index}:{number}" for index, number in counts.items()),
+    } | changes
+
+
+def times(values: list[int], **changes: Any) -> Histogram:
+    """Times of one record."""
+    made = Histogram()
+    made.add_record(record(values, **changes))
+    return made
+
+
+def test_buckets_are_the_engines() -> None:
+    for value in (0, 1, 127, 128, 129, 1000, 123_456, 10**9, 2**39 + 5):
+        least, width = bucket_bounds(index_of(value))
+        assert least <= value < least + width
+        assert width <= max(1, value / 64)
+    with pytest.raises(ValueError, match="2240"):
+        bucket_bounds(2240)
+
+
+def test_percentiles_are_within_the_stated_error() -> None:
+    random.seed(7)
+    values = [int(random.lognormvariate(10, 1)) for _ in range(20_000)]
+    measured = times(values)
+    values.sort()
+    for share in (0.5, 0.9, 0.99, 0.999, 0.9999):
+        exact = values[-(-int(share * 1e6) * len(values) // 10**6) - 1]
+        assert measured.quantile_ns(share) == pytest.approx(exact, rel=1 / 127)
+    shown = figures(ROUND_TRIP, measured)
+    assert shown["min"] == values[0] / 1000
+    assert shown["max"] == values[-1] / 1000
+    assert shown["mean"] == pytest.approx(sum(values) / len(values) / 1000, abs=0.001)
+    assert shown["reasons"] == {}
+
+
+def test_merging_is_the_same_as_measuring_together() -> None:
+    random.seed(3)
+    parts = [[random.randrange(10**6) for _ in range(500)] for _ in range(8)]
+    together = times([value for part in parts for value in part])
+    assert merged(times(part) for part in parts) == together
+    assert merged([times([5], lost=2), times([6], lost=1)]).lost == 3
+    assert merged([times([5]), times([6])]).lost is None
+    assert figures(ONE_WAY, merged(map(times, parts))) == figures(ONE_WAY, together)
+
+
+def test_too_few_samples_are_said_and_not_printed() -> None:
+    shown = figures(ROUND_TRIP, times([1000 + i for i in range(3000)]))
+    assert shown["p99_9"] is not None
+    assert shown["p99_99"] is None
+    assert shown["reasons"] == {"p99_99": "p99.99 needs 10,000 samples, there are 3,000"}
+    shown = figures(ROUND_TRIP, times([1000]))
+    assert (shown["min"], shown["p50"], shown["pdv"]) == (1.0, None, None)
+    assert shown["reasons"]["p50"] == "p50 needs 2 samples, there is 1"
+    assert figures(ROUND_TRIP, None)["reasons"] == {"all": "nothing was measured"}
+    whole = record(list(range(1, 101)))
+    torn = Histogram()
+    torn.add_record(whole | {"buckets": " ".join(whole["buckets"].split()[:50])})
+    assert figures(ROUND_TRIP, torn)["p50"] is None
+    assert figures(ROUND_TRIP, torn)["reasons"]["p50"] == "some of the histogram is missing"
+    variation = figures(IPDV, times([3] * 2000))
+    assert (variation["pdv"], "pdv" in variation["reasons"]) == (None, False)
+
+
+def test_one_way_is_refused_where_the_clocks_differ_by_more() -> None:
+    delays = [2000] * 900 + [50_000] * 100
+    shown = figures(ONE_WAY, times(delays, bound_ns=20_000))
+    assert shown["p50"] is None
+    assert "may differ by 20 us, more than the 2" in shown["reasons"]["p50"]
+    assert shown["max"] == 50.0
+    assert shown["pdv"] == pytest.approx(48, rel=0.01)  # the offset cancels
+    assert figure(ONE_WAY, "p50", times(delays, bound_ns=0)) == pytest.approx(2, rel=0.01)
+    cut = figures(ONE_WAY, times([0] * 500 + [900] * 500, bound_ns=20_000))
+    assert cut["pdv"] is None
+    assert "cut off" in cut["reasons"]["pdv"]
+
+
+def test_a_phase_names_its_worst_flow() -> None:
+    flows = {
+        ("a:e0", "b:e0"): {ROUND_TRIP: times([1000] * 200)},
+        ("b:e0", "a:e0"): {ROUND_TRIP: times([1000] * 190 + [9000] * 10)},
+    }
+    entry = phase_latency(flows)
+    assert entry[ONE_WAY] is None
+    assert entry[ROUND_TRIP]["count"] == 400
+    worst = entry[ROUND_TRIP]["worst"]
+    assert (worst["src"], worst["dst"]) == ("b:e0", "a:e0")
+    assert worst["p99"] == pytest.approx(9, rel=0.01)
+
+
+FLOW_ENDS = {"src": "node1:e0", "dst": "node2:e0"}
+PLACE = {"trial": 0, "repeat": 0, "network": "lab", "phase": 0}
+
+
+def timed_summary(*clauses: dict[str, Any], bound_ns: int = 0) -> dict[str, Any]:
+    """A run of one pair with times, checked against the schema."""
+    head = {"type": "histogram", "node": "node1"} | PLACE | FLOW_ENDS
+    trips = head | {"kind": "round_trip"} | record([300_000] * 150, lost=2)
+    delays = (
+        head | {"node": "node2"} | {"kind": "one_way"} | record([150_000] * 8000, bound_ns=bound_ns)
+    )
+    records = pair_records()
+    records[-4:-4] = [trips, delays]
+    site = make_site()
+    summary = fed(make_run(site, make_trial(site), expectations=clauses), records)
+    result = summary.finish(about(), [])
+    validate_summary(result)
+    return result
+
+
+def printed_times(summary: dict[str, Any], width: int = 220, **options: Any) -> str:
+    stream = io.StringIO()
+    SummaryPrinter(summary, Console(file=stream, width=width, no_color=True), **options).print(
+        "results/x"
+    )
+    return stream.getvalue()
+
+
+def test_a_narrow_terminal_has_fewer_figures_and_none_is_cut() -> None:
+    summary = timed_summary(bound_ns=20_000)
+    text = printed_times(summary, width=55, every_time=True)
+    head = next(line for line in text.splitlines() if "lost  " in line and "p50" in line)
+    assert head.split() == ["kind", "times", "lost", "min", "p50", "p99", "max"]
+    assert "…" not in "".join(text.splitlines()[text.splitlines().index(head) :][:6])
+    assert "one way: ± 20.00 µs, which the clocks may differ by" in text
+    assert "± " not in printed_times(timed_summary(), every_time=True)
+
+
+def test_of_many_phases_those_with_the_longest_times_are_printed() -> None:
+    (entry,) = timed_summary()["trials"]
+    phases = [
+        entry
+        | {"phase": number, "phase_name": f"phase {number}"}
+        | {"latency": {ROUND_TRIP: figures(ROUND_TRIP, times([number * 1000] * 3))}}
+        for number in range(8)
+    ]
+    summary = timed_summary() | {"trials": phases, "plans": []}
+    shown = printed_times(summary, every_time=True).partition("Times in")[2].partition("\n\n")[0]
+    assert [number for number in range(8) if f"phase {number}\n" in shown] == [3, 4, 5, 6, 7]
+    shown = printed_times(summary, every_time=True, every_phase=True)
+    assert all(f"phase {number}\n" in shown for number in range(8))

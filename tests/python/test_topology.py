@@ -1,17 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Topology files: what they mean, and the sentence for each mistake."""
+"""Topology files, their arithmetic and routes, what devices say of cables; labs before they are
+made."""
 
 from __future__ import annotations
 
+import io
+import json
+import re
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import combinations, pairwise, permutations
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 
-from switchbench.topology.form import TopologyError
-from switchbench.topology.topology import PROJECT_LABS, UNSHAPED, load, parse
+import hostkit
+from configs import read_text
+from switchbench.base.errors import ConfigurationError, RunError
+from switchbench.base.model import Site
+from switchbench.cli.main import main
+from switchbench.hosts import alike
+from switchbench.labs import state, switches
+from switchbench.labs.devices import Interface, Routing
+from switchbench.labs.state import LabError
+from switchbench.plan.listing import hops_between
+from switchbench.run.launch import lab
+from switchbench.topology import arithmetic as figures
+from switchbench.topology import cabling, ibnetdiscover, lab_addresses
+from switchbench.topology.arithmetic import arithmetic, bisection
+from switchbench.topology.cabling import Neighbour, distinct
+from switchbench.topology.cabling import cabling_document as document
+from switchbench.topology.fabric import Fabric, FabricError, Link, Routes, from_topology
+from switchbench.topology.form import Topology, TopologyError
+from switchbench.topology.topology import MAX_ROUTED, PROJECT_LABS, UNSHAPED, load, parse
 
 
-def document(**changes: Any) -> dict[str, Any]:
+def two_modules(**changes: Any) -> dict[str, Any]:
     """A good topology of two modules, with changes; None takes a key away."""
     good: dict[str, Any] = {
         "topology": 1,
@@ -40,7 +72,7 @@ def test_shipped_files() -> None:
 
 def test_own_values_win_over_those_for_all() -> None:
     topology = parse(
-        document(
+        two_modules(
             queue="64KiB",
             nodes={
                 "a1": {"module": "left", "rate": "1G", "queue": "1MB"},
@@ -59,7 +91,7 @@ def test_own_values_win_over_those_for_all() -> None:
 
 def test_caller_changes_rate_nodes_and_single_nodes() -> None:
     changes = {"nodes": 4, "rate": "1M", "overrides": {"node2": {"rate": "500k"}}}
-    topology = parse(document(), "mine", overrides=changes)
+    topology = parse(two_modules(), "mine", overrides=changes)
     assert [(node.name, node.module) for node in topology.nodes] == [
         ("node1", "left"),
         ("node2", "left"),
@@ -75,7 +107,7 @@ def test_a_loop_over_three_modules_is_found() -> None:
     pairs = [["a", "b"], ["b", "c"], ["c", "a"]]
     with pytest.raises(TopologyError, match=r"trunks\.2: closes a loop between 'c' and 'a'"):
         parse(
-            document(
+            two_modules(
                 modules=modules,
                 nodes={"n1": {"module": "a"}},
                 trunks=[{"between": pair} for pair in pairs],
@@ -86,16 +118,718 @@ def test_a_loop_over_three_modules_is_found() -> None:
 
 def test_every_mistake_is_reported_at_once() -> None:
     with pytest.raises(TopologyError) as caught:
-        parse(document(mtu=1, rate="x", colour="red"), "mine")
+        parse(two_modules(mtu=1, rate="x", colour="red"), "mine")
     assert len(caught.value.messages) == 3
 
 
 @pytest.mark.parametrize("total", [0, 3])
 def test_nodes_that_can_not_be_shared_equally(total: int) -> None:
     with pytest.raises(TopologyError, match=f"{total} nodes can't be shared equally by its 2"):
-        parse(document(), "mine", overrides={"nodes": total})
+        parse(two_modules(), "mine", overrides={"nodes": total})
 
 
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(TopologyError, match=r"'two-switches'.*one-switch.*two-modules"):
         load("two-switches")
+
+
+# --- A network's arithmetic and routes, against what is counted by hand and the paper -------------
+
+
+GIG = 10**9
+
+
+def star(hosts: int, rate_bps: int = GIG) -> Fabric:
+    """Hosts on one switch."""
+    names = tuple(f"h{i}" for i in range(hosts))
+    return Fabric("star", names, ("sw",), tuple(Link(name, "sw", rate_bps) for name in names))
+
+
+def leaves(switches: int, hosts: int, up_bps: int, spines: int = 1) -> Fabric:
+    """Leaf switches with hosts, each joined to every spine."""
+    names = tuple(f"h{i}" for i in range(switches * hosts))
+    access = [Link(name, f"leaf{i // hosts}", GIG) for i, name in enumerate(names)]
+    ups = [Link(f"leaf{i}", f"spine{j}", up_bps) for i in range(switches) for j in range(spines)]
+    places = (*(f"leaf{i}" for i in range(switches)), *(f"spine{j}" for j in range(spines)))
+    return Fabric("leaves", names, places, (*access, *ups))
+
+
+def uneven() -> Fabric:
+    """Two leaves and two spines, and one host whose cable is faster than the others'."""
+    fabric = leaves(2, 3, GIG, spines=2)
+    access = replace(fabric.links[0], rate_bps=10 * GIG)
+    return replace(fabric, links=(access, *fabric.links[1:]))
+
+
+def fat_tree(ports: int, core_bps: int = GIG) -> Fabric:
+    """Three levels of switches with so many ports (Al-Fares et al. 2008, section 3)."""
+    half = ports // 2
+    edges = [f"edge{pod}-{i}" for pod in range(ports) for i in range(half)]
+    middles = [f"middle{pod}-{i}" for pod in range(ports) for i in range(half)]
+    cores = [f"core{i}-{j}" for i in range(half) for j in range(half)]
+    names = tuple(f"h{i}" for i in range(len(edges) * half))
+    links = [Link(name, edges[i // half], GIG) for i, name in enumerate(names)]
+    links += [Link(a, b, GIG) for a in edges for b in middles if a[4] == b[6]]
+    links += [Link(a, b, core_bps) for a in middles for b in cores if a[-1] == b[4]]
+    return Fabric("fat tree", names, (*edges, *middles, *cores), tuple(links))
+
+
+def by_hand_bps(fabric: Fabric) -> int:
+    """The bisection by trying all sides of everything; for very small networks."""
+    places = [*fabric.hosts, *fabric.switches]
+    half = len(fabric.hosts) // 2
+    best = None
+    for bits in range(1 << len(places)):
+        side = {name for i, name in enumerate(places) if bits >> i & 1}
+        if len(side & set(fabric.hosts)) == half:
+            cut = sum(x.rate_bps for x in fabric.links if (x.a in side) != (x.b in side))
+            best = cut if best is None else min(best, cut)
+    assert best is not None
+    return best
+
+
+def test_the_oversubscription_of_each_level() -> None:
+    figures = arithmetic(leaves(4, 12, 4 * GIG))
+    assert [level.switches for level in figures.levels] == [4, 1]
+    assert figures.levels[0].worst == pytest.approx(3.0)
+    assert figures.levels[1].worst is None
+    assert figures.bisection.min_bps == 8 * GIG
+    assert figures.full_bps == 24 * GIG
+    assert (figures.diameter, figures.cables) == (4, 52)
+
+
+def test_equal_ways_are_dealt_out_by_destination() -> None:
+    routes = Routes(leaves(2, 4, GIG, spines=2))
+    paths = routes.paths(np.zeros(4, dtype=np.int64), np.array([4, 5, 6, 7]))
+    spines = [routes.resources[path[1]][1] for path in paths]
+    assert spines == ["spine0", "spine1", "spine0", "spine1"]
+
+
+def test_a_path_goes_from_its_source_to_its_destination() -> None:
+    fabric = leaves(3, 4, GIG, spines=2)
+    routes = Routes(fabric)
+    for source, destination in combinations(range(12), 2):
+        (path,) = routes.paths(np.array([source]), np.array([destination]))
+        steps = [routes.resources[r] for r in path if r != routes.nothing]
+        assert steps[0][0] == fabric.hosts[source]
+        assert steps[-1][1] == fabric.hosts[destination]
+        assert all(a[1] == b[0] for a, b in pairwise(steps))
+
+
+NETWORKS = {
+    "star": star(4),
+    "odd star": star(5),
+    "two leaves": leaves(2, 3, GIG),
+    "three leaves": leaves(3, 3, 2 * GIG),
+    "two spines": leaves(2, 3, GIG, spines=2),
+    "odd, two spines": leaves(3, 3, GIG, spines=2),
+    "slow spines": leaves(2, 3, GIG // 4, spines=2),
+    "uneven cables": uneven(),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_bisection_is_that_of_all_divisions(name: str) -> None:
+    found = bisection(NETWORKS[name])
+    assert found.exact
+    assert found.min_bps == by_hand_bps(NETWORKS[name])
+
+
+def test_the_bisection_of_larger_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pod has four links to the cores, and two pods are half of a fat tree; between two
+    halves of 16 leaves of 8 hosts, on 8 spines, are half of all uplinks."""
+    for core_bps in (GIG, GIG // 2):
+        found = bisection(fat_tree(4, core_bps))
+        assert found.exact
+        assert found.min_bps == 8 * core_bps
+    monkeypatch.setattr(figures, "_NODES", 0)  # a search that is cut off
+    found = bisection(leaves(16, 8, GIG, spines=8))
+    assert not found.exact
+    assert 0 < found.min_bps <= 64 * GIG <= found.max_bps
+
+
+def links(text: str) -> tuple[Link, ...]:
+    """`as as=0`: links between places of one letter, with their rates."""
+    return tuple(Link(one[0], one[1], int(one[3:] or 1)) for one in text.split())
+
+
+@pytest.mark.rows
+def test_a_graph_that_is_no_network(hosts: str, switches: str, joined: str, words: str) -> None:
+    with pytest.raises(FabricError, match="bad: .*" + words):
+        Fabric("bad", tuple(hosts), tuple(switches), links(joined))
+
+
+def test_routers_let_frames_pass() -> None:
+    line = Fabric("line", tuple("amb"), (), links("am mb"), routers=frozenset("m"))
+    assert Routes(line).hops(np.array([0]), np.array([2])).tolist() == [2]
+
+
+# --- the command ---
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topology", "tree", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["bisection"]["min_bps"] == 20e6
+    assert document["levels"][0]["worst"] == 4.0
+    assert main(["topology", "tree"]) == 0
+    assert "20 Mbit/s, 2.5 Mbit/s per host of one half" in capsys.readouterr().out
+    assert main(["topology", "open"]) == 2
+    assert "the rate of node1 is not limited" in capsys.readouterr().err
+
+
+# --- topology files made of what devices say of their cables --------------------------------------
+
+
+SUBNET = Path(__file__).parent / "data" / "ibnetdiscover.txt"
+TEN_GIG = "10GbaseT - Four-pair Category 6A or better, full duplex mode only"
+HUNDRED_GIG = "100GbaseSR4 - 100GBASE-R PCS/PMA over 4 lane multimode fiber"
+
+Seen = dict[str, tuple[str, str, str]]
+"""By interface: the neighbour's name, its port, the link's medium."""
+
+
+def as_json(seen: Seen) -> str:
+    """`lldpcli -f json show neighbors details`: of one interface a mapping, of several a list."""
+    interfaces = [
+        {
+            name: {
+                "via": "LLDP",
+                "chassis": {
+                    switch: {
+                        "id": {"type": "mac", "value": "aa:8e:d6:73:d3:34"},
+                        "capability": [
+                            {"type": "Bridge", "enabled": True},
+                            {"type": "Station", "enabled": False},
+                        ],
+                    }
+                },
+                "port": {
+                    "id": {"type": "ifname", "value": port},
+                    "ttl": "120",
+                    **(
+                        {"auto-negotiation": {"enabled": False, "current": medium}}
+                        if medium
+                        else {}
+                    ),
+                },
+            }
+        }
+        for name, (switch, port, medium) in seen.items()
+    ]
+    several: Any = interfaces if len(interfaces) > 1 else interfaces[0]
+    return json.dumps({"lldp": {"interface": several}}, indent=2)
+
+
+HALL: dict[str, Seen] = {
+    "node1": {"ens1": ("leaf1", "Eth1/1", TEN_GIG)},
+    "node2": {"ens1": ("leaf1", "Eth1/2", TEN_GIG), "ens2.7": ("leaf2", "Eth1/2", TEN_GIG)},
+    "node3": {"ens1": ("leaf2", "Eth1/3", TEN_GIG)},
+    "leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG), "Eth1/1": ("node1", "ens1", TEN_GIG)},
+}
+
+
+def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
+    """The topology's keys of a hall whose devices say this."""
+    texts = {device: as_json(seen) for device, seen in hall.items()}
+    return document(cabling.read_lldp(texts, "hall", cabling.LldpOptions(**choice)))
+
+
+def run(*words: str) -> int:
+    """`switchbench topology import WORDS`."""
+    return main(["topology", "import", *words])
+
+
+def test_a_hall_by_lldp() -> None:
+    keys = read(HALL, switches={"leaf1"})
+    assert keys["modules"] == ["leaf1", "leaf2"]
+    assert keys["nodes"] == {
+        "node[1-2]": {"module": "leaf1", "rate": "10G"},
+        "node3": {"module": "leaf2", "rate": "10G"},
+    }
+    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "rate": "100G"}]
+    assert keys["links"] == [{"between": ["node2", "leaf2"], "rate": "10G"}]
+    assert keys["overrides"]["node3"] == {"port": "Eth1/3"}
+    assert len(parse(keys, "hall").nodes) == 3
+
+
+def test_cables_that_both_ends_tell_of_are_counted_once() -> None:
+    both = HALL | {
+        "leaf2": {
+            "Eth1/49": ("leaf1", "Eth1/49", HUNDRED_GIG),
+            "Eth1/50": ("leaf1", "Eth1/50", HUNDRED_GIG),
+            "Eth1/3": ("node3", "ens1", TEN_GIG),
+        }
+    }
+    keys = read(both, switches={"leaf1", "leaf2"})
+    assert keys["trunks"] == [{"between": ["leaf1", "leaf2"], "links": 2, "rate": "100G"}]
+    assert keys["nodes"]["node3"]["rate"] == "10G"
+
+
+@pytest.mark.rows
+def test_media_have_rates(medium: str, rate: str) -> None:
+    keys = read({"n1": {"e": ("sw", "1", medium)}, "n2": {"e": ("sw", "2", medium)}})
+    assert keys["nodes"] == {"n[1-2]": {"module": "sw", "rate": rate}}
+
+
+def test_a_subnet_by_ibnetdiscover() -> None:
+    """Two adapters of one host are one; a switch's aggregation node is none."""
+    keys = document(ibnetdiscover.read(SUBNET.read_text(), "subnet"))
+    assert keys["nodes"] == {
+        "node1": {"module": "leaf-1", "rate": "200G"},
+        "node2": {"module": "leaf-1", "rate": "400G"},
+        "node3": {"module": "leaf-2", "rate": "100G"},
+    }
+    assert keys["trunks"][0] == {"between": ["leaf-1", "spine-1"], "links": 2, "rate": "200G"}
+    assert len(keys["trunks"]) == 4
+    assert keys["modules"] == ["leaf-1", "leaf-2", "spine-1", "spine-2"]
+
+
+@pytest.mark.rows
+def test_what_infinibands_coding_leaves(said: str, bps: float) -> None:
+    text = SUBNET.read_text().replace("4xEDR", said)
+    keys = document(ibnetdiscover.read(text, "subnet"))
+    nodes = parse(keys, "subnet").nodes
+    assert {node.name: node.rate_bps for node in nodes}["node3"] == bps
+
+
+def test_topology_and_predict_read_what_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tree of two spines is no tree: loops are allowed in what is no lab."""
+    hall = tmp_path / "hall.yaml"
+    assert run("--ibnetdiscover", str(SUBNET), "--out", str(hall)) == 0
+    assert "3 hosts, 4 switches, 8 cables" in capsys.readouterr().err
+    assert main(["topology", str(hall), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["hosts"], figures["diameter"], figures["cables"]) == (3, 4, 8)
+    site = {
+        "launch": "hand",
+        "hosts": "node[1-3]",
+        "control": {"address": "{host}", "udp_port": 7600},
+        "ports": {"i0": {"network": "ib", "iface": "ib0", "line_rate": "100Gbit"}},
+    }
+    tests = [{"pattern": "pairs", "transport": "tcp", "partners": "neighbours"}]
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+    assert main(["predict", str(conf), "--topology", str(hall), "--json"]) == 0
+    (trial,) = json.loads(capsys.readouterr().out)["trials"][:1]
+    assert trial["models"]["max-min"]["min_bps"] == 100e9
+    site["hosts"] = "node[1-4]"
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
+    assert main(["predict", str(conf), "--topology", str(hall)]) == 2
+    assert "topology hall has no host node4" in capsys.readouterr().err
+    lab = [{"pattern": "pairs"}]
+    conf.write_text(yaml.safe_dump({"switchbench": 1, "site": {"lab": "hall.yaml"}, "tests": lab}))
+    assert main(["plan", str(conf)]) == 2
+    assert "describes a real network (kind: site)" in capsys.readouterr().err
+
+
+def test_several_outputs_in_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a header before each, or a name before each line."""
+    texts = {device: as_json(seen) for device, seen in HALL.items()}
+    headers = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
+    lines = (f"{host}: {line}" for host, text in texts.items() for line in text.splitlines())
+    for said in (headers, "\n".join(lines)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(said))
+        assert run("--lldp", "-", "--interface", "ens1", "--switches", "leaf1") == 0
+        keys = yaml.safe_load(capsys.readouterr().out)
+        assert keys["kind"] == "site"
+        assert set(keys["nodes"]) == {"node[1-2]", "node3"}
+        assert "links" not in keys  # node2's other interface does not count
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["tree", "--rate", "1G"], "--rate goes with `switchbench topology import` only"),
+        (["import"], "--lldp FILE or --ibnetdiscover FILE"),
+        (["import", "--ibnetdiscover", str(SUBNET), "--json"], "--json does not go with"),
+        (["import", "--ibnetdiscover", str(SUBNET), "--switches", "x"], "goes with --lldp only"),
+        (["import", "--lldp", "-"], "does not say whose output it is"),
+    ],
+)
+def test_bad_words_are_one_sentence(
+    words: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
+    assert main(["topology", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_names_and_halls_that_need_care() -> None:
+    found = distinct([("S-1", "Switch IB (rack 3)"), ("S-2", "sw"), ("S-3", "sw")])
+    assert found == {"S-1": "Switch-IB-rack-3", "S-2": "sw-S-2", "S-3": "sw-S-3"}
+    apart = read({"n1": {"e": ("sw1", "1", TEN_GIG)}, "n2": {"e": ("sw2", "1", TEN_GIG)}})
+    assert apart["modules"] == ["sw1", "sw2"]
+    assert "trunks" not in apart
+    with pytest.raises(ConfigurationError, match="says of no host"):
+        read({"leaf1": {"Eth1/49": ("leaf2", "Eth1/49", HUNDRED_GIG)}}, switches={"leaf1"})
+
+
+# --- what LLDP says against what a site says ------------------------------------------------------
+
+
+LEAF1 = {
+    "chassis": {"leaf1": {"id": {"type": "mac", "value": "02:00:00:00:00:01"}}},
+    "port": {"id": {"type": "ifname", "value": "Eth1/1"}, "descr": "to node1", "ttl": "120"},
+}
+LINUX = {
+    "chassis": {"tor": {"id": {"type": "mac", "value": "02:00:00:00:00:02"}}},
+    "port": {"id": {"type": "mac", "value": "02:00:00:00:00:03"}, "descr": "swp7"},
+}
+NAMELESS = {
+    "chassis": {"id": {"type": "mac", "value": "02:00:00:00:00:04"}},
+    "port": {"id": {"type": "local", "value": "7"}},
+}
+
+
+def test_lldpctl_with_one_interface_and_with_several() -> None:
+    one = {"lldp": {"interface": {"eth0": LEAF1}}}
+    assert cabling.lldp_neighbours(json.dumps(one)) == {
+        "eth0": Neighbour("leaf1", ("Eth1/1", "to node1"))
+    }
+    several = {"lldp": {"interface": [{"eth0": LEAF1}, {"eth1": LINUX}, {"eth2": NAMELESS}]}}
+    found = cabling.lldp_neighbours(json.dumps(several))
+    assert found["eth1"] == Neighbour("tor", ("swp7", "02:00:00:00:00:03"))
+    assert str(found["eth2"]) == "02:00:00:00:00:04 7"
+    assert cabling.lldp_neighbours('{"lldp": {}}') == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "No links", '{"lldp": 3}', "0 LLDP neighbors"])
+def test_what_is_something_else(text: str) -> None:
+    assert cabling.lldp_neighbours(text) == {}
+
+
+def site(tmp_path: Path, **keys: Any) -> Site:
+    """Six hosts on two switches."""
+    cables = {f"node{i}:e0": ["leaf1" if i < 4 else "leaf2", f"Eth1/{i}"] for i in range(1, 7)}
+    ports = {"e0": {"network": "n", "iface": "eth0", "line_rate": "1Gbit"}}
+    groups = {"left": "node[1-3]", "right": "node[4-6]"}
+    more = {"hosts": "node[1-6]", "wiring": cables, "ports": ports, "groups": groups} | keys
+    return hostkit.site(tmp_path, **more)
+
+
+def test_a_cable_in_another_hole_is_seen(tmp_path: Path) -> None:
+    port = site(tmp_path).ports[0]
+    for words in (("Eth1/1",), ("02:00:00:00:00:01", "Eth1/1")):
+        assert cabling.compared_cable(port, {"eth0": Neighbour("leaf1", words)}) == cabling.AS_SAID
+    assert cabling.compared_cable(port, {"eth0": Neighbour("leaf2", ("Eth1/9",))}) == (
+        "at leaf2 Eth1/9, the site says leaf1 Eth1/1"
+    )
+    assert cabling.compared_cable(port, {}) == cabling.UNKNOWN
+    (bare, *_) = site(tmp_path, wiring={}).ports
+    assert cabling.compared_cable(bare, {"eth0": Neighbour("leaf1", ("Eth1/1",))}) is None
+
+
+# --- who hears whom ------------------------------------------------------------------------------
+
+
+def answers(hosts: list[str], deaf: set[tuple[str, str]]) -> dict[str, list[int]]:
+    """As the engines say it: of each the places of those that answered it."""
+    return {
+        host: [i for i, other in enumerate(hosts) if (host, other) not in deaf] for host in hosts
+    }
+
+
+def test_the_fewest_hosts_are_to_blame() -> None:
+    hosts = [f"node{i}" for i in range(1, 9)]
+    heard = dict.fromkeys(hosts, alike.ALL_HEARD)
+    assert alike.mute_hosts(hosts, answers(hosts, set())) == heard
+    mute = {(host, "node6") for host in hosts} | {("node6", host) for host in hosts}
+    assert alike.mute_hosts(hosts, answers(hosts, mute)) == heard | {
+        "node6": "no UDP to and from all others"
+    }
+    one = {("node2", "node7"), ("node7", "node2"), ("node3", "node7"), ("node7", "node3")}
+    assert alike.mute_hosts(hosts, answers(hosts, one)) == heard | {
+        "node7": "no UDP to and from node2, node3"
+    }
+    alone = alike.mute_hosts(["node1"], answers(["node1"], {("node1", "node1")}))
+    assert alone == {"node1": "no UDP to and from node1"}
+
+
+def test_a_topology_file_says_what_is_between_the_switches(tmp_path: Path) -> None:
+    hall = {
+        "topology": 1, "kind": "site", "rate": "1G", "modules": ["leaf1", "leaf2"],
+        "nodes": {"node[1-3]": {"module": "leaf1"}, "node[4-6]": {"module": "leaf2"}},
+        "trunks": [{"between": ["leaf1", "leaf2"], "links": 2}],
+    }  # fmt: skip
+    (tmp_path / "hall.yaml").write_text(yaml.safe_dump(hall))
+    found = site(tmp_path, fabric="hall.yaml", wiring={})
+    assert [port.switch for port in found.ports] == ["leaf1"] * 3 + ["leaf2"] * 3
+    assert found.wiring is not None
+    assert (found.wiring.source, found.wiring.cables[0].links) == ("topology file hall", 2)
+    assert found.effective["fabric"] == str(tmp_path / "hall.yaml")
+    with pytest.raises(ConfigurationError, match="there is no file"):
+        site(tmp_path, fabric="hal.yaml")
+    (tmp_path / "hall.yaml").write_text("topology: 1\nnodes: {}\n")
+    with pytest.raises(ConfigurationError, match=r"fabric.*hall\.yaml: nodes"):
+        site(tmp_path, fabric="hall.yaml")
+
+
+# --- routed labs before any namespace -------------------------------------------------------------
+
+
+SALMON = "conf/paper-salmon-figures5-7.yaml"
+
+
+def line(**changes: Any) -> Topology:
+    """a1 - a2 - a3, and a3 on a switch with a4; with changes."""
+    document: dict[str, Any] = {
+        "topology": 1,
+        "kind": "routed",
+        "rate": "10M",
+        "modules": ["sw"],
+        "nodes": {"a[1-2]": {}, "a[3-4]": {"module": "sw"}},
+        "links": [{"between": ["a[1-2]", "a[2-3]"]}],
+    }
+    return parse(document | changes, "line")
+
+
+def walked(topology: Topology, source: str, destination: str) -> list[str]:
+    """The nodes that a packet comes to, by looking at one table after the other."""
+    routing = Routing(topology)
+    owner = {
+        interface.address: node.name
+        for node in topology.nodes
+        for interface in routing.interfaces(node.name)
+    }
+    goal = lab_addresses.kernel_ipv4(topology.node(destination).index)
+    way = [source]
+    while way[-1] != destination:
+        (route,) = (r for r in routing.routes(way[-1]) if r.destination == goal)
+        way.append(owner[route.gateway])
+        assert len(way) <= len(topology.nodes), way
+    return way
+
+
+def test_tables_lead_everywhere_and_over_as_many_hops_as_the_paper_counts() -> None:
+    """Of 35 others 9 are reached in one hop, 14 in two and 12 in three (Salmon 1998, section 3)."""
+    topology = load("salmon-36")
+    hops = hops_between(from_topology(topology))
+    counts: Counter[int] = Counter()
+    for destination in (node.name for node in topology.nodes[1:]):
+        way = walked(topology, "node1", destination)
+        assert len(way) - 1 == hops("node1", destination)
+        counts[len(way) - 1] += 1
+    assert counts == {1: 9, 2: 14, 3: 12}
+
+
+def test_interfaces_by_switch_and_links() -> None:
+    routing = Routing(line())
+    assert routing.interfaces("a2") == [
+        Interface("eth1", "198.19.128.1", 31),
+        Interface("eth2", "198.19.128.2", 31),
+    ]
+    assert routing.interfaces("a3") == [
+        Interface("eth0", "198.19.0.1", 24),
+        Interface("eth1", "198.19.128.3", 31),
+    ]
+    assert routing.ends(1) == ("eth2", "eth1")
+    assert walked(line(), "a1", "a4") == ["a1", "a2", "a3", "a4"]
+
+
+def test_nodes_on_one_switch_do_not_go_over_others() -> None:
+    """Two cables by way of a2 are as many as two by way of the switch, but one node more."""
+    changes = {
+        "nodes": {"a1": {"module": "sw"}, "a2": {}, "a3": {"module": "sw"}},
+    }
+    topology = line(**changes)
+    for a, b in permutations(("a1", "a3")):
+        assert walked(topology, a, b) == [a, b]
+
+
+def refused() -> Iterator[tuple[dict[str, Any], str]]:
+    """Changes of the line, and the sentence that refuses them."""
+    yield {"links": [{"between": ["a1", "a9"]}]}, "links.0.between: there is no node 'a9'"
+    yield {"links": [{"between": ["a1", "a1"]}]}, "links.0.between: joins 'a1' to itself"
+    yield {"links": [{"between": ["a[1-2]", "a3"]}]}, "joins 2 to 1; two sets of one size"
+    twice = [{"between": ["a1", "a2"]}, {"between": ["a2", "a1"]}]
+    yield {"links": twice}, "links.1: 'a2' and 'a1' are joined by links.0 already"
+    yield {"links": [{"between": ["a1", "a2"]}]}, "there is no way from 'a1' to 'a3' and 1 more"
+    yield {"links": [{"between": ["a1", "a2"], "rate": 0}]}, "a rate of zero carries nothing"
+    yield {"links": [{"between": ["a1", "a2"], "rate": "-1M"}]}, 'found "-1M", but a rate is needed'
+    yield {"kind": "bridges"}, "module is missing"
+    both = {"kind": "bridges", "nodes": {"a[1-4]": {"module": "sw"}}}
+    yield both, "links: goes with `kind: routed` or `kind: site` only"
+    yield {"nodes": {"a[1-2]": {"rate": "5M"}, "a[3-4]": {"module": "sw"}}}, "is on no module"
+    many = {f"a[1-{MAX_ROUTED + 1}]": {"module": "sw"}}
+    yield {"nodes": many, "links": []}, f"{MAX_ROUTED + 1} that forward to each other"
+    yield {"modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}] * 2}, "closes a loop"
+
+
+@pytest.mark.parametrize(("changes", "words"), list(refused()), ids=lambda x: str(x)[:40])
+def test_what_no_routed_lab_can_be(changes: dict[str, Any], words: str) -> None:
+    if changes == {"kind": "bridges"}:
+        changes = {**changes, "modules": ["sw", "sx"], "trunks": [{"between": ["sw", "sx"]}]}
+    with pytest.raises(TopologyError) as caught:
+        line(**changes)
+    assert words in caught.value.messages[0]
+
+
+def test_the_plan_says_each_flows_hops(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", SALMON, "--json"]) == 0
+    plans = json.loads(capsys.readouterr().out)["plans"]
+    hops = [set(plan["phases"][0]["networks"][0]["hops"]) for plan in plans[:5]]
+    assert hops == [{1}, {1}, {2}, {3}, {1, 2, 3}]
+    counted = Counter(plans[4]["phases"][0]["networks"][0]["hops"])
+    there = len(plans[4]["phases"][0]["networks"][0]["flows"])
+    assert sum(counted.values()) == there
+    assert main(["plan", SALMON, "--phases", "0"]) == 0
+    text = capsys.readouterr().out
+    assert "node4:e0→node16:e0(3)" in text
+    assert "note: hops, (n), of a flow" in text
+
+
+@pytest.mark.parametrize(
+    "setting", ["transport=dpdk", "site.driver=af_packet", "site.queues=2"], ids=str
+)
+def test_dpdk_is_refused_in_one_sentence(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", SALMON, "--set", setting]) == 2
+    said = capsys.readouterr().err
+    assert "nodes of a routed lab forward what kernels send by IP" in said
+    assert all("nodes of a routed lab" in line or "mistakes" in line for line in said.splitlines())
+
+
+# --- labs with a modelled switch, before anything is made -----------------------------------------
+
+
+TEST = "tests: [{pattern: chain}]\n"
+
+
+def site_of(folder: Path, text: str) -> Site:
+    """The site of a configuration."""
+    return read_text(folder, f"switchbench: 1\nsite: {text}\n{TEST}").site
+
+
+def described(name: str, **model: Any) -> list[dict[str, Any]]:
+    """What the switches of a lab read."""
+    return list(switches.descriptions("x", load(name, {"model": model})))
+
+
+def test_a_node_has_a_port_for_each_transport(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "{lab: model-good}")
+    engine = site.ports[2].engine
+    (switch,) = described("model-good")
+    port = switch["ports"][2]
+    assert port["name"] == "node3"
+    assert (port["rate_bps"], port["buffer"]) == (100_000_000, 262_144)
+    assert engine["vdev"].startswith("net_memif3,role=client,id=3,")
+    assert port["vdev"].startswith("net_memif3,role=server,id=3,")
+    assert port["iface"] == "p3"
+    assert engine["iface"] == "eth0"
+
+
+def test_a_trunk_has_one_server(tmp_path: Path) -> None:
+    left, right = described("model-e7")
+    ends = [switch["ports"][-1] for switch in (left, right)]
+    assert [end["trunk"] for end in ends] == [True, True]
+    assert ["role=server" in end["vdev"] for end in ends] == [True, False]
+    assert [step["ports"] for step in ends[0]["rates"]] == [7, 8, 12, 48]
+    assert "rate_bps" not in ends[0]
+    assert left["capacity"][0] == {"ports": 14, "bps": 133_237_000}
+
+
+def test_faults_go_to_the_module_of_their_ports() -> None:
+    faults = [
+        {"kind": "drop", "in": "node30"},
+        {"kind": "flood", "module": "right"},
+        {"kind": "duplicate", "one_in": 9},
+        {"kind": "slow", "port": "node2", "rate": "1M"},
+    ]
+    left, right = described("model-e7", faults=faults)
+    assert [fault["kind"] for fault in right["faults"]] == ["drop", "flood"]
+    assert left["faults"] == [
+        {"kind": "duplicate", "one_in": 9},
+        {"kind": "slow", "port": "node2", "rate_bps": 1_000_000},
+    ]
+
+
+def test_a_lab_is_found_as_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topology with all that its switch is told; a file of another form is named."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    model = {
+        "memory": "1MiB",
+        "capacity": [{"ports": 2, "rate": "133.237M"}],
+        "faults": [
+            {"kind": "slow", "port": "node2", "rate": "1M"},
+            {"kind": "drop", "in": "node1"},
+        ],
+    }
+    left = state.LabState("x", load("model-good", {"model": model}), kept=True)
+    state.write(left)
+    assert state.read("x") == left
+    (tmp_path / "x.json").write_text('{"kept": true, "topology": {}}')
+    with pytest.raises(LabError, match="is not a lab's state"):
+        state.read("x")
+
+
+@pytest.mark.rows
+def test_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(says)):
+        site_of(tmp_path, text)
+
+
+# --- reports ---
+
+
+def test_a_report_may_take_long_as_long_as_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch of 65,000 flows writes for longer than the time in which it must begin."""
+    monkeypatch.setattr(state, "RUN_DIR", tmp_path)
+    monkeypatch.setattr(switches, "_REPORT_S", 0.3)
+    monkeypatch.setattr(switches, "_say", lambda *_: None)
+    records = tmp_path / "x.m0.ndjson"
+    records.write_text('{"type": "ready"}\n')
+    topology = load("model-good", {})
+
+    def write(count: int, total: bool) -> None:
+        for number in range(count):
+            time.sleep(0.1)
+            with records.open("a") as file:
+                file.write(json.dumps({"type": "flow", "number": number})[:9])
+                file.flush()
+                file.write(json.dumps({"type": "flow", "number": number})[9:] + "\n")
+        if total:
+            with records.open("a") as file:
+                file.write('{"type": "total"}\n')
+
+    writer = threading.Thread(target=write, args=(8, True))
+    writer.start()
+    found = switches.report("x", topology)
+    writer.join()
+    assert [record.get("number") for record in found] == [*range(8), None]
+    writer = threading.Thread(target=write, args=(2, False))
+    writer.start()
+    with pytest.raises(LabError, match="report did not go on within 0 s"):
+        switches.report("x", topology)
+    writer.join()
+
+
+def test_a_switch_that_dies_while_it_starts_is_no_bad_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was status 2; what was asked for was right, and the run could not be completed: 3."""
+    process = subprocess.Popen(["false"])
+    process.wait()
+    monkeypatch.setattr(switches.state, "RUN_DIR", tmp_path)
+    (tmp_path / "x.m0.ndjson").touch()
+
+    @contextmanager
+    def session(_topology: Any) -> Iterator[None]:
+        switches._await_ready("x", 0, process, time.monotonic() + 5)
+        yield
+
+    monkeypatch.setattr(lab.lab, "session", session)
+    monkeypatch.setattr(lab.namespaces, "enter_user_namespace", lambda: None)
+    with (
+        pytest.raises(RunError, match="ended with status 1"),
+        lab.LabLauncher(site_of(tmp_path, "{lab: model-good}")),
+    ):
+        pass

@@ -95,24 +95,7 @@ def test_no_module_has_two_codes() -> None:
     assert len(set(raised)) == len(raised)
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["table", "{folder}/none"], "SB-RESULTS"),
-        (["report", "{folder}"], "SB-RESULTS"),
-        (["verify", "{folder}"], "SB-RESULTS"),
-        (["plan", "{folder}/none.yaml"], "SB-FILE"),
-        (["plan", "{folder}"], "SB-FILE"),
-        (["plan", "--lab", "nix"], "SB-LAB"),
-        (["plan", "--lab", "one-switch", "--transport", "verbs"], "SB-VALUE"),
-        (["plan", "--lab", "one-switch", "--set", "transport=[tcp, udp]"], "SB-VALUE"),
-        (["plan", "--lab", "one-switch", "--set", "loda=5%"], "SB-KEY"),
-        (["plan", "--lab", "one-switch", "--set", "load=5"], "SB-VALUE"),
-        (["plan", "--hosts", "a,b"], "SB-ARGUMENT"),
-        (["plan", "x" * 300], "SB-FILE"),
-        (["explain", "nix"], "SB-ARGUMENT"),
-    ],
-)
+@pytest.mark.rows
 def test_common_mistakes_have_their_code(
     words: list[str], code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,17 +103,7 @@ def test_common_mistakes_have_their_code(
     assert capsys.readouterr().err.rstrip().endswith(f"[{code}]")
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "says"),
-    [
-        ([], 0, "SB-KEY "),
-        (["sb-key"], 0, "SB-KEY: A key is unknown or duplicate\n\nCause: "),
-        (["[SB-KEY]"], 0, "SB-KEY: "),
-        (["[SB-KEY,", "SB-VALUE]"], 0, "SB-VALUE: A value"),
-        (["nix.yaml:4:", "tets:", "unknown", "key"], 0, "SB-KEY: "),
-        (["SB-NIX"], 2, "switchbench: no code is called 'SB-NIX'"),
-    ],
-)
+@pytest.mark.rows
 def test_explain(
     words: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

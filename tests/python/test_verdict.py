@@ -1,0 +1,804 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clauses and their verdicts, the JUnit XML, and the sealed record: its signature, and what is said
+of a damaged one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from conftest import Command
+from golden import unpack
+from recorded import fed, replace_rows, results, rows_in
+from switchbench.analysis import sealing
+from switchbench.analysis.judge import Judge, exit_status
+from switchbench.analysis.remake import gather, remade
+from switchbench.analysis.sealing import junit, write_record
+from switchbench.analysis.summary import NOT_ENDED, Summary
+from switchbench.base.errors import ConfigurationError
+from switchbench.base.measures import MEASURES
+from switchbench.config.clauses import canonical, clauses_sha256, parse_clause
+from switchbench.records.directory import as_read, load_summary, read_plan, write_plan
+from switchbench.records.store import TableWriter
+from switchbench.records.summary_form import summary_schema
+from switchbench.render.report import build
+from synthetic import about, frame_side, make_run, make_site, make_trial, pair_records
+
+SITE = make_site()
+PAIR = ("node1:e0", "node2:e0")
+
+
+def judge(records: list[dict[str, Any]], *clauses: dict[str, Any], **changes: Any) -> Any:
+    run = make_run(SITE, make_trial(SITE, **changes), expectations=clauses)
+    summary = fed(run, records)
+    return summary.finish(about(), [])
+
+
+def clause(measure: str, require: str, over: str = "flow", **where: Any) -> dict[str, Any]:
+    return {"id": "4.2", "measure": measure, "require": require, "over": over, "where": where}
+
+
+def test_only_the_worst_failures_are_named() -> None:
+    """Of 40 ports that lost 0 to 39 frames those are named that lost the most."""
+    site = make_site(40)
+    records = []
+    for i, port in enumerate(site.ports):
+        ends = (port.name, site.ports[i ^ 1].name)
+        sent = frame_side("source", *ends, 8000, 7720)
+        records += [sent, frame_side("destination", *ends, 8000 - i, 7710)]
+    run = make_run(site, make_trial(site, flows=40), expectations=(clause("lost_frames", "== 0"),))
+    summary = fed(run, records)
+    (judged,) = summary.finish(about(), [])["expectations"]
+    assert (judged["judged"], judged["failed"]) == (40, 39)
+    assert [failure["value"] for failure in judged["failures"]] == list(range(39, 19, -1))
+
+
+def test_the_whole_verdict() -> None:
+    """FAIL wins over INCONCLUSIVE, and in a run that is not complete nothing passes."""
+    fine, bad = clause("lost_frames", "<= 10"), clause("lost_frames", "== 0")
+    tested = {"switches": [{"vendor": "Example", "model": "X48", "serial": "7", "firmware": "4.2"}]}
+
+    def verdict(*clauses: dict[str, Any], faults: tuple[str, ...] = ()) -> Any:
+        run = make_run(SITE, make_trial(SITE), expectations=clauses, about=tested)
+        summary = fed(run, pair_records())
+        result = summary.finish(about(), faults)
+        jsonschema.validate(result, summary_schema())
+        assert result["run"]["about"] == tested
+        return result["verdict"]
+
+    passed = verdict(fine)
+    switch = "Example X48 (serial 7, firmware 4.2)"
+    assert passed["sentence"] == f"{switch} meets its one clause"
+    assert passed["clauses_sha256"] == clauses_sha256([fine])
+    counts = "(1 failed, 0 inconclusive, 1 passed)"
+    assert verdict(fine, bad)["sentence"] == f"{switch} does not meet 1 of 2 clauses {counts}"
+    assert passed["warnings"] == []
+    partial = verdict(fine, faults=("node2 died",))
+    assert partial["verdict"] == "INCONCLUSIVE"
+    assert partial["sentence"].endswith(
+        "neither passes nor fails: no clause failed, but the run is not complete"
+    )
+    assert verdict(fine, bad, faults=("node2 died",))["verdict"] == "FAIL"
+    assert judge(pair_records())["verdict"] is None
+
+
+def test_who_was_left_out_is_a_reservation() -> None:
+    fine = clause("lost_frames", "<= 10")
+    run = make_run(SITE, make_trial(SITE), expectations=(fine,), reservations=("short",))
+    left_out = {"excluded_hosts": [{"host": "node3", "reason": "it does not answer"}]}
+    verdict = Summary(run).finish(about() | left_out, [])["verdict"]
+    assert verdict["warnings"] == ["short", "node3 was left out: it does not answer"]
+
+
+def test_a_clause_may_cite_a_standard() -> None:
+    words = "Throughput as RFC 1242, 3.17 defines it: no frame is lost (RFC 2544, 26.1)"
+    spec = clause("lost_frames", "== 0") | {"clause": words, "source": "RFC 2544, 26.1"}
+    (judged,) = judge(pair_records(), spec)["expectations"]
+    assert (judged["clause"], judged["source"], judged["limit"]) == (words, "RFC 2544, 26.1", 0)
+
+
+def test_canonical_form() -> None:
+    """Keys in order, no spaces, what is usual written out, what was not given left out."""
+    spec = {"require": "== 0", "measure": "lost_frames", "id": None, "clause": "Größe",
+            "where": {"ranks": [2, 4], "load": "95%"}}  # fmt: skip
+    text = (
+        '[{"clause":"Größe","measure":"lost_frames","over":"run","require":"== 0",'
+        '"where":{"load":"95%","ranks":[2,4]}}]'
+    )
+    assert canonical([spec]) == text.encode()
+    assert clauses_sha256([spec]) == hashlib.sha256(text.encode()).hexdigest()
+    assert clauses_sha256([spec | {"require": "== 1"}]) != clauses_sha256([spec])
+
+
+def limited_phase(phase: int, lost: int, **port: Any) -> list[dict[str, Any]]:
+    """The records of a phase in which the second flow lost so many frames, and node1's port says
+    more of its host."""
+    records = [r | {"phase": phase} for r in pair_records() if r["type"] not in ("hello", "trial")]
+    records[3] |= {"frames": 8000 - lost}
+    records[4] |= port
+    return records
+
+
+def phases_of(*phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    every = pair_records()
+    return [*every[:2], *(record for phase in phases for record in phase), *every[-2:]]
+
+
+BUSY = {"dropped_send": 7}  # node1's host
+
+
+def test_a_clause_over_a_plan_judges_what_the_plans_table_shows() -> None:
+    """The mean over its phases, and the time from its start to its end."""
+    slow = limited_phase(1, 0)
+    slow[3] |= {"window_frames": 3860, "window_payload_bytes": 3860 * 1500}
+    result = judge(
+        phases_of(limited_phase(0, 0), slow),
+        *(clause(measure, ">= 90", "plan") for measure in ("throughput", "percent_of_line")),
+        *(clause(measure, ">= 0", "plan") for measure in ("throughput_min", "throughput_total")),
+        clause("elapsed_s", "<= 1", "plan"),
+        phases=2,
+        flows=4,
+    )
+    [plan] = result["plans"]
+    rates = plan["throughput"]
+    assert [judged["value"] for judged in result["expectations"]] == [
+        rates["mean"], rates["percent_of_line"], rates["min"], rates["total"], plan["elapsed_s"]
+    ]  # fmt: skip
+    assert rates["mean"] == pytest.approx((92.64 + 92.52 + 92.64 + 46.32) / 4)
+
+
+def test_a_clause_about_repeats_that_were_not_needed_does_not_pass() -> None:
+    trial = make_trial(SITE)
+    judging = Judge([clause("lost_frames", "== 0")], [trial])
+    (judged,) = judging.verdicts({}, {(trial.id, trial.repeat)})
+    assert (judged["judged"], judged["verdict"]) == (0, "INCONCLUSIVE")
+    assert judged["reason"] == "nothing was measured that it is about"
+
+
+@pytest.mark.rows
+def test_a_limit_may_have_another_unit(measure: str, require: str, sign: str, limit: float) -> None:
+    found = parse_clause(clause(measure, require, "phase"))
+    assert (found.sign, found.limit) == (sign, limit)
+
+
+def test_where_selects() -> None:
+    where = {"pattern": "pairs", "transport": "dpdk", "load": "95%", "partners": "neighbours",
+             "frame_size": 1518, "ranks": [2, 4], "network": "lab"}  # fmt: skip
+    (judged,) = judge(pair_records(), clause("lost_frames", "== 10", "run", **where))[
+        "expectations"
+    ]
+    assert judged["verdict"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (clause("lost_frames", "== 0", pattern="aapc"), "holds for no trial"),
+        (clause("lost_frames", "== 0", load="94%"), "holds for no trial"),
+        (clause("lost_frames", "== 0", colour="red"), "holds for no trial"),
+        (clause("speed", "== 0"), 'there is no measure "speed"'),
+        (clause("start_skew_us", "== 0", "flow"), "is judged over phase, plan, run"),
+        (clause("lost_frames", "0"), "is not a comparison"),
+        (clause("lost_frames", "== 0e"), "is not a comparison"),
+        (clause("lost_frames", "=> 0"), "is not a comparison"),
+        (clause("round_trip_p99_us", "<= 5 Mbit/s"), "Mbit/s is no unit of a time"),
+        *(
+            (clause("lost_frames", "== 0") | {"clause": words}, "which no verdict here can state")
+            for words in (
+                "The switch conforms to RFC 2544",
+                "complies fully with the requirements of IEEE 802.3",
+                "RFC 2889 compliance",
+                "certified to ITU-T Y.1564",
+                "Meets RFC 8239",
+            )
+        ),
+    ],
+)
+def test_bad_clauses_are_refused_before_traffic(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"expect 4\.2") as caught:
+        Summary(make_run(SITE, make_trial(SITE), expectations=(spec,)))
+    assert words in str(caught.value)
+
+
+def test_every_measure_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "doc" / "reference" / "measures.md").read_text("utf-8")
+    clauses = text.split("## Clauses")[1].split("## Like names")[0]
+    for name in MEASURES:
+        assert f"`{name}`" in clauses, name
+
+
+def test_every_key_of_the_summary_is_documented() -> None:
+    """Each key says what it means."""
+    schema = summary_schema()
+    parts = {"": schema, **schema["$defs"]}
+    lacking = [
+        f"{part}.{key}"
+        for part, form in parts.items()
+        for key, value in form.get("properties", {}).items()
+        if "description" not in value
+    ]
+    assert lacking == []
+
+
+def test_only_rates_have_to_be_sure_over_repeats() -> None:
+    rates = {f"throughput{name}" for name in ("", "_min", "_max", "_total")}
+    rates |= {"percent_of_line", "min_percent_of_line"}
+    assert {name for name, measure in MEASURES.items() if measure.of_repeats} == rates
+
+
+@pytest.mark.rows
+def test_precedence_of_exit_status(
+    run: str, words: tuple[str, ...], judged: bool, status: int
+) -> None:
+    assert exit_status(run, [{"verdict": word} for word in words], judged) == status
+
+
+def test_a_run_in_which_nothing_could_be_judged_is_inconclusive() -> None:
+    """Without a clause, too; one phase that the tester did not limit is enough."""
+    limited, fair = limited_phase(0, 0, **BUSY), limited_phase(1, 0)
+    result = judge(phases_of(limited))
+    assert (result["status"], result["exit_status"]) == ("complete", 4)
+    [why] = result["not_measured"]
+    assert why == "nothing could be judged: the tester was the limit in 1 of 1 phase"
+    jsonschema.validate(result, summary_schema())
+    assert judge(phases_of(limited, fair), phases=2, flows=4)["exit_status"] == 0
+    assert judge(phases_of(limited), clause("start_skew_us", "< 240", "phase"))["exit_status"] == 0
+
+
+# --- the JUnit XML is what the forms of Ant's JUnitReport and of Jenkins both allow ---------------
+
+
+TOKEN, NUMBER, DECIMAL, ANY = r"\S(.*\S)?", "[0-9]+", r"[0-9]+\.[0-9]{3}", "(?s).*"
+WHEN = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"  # without a time zone
+OUTCOME = ({"message": ANY, "type": TOKEN}, "")
+# By element: its attributes, and its children as a pattern over their names.
+FORMS: dict[str, tuple[dict[str, str], str]] = {
+    "testsuites": ({}, "testsuite "),
+    "testsuite": (
+        dict.fromkeys(("tests", "failures", "errors", "skipped", "id"), NUMBER)
+        | {"name": TOKEN, "package": TOKEN, "hostname": TOKEN, "timestamp": WHEN, "time": DECIMAL},
+        "properties (testcase )+system-out system-err ",
+    ),
+    "properties": ({}, "(property )*"),
+    "property": ({"name": TOKEN, "value": ANY}, ""),
+    "testcase": (
+        {"name": TOKEN, "classname": TOKEN, "time": DECIMAL}, "((failure|error|skipped) )?"
+    ),
+    "failure": OUTCOME, "error": OUTCOME, "system-out": ({}, ""), "system-err": ({}, ""),
+}  # fmt: skip
+
+
+def mistakes(element: ElementTree.Element) -> list[str]:
+    """What is not as the forms have it, in this element and below."""
+    attributes, children = FORMS.get(element.tag, ({}, "no element"))
+    found = [
+        f"{element.tag} {name}={value!r}"
+        for name, value in element.attrib.items()
+        if not re.fullmatch(attributes.get(name, "no attribute"), value)
+    ]
+    found += [f"{element.tag} lacks {name}" for name in attributes.keys() - element.attrib.keys()]
+    names = "".join(f"{child.tag} " for child in element)
+    if not re.fullmatch(children, names):
+        found.append(f"{element.tag} holds {names}")
+    return found + [mistake for child in element for mistake in mistakes(child)]
+
+
+def document(*clauses: dict[str, Any], faults: tuple[str, ...] = (), **more: Any) -> Any:
+    """The parsed XML of a run with a lossy flow."""
+    run = make_run(SITE, make_trial(SITE), expectations=clauses, **more)
+    summary = fed(run, pair_records())
+    result = summary.finish(about(), faults)
+    assert result["verdict"] is not None
+    text = junit(result, result["verdict"])
+    assert text.startswith(b"<?xml version='1.0' encoding='utf-8'?>\n")
+    root = ElementTree.fromstring(text)
+    assert mistakes(root) == []
+    (suite,) = root
+    return suite
+
+
+FINE = {"id": "1", "clause": "Fine", "measure": "lost_frames", "require": "<= 10", "over": "flow"}
+BAD = FINE | {"id": "2", "clause": "None lost", "require": "== 0", "source": "contract, 4"}
+OPEN = {"measure": "round_trip_p99_us", "require": "<= 5"}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "faults", "counts", "outcomes", "message"),
+    [
+        (
+            (FINE, BAD), (), ["3", "1", "0"],
+            {"the run came to its end": "", "1 Fine": "", "2 None lost": "failure"},
+            "required lost_frames over flow == 0, seen 10 at node2:e0 -> node1:e0 in trial 0 pairs "
+            "phase 0",
+        ),
+        (
+            (OPEN,), ("node2 died",), ["2", "0", "2"],
+            {"the run came to its end": "error", "expect.0 round_trip_p99_us": "error"},
+            "node2 died",
+        ),
+        # What XML can not hold is replaced.
+        (
+            (BAD | {"id": None, "clause": "bell \x07 and \ufffe"},), (), ["2", "1", "0"],
+            {"the run came to its end": "", "bell \ufffd and \ufffd": "failure"}, None,
+        ),
+    ],
+)  # fmt: skip
+def test_a_case_for_each_clause(
+    clauses: Any, faults: Any, counts: list[str], outcomes: dict[str, str], message: str | None
+) -> None:
+    suite = document(*clauses, faults=faults)
+    assert [suite.get(name) for name in ("tests", "failures", "errors")] == counts
+    cases = list(suite.iter("testcase"))
+    assert {case.get("name"): case[0].tag if len(case) else "" for case in cases} == outcomes
+    first = next(case[0] for case in cases if len(case))
+    assert message in (None, first.get("message"))
+    assert (suite.find("system-err").text or "") == "\n".join(faults)
+    if clauses == (FINE, BAD):
+        assert "stated in contract, 4" in first.text
+        assert "10 frames: node2:e0 -> node1:e0" in first.text
+
+
+def test_what_is_tested_stands_in_the_properties() -> None:
+    tested = {"switches": [{"model": "X48", "serial": "0012"}], "cables": 'DAC <1 m> & "x"'}
+    suite = document(FINE, about=tested)
+    properties = {item.get("name"): item.get("value") for item in suite.iter("property")}
+    assert properties["about.switches.0.serial"] == "0012"
+    assert properties["about.cables"] == tested["cables"]
+    assert properties["verdict"] == "PASS"
+    assert len(properties["clauses_sha256"]) == 64
+
+
+@pytest.mark.rows
+def test_the_forms_themselves(text: str, words: str) -> None:
+    assert any(words in mistake for mistake in mistakes(ElementTree.fromstring(text)))
+
+
+# --- the run record -------------------------------------------------------------------------------
+
+
+Damage = Callable[[Path], object]
+CLAUSE = {"id": "4.2", "measure": "lost_frames", "require": "== 0", "over": "flow"}
+RUN = make_run(SITE, make_trial(SITE), expectations=(CLAUSE,))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """One with a clause that failed."""
+    return results(tmp_path / "results", RUN, pair_records())
+
+
+@pytest.fixture(scope="module")
+def kept_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run with its report, sealed."""
+    path = unpack("acceptance", tmp_path_factory.mktemp("golden"))
+    build.write(path)
+    write_record(path, load_summary(path))
+    return path
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """A key of OpenSSH without a passphrase; `allowed` beside it lets it sign."""
+    path = tmp_path / "key"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+    subprocess.run(command, check=True)
+    (tmp_path / "allowed").write_text(f"lab@example {path.with_suffix('.pub').read_text()}")
+    return path
+
+
+def checks(directory: Path, **asked: Any) -> list[sealing.VerifyCheck]:
+    return list(sealing.verify(directory, sealing.VerifyOptions(**asked)))
+
+
+def failures(directory: Path, **asked: Any) -> list[str]:
+    return [check.words for check in checks(directory, **asked) if check.holds is False]
+
+
+def flip(path: Path, position: int) -> None:
+    """Changes one bit of one byte."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 0x01
+    path.write_bytes(content)
+
+
+# --- what holds --------------------------------------------------------------------------------
+
+
+def test_all_of_it_holds(directory: Path, cli: Command) -> None:
+    status, out, _ = cli("verify", directory)
+    assert status == 0
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        ["ok", "files"], ["-", "signature"], ["ok", "clauses"], ["-", "plan"], ["ok", "verdict"],
+        ["ok", "junit"],
+    ]  # fmt: skip
+    assert "FAIL: The system under test does not meet its one clause" in out
+    agreed = clauses_sha256([CLAUSE])
+    assert failures(directory, clauses=agreed.upper()) == []
+    (words,) = failures(directory, clauses="00" * 32)
+    assert words.startswith("are not those agreed on")
+
+
+def test_a_run_without_clauses_is_verified_too(tmp_path: Path) -> None:
+    path = results(tmp_path / "results", make_run(SITE, make_trial(SITE)), pair_records())
+    assert (failures(path), (path / "verdict.xml").exists()) == ([], False)
+
+
+def test_verify_writes_nothing(kept_run: Path, directory: Path, cli: Command) -> None:
+    """A first call passed and took samples away, a second one missed them: as of a run that was
+    killed before it stored them."""
+    sample = {"type": "samples", "node": "node1", "trial": 0, "repeat": 0, "network": "lab"}
+    with TableWriter(directory) as tables:
+        tables.add_samples(sample | {"phase": 0, "rank": 0, "data": ""})
+    sealing.seal(directory)
+    for path in (kept_run, directory):
+        before = {file.name: file.read_bytes() for file in path.iterdir()}
+        first, second = (cli("verify", path) for _ in range(2))
+        assert first == second
+        assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+    assert "ok report" in cli("verify", kept_run).out
+
+
+# --- signatures --------------------------------------------------------------------------------
+
+
+def test_signed_by_ssh(directory: Path, key: Path, cli: Command) -> None:
+    assert cli("sign", directory, "--key", key).out.strip() == f"{directory}/manifest.json.sig"
+    for allowed, holds, words in (
+        (key.parent / "allowed", True, "lab@example with ED25519 key SHA256:"),
+        (None, None, "whose owner is not checked"),
+    ):
+        (found,) = [c for c in checks(directory, allowed=allowed) if c.name == "signature"]
+        assert (found.holds, words in found.words) == (holds, True)
+    again = cli("sign", directory, "--key", key)
+    assert (again.status, "is signed already: manifest.json.sig" in again.err) == (2, True)
+
+
+def test_what_is_put_in_before_signing_is_sealed(directory: Path, key: Path, cli: Command) -> None:
+    (directory / "photographs").mkdir()
+    photograph = directory / "photographs" / "rack.jpg"
+    photograph.write_bytes(b"\xff\xd8cables")
+    (late,) = [check for check in checks(directory) if check.name == "file"]
+    assert late.words == "photographs/rack.jpg is not sealed: it came later"
+    assert cli("sign", directory, "--key", key).status == 0
+    assert failures(directory) == []
+    flip(photograph, 3)
+    assert failures(directory) == ["photographs/rack.jpg was changed"]
+
+
+def test_who_changes_the_manifest_too_is_found_by_the_signature(directory: Path, key: Path) -> None:
+    sealing.sign(directory, key)
+    flows = rows_in(directory, "flows")
+    assert [row["received_frames"] for row in flows] == [8000, 7990]
+    replace_rows(directory, "flows", [row | {"received_frames": 8000} for row in flows])
+    files = {name: sealing.entry_of(directory / name) for name in sealing.files_of(directory)}
+    (directory / "manifest.json").write_bytes(sealing.content(directory, files))
+    (words, *_) = failures(directory, allowed=key.parent / "allowed")
+    assert "manifest.json.sig does not fit manifest.json" in words
+
+
+def test_a_signed_manifest_is_not_renewed(directory: Path, key: Path) -> None:
+    sealing.sign(directory, key)
+    before = (directory / "manifest.json").read_bytes()
+    (directory / "report.html").write_text("<html>")
+    sealing.renew(directory)
+    assert (directory / "manifest.json").read_bytes() == before
+    (directory / "manifest.json.sig").unlink()
+    sealing.renew(directory)
+    assert "report.html" in sealing.load(directory)
+
+
+@pytest.mark.rows
+def test_wrong_keys(
+    signed: bool, allowed: str, words: str, directory: Path, key: Path, cli: Command
+) -> None:
+    kind, other, *_ = key.with_suffix(".pub").read_text().split()
+    signers = key.parent / "others"
+    signers.write_text(allowed.format(other=f"{kind} {other[:-8]}AAAAAAAA") + "\n")
+    if signed:
+        sealing.sign(directory, key)
+    status, _, err = cli("verify", directory, "--allowed-signers", signers)
+    assert (status, len(err.splitlines()), words in err) == (2, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "can't be read: No such file or directory"),
+        (b"hello", "is no secret key of ssh-keygen"),
+        (b"\xff\xfe", "is no key: it is not text"),
+        (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAA\n-----END OPENSSH PRIVATE KEY-----\n",
+         "can't sign: "),
+    ],
+)  # fmt: skip
+def test_what_can_not_sign(
+    content: bytes | None, words: str, directory: Path, cli: Command
+) -> None:
+    path = directory.parent / "bad"
+    if content is not None:
+        path.write_bytes(content)
+        path.chmod(0o600)
+    status, _, err = cli("sign", directory, "--key", path)
+    assert (status, len(err.splitlines()), words in err) == (2, 1, True)
+    assert not (directory / "manifest.json.sig").exists()
+
+
+def test_missing_programs(
+    directory: Path, key: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
+) -> None:
+    sealing.sign(directory, key)
+    monkeypatch.setenv("PATH", "/nowhere")
+    status, _, err = cli("verify", directory, "--allowed-signers", key.parent / "allowed")
+    assert status == 2
+    assert "ssh-keygen is not installed: it is in Debian's package openssh-client" in err
+
+
+def test_nobody_signs_what_was_changed(directory: Path, key: Path, cli: Command) -> None:
+    flip(directory / "flows.parquet", 5)
+    status, _, err = cli("sign", directory, "--key", key)
+    assert (status, "is not signed: flows.parquet was changed" in err) == (2, True)
+
+
+# --- what does not hold ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["clauses.json", "configuration.yaml", "plan.json", "flows.parquet", "summary.json",
+     "verdict.xml"],
+)  # fmt: skip
+def test_each_changed_byte_is_named_by_file(directory: Path, name: str, cli: Command) -> None:
+    path = directory / name
+    whole = path.read_bytes()
+    for position in (0, len(whole) // 2, len(whole) - 1):
+        flip(path, position)
+        status, out, err = cli("verify", directory)
+        assert (status, f"NO file       {name} was changed\n" in out) == (2, True)
+        assert err == f"switchbench: {directory} can't be relied on: {name} was changed [SB-SIGN]\n"
+        path.write_bytes(whole)
+
+
+def test_each_byte_of_the_manifest_counts(directory: Path) -> None:
+    """One by one: what it says, its hashes, its spaces."""
+    path = directory / "manifest.json"
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 7):
+        flip(path, position)
+        try:
+            found = failures(directory, again=False)
+        except ConfigurationError as error:
+            found = [str(error)]
+        assert found, f"byte {position}: {whole[position : position + 1]!r}"
+        path.write_bytes(whole)
+    assert failures(directory) == []
+
+
+def test_a_missing_and_a_shortened_file(directory: Path) -> None:
+    (directory / "nodes.log").write_text("")
+    sealing.seal(directory)
+    (directory / "nodes.log").unlink()
+    flows = directory / "flows.parquet"
+    flows.write_bytes(flows.read_bytes()[:-1])
+    first, second = failures(directory)
+    assert first.startswith("flows.parquet was changed: ")
+    assert second == "nodes.log is missing"
+
+
+def other_text(name: str, before: str, after: str) -> Damage:
+    def change(directory: Path) -> None:
+        text = (directory / name).read_text()
+        assert before in text
+        (directory / name).write_text(text.replace(before, after, 1))
+
+    return change
+
+
+def other_row(table: str, **values: Any) -> Damage:
+    """Other values in the first row of a table."""
+
+    def change(directory: Path) -> None:
+        first, *others = rows_in(directory, table)
+        replace_rows(directory, table, [first | values, *others])
+
+    return change
+
+
+def other_summary(change: Callable[[dict[str, Any]], object]) -> Damage:
+    def act(directory: Path) -> None:
+        summary = json.loads((directory / "summary.json").read_text())
+        change(summary)
+        (directory / "summary.json").write_text(json.dumps(summary, indent=1))
+
+    return act
+
+
+def better_verdict(summary: dict[str, Any]) -> None:
+    """By somebody without a signature to fear."""
+    summary["expectations"][0]["verdict"] = summary["verdict"]["verdict"] = "PASS"
+    summary["exit_status"] = 0
+
+
+def of_another_version(summary: dict[str, Any]) -> None:
+    summary["run"]["versions"]["switchbench"] = "0.0.9"
+    summary["plans"][0]["throughput"]["min"] = 999.0
+
+
+def milder_clauses(directory: Path) -> None:
+    """In the plan, than those that were hashed before traffic."""
+    mild = {**CLAUSE, "require": "<= 10"}
+    write_plan(directory, make_run(SITE, make_trial(SITE), expectations=(mild,)))
+
+
+def half_written(directory: Path) -> None:
+    """As a run's command leaves it that was killed."""
+    summary = gather(RUN, directory).finish(about(), [NOT_ENDED])
+    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "manifest.json").unlink()
+
+
+OTHER_XML = other_text("verdict.xml", "failure", "skipped")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (other_summary(better_verdict),
+         "is not what the tables amount to: exit_status, expectations, verdict"),
+        (other_summary(of_another_version), "says that it was made by 0.0.9, and the tables by"),
+        (other_summary(lambda s: s["verdict"].update(scope="Other words.")),
+         "can't be relied on: verdict.xml is not the verdict of summary.json"),
+        (milder_clauses, "summary.json is not what the tables amount to: "),
+        (half_written, "summary.json is half written: "),
+        (other_text("clauses.json", "== 0", "<= 9"), "clauses.json is not what was fixed before"),
+        (OTHER_XML, "verdict.xml is not the verdict of"),
+        (other_row("events", details='{"sha256":"0"}'), "first row of the table `events` has the"),
+        (other_row("events", type="other"), "the table `events` does not begin with the clauses'"),
+        (other_row("flows", received_frames=-1), "received_frames has the negative count"),
+        (other_row("flows", src="node7:e0"), "trial 0 has no rank 'node7:e0'"),
+        (other_row("flows", phase=3), "trial 0 has no phase 3"),
+        (lambda d: (d / "plan.json").unlink(), "can't be judged again here (--no-again"),
+    ],
+)  # fmt: skip
+def test_what_was_changed_is_found_though_the_manifest_fits(
+    damage: Damage, words: str, directory: Path, cli: Command
+) -> None:
+    found_though_sealed(damage, words, directory, cli)
+
+
+def test_without_the_plan_the_rest_is_checked(directory: Path, cli: Command) -> None:
+    """And that a verdict.xml which was put there later is the summary's."""
+    text = (directory / "verdict.xml").read_text()
+    (directory / "verdict.xml").unlink()
+    sealing.seal(directory)
+    (directory / "verdict.xml").write_text(text.replace("failure", "skipped"))
+    assert failures(directory) == ["verdict.xml is not the verdict of summary.json"]
+    (directory / "verdict.xml").write_text(text)
+    (directory / "plan.json").unlink()
+    sealing.seal(directory)
+    assert "ok clauses" in cli("verify", directory).out
+    assert cli("verify", directory, "--no-again").status == 0
+
+
+def other_trial(**changes: Any) -> Damage:
+    def change(directory: Path) -> None:
+        plan = json.loads((directory / "plan.json").read_text())
+        plan["run"]["trials"][0].update(changes)
+        (directory / "plan.json").write_text(json.dumps(plan))
+
+    return change
+
+
+NOT_IN_PLAN = "trial 0 has a load, window or size that is not in configuration.yaml"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (other_trial(load={"percent": 50.0, "bps": None, "fps": None}), NOT_IN_PLAN),
+        (other_trial(window_s=9.0), NOT_IN_PLAN),
+        (other_text("report.html", "acceptance", "triumph"), "does not show these results"),
+    ],
+)
+def test_what_was_changed_in_a_real_run(
+    damage: Damage, words: str, kept_run: Path, tmp_path: Path, cli: Command
+) -> None:
+    path = Path(shutil.copytree(kept_run, tmp_path / "results"))
+    found_though_sealed(damage, words, path, cli)
+
+
+def found_though_sealed(damage: Damage, words: str, path: Path, cli: Command) -> None:
+    damage(path)
+    sealing.seal(path)
+    status, out, err = cli("verify", path)
+    assert (status, words in out + err) == (2, True)
+
+
+def test_each_changed_number_is_found(kept_run: Path, tmp_path: Path) -> None:
+    """Of any column that the summary rests on, though the manifest was made to fit."""
+    run, kept, checked = read_plan(kept_run), load_summary(kept_run), 0
+    for table, columns in {
+        "flows": ("sent_frames", "received_frames", "received_window_payload_bytes", "reordered"),
+        "ports": ("dropped_send", "dropped_receive", "no_carrier"),
+        "phases": ("window_ns", "cpu_s", "start_skew_us"),
+        "histograms": ("count",),
+    }.items():
+        for column in columns:
+            shutil.rmtree(tmp_path / "changed", ignore_errors=True)
+            path = Path(shutil.copytree(kept_run, tmp_path / "changed"))
+            rows = rows_in(path, table)
+            measured = (i for i, row in enumerate(rows) if row["phase"] >= 0)
+            number = next((i for i in measured if rows[i][column] is not None), None)
+            if number is None:
+                continue
+            checked += 1
+            rows[number][column] += 10**6
+            replace_rows(path, table, rows)
+            assert as_read(remade(run, path, kept)) != kept, (table, column)
+    assert checked > 6
+
+
+# --- directories that are none -----------------------------------------------------------------
+
+
+def newer(name: str, own: int) -> Damage:
+    def change(directory: Path) -> None:
+        form = f"switchbench-{name}"
+        other_text(f"{name}.json", f"{form}/{own}", f"{form}/{own + 1}")(directory)
+        if name == "summary":
+            (directory / "manifest.json").unlink()
+
+    return change
+
+
+def manifest(text: str) -> Damage:
+    return lambda directory: (directory / "manifest.json").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (half_written, "its run has not ended or was killed (`switchbench table"),
+        (newer("manifest", 1), "manifest.json is of a newer form (switchbench-manifest/2; this"),
+        (newer("summary", 2), "summary.json is of a newer form (switchbench-summary/3; this"),
+        (manifest("{"), "manifest.json is damaged"),
+        (manifest("[]"), "manifest.json is damaged"),
+        (other_text("manifest.json", '"flows.parquet"', '"\\ud800"'), "manifest.json is damaged: "),
+        *((other_text("manifest.json", '"flows.parquet"', f'"{name}"'),
+           f"manifest.json is damaged: at the file '{name}'")
+          for name in ("/etc/passwd", "../elsewhere", "plots/../../elsewhere", "..")),
+        (lambda d: shutil.rmtree(d), "is no results directory"),
+        (lambda d: [path.unlink() for path in d.iterdir()], "no results in"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_verified(
+    damage: Damage, words: str, directory: Path, cli: Command
+) -> None:
+    damage(directory)
+    status, _, err = cli("verify", directory)
+    assert (status, len(err.splitlines()), words in err) == (2, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (os.fsdecode(b"Kabel-\xfc.jpg"), r"Kabel-\\udcfc\.jpg' is not UTF-8"),
+        ("", "elsewhere is no file"),
+    ],
+)
+def test_a_strange_name_and_a_link_are_not_sealed(name: str, words: str, directory: Path) -> None:
+    if name:
+        (directory / name).write_bytes(b"")
+    else:
+        (directory / "elsewhere").symlink_to("/etc/hostname")
+    with pytest.raises(ConfigurationError, match=words):
+        sealing.seal(directory)
