@@ -12,39 +12,17 @@ import yaml
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run
 from switchbench.base.programs import find_engine
+from switchbench.base.source import read_file
 from switchbench.config import CheckedConfiguration, Request, read, read_values
 from switchbench.plan.compile import compile_run
 
 PROJECT = Path(__file__).resolve().parents[2]
 LAB = "switchbench: 1\nsite: {lab: one-switch}\n"
 
-HALL2 = """\
-launch: ssh                    # lab | ssh | slurm | hand
-hosts: node[01-64]             # written order = physical order
-control: {address: "{host}-mgmt", udp_port: 7600}
-ports:                         # one of iface, pci or rdma is enough, the node finds the rest
-  e0: {network: rail0, pci: "0000:3b:00.0", address: keep}
-  e1: {network: rail1, pci: "0000:3b:00.1"}
-  ib: {network: ib, rdma: mlx5_2/1}
-overrides: {node17: {e0: {pci: "0000:5e:00.0"}}}
-bind: {driver: vfio-pci, restore: always}
-rank_order: host               # host | port | listed | shuffled
-groups: {rack1: "node[01-32]", rack2: "node[33-64]"}
-wiring: wiring.csv             # host:port,switch,switch_port
-"""
-
-LAB_EXAMPLE = """\
-# 1. the lab
-switchbench: 1
-site: {lab: one-switch}
-transports: [dpdk, tcp]
-load: 95%
-tests:
-- {pattern: chain, ranks: [2, 4, 8]}
-- {pattern: pairs, partners: neighbours}
-- {pattern: aapc, order: shift}
-- {pattern: ring, count: 10}
-"""
+# The first configuration that the page on the reference shows.
+PAGE = (PROJECT / "doc" / "reference" / "configuration.md").read_text()
+LAB_EXAMPLE = PAGE.partition("```yaml\n")[2].partition("```")[0]
+TEXTS: dict[str, str] = read_file(PROJECT / "tests/python/data/configurations.yaml").data
 
 
 def engine_is_built() -> bool:
@@ -63,7 +41,7 @@ def write_files(folder: Path, text: str) -> Path:
     """The configuration, with the site file and its wiring beside it."""
     sites = folder / "sites"
     sites.mkdir(exist_ok=True)
-    (sites / "hall2.yaml").write_text(HALL2)
+    (sites / "hall2.yaml").write_text(TEXTS["hall2"])
     lines = [f"node{i:02d}:e0,leaf{(i + 31) // 32},Eth1/{(i - 1) % 32 + 1}" for i in range(1, 65)]
     (sites / "wiring.csv").write_text("host:port,switch,switch_port\n" + "\n".join(lines) + "\n")
     path = folder / "conf.yaml"

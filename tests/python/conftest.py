@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that is marked `rows` with each row of its table in data/rows."""
     if metafunc.definition.get_closest_marker("rows"):
         columns, *rows = tables(metafunc.module.__name__)[metafunc.definition.originalname]
-        metafunc.parametrize(columns, rows if len(columns) > 1 else [row for (row,) in rows])
+        metafunc.parametrize(columns, rows)
 
 
 class Said(NamedTuple):
@@ -40,16 +39,33 @@ class Said(NamedTuple):
     err: str
 
 
-Command = Callable[..., Said]
+class Command:
+    """`switchbench WORDS` in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Nothing ran yet."""
+        self._capsys = capsys
+
+    def __call__(self, *words: object) -> Said:
+        """Run it to its end."""
+        self._capsys.readouterr()
+        status = main([str(word) for word in words])
+        return Said(status, *self._capsys.readouterr())
+
+    def prints(self, *words: object, status: int = 0) -> str:
+        """Return what a command prints that ends so."""
+        said = self(*words)
+        assert said.status == status, said.err
+        return said.out
+
+    def refuses(self, *words: object, status: int = 2) -> str:
+        """Return the one sentence of a command that does nothing."""
+        said = self(*words)
+        assert (said.status, said.out, said.err.count("\n")) == (status, "", 1), said
+        return said.err
 
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `switchbench WORDS` in this process."""
-
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        status = main([str(word) for word in words])
-        return Said(status, *capsys.readouterr())
-
-    return run
+    """Run commands."""
+    return Command(capsys)

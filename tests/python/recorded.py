@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
@@ -21,7 +19,6 @@ from switchbench.analysis.remake import gather
 from switchbench.analysis.sealing import fix_clauses, write_record
 from switchbench.analysis.summary import Summary
 from switchbench.base.model import Load, Run, Trial
-from switchbench.cli.main import main
 from switchbench.records.collector import Collector, is_event
 from switchbench.records.directory import RunDirectory, write_plan
 from switchbench.records.record_forms import Record
@@ -158,17 +155,6 @@ class Repeats:
     load: float = 95.0
     pattern: str = "pairs"
     settings: dict[str, Any] = field(default_factory=dict)  # as understood
-
-
-def compared(
-    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the command writes as JSON, and its only comparison."""
-    capsys.readouterr()
-    assert main(["compare", *map(str, words), "--json", "-"]) == status
-    whole: dict[str, Any] = json.loads(capsys.readouterr().out)
-    (one,) = whole["comparisons"]
-    return whole, one
 
 
 def rate_mbps(frames: float) -> float:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import hostkit
+from conftest import Command
 from switchbench.analysis.campaign import merged
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Device
@@ -237,10 +238,6 @@ def say(answers: Path, *links: str) -> None:
         (answers / f"node{number}").write_text(text)
 
 
-def command(*words: str) -> int:
-    return main.main(["campaign", *words])
-
-
 def begin(tmp_path: Path, **site: Any) -> tuple[Path, Path]:
     """A configuration and the directory of its campaign, not begun."""
     conf = tmp_path / "conf.yaml"
@@ -249,14 +246,11 @@ def begin(tmp_path: Path, **site: Any) -> tuple[Path, Path]:
     return conf, tmp_path / "out"
 
 
-def test_cables_are_asked_for_and_recognised(
-    tmp_path: Path, answers: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cables_are_asked_for_and_recognised(tmp_path: Path, answers: Path, cli: Command) -> None:
     """By link events: of the moved ports alone, and of no other. The state outlives the command."""
     conf, out = begin(tmp_path)
     say(answers, link(4), link(7))
-    assert command(str(conf), "--out", str(out)) == 3
-    said = capsys.readouterr().out
+    said = cli.prints("campaign", conf, "--out", out, status=3)
     assert "  move node1:e0 from p1 to p3\n  move node2:e0 from p2 to p4\n" in said
     assert f"then: switchbench campaign {out}" in said
     for links, words in (
@@ -266,76 +260,63 @@ def test_cables_are_asked_for_and_recognised(
         ((link(6, "p3"), link(9, "p5")), "node2:e0 is at sw1 p5, the site says sw1 p4"),
     ):
         say(answers, *links)
-        assert command(str(out)) == 2
-        error = capsys.readouterr().err
+        error = cli("campaign", out).err
         assert error == f"switchbench: the cables are not as they have to be: {words} [SB-CABLES]\n"
     say(answers, link(6, "p3"), link(9))
-    assert command(str(out)) == 3
-    assert "move node1:e0 from p3 to p5" in capsys.readouterr().out
+    assert "move node1:e0 from p3 to p5" in cli.prints("campaign", out, status=3)
     say(answers, link(8), link(11))
-    assert command(str(out)) == 0
+    cli.prints("campaign", out)
 
 
-def test_a_cable_that_was_to_stay(
-    tmp_path: Path, answers: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cable_that_was_to_stay(tmp_path: Path, answers: Path, cli: Command) -> None:
     conf, out = begin(tmp_path, device={"name": "sw1", "ports": "p[1-3]"})
     say(answers, link(1), link(1))
-    assert command(str(conf), "--out", str(out)) == 3
-    assert "move node1:e0 from p1 to p3" in capsys.readouterr().out
+    assert "move node1:e0 from p1 to p3" in cli.prints("campaign", conf, "--out", out, status=3)
     say(answers, link(3), link(3))
-    assert command(str(out)) == 2
     words = "node2:e0 lost its link meanwhile, and was to stay in sw1 p2"
-    assert words in capsys.readouterr().err
+    assert words in cli("campaign", out).err
     say(answers, link(3), link(1))
-    assert command(str(out)) == 0
+    cli.prints("campaign", out)
 
 
 @pytest.mark.rows
 def test_a_campaign_is_refused(
-    tmp_path: Path, site: dict[str, Any], says: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, site: dict[str, Any], says: str, cli: Command
 ) -> None:
     conf, out = begin(tmp_path, **site)
-    assert command(str(conf), "--out", str(out)) == 2
-    error = capsys.readouterr().err
+    error = cli.refuses("campaign", conf, "--out", out)
     assert says in error
     assert "[SB-" in error
-    assert len(error.splitlines()) == 1
     assert not out.exists()
 
 
-def test_a_directory_that_is_no_campaign(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(str(tmp_path)) == 2
-    assert "is no campaign: it has no campaign.json that can be read" in capsys.readouterr().err
+def test_a_directory_that_is_no_campaign(tmp_path: Path, cli: Command) -> None:
+    said = cli.refuses("campaign", tmp_path)
+    assert "is no campaign: it has no campaign.json that can be read" in said
     for state, says in (
         ('{"schema": "switchbench-campaign/9"}', "is of a newer form"),
         ('{"schema": "switchbench-campaign/1", "rounds": 3}', "is no campaign"),
     ):
         (tmp_path / "campaign.json").write_text(state)
-        assert command(str(tmp_path)) == 2
-        assert says in capsys.readouterr().err
+        assert says in cli.refuses("campaign", tmp_path)
 
 
-def test_a_state_of_other_ports(
-    tmp_path: Path, answers: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_state_of_other_ports(tmp_path: Path, answers: Path, cli: Command) -> None:
     conf, out = begin(tmp_path)
     say(answers, link(4), link(7))
-    assert command(str(conf), "--out", str(out)) == 3
+    cli.prints("campaign", conf, "--out", out, status=3)
     state = json.loads((out / "campaign.json").read_text())
     for key, value in (("done", 9), ("rounds", [{"node9:e0": "p1"}]), ("rounds", [])):
         (out / "campaign.json").write_text(json.dumps(state | {key: value}))
-        assert command(str(out)) == 2
-        assert "campaign.json does not fit configuration.yaml" in capsys.readouterr().err
+        said = cli.refuses("campaign", out)
+        assert "campaign.json does not fit configuration.yaml" in said
 
 
 def test_a_terminal_is_waited_at(
     tmp_path: Path,
     answers: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Command,
 ) -> None:
     """What is wrong is said, and asked for again; with Ctrl-C it goes on another time."""
     conf, out = begin(tmp_path)
@@ -351,8 +332,8 @@ def test_a_terminal_is_waited_at(
         return ""
 
     monkeypatch.setattr("builtins.input", moved)
-    assert command(str(conf), "--out", str(out)) == main.INTERRUPTED
-    shown = capsys.readouterr()
+    shown = cli("campaign", conf, "--out", out)
+    assert shown.status == main.INTERRUPTED
     assert shown.out.count("move node1:e0 from p1 to p3") == 2
     assert shown.out.count("move node1:e0 from p3 to p5") == 1
     assert "node1:e0 kept its link" in shown.err

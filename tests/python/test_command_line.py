@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from configs import PROJECT, needs_engine
+from conftest import Command
 from switchbench.base.model import Run
 from switchbench.base.source import read_file
 from switchbench.cli.common import load_run
@@ -50,7 +51,7 @@ CASES: dict[str, dict[str, Any]] = read_file(PROJECT / "tests/python/data/comman
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_said(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     """One sentence, nothing planned, and nothing left behind."""
     monkeypatch.chdir(tmp_path)
@@ -65,11 +66,7 @@ def test_what_is_said(
         found = [process.name for process in loaded(*words[1:]).site.processes]
         assert found == case["hosts"].split()
         return
-    assert main(words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert case["says"].replace("{folder}", str(tmp_path)) in said.err
-    assert len(said.err.splitlines()) == 1
+    assert case["says"].replace("{folder}", str(tmp_path)) in cli.refuses(*words)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -86,16 +83,15 @@ def test_init_writes_what_can_be_planned(
     said: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Command,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = iter(answers.replace("-", "").split(" "))
     monkeypatch.setattr("builtins.input", lambda _: next(given))
     monkeypatch.setattr("sys.stdin.isatty", lambda: answers != "")
     assert main(["init", "new.yaml", *words.split()]) == 0
-    assert main(["plan", "new.yaml"]) == 0
-    assert said in capsys.readouterr().out
+    assert said in cli.prints("plan", "new.yaml")
     clauses = (tmp_path / "new.yaml").read_text().partition("expect:")[2].splitlines()
     assert len({line.index("#") for line in clauses if "#" in line}) <= 1
-    assert main(["init", "new.yaml", "--lab", "tree"]) == 2
-    assert "new.yaml is there already: name another file" in capsys.readouterr().err
+    said = cli.refuses("init", "new.yaml", "--lab", "tree")
+    assert "new.yaml is there already: name another file" in said

@@ -22,10 +22,10 @@ from scipy.special import stdtrit
 import recorded
 import synthetic
 from claims import DESIGNS, Design, share_claiming, share_found
+from conftest import Command
 from foreign_data import DATA, FOREIGN, bring_in, hpccoutf
 from recorded import (
     Repeats,
-    compared,
     make,
     rate_mbps,
     replace_rows,
@@ -36,7 +36,6 @@ from recorded import (
 from simulated import Choice, simulate
 from switchbench.analysis import statistics
 from switchbench.base.model import Trial
-from switchbench.cli.main import main
 from switchbench.compare.comparison import Sample, WelchTest, holm, welch
 from switchbench.records.directory import PLAN, SUMMARY, read_plan, replace_json
 from switchbench.records.rows import Floats
@@ -48,27 +47,24 @@ SLOW = Repeats([(7000, 6800), (7010, 6810), (6990, 6790)])
 FAST = Repeats([(7700, 7710), (7720, 7690), (7710, 7700)])
 FEW = "no interval: needs at least 2 repeats per side"
 Rows = list[dict[str, Any]]
-Capture = pytest.CaptureFixture[str]
 
 
-def result(capsys: Capture, *words: object, status: int = 0) -> dict[str, Any]:
+def result(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
     """What the command writes as JSON."""
-    assert main(["compare", *map(str, words), "--json", "-"]) == status
-    value: dict[str, Any] = json.loads(capsys.readouterr().out)
+    value: dict[str, Any] = json.loads(cli.prints("compare", *words, "--json", "-", status=status))
     return value
 
 
-def only(capsys: Capture, *words: object, status: int = 0) -> dict[str, Any]:
+def only(cli: Command, *words: object, status: int = 0) -> dict[str, Any]:
     """The only comparison."""
-    return compared(capsys, *words, status=status)[1]
+    (one,) = result(cli, *words, status=status)["comparisons"]
+    return dict(one)
 
 
-def refused(capsys: Capture, *words: object, shown: bool = False) -> str:
+def refused(cli: Command, *words: object, shown: bool = False) -> str:
     """The one sentence of a command that compares nothing; `shown`: what it read is shown."""
-    assert main(["compare", *map(str, words)]) == 2
-    said = capsys.readouterr()
-    assert bool(said.out) == shown
-    assert said.err.count("\n") == 1
+    said = cli("compare", *words)
+    assert (said.status, bool(said.out), said.err.count("\n")) == (2, shown, 1)
     return re.sub(r" \[SB-[A-Z]+\]$", "", said.err.removeprefix("switchbench: ").strip())
 
 
@@ -91,8 +87,8 @@ def change(directory: Path, entries: Callable[[dict[str, Any]], None], *lists: s
 # --- differences ---------------------------------------------------------------------------------
 
 
-def test_a_difference_of_two_switches(tmp_path: Path, capsys: Capture) -> None:
-    found = result(capsys, make(tmp_path / "old", SLOW), make(tmp_path / "new", FAST))
+def test_a_difference_of_two_switches(tmp_path: Path, cli: Command) -> None:
+    found = result(cli, make(tmp_path / "old", SLOW), make(tmp_path / "new", FAST))
     assert [one["name"] for one in found["results"]] == ["old", "new"]
     (comparison,) = found["comparisons"]
     mean = row(comparison["plans"], "mean_rate")
@@ -108,12 +104,12 @@ def test_a_difference_of_two_switches(tmp_path: Path, capsys: Capture) -> None:
     assert first["verdict"] == "better"
 
 
-def test_the_interval_is_welchs(tmp_path: Path, capsys: Capture) -> None:
+def test_the_interval_is_welchs(tmp_path: Path, cli: Command) -> None:
     """Of the first flow: variances 100 and 100 frames squared, 3 repeats each, and what two runs
     may differ by (0.2 % of each mean) or is rounded (0.05 %)."""
     a = make(tmp_path / "a", Repeats([(7000, 7000), (7010, 7000), (6990, 7000)]))
     b = make(tmp_path / "b", Repeats([(7100, 7000), (7110, 7000), (7090, 7000)]))
-    flow = row(only(capsys, a, b)["flows"], "rate", "node1:e0 → node2:e0")
+    flow = row(only(cli, a, b)["flows"], "rate", "node1:e0 → node2:e0")
     means = (7000, 7100)
     variance = 100 / 3 + 100 / 3 + sum((0.002 * mean) ** 2 for mean in means)
     freedom = variance**2 / (2 * (100 / 3) ** 2 / 2)
@@ -123,24 +119,23 @@ def test_the_interval_is_welchs(tmp_path: Path, capsys: Capture) -> None:
     assert flow["ci_high"] == pytest.approx(rate_mbps(100 + half), abs=1e-4)
 
 
-def test_without_repeats_there_is_no_interval(tmp_path: Path, capsys: Capture) -> None:
+def test_without_repeats_there_is_no_interval(tmp_path: Path, cli: Command) -> None:
     a, b = (make(tmp_path / name, Repeats([window])) for name, window in
             (("a", (7000, 7000)), ("b", (7700, 7700))))  # fmt: skip
-    mean = row(only(capsys, a, b)["plans"], "mean_rate")
+    mean = row(only(cli, a, b)["plans"], "mean_rate")
     assert mean["difference"] == pytest.approx(rate_mbps(700), abs=1e-5)
     assert [mean[key] for key in ("ci_low", "ci_high", "p", "p_adjusted")] == [None] * 4
     assert (mean["verdict"], mean["reason"]) == ("not known", FEW)
     for more, shown in (([], False), (["--all"], True)):  # nothing says which flow is the surest
-        assert main(["compare", str(a), str(b), *more]) == 0
-        said = capsys.readouterr().out
+        said = cli.prints("compare", a, b, *more)
         assert f"{FEW} (`repeat: 5`)" in " ".join(said.split())
         assert ("By flow" in said) == shown
 
 
-def test_no_spread_is_no_certainty(tmp_path: Path, capsys: Capture) -> None:
+def test_no_spread_is_no_certainty(tmp_path: Path, cli: Command) -> None:
     still = Repeats([(7000, 7000)] * 3)
     a, b = make(tmp_path / "a", still), make(tmp_path / "b", Repeats(still.windows, lost=70))
-    comparison = only(capsys, a, b)
+    comparison = only(cli, a, b)
     assert row(comparison["plans"], "mean_rate")["verdict"] == "same"
     loss = row(comparison["plans"], "loss")
     assert loss["other"] == pytest.approx(100 * 70 / (2 * 7300 + 70), abs=1e-5)
@@ -150,12 +145,12 @@ def test_no_spread_is_no_certainty(tmp_path: Path, capsys: Capture) -> None:
     assert [one["of"] for one in lossy] == ["node2:e0 → node1:e0"]
 
 
-def test_noise_is_not_taken_for_a_difference(tmp_path: Path, capsys: Capture) -> None:
+def test_noise_is_not_taken_for_a_difference(tmp_path: Path, cli: Command) -> None:
     """Two runs of 16 ranks that differ by chance alone: of hundreds of flows and phases none."""
     choice = Choice(16, transports=("dpdk",), patterns=("aapc",), repeats=4)
     a = simulate(tmp_path / "a", choice)
     b = simulate(tmp_path / "b", Choice(**{**vars(choice), "seed": 2}))
-    comparison = only(capsys, a, b, "--all")
+    comparison = only(cli, a, b, "--all")
     rates = [one for one in comparison["flows"] if one["measure"] == "rate"]
     assert len(rates) == comparison["flows_compared"] == 16 * 15
     assert sum(one["p"] is not None for one in rates) > 100
@@ -171,7 +166,7 @@ def test_equal_networks_seldom_differ_and_others_do(design: Design) -> None:
         assert share_found(design, -difference, 60, 3) >= 11 / 12
 
 
-def test_a_side_of_several_runs_differs_as_its_runs_do(tmp_path: Path, capsys: Capture) -> None:
+def test_a_side_of_several_runs_differs_as_its_runs_do(tmp_path: Path, cli: Command) -> None:
     """Repeats agree within 0.1 %, runs of either side within 3 %: 1 % is no difference."""
 
     def side(name: str, levels: tuple[int, ...]) -> list[str]:
@@ -182,11 +177,11 @@ def test_a_side_of_several_runs_differs_as_its_runs_do(tmp_path: Path, capsys: C
         return made
 
     words = [*side("a", (6900, 7000, 7100)), *side("b", (6970, 7070, 7170))]
-    mean = row(only(capsys, *words)["plans"], "mean_rate")
+    mean = row(only(cli, *words)["plans"], "mean_rate")
     assert (mean["repeats"], mean["verdict"]) == ([3, 3], "not sure")
     assert mean["difference"] == pytest.approx(rate_mbps(70), abs=1e-4)
     assert mean["degrees_of_freedom"] == pytest.approx(4.0)
-    comparison = only(capsys, *side("c", (6990, 7000, 7010)), *side("d", (7340, 7350, 7360)))
+    comparison = only(cli, *side("c", (6990, 7000, 7010)), *side("d", (7340, 7350, 7360)))
     assert row(comparison["plans"], "mean_rate")["verdict"] == "better"
     assert len(comparison["flows"]) == 2
 
@@ -194,9 +189,9 @@ def test_a_side_of_several_runs_differs_as_its_runs_do(tmp_path: Path, capsys: C
 # --- what is beside what -------------------------------------------------------------------------
 
 
-def test_by_transport_within_one_directory(tmp_path: Path, capsys: Capture) -> None:
+def test_by_transport_within_one_directory(tmp_path: Path, cli: Command) -> None:
     one = simulate(tmp_path / "run", Choice(4, patterns=("pairs", "aapc"), repeats=3))
-    found = result(capsys, one, "--by", "transport")
+    found = result(cli, one, "--by", "transport")
     assert [subject["name"] for subject in found["results"]] == ["tcp", "dpdk"]
     assert {"of": None, "setting": "transport", "values": ["tcp", "dpdk"]} in found["question"]
     (comparison,) = found["comparisons"]
@@ -217,19 +212,19 @@ def test_by_transport_within_one_directory(tmp_path: Path, capsys: Capture) -> N
     assert cpu["reason"] == "not judged: the nodes share a machine's CPUs"
 
 
-def test_tcp_in_one_directory_against_dpdk_in_another(tmp_path: Path, capsys: Capture) -> None:
+def test_tcp_in_one_directory_against_dpdk_in_another(tmp_path: Path, cli: Command) -> None:
     a, b = (
         simulate(tmp_path / name, Choice(8, transports=(name,), patterns=("pairs",), repeats=2))
         for name in ("tcp", "dpdk")
     )
-    comparison = only(capsys, a, b)
+    comparison = only(cli, a, b)
     assert (len(comparison["pairs"]), comparison["differing"]) == (1, [])
 
 
-def test_hosts_and_switches_of_other_names(tmp_path: Path, capsys: Capture) -> None:
+def test_hosts_and_switches_of_other_names(tmp_path: Path, cli: Command) -> None:
     """Ports are compared by their places; firmware is the question, and does not hinder."""
     a, b = make(tmp_path / "a", SLOW), make(tmp_path / "b", FAST, hosts=("east1", "east2"))
-    comparison = only(capsys, a, b)
+    comparison = only(cli, a, b)
     assert comparison["flows_compared"] == 2
     assert "node1:e0 with east1:e0" in comparison["notes"][0]
     switch = {"model": "SN2100", "serial": "MT1"}
@@ -237,16 +232,16 @@ def test_hosts_and_switches_of_other_names(tmp_path: Path, capsys: Capture) -> N
         make(tmp_path / firmware, FAST, about={"switches": [switch | {"firmware": firmware}]})
         for firmware in ("1.0", "1.1")
     )
-    found = result(capsys, a, b)
+    found = result(cli, a, b)
     assert [one["name"] for one in found["results"]] == ["SN2100 1.0", "SN2100 1.1"]
     firmware = {"of": None, "setting": "about.switches.0.firmware", "values": ["1.0", "1.1"]}
     assert found["question"] == [firmware]
 
 
-def test_several_results_and_another_baseline(tmp_path: Path, capsys: Capture) -> None:
+def test_several_results_and_another_baseline(tmp_path: Path, cli: Command) -> None:
     words = [f"{name}={make(tmp_path / name, test)}" for name, test in
              (("x", SLOW), ("y", FAST), ("z", FAST))]  # fmt: skip
-    found = result(capsys, *words, "--baseline", "y")
+    found = result(cli, *words, "--baseline", "y")
     assert found["baseline"] == "y"
     assert [one["result"] for one in found["comparisons"]] == ["x", "z"]
     verdicts = [row(one["plans"], "mean_rate")["verdict"] for one in found["comparisons"]]
@@ -256,24 +251,23 @@ def test_several_results_and_another_baseline(tmp_path: Path, capsys: Capture) -
 # --- what can't be compared ----------------------------------------------------------------------
 
 
-def test_other_loads_are_other_measurements(tmp_path: Path, capsys: Capture) -> None:
+def test_other_loads_are_other_measurements(tmp_path: Path, cli: Command) -> None:
     a = make(tmp_path / "a", FAST, Repeats(SLOW.windows, load=50.0, pattern="ring"))
     b = make(
         tmp_path / "b", Repeats(FAST.windows, load=80.0), Repeats(SLOW.windows, 0, 50.0, "ring")
     )
-    comparison = only(capsys, a, b, status=2)
+    comparison = only(cli, a, b, status=2)
     assert [one["baseline"]["settings"]["pattern"] for one in comparison["pairs"]] == ["ring"]
     differing = [(one["setting"], one["values"]) for one in comparison["differing"]]
     assert differing == [("load", ["95%", "80%"])]
-    assert main(["compare", str(a), str(b)]) == 2
-    said = capsys.readouterr()
+    said = cli("compare", a, b)
     assert "a and b are not the same measurement: load differs; what can be compared" in said.err
     assert "pairs neighbours, dpdk: load is 95% and 80%" in said.out
     assert "ring neighbours, 2 ranks" in said.out  # what can be compared
-    assert only(capsys, a, b, "--question", "load")["differing"] == []
+    assert only(cli, a, b, "--question", "load")["differing"] == []
 
 
-def test_transports_of_other_loads_are_other_measurements(tmp_path: Path, capsys: Capture) -> None:
+def test_transports_of_other_loads_are_other_measurements(tmp_path: Path, cli: Command) -> None:
     """tcp at 100 % beside dpdk at 30 %: no figure stands beside another, and nothing is worse."""
 
     def loads(entry: dict[str, Any]) -> None:
@@ -283,65 +277,63 @@ def test_transports_of_other_loads_are_other_measurements(tmp_path: Path, capsys
     choice = Choice(4, transports=("tcp", "dpdk"), patterns=("pairs",), repeats=3)
     made = simulate(tmp_path / "run", choice)
     change(made, loads, "plans", "trials")
-    comparison = only(capsys, made, "--by", "transport", status=2)
+    comparison = only(cli, made, "--by", "transport", status=2)
     assert comparison["pairs"] == comparison["plans"] == []
     load = {"of": "pairs neighbours, tcp", "setting": "load", "values": ["100%", "30%"]}
     assert load in comparison["differing"]
-    said = refused(capsys, made, "--by", "transport", shown=True)
+    said = refused(cli, made, "--by", "transport", shown=True)
     assert "tcp and dpdk are not the same measurement: load" in said
     # Asked for, the figures stand beside each other; none is called better or worse.
-    rows = only(capsys, made, "--by", "transport", "--question", "load")["plans"]
+    rows = only(cli, made, "--by", "transport", "--question", "load")["plans"]
     assert row(rows, "mean_rate")["difference"] is not None
     assert {one["verdict"] for one in rows} == {"not known"}
     assert row(rows, "mean_rate")["reason"] == "not judged: the intended loads differ"
 
 
-def test_what_the_tester_limited_is_in_no_mean(tmp_path: Path, capsys: Capture) -> None:
+def test_what_the_tester_limited_is_in_no_mean(tmp_path: Path, cli: Command) -> None:
     a, b = make(tmp_path / "a", SLOW), make(tmp_path / "b", FAST)
     limit = {
         "port": "node1:e0", "shortfall_percent": 9.0, "dropped_frames": None,
         "start_delay_ms": None, "window_error_percent": None, "reason": "offered less",
     }  # fmt: skip
     change(b, lambda e: e.update(tester_limited=[limit] * (e["repeat"] < 2)), "trials")
-    comparison = only(capsys, a, b)
+    comparison = only(cli, a, b)
     rates = [one for one in comparison["flows"] if one["measure"] == "rate"]
     assert [one["repeats"] for one in rates] == [[3, 1], [3, 1]]
     assert row(comparison["plans"], "loss")["repeats"] == [3, 1]
 
 
-def test_a_phase_that_the_summary_lacks_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_a_phase_that_the_summary_lacks_is_said(tmp_path: Path, cli: Command) -> None:
     a = simulate(tmp_path / "a", Choice(4, transports=("dpdk",), patterns=("aapc",), repeats=2))
     summary = json.loads((a / "summary.json").read_text())
     summary["trials"] = [entry for entry in summary["trials"] if entry["phase"] != 1]
     b = Path(shutil.copytree(a, tmp_path / "b"))
     (a / "summary.json").write_text(json.dumps(summary))
-    found = result(capsys, a, b, status=2)
+    found = result(cli, a, b, status=2)
     assert "summary.json lacks phase 1 of trial 0" in found["damage"][0]
     assert found["comparisons"][0]["flows_compared"] == 8
 
 
-def test_another_window_or_seed_is_said_and_the_figures_shown(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_another_window_or_seed_is_said_and_the_figures_shown(tmp_path: Path, cli: Command) -> None:
     a = make(tmp_path / "a", FAST)
     b = make(tmp_path / "b", Repeats(FAST.windows, settings={"window": "5s", "seed": 2}))
-    comparison = only(capsys, a, b, status=2)
+    comparison = only(cli, a, b, status=2)
     assert {one["setting"] for one in comparison["differing"]} == {"window", "seed"}
     assert row(comparison["plans"], "mean_rate")["difference"] == 0
     question = ("--question", "window", "--question", "seed")
-    assert result(capsys, a, b, *question)["exit_status"] == 0
+    assert result(cli, a, b, *question)["exit_status"] == 0
 
 
-def test_a_pattern_that_only_one_has(tmp_path: Path, capsys: Capture) -> None:
+def test_a_pattern_that_only_one_has(tmp_path: Path, cli: Command) -> None:
     a = make(tmp_path / "a", FAST, Repeats(SLOW.windows, pattern="ring"))
     b, c = make(tmp_path / "b", FAST), make(tmp_path / "c", Repeats(SLOW.windows, pattern="ring"))
     alone = "ring neighbours, 2 ranks: dpdk, 1518 B frames, 95 %: only in a"
-    assert only(capsys, a, b)["alone"] == [alone]
-    said = refused(capsys, b, c, shown=True)
+    assert only(cli, a, b)["alone"] == [alone]
+    said = refused(cli, b, c, shown=True)
     assert said == "nothing of b and c can be compared: no pattern is in both"
 
 
-def test_bad_input_is_one_sentence(tmp_path: Path, capsys: Capture) -> None:
+def test_bad_input_is_one_sentence(tmp_path: Path, cli: Command) -> None:
     one = make(tmp_path / "one", FAST)
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -355,34 +347,34 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: Capture) -> None:
         ((one, one, "--question", "lode"), "no setting 'lode' in any of the results"),
         ((one, one, "--confidence", "100"), "takes 50 to less than 100 %"),
     ):
-        assert said in refused(capsys, *words)
+        assert said in refused(cli, *words)
 
 
 @pytest.mark.rows
-def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, capsys: Capture) -> None:
+def test_damaged_or_newer(text: str | None, sentence: str, tmp_path: Path, cli: Command) -> None:
     one = make(tmp_path / "one", FAST)
     bad = Path(shutil.copytree(one, tmp_path / "bad"))
     summary = json.loads((bad / "summary.json").read_text()) | {"plans": "none"}
     (bad / "summary.json").write_text(text or json.dumps(summary))
     for file in bad.glob("*.parquet" if text else PLAN):
         file.unlink()
-    said = refused(capsys, one, bad)
+    said = refused(cli, one, bad)
     assert sentence in said
     assert str(bad) in said
     assert ("nor can it be made again" in said) == (text is None)
 
 
-def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, capsys: Capture) -> None:
+def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, cli: Command) -> None:
     one = make(tmp_path / "one", FAST)
     bad, half, less = (
         Path(shutil.copytree(one, tmp_path / name)) for name in ("bad", "half", "less")
     )
     (bad / "flows.parquet").write_bytes(b"PAR1 and no more")
-    found = result(capsys, one, bad, status=2)
+    found = result(cli, one, bad, status=2)
     (damage,) = found["damage"]
     assert damage.startswith(f"{bad}: flows.parquet can't be read as Parquet")
     assert row(found["comparisons"][0]["plans"], "mean_rate")["difference"] == 0
-    assert refused(capsys, one, bad, shown=True)
+    assert refused(cli, one, bad, shown=True)
     for table in half.glob("*.parquet"):
         table.unlink()
     ends = {"phase": 1, "trial": 2}
@@ -391,10 +383,10 @@ def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, capsys
     with (half / "flows.1.arrows").open("ab") as file:
         file.write(b"\xff\xff\xff\xff\x08")
     lost = "a table ends in half a piece: nothing is lost by it that the summary was made of"
-    assert only(capsys, one, half)["notes"] == [f"{half}: {lost}"]
+    assert only(cli, one, half)["notes"] == [f"{half}: {lost}"]
     kept = [row for row in rows_in(less, "flows") if row["dst"] != "node1:e0"]
     replace_rows(less, "flows", kept)
-    comparison = only(capsys, one, less)
+    comparison = only(cli, one, less)
     assert comparison["flows_compared"] == 1
     both = "pairs neighbours, 2 ranks: dpdk, 1518 B frames, 95 %: 1 flow is in both, of 2 and 1"
     assert both in comparison["notes"]
@@ -403,12 +395,12 @@ def test_damaged_tables_are_said_and_the_rest_is_compared(tmp_path: Path, capsys
 # --- the page ------------------------------------------------------------------------------------
 
 
-def test_the_page_is_one_file_that_asks_for_nothing(tmp_path: Path) -> None:
+def test_the_page_is_one_file_that_asks_for_nothing(tmp_path: Path, cli: Command) -> None:
     loads = (95.0, 80.0, 60.0)
     fast = make(tmp_path / "a", *(Repeats(FAST.windows, load=load) for load in loads))
     slow = make(tmp_path / "b", *(Repeats(SLOW.windows, load=load) for load in loads))
     page = tmp_path / "page.html"
-    assert main(["compare", f"new <1>={fast}", f"old={slow}", "--html", str(page)]) == 0
+    cli.prints("compare", f"new <1>={fast}", f"old={slow}", "--html", page)
     text = page.read_text()
     assert "<h1>new &lt;1&gt; and old beside each other</h1>" in text
     assert not re.search(r'(?:src|href)="(?!#)', text)
@@ -417,7 +409,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(tmp_path: Path) -> None:
     assert titles == ["What is compared", "By pattern", "By flow", "What the numbers mean"]
     other = make(tmp_path / "c", Repeats(FAST.windows, settings={"window": "9s"}))
     one = make(tmp_path / "d", FAST)
-    assert main(["compare", str(one), str(other), "--html", str(page)]) == 2
+    cli.prints("compare", one, other, "--html", page, status=2)
     notice = page.read_text().split('role="alert"', 1)[1].split("</div>", 1)[0]
     assert "window is 1s and 9s" in notice
 
@@ -530,11 +522,9 @@ MIB = 1 << 20
 Key = tuple[str, str, int, int | None]  # measure, programs, ranks and size
 
 
-def figures(
-    capsys: pytest.CaptureFixture[str], *words: object, status: int = 0
-) -> dict[Key, tuple[float, float]]:
+def figures(cli: Command, *words: object, status: int = 0) -> dict[Key, tuple[float, float]]:
     """Return the values of both sides."""
-    _, one = compared(capsys, *words, status=status)
+    one = only(cli, *words, status=status)
     found = {}
     for row in one["plans"]:
         sides = [one["pairs"][row["pair"]][side]["settings"] for side in ("baseline", "other")]
@@ -557,10 +547,10 @@ def ours(path: Path, mean_mbps: float = 5000.0, **changes: Any) -> Path:
     return path
 
 
-def test_imb_beside_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imb_beside_osu(tmp_path: Path, cli: Command) -> None:
     imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
     osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt", ranks=4)
-    found = figures(capsys, imb, osu)
+    found = figures(cli, imb, osu)
     assert found["allreduce_time", "imb osu", 4, 4] == (35.6, 35.4)
     assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
     # PingPing as it is, bibw by half
@@ -569,24 +559,22 @@ def test_imb_beside_osu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert not any(key[0] == "sendrecv_rate" for key in found)  # OSU has no such test
 
 
-def test_ours_beside_iperf3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ours_beside_iperf3(tmp_path: Path, cli: Command) -> None:
     """Two ranks over TCP; both directions at once are iperf3's --bidir, and not its single."""
     iperf3 = bring_in(
         tmp_path / "iperf3",
         *(FOREIGN / f"iperf3-client_{name}.json" for name in ("single", "bidir")),
     )
     mine = ours(tmp_path / "mine", 12000.0)
-    (((key, values)),) = figures(capsys, mine, iperf3).items()
+    (((key, values)),) = figures(cli, mine, iperf3).items()
     assert key == ("both_ways_rate", "tcp iperf3", 2, None)
     assert values == (12000.0, pytest.approx((27774.06 + 3200.99) / 2, rel=1e-4))
 
 
-def test_a_load_below_the_line_is_no_rate_of_the_network(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_load_below_the_line_is_no_rate_of_the_network(tmp_path: Path, cli: Command) -> None:
     iperf3 = bring_in(tmp_path / "iperf3", FOREIGN / "iperf3-client_bidir.json")
     mine = ours(tmp_path / "mine", intended_load=80.0)
-    assert figures(capsys, mine, iperf3, status=2) == {}
+    assert figures(cli, mine, iperf3, status=2) == {}
 
 
 def with_summary(mine: Path, **parts: Any) -> Path:
@@ -596,7 +584,7 @@ def with_summary(mine: Path, **parts: Any) -> Path:
     return mine
 
 
-def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_messages_there_and_back(tmp_path: Path, cli: Command) -> None:
     mine = ours(tmp_path / "mine")
     messages = json.loads((mine / SUMMARY).read_text())["messages"]
     point = blank("CurvePoint") | {"size": 8, "bandwidth_mbps": 6.1}
@@ -604,7 +592,7 @@ def test_our_messages_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixtu
     curve = blank("Curve") | {"transport": "tcp", "network": "lab", "ranks": 2}
     messages["curves"] = [curve | {"points": [point]}]
     imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    found = figures(capsys, with_summary(mine, messages=messages), imb)
+    found = figures(cli, with_summary(mine, messages=messages), imb)
     assert found["pingpong_time", "tcp imb", 2, 8] == (10.5, 11.31)
     assert found["pingpong_rate", "tcp imb", 2, 8] == (6.1, pytest.approx(0.71 * 8))
 
@@ -620,7 +608,7 @@ def function(name: str, time_us: float, size: int = MIB, **parameters: Any) -> d
     }
 
 
-def test_our_steps_beside_imb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_steps_beside_imb(tmp_path: Path, cli: Command) -> None:
     """By IMB's definitions they are its figures, at each setting its own; sizes that differ are
     none of IMB's, and a ping-pong among four is of two."""
     exchange = function("exchange", 18000.0, algorithm="ring")
@@ -633,7 +621,7 @@ def test_our_steps_beside_imb(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         exchange,
     ]
     mine = with_summary(ours(tmp_path / "mine"), steps=blank("Steps") | {"functions": functions})
-    found = figures(capsys, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
+    found = figures(cli, mine, bring_in(tmp_path / "theirs", FOREIGN / "imb-2019.txt"))
     assert found["allreduce_time", "tcp ring imb", 4, MIB] == (20000.0, 14260.0)
     assert found["allreduce_time", "tcp ring batch=100 imb", 4, MIB] == (14000.0, 14260.0)
     assert found["ring_rate", "tcp ring imb", 4, MIB][0] == pytest.approx(230.0 * 8 / 4)
@@ -641,32 +629,28 @@ def test_our_steps_beside_imb(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert not any(key[0] == "alltoall_time" for key in found)
 
 
-def test_several_programs_in_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_programs_in_one_result(tmp_path: Path, cli: Command) -> None:
     """Each stands beside the other result's; where both have the same program, beside that."""
     both = bring_in(tmp_path / "both", FOREIGN / "imb-2019.txt", FOREIGN / "hpcc-4.txt")
     osu = bring_in(tmp_path / "osu", FOREIGN / "osu.txt")
-    found = figures(capsys, both, osu)
+    found = figures(cli, both, osu)
     assert ("pingpong_time", "imb osu", 2, 8) in found
     assert ("pingpong_time", "hpcc osu", 2, 8) in found
     assert ("pingpong_time", "hpcc osu", 2, MIB) not in found
     imb = bring_in(tmp_path / "imb", FOREIGN / "imb-2019.txt")
-    assert {key[1] for key in figures(capsys, both, imb)} == {"imb imb"}
+    assert {key[1] for key in figures(cli, both, imb)} == {"imb imb"}
 
 
-def test_buffers_in_gpu_memory_are_a_program_of_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_buffers_in_gpu_memory_are_a_program_of_their_own(tmp_path: Path, cli: Command) -> None:
     """What goes over PCIe first is not averaged with host memory."""
     host = bring_in(tmp_path / "host", FOREIGN / "imb-2019.txt")
     both = bring_in(tmp_path / "both", FOREIGN / "osu.txt", FOREIGN / "osu-cuda.txt")
-    found = figures(capsys, host, both)
+    found = figures(cli, host, both)
     assert found["pingpong_time", "imb osu", 2, MIB] == (9062.5, 9070.11)
     assert found["pingpong_time", "imb osu (GPU memory)", 2, MIB] == (9062.5, 54.18)
 
 
-def test_values_of_several_files_are_repeats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_values_of_several_files_are_repeats(tmp_path: Path, cli: Command) -> None:
     """The one comparison serves: two files of one program have an interval and a verdict."""
     files = []
     for number, share in enumerate((1.0, 1.001, 0.999)):
@@ -675,18 +659,17 @@ def test_values_of_several_files_are_repeats(
             latency = 10 * share * slower
             files.append(hpccoutf(file, AvgPingPongLatency_usec=latency))
     one, other = bring_in(tmp_path / "a", *files[::2]), bring_in(tmp_path / "b", *files[1::2])
-    rows = {row["measure"]: row for row in compared(capsys, one, other)[1]["plans"]}
+    rows = {row["measure"]: row for row in only(cli, one, other)["plans"]}
     row = rows["pingpong_time"]
     assert (row["repeats"], row["verdict"], row["better"]) == ([3, 3], "worse", "less")
     assert rows["hpl"]["verdict"] == "same"
 
 
-def test_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_in_common(tmp_path: Path, cli: Command) -> None:
     hpcc = bring_in(tmp_path / "hpcc", FOREIGN / "hpcc-4.txt")
     old = bring_in(tmp_path / "old", FOREIGN / "imb-3.2.txt")
-    capsys.readouterr()
-    assert main(["compare", str(hpcc), str(old)]) == 2
-    assert "no measure is in both at the same number of ranks" in capsys.readouterr().err
+    said = refused(cli, hpcc, old, shown=True)
+    assert "no measure is in both at the same number of ranks" in said
 
 
 # --- `switchbench compare --history` --------------------------------------------------------------
@@ -705,19 +688,18 @@ def runs(folder: Path, frames: Sequence[int], load: float = 95.0) -> list[str]:
     return found
 
 
-def course(capsys: Capture, words: Sequence[str], status: int) -> dict[str, Any]:
+def course(cli: Command, words: Sequence[str], status: int) -> dict[str, Any]:
     """The course of the mean rate, as the command writes it."""
-    assert main(["compare", "--history", *words, "--json", "-"]) == status
-    found = json.loads(capsys.readouterr().out)
+    found = result(cli, "--history", *words, status=status)
     (rate,) = [one for one in found["courses"] if one["measure"] == "mean_rate"]
     return dict(rate)
 
 
 @pytest.mark.rows
 def test_what_a_history_says(
-    frames: Sequence[int], verdict: str, trend: str, status: int, tmp_path: Path, capsys: Capture
+    frames: Sequence[int], verdict: str, trend: str, status: int, tmp_path: Path, cli: Command
 ) -> None:
-    found = course(capsys, runs(tmp_path, frames), status)
+    found = course(cli, runs(tmp_path, frames), status)
     if verdict is not None:
         assert found["verdict"] == verdict
     if trend is not None:
@@ -728,21 +710,20 @@ def test_what_a_history_says(
     )
 
 
-def test_a_slope_is_that_of_the_runs(tmp_path: Path, capsys: Capture) -> None:
+def test_a_slope_is_that_of_the_runs(tmp_path: Path, cli: Command) -> None:
     """10 frames of the median 6,975 a run: 0.1434 %."""
-    found = course(capsys, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
+    found = course(cli, runs(tmp_path, (7000, 6990, 6980, 6970, 6960, 6950)), 1)
     assert found["slope_percent"] == pytest.approx(-1000 / 6975)
     assert found["p"] == pytest.approx(2 / 720)  # one of 6! orders, or its reverse
 
 
-def test_runs_are_in_the_order_of_their_dates(tmp_path: Path, capsys: Capture) -> None:
+def test_runs_are_in_the_order_of_their_dates(tmp_path: Path, cli: Command) -> None:
     words = runs(tmp_path, (7000, 7000, 7000, 6300))
-    assert course(capsys, words[::-1], 1) == course(capsys, words, 1)
+    assert course(cli, words[::-1], 1) == course(cli, words, 1)
 
 
-def test_regressions_are_named(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["compare", "--history", *runs(tmp_path, (7000, 7010, 6990, 6300))]) == 1
-    said = capsys.readouterr().out
+def test_regressions_are_named(tmp_path: Path, cli: Command) -> None:
+    said = cli.prints("compare", "--history", *runs(tmp_path, (7000, 7010, 6990, 6300)), status=1)
     assert "4 runs, 2026-01-01T00:00:00Z to 2026-01-04T00:00:00Z" in said
     assert "Regressions" in said
     assert "mean flow of the last run" in said
@@ -750,43 +731,39 @@ def test_regressions_are_named(tmp_path: Path, capsys: Capture) -> None:
     assert sparkline([7000, 7010, 6990, 6300]) in said
 
 
-def test_a_history_of_unlike_runs_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_a_history_of_unlike_runs_is_refused(tmp_path: Path, cli: Command) -> None:
     words = [*runs(tmp_path / "a", (7000, 7000)), *runs(tmp_path / "b", (7000,), load=50.0)]
-    assert main(["compare", "--history", *words]) == 2
-    said = capsys.readouterr().err
+    said = refused(cli, "--history", *words, shown=True)
     assert "these are not runs of one measurement: " in said
     assert "b/run1 has no pairs" in said
 
 
 @pytest.mark.rows
 def test_what_a_history_cannot_do(
-    options: list[str], says: str, tmp_path: Path, capsys: Capture
+    options: list[str], says: str, tmp_path: Path, cli: Command
 ) -> None:
-    assert main(["compare", "--history", *runs(tmp_path, (7000,)), *options]) == 2
-    assert says in capsys.readouterr().err
+    assert says in cli.refuses("compare", "--history", *runs(tmp_path, (7000,)), *options)
 
 
-def test_noise_is_no_trend(tmp_path: Path, capsys: Capture) -> None:
+def test_noise_is_no_trend(tmp_path: Path, cli: Command) -> None:
     """Of many measures that vary by chance some are in order: they are corrected for."""
     random = np.random.default_rng(1)
     for seed in range(5):
         frames = [int(each) for each in random.normal(7000, 5, 6)]
-        main(["compare", "--history", *runs(tmp_path / str(seed), frames), "--json", "-"])
-        courses = json.loads(capsys.readouterr().out)["courses"]
+        said = cli("compare", "--history", *runs(tmp_path / str(seed), frames), "--json", "-")
+        courses = json.loads(said.out)["courses"]
         assert {one["trend"] for one in courses} <= {"none", None}
 
 
-def test_one_directory_is_one_run(tmp_path: Path, capsys: Capture) -> None:
+def test_one_directory_is_one_run(tmp_path: Path, cli: Command) -> None:
     words = runs(tmp_path, (7000, 7000))
-    assert main(["compare", "--history", *words, words[0]]) == 2
-    assert "duplicate directory" in capsys.readouterr().err
+    assert "duplicate directory" in cli.refuses("compare", "--history", *words, words[0])
 
 
-def test_a_damaged_run_is_named_so(tmp_path: Path, capsys: Capture) -> None:
+def test_a_damaged_run_is_named_so(tmp_path: Path, cli: Command) -> None:
     words = runs(tmp_path, (7000, 7000))
     (Path(words[0]) / "configuration.yaml").write_text("- 1\n")
-    assert main(["compare", "--history", *words]) == 2
-    said = capsys.readouterr().err
+    said = refused(cli, "--history", *words, shown=True)
     assert "not all could be read" in said
     assert "not runs of one measurement" not in said
 
@@ -841,11 +818,9 @@ def made(path: Path, *parts: list[tuple[Trial, list[dict[str, Any]]]]) -> Path:
     return recorded.results(path, run, records)
 
 
-def rows(
-    capsys: pytest.CaptureFixture[str], *words: object
-) -> dict[tuple[str, str], dict[str, Any]]:
+def rows(cli: Command, *words: object) -> dict[tuple[str, str], dict[str, Any]]:
     """The rows by the pair's title and measure."""
-    _, one = compared(capsys, *words)
+    one = only(cli, *words)
     titles = [pair["baseline"]["title"] for pair in one["pairs"]]
     return {(titles[row["pair"]], row["measure"]): row for row in one["plans"]}
 
@@ -855,13 +830,11 @@ SLOWER: Times = [(2 * one, 2 * other) for one, other in STEADY]
 SENDRECV = "sendrecv, 2 ranks: tcp, 1 KiB messages"
 
 
-def test_times_of_functions_have_intervals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_of_functions_have_intervals(tmp_path: Path, cli: Command) -> None:
     """Less time is better, more of IMB's rate; over repeats they are as sure as rates."""
     a = made(tmp_path / "a", repeated(0, "sendrecv", 1024, STEADY))
     b = made(tmp_path / "b", repeated(0, "sendrecv", 1024, SLOWER))
-    found = rows(capsys, a, b)
+    found = rows(cli, a, b)
     t_avg, t_max, rate = (found[SENDRECV, name] for name in ("t_avg", "t_max", "mbytes_s"))
     assert (t_avg["baseline"], t_avg["other"], t_avg["unit"]) == (100.5, 201.0, "us")
     assert (t_max["baseline"], t_max["other"]) == (101.0, 202.0)
@@ -875,12 +848,10 @@ def test_times_of_functions_have_intervals(
     half = stdtrit(freedom, 0.975) * (5 / 3 + shared + rounding) ** 0.5
     assert t_avg["ci_high"] - t_avg["difference"] == pytest.approx(half, rel=1e-3)
     assert rate["baseline"] == pytest.approx(sum(2 * 1024 / t for t in (100, 101, 102)) / 3)
-    assert rows(capsys, b, a)[SENDRECV, "t_avg"]["verdict"] == "better"
+    assert rows(cli, b, a)[SENDRECV, "t_avg"]["verdict"] == "better"
 
 
-def test_empty_messages_have_times_and_no_rates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_empty_messages_have_times_and_no_rates(tmp_path: Path, cli: Command) -> None:
     """0 Mbit/s of a barrier would be called the same."""
     parts = repeated(0, "barrier", 0, STEADY)
     a = made(tmp_path / "a", parts)
@@ -888,7 +859,7 @@ def test_empty_messages_have_times_and_no_rates(
     for entry in (*summary["plans"], *summary["trials"]):
         entry["delivered_bytes"] = 0
     replace_json(a / SUMMARY, summary)
-    found = rows(capsys, a, f"other={a}")
+    found = rows(cli, a, f"other={a}")
     assert {name for _, name in found} == {"t_avg", "t_max"}
 
 
@@ -903,18 +874,16 @@ def kernels(number: int, times: Times) -> list[Any]:
     return found
 
 
-def test_kernels_by_the_time_of_the_whole_benchmark(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kernels_by_the_time_of_the_whole_benchmark(tmp_path: Path, cli: Command) -> None:
     a = made(tmp_path / "a", kernels(0, STEADY))
     b = made(tmp_path / "b", kernels(0, SLOWER))
-    found = rows(capsys, a, b)
+    found = rows(cli, a, b)
     ((_, row),) = ((key, row) for key, row in found.items() if key[1] == "whole")
     assert row["baseline"] == pytest.approx(15 * 101e-6)  # the slower rank's mean
     assert (row["unit"], row["better"], row["verdict"]) == ("s", "less", "worse")
 
 
-def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transports_of_one_result(tmp_path: Path, cli: Command) -> None:
     """What goes by steps has no load; kernels and empty messages have no size to be matched by."""
     steps: list[Any] = []
     number = 0
@@ -927,7 +896,7 @@ def test_transports_of_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[
             some = maker(number, transport=transport, test=len(steps))
             steps.append(some)
             number += len(some)
-    _, one = compared(capsys, made(tmp_path / "both", *steps), "--by", "transport")
+    one = only(cli, made(tmp_path / "both", *steps), "--by", "transport")
     assert [pair["baseline"]["title"] for pair in one["pairs"]] == [
         "barrier, 2 ranks: tcp, messages by steps",
         SENDRECV,

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from configs import PROJECT
+from conftest import Command
 from switchbench.base.model import Process, Site
 from switchbench.cli import main
 from switchbench.hosts import alike, doctor
@@ -38,9 +39,7 @@ def found(checks: list[doctor.HostCheck], part: str, what: str) -> doctor.HostCh
     return next(check for check in checks if (check.part, check.what) == (part, what))
 
 
-def test_every_lack_has_a_remedy_and_every_part_a_line(
-    engine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_lack_has_a_remedy_and_every_part_a_line(engine: Path, cli: Command) -> None:
     checks = doctor.examine()
     assert {check.part for check in checks} == {"engine", "tcp", "dpdk", "verbs", "lab", "machine"}
     for check in checks:
@@ -52,22 +51,18 @@ def test_every_lack_has_a_remedy_and_every_part_a_line(
     tcp = found(checks, "tcp", "kernel sockets")
     assert (tcp.state, tcp.detail[:18]) == (doctor.OK, "needs no privilege")
     assert doctor.can_run(checks)
-    assert main.main(["doctor"]) == 0
-    text = capsys.readouterr().out
+    text = cli.prints("doctor")
     assert "engine   ok   switchbench-node: switchbench-node 7.7" in text
     assert all(f"-> {check.remedy}" in text for check in checks if check.remedy)
-    assert main.main(["doctor", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json.loads(cli.prints("doctor", "--json"))
     assert result["can_run"] is True
     assert {"part", "what", "state", "detail", "remedy"} == set(result["checks"][0])
 
 
-def test_without_an_engine_nothing_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_engine_nothing_runs(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
-    assert main.main(["doctor"]) == 3
-    assert "SWITCHBENCH_NODE=/nowhere/switchbench-node can't be executed" in capsys.readouterr().out
+    said = cli.prints("doctor", status=3)
+    assert "SWITCHBENCH_NODE=/nowhere/switchbench-node can't be executed" in said
 
 
 def test_an_engine_that_lacks_a_library_is_said(engine: Path) -> None:
@@ -173,9 +168,7 @@ def test_without_privilege_the_remedy_is_exact(engine: Path) -> None:
         assert "setcap cap_net_raw,cap_net_admin" in states[family][1]
 
 
-def test_hosts_of_the_command_line_are_asked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hosts_of_the_command_line_are_asked(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     """They were ignored: the local machine was checked, with status 0."""
     asked = []
 
@@ -184,17 +177,15 @@ def test_hosts_of_the_command_line_are_asked(
         return alike.Survey([], {"node2": "it did not answer"}, [])
 
     monkeypatch.setattr(alike, "survey", survey)
-    assert main.main(["doctor", "--hosts", "node[1-3]", "--iface", "eth7"]) == 3
+    said = cli.prints("doctor", "--hosts", "node[1-3]", "--iface", "eth7", status=3)
     assert asked == ["node1", "node2", "node3"]
-    assert "node2: it did not answer" in capsys.readouterr().out
+    assert "node2: it did not answer" in said
 
 
 @pytest.mark.parametrize("option", [["--iface", "eth7"], ["--nodes", "a"], ["--set", "x=1"]])
-def test_what_is_about_hosts_needs_hosts(
-    option: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main(["doctor", *option]) == 2
-    assert "is about the hosts of a site: give --site FILE or --hosts" in capsys.readouterr().err
+def test_what_is_about_hosts_needs_hosts(option: list[str], cli: Command) -> None:
+    said = cli.refuses("doctor", *option)
+    assert "is about the hosts of a site: give --site FILE or --hosts" in said
 
 
 def test_what_a_killed_run_left_is_named(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from conftest import Command
 from foreign_data import EXPECTED, FOREIGN, bring_in, commands_of, transcript
 from foreign_data import FOREIGN as DATA
 from recorded import validate_summary
@@ -60,20 +61,16 @@ def short(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.get('of', '')}: {case['says']}")
-def test_what_is_refused(
-    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused(case: dict[str, Any], tmp_path: Path, cli: Command) -> None:
     path, out = tmp_path / Path(case.get("of", "given.txt")).name, tmp_path / "out"
     path.write_text(changed(case))
     words = case.get("command", "import FILE --out OUT").split()
     places = {"FILE": str(path), "OUT": str(out)}
-    assert main([places.get(word, word) for word in words]) == 2
-    said = capsys.readouterr()
-    assert case["says"] in said.err
-    assert said.err.count("\n") == 1
-    assert len(said.err) < 1000
+    said = cli.refuses(*(places.get(word, word) for word in words))
+    assert case["says"] in said
+    assert len(said) < 1000
     option = case["says"].startswith(("--", "found"))
-    assert option or re.search(rf"{re.escape(str(path))}|\bnode1\b", said.err)
+    assert option or re.search(rf"{re.escape(str(path))}|\bnode1\b", said)
     assert not out.exists()
 
 
@@ -83,9 +80,7 @@ HOSTS: list[dict[str, Any]] = yaml.safe_load((FOREIGN / "hosts.yaml").read_text(
 
 
 @pytest.mark.parametrize("case", HOSTS, ids=lambda case: repr(case["hosts"]))
-def test_lists_of_hosts(
-    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lists_of_hosts(case: dict[str, Any], tmp_path: Path, cli: Command) -> None:
     conf = tmp_path / "conf.yaml"
     site = {
         "launch": "ssh",
@@ -95,10 +90,8 @@ def test_lists_of_hosts(
     tests = [{"pattern": "pairs", "transport": "tcp"}]
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
     if "says" in case:
-        assert main(["plan", str(conf)]) == 2
-        said = capsys.readouterr().err
+        said = cli.refuses("plan", conf)
         assert case["says"] in said
-        assert said.count("\n") == 1
         return
     hosts = [process.name for process in read(Request(conf)).site.processes]
     assert hosts == case.get("are", hosts)
@@ -108,16 +101,14 @@ def test_lists_of_hosts(
 
 @pytest.mark.parametrize("command", [["import"], ["topology", "import", "--ibnetdiscover"]])
 def test_files_without_an_end_are_not_read(
-    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], tmp_path: Path, cli: Command
 ) -> None:
     os.mkfifo(tmp_path / "fifo")
     with (tmp_path / "terabyte").open("wb") as sparse:
         sparse.truncate(1 << 40)
     for path in (str(tmp_path / "fifo"), "/dev/zero", str(tmp_path / "terabyte"), str(tmp_path)):
-        assert main([*command, path]) == 2
-        said = capsys.readouterr().err
+        said = cli.refuses(*command, path)
         assert re.search("is no regular file|is too large|Is a directory", said)
-        assert said.count("\n") == 1
 
 
 # --- what holds for every program --------------------------------------------------------------
@@ -200,56 +191,43 @@ def test_originals_are_kept(tmp_path: Path) -> None:
         assert (out / one["file"]).read_bytes().startswith((DATA / "hpcc-2.txt").read_bytes()[:1])
 
 
-def test_a_directory_that_holds_something_is_not_touched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_that_holds_something_is_not_touched(tmp_path: Path, cli: Command) -> None:
     (tmp_path / "mine").write_text("x")
-    assert main(["import", str(DATA / "osu.txt"), "--out", str(tmp_path)]) == 2
-    assert "is not empty" in capsys.readouterr().err
+    assert "is not empty" in cli.refuses("import", DATA / "osu.txt", "--out", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
-    assert "can't be read: No such file or directory" in capsys.readouterr().err
+def test_a_file_that_is_not_there(tmp_path: Path, cli: Command) -> None:
+    said = cli.refuses("import", tmp_path / "none", "--out", tmp_path / "out")
+    assert "can't be read: No such file or directory" in said
 
 
-def test_the_command_says_what_it_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_read(tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "out"
-    assert main(["import", str(DATA / "hpcc-4.txt"), "--out", str(out), "--all"]) == 0
-    shown = capsys.readouterr().out
+    shown = cli.prints("import", DATA / "hpcc-4.txt", "--out", out, "--all")
     assert "hpcc 1.5.0" in shown
     assert "31 figures, 12 by a definition that others share" in shown
     assert json.loads((out / "summary.json").read_text())["run"]["launch"] == "import"
 
 
 @pytest.mark.rows
-def test_table_of_a_damaged_figure(
-    damage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_of_a_damaged_figure(damage: Any, tmp_path: Path, cli: Command) -> None:
     """One sentence that names it: no record of ours replaces it."""
     out = bring_in(tmp_path / "out", DATA / "hpcc-4.txt")
     summary = load_summary(out)
     entries = summary["imported"]
     entries[0] = damage if isinstance(damage, str) else entries[0] | damage
     replace_json(out / SUMMARY, summary)
-    capsys.readouterr()
-    assert main(["table", str(out)]) == 2
-    said = capsys.readouterr()
-    assert re.match(r"switchbench: .*summary\.json is damaged: at `imported\.0", said.err)
-    assert said.err.count("\n") == 1
+    said = cli.refuses("table", out)
+    assert re.match(r"switchbench: .*summary\.json is damaged: at `imported\.0", said)
 
 
-def test_table_and_report_show_what_was_imported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_and_report_show_what_was_imported(tmp_path: Path, cli: Command) -> None:
     imported(tmp_path, "hpcc-4.txt")
     out = tmp_path / "out"
-    capsys.readouterr()
-    assert main(["table", str(out)]) == 0
-    assert "RandomlyOrderedRingBandwidth_GBytes" in capsys.readouterr().out
+    assert "RandomlyOrderedRingBandwidth_GBytes" in cli.prints("table", out)
     table = TABLES["imported"](load_summary(out))
     assert table is not None
     assert table.rows == 31
-    assert main(["report", str(out)]) == 0
+    cli.prints("report", out)
     assert "Other programs" in (out / "report.html").read_text()

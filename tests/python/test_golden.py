@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import math
 import os
 import re
@@ -24,21 +25,25 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import golden
 import switchbench
-from recorded import rows_in, write_tables
+from conftest import Command
+from recorded import replace_rows, rows_in, write_tables
+from switchbench.analysis import sealing
 from switchbench.analysis.data import Measured, plan_key
 from switchbench.analysis.remake import remade
-from switchbench.base.errors import ConfigurationError
+from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.cli.main import main
 from switchbench.records import results
-from switchbench.records.directory import read_plan
+from switchbench.records.directory import CONFIGURATION, PLAN, read_plan, write_plan
 from switchbench.records.schema import FORM, TABLES
 from switchbench.render.printer import Table
 from switchbench.render.report import build
 from switchbench.render.report.build import Facts, Sentences, Words
 from switchbench.render.report.chart import Figure, unpacked
+from synthetic import make_run, make_site, make_trial
 
 Key = tuple[int, int, str, int]  # trial, repeat, network, phase
 
@@ -90,25 +95,37 @@ _STEPS_ONLY = ("imb", "kernels")  # what predict refuses without parameters
 _CUT_SHORT = "stopped"
 
 
-def test_commands_read_results_without_the_engine(
-    directory: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_commands_read_results_anywhere(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
-    """Flows that a run that was cut short has not recorded are all that the engine is asked for."""
+    """On a host without the engine, with one core and no memory to spare. Flows that a run that was
+    cut short has not recorded are all that the engine is asked for."""
     monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
-    name = directory.name
-    assert main(["report", str(directory), "--out", str(tmp_path / "r.html")]) == 0
-    assert main(["compare", f"a={directory}", f"b={directory}"]) == 0
-    assert main(["table", str(directory), "--again"]) == (3 if name == _CUT_SHORT else 0)
-    said = capsys.readouterr()
-    assert "switchbench-node" not in said.out + said.err
-    status = main(["predict", str(directory)])
-    said = capsys.readouterr()
-    assert status == (2 if name in (*_STEPS_ONLY, _CUT_SHORT) else 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0})
+    monkeypatch.setattr("switchbench.plan.compile.spare_bytes", lambda: 1)
+    name, page = directory.name, tmp_path / "r.html"
+    sealing.write_record(directory, golden.kept_summary(directory))
+    again = 3 if name == _CUT_SHORT else 0
+    for words, status in (
+        (("report", directory, "--out", page), 0),
+        (("compare", f"a={directory}", f"b={directory}"), 0),
+        (("table", directory, "--again"), again),
+        *([(("verify", directory), 0)] if name == "clauses" else []),
+    ):
+        said = cli(*words)
+        assert (said.status, "switchbench-node" in said.out + said.err) == (status, False), words
+    predicted = "predicted-dpdk" in page.read_text()
+    assert predicted == (name not in (*_STEPS_ONLY, _CUT_SHORT))
+    said = cli("predict", directory)
+    assert said.status == (2 if name in (*_STEPS_ONLY, _CUT_SHORT) else 0)
     asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
     assert (asked in said.err) == (name == _CUT_SHORT)
+    (directory / "summary.json").unlink()
+    for words in (("report", directory, "--out", page), ("compare", f"a={directory}", directory)):
+        said = cli(*words)  # all is shown, made of the tables
+        assert (said.status, "switchbench-node" in said.out + said.err) == (2, False), words
+        assert "nor can it be made again" not in said.err
 
 
 # --- what people see of the golden results, whole -------------------------------------------------
@@ -328,6 +345,98 @@ def test_times_for_the_plotter_of_hdrhistogram(matrices: Path, tmp_path: Path) -
         top = max(row["max_ns"] for row in rows) / 1000
         assert float(re.search(r"Max\s+= +([\d.]+)", text)[1]) == pytest.approx(top, abs=1e-3)  # type: ignore[index]
         assert f"Total count    = {count:12d}" in text
+
+
+# --- plan.json ------------------------------------------------------------------------------------
+
+
+# --- there and back ------------------------------------------------------------------------------
+
+
+def test_a_port_and_a_list_of_ranks_stand_there_once(tmp_path: Path) -> None:
+    """Of 1,024 ranks and 36 trials half a megabyte."""
+    site = make_site(200)
+    sizes = []
+    for count in (1, 30):
+        trials = [make_trial(site, number) for number in range(count)]
+        write_plan(tmp_path, make_run(site, *trials))
+        again = read_plan(tmp_path)
+        assert again.trials[-1].parts[0] is again.trials[0].parts[0]
+        assert again.trials[0].parts[0].ranks[7] is again.site.ports[7]
+        sizes.append((tmp_path / PLAN).stat().st_size)
+    assert sizes[1] - sizes[0] < 29 * 1000
+
+
+def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no JSON can be made of that"):
+        write_plan(tmp_path, make_run(make_site(), about={"x": "\ud800"}))
+    assert not (tmp_path / PLAN).exists()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run that was really measured, with clauses."""
+    return golden.unpack("clauses", tmp_path)
+
+
+def test_flows_of_the_records_are_those_of_the_plan(
+    run: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
+) -> None:
+    """With a record more or less the engine is asked, and says the same."""
+    found = []
+    for wanted in (lambda _: True, lambda row: row["src"] != "node1:e0"):
+        replace_rows(run, "flows", [row for row in rows_in(run, "flows") if wanted(row)])
+        trials = json.loads(cli.prints("predict", run, "--json"))["trials"]
+        found.append([trial["models"] for trial in trials])
+    for of_records, of_engine in zip(*found, strict=True):
+        assert of_records == {
+            model: pytest.approx(rates, rel=1e-9) for model, rates in of_engine.items()
+        }
+    monkeypatch.setenv("SWITCHBENCH_NODE", "/nowhere/switchbench-node")
+    asked = "only the engine knows the others: SWITCHBENCH_NODE=/nowhere"
+    assert asked in cli.refuses("predict", run)
+
+
+def test_a_configuration_of_another_run_is_found(run: Path, cli: Command) -> None:
+    other = yaml.safe_load((run / CONFIGURATION).read_text()) | {"seed": 2}
+    (run / CONFIGURATION).write_text(yaml.safe_dump(other))
+    sealing.seal(run)
+    said = cli.prints("verify", run, status=2)
+    assert "NO plan       plan.json was not made of configuration.yaml" in said
+
+
+# --- damaged -------------------------------------------------------------------------------------
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda file: file.unlink(), "is missing: it has the plan that was measured"),
+    "cut": (lambda file: file.write_bytes(file.read_bytes()[:2000]), "is damaged: EOF while"),
+    "binary": (lambda file: file.write_bytes(b"\xff\x00\x1b]0;x"), "is damaged: "),
+    "a list": (lambda file: file.write_text("[1]"), "does not begin as switchbench-plan/3 does"),
+    "newer": (
+        lambda file: file.write_text('{"schema":"switchbench-plan/4"}'),
+        "is of a newer form (switchbench-plan/4",
+    ),
+    "without ports": (
+        lambda file: file.write_text('{"schema":"switchbench-plan/3"}'), "is damaged: KeyError",
+    ),
+    "another form": (
+        lambda file: file.write_text(file.read_text().replace('"seed":', '"sead":')),
+        "it has no seed; bring it back",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_plan_is_one_sentence(name: str, run: Path, cli: Command) -> None:
+    act, words = DAMAGE[name]
+    act(run / PLAN)
+    sealing.seal(run)
+    for command in ("verify", "predict"):
+        said = cli(command, run)
+        (sentence,) = said.err.splitlines()
+        assert (said.status, sentence.isprintable()) == (2, True)
+        assert f"{run / PLAN} " in sentence
+        assert words in sentence
 
 
 if __name__ == "__main__":

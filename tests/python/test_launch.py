@@ -26,11 +26,11 @@ import pytest
 import yaml
 
 import hostkit
+from conftest import Command
 from hostkit import in_path, plan, program, site, ssh_script
 from switchbench import __version__, labs
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Process, Site
-from switchbench.cli import main
 from switchbench.config import Request, read
 from switchbench.hosts import alike
 from switchbench.labs import namespaces
@@ -283,15 +283,14 @@ def test_what_keeps_the_engine_from_running(
 
 @pytest.mark.parametrize("missing", ["stop", "exclude"])
 def test_a_run_that_nobody_is_left_for_is_refused(
-    missing: str, tmp_path: Path, fake_ssh: Path, capsys: pytest.CaptureFixture[str]
+    missing: str, tmp_path: Path, fake_ssh: Path, cli: Command
 ) -> None:
     fake_ssh.write_text('#!/bin/sh\necho "ssh: connect to n: Connection refused" >&2; exit 255\n')
     plan(tmp_path)
     conf = tmp_path / "conf.yaml"
     conf.write_text(f"{conf.read_text()}on_missing: {missing}\n")
     known = [f"--set=site.control.addresses.node{i}=127.0.0.{i}" for i in range(1, 5)]
-    assert main.main(["run", str(conf), *known, "--out", str(tmp_path / "out")]) == 3
-    said = capsys.readouterr().err
+    said = cli.refuses("run", conf, *known, "--out", tmp_path / "out", status=3)
     assert "switchbench: 4 hosts can't take part (node1, node2, node3, node4): node1: it" in said
     assert not (tmp_path / "out").exists()
 

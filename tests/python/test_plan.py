@@ -22,18 +22,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from configs import (
     LAB,
     LAB_EXAMPLE,
     PROJECT,
+    TEXTS,
     again,
     compile_text,
     needs_engine,
     read_text,
     write_files,
 )
+from conftest import Command
 from switchbench.base.errors import ConfigurationError
 from switchbench.base.model import Run, Trial
 from switchbench.base.programs import find_engine
@@ -59,15 +60,9 @@ pytestmark = needs_engine
 DATA = PROJECT / "tests/python/data"
 
 
-def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What the command prints; it has to succeed."""
-    assert main(["plan", *arguments]) == 0
-    return capsys.readouterr().out
-
-
-def plan_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    """The same for programs."""
-    return json.loads(plan(capsys, *arguments, "--json"))
+def plan_json(cli: Command, *arguments: object) -> Any:
+    """What the command prints for programs."""
+    return json.loads(cli.prints("plan", *arguments, "--json"))
 
 
 CASES: dict[str, dict[str, str]] = read_file(DATA / "plans.yaml").data
@@ -87,19 +82,18 @@ def test_what_people_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert transcript(name, tmp_path) == (DATA / f"transcripts/plan/{name}.txt").read_text()
 
 
-def test_phases_are_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_phases_are_chosen(cli: Command, capsys: pytest.CaptureFixture[str]) -> None:
     site = ("--site", "sixty-four", "--set", "pattern=aapc")
-    assert "distance 63" in plan(capsys, *site, "--all")
+    assert "distance 63" in cli.prints("plan", *site, "--all")
     with pytest.raises(SystemExit):
         main(["plan", *site, "--phases", "0-999999999"])
     assert "'0-999999999' are more than 65536 phases: no plan has" in capsys.readouterr().err
-    assert main(["plan", *site, "--phases=-1"]) == 2
-    assert "--phases -1: the plans have phases 0 to 62" in capsys.readouterr().err
+    assert "--phases -1: the plans have phases 0 to 62" in cli.refuses("plan", *site, "--phases=-1")
 
 
-def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_everything(tmp_path: Path, cli: Command) -> None:
     """Each ordered pair once over an AAPC's phases; trials refer to plans; the configuration."""
-    found = plan_json(capsys, str(write_files(tmp_path, LAB_EXAMPLE)))
+    found = plan_json(cli, str(write_files(tmp_path, LAB_EXAMPLE)))
     assert found["switchbench"] == 1
     aapc = next(item for item in found["plans"] if item["pattern"]["name"] == "aapc")
     flows = [tuple(flow[:2]) for phase in aapc["phases"] for flow in phase["networks"][0]["flows"]]
@@ -112,21 +106,19 @@ def test_json_holds_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found["configuration"]["tests"][0]["window"] == "2s"
 
 
-def test_a_suite_takes_the_time_of_its_measurements(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_suite_takes_the_time_of_its_measurements(tmp_path: Path, cli: Command) -> None:
     """Not that of one trial per measurement, and not both."""
     text = "switchbench: 1\nsite: {lab: model-good, nodes: 4}\nsuite: rfc2544\nframe_size: 64\n"
-    run, found = compile_text(tmp_path, text), plan_json(capsys, str(tmp_path / "conf.yaml"))
+    run, found = compile_text(tmp_path, text), plan_json(cli, str(tmp_path / "conf.yaml"))
     assert found["expected_s"] == pytest.approx(run.expected_s, abs=0.1)
     times = [test["expected_s"] for test in found["tests"]]
     assert times == pytest.approx(run.estimates_s, abs=0.1)
 
 
-def test_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_job(tmp_path: Path, cli: Command) -> None:
     """A file that only its owner reads."""
     job = tmp_path / "job.ndjson"
-    plan(capsys, str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
+    cli.prints("plan", str(write_files(tmp_path, LAB + "pattern: chain\n")), "--job", str(job))
     assert stat.S_IMODE(job.stat().st_mode) == 0o600
     assert '"key": ' in job.read_text()
 
@@ -208,17 +200,15 @@ def test_a_command_loads_what_it_needs(word: str) -> None:
 
 
 def test_engine_that_cannot_be_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
     """A wrong path, and a program that is no engine."""
     engine._size.cache_clear()
     path = str(write_files(tmp_path, LAB + "pattern: chain\n"))
     monkeypatch.setenv("SWITCHBENCH_NODE", str(tmp_path / "nothing"))
-    assert main(["plan", path]) == 2
-    assert "SWITCHBENCH_NODE=" in capsys.readouterr().err
+    assert "SWITCHBENCH_NODE=" in cli.refuses("plan", path)
     monkeypatch.setenv("SWITCHBENCH_NODE", "/bin/false")
-    assert main(["plan", path]) == 3
-    assert "switchbench-node: ended with status 1" in capsys.readouterr().err
+    assert "switchbench-node: ended with status 1" in cli.refuses("plan", path, status=3)
 
 
 # --- what `run` would refuse `plan` refuses -------------------------------------------------------
@@ -279,7 +269,7 @@ REFUSED: dict[str, tuple[str | bytes, str | list[str]]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_plan_refuses(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each mistake is one sentence: where, which key, what was found, what is possible."""
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
@@ -289,9 +279,8 @@ def test_plan_refuses(
     for file, beside in MISTAKES.get(name, {}).get("files", {}).items():
         (tmp_path / file).write_text(beside)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert main(["plan", str(path)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
+    said = cli("plan", path)
+    assert (said.status, said.out) == (2, "")
     lines = [says] if isinstance(says, str) else says
     text = "\n".join(f"{path}:{one}" for one in lines).replace("{folder}", str(tmp_path))
     assert re.sub(r" \[SB-[A-Z, -]+\]$", "", said.err) == f"switchbench: {text}\n"
@@ -304,28 +293,22 @@ SET_REFUSED = {
 
 
 @pytest.mark.parametrize("argument", SET_REFUSED)
-def test_an_assignments_mistake_is_its_own(
-    argument: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_assignments_mistake_is_its_own(argument: str, tmp_path: Path, cli: Command) -> None:
     """It is not blamed on the file."""
     path = tmp_path / "conf.yaml"
     path.write_text(PAIRS)
-    assert main(["plan", str(path), "--set", argument]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    start = f"switchbench: --set {argument}"
-    assert said.err.startswith(start if len(start) < 200 else start[:200])
-    assert f": {SET_REFUSED[argument]}" in said.err
-    assert str(path) not in said.err
+    said = cli.refuses("plan", path, "--set", argument)
+    assert said.startswith(f"switchbench: --set {argument}"[:200])
+    assert f": {SET_REFUSED[argument]}" in said
+    assert str(path) not in said
 
 
-def test_a_wiring_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wiring_file_that_is_none(tmp_path: Path, cli: Command) -> None:
     path, wiring = tmp_path / "conf.yaml", tmp_path / "wiring.csv"
     path.write_text(HOSTS)
     wiring.write_text("a:e0,s," + 140_000 * "1")
-    assert main(["plan", str(path)]) == 2
     says = f"{path}:6: site.wiring: {wiring}:1: is not CSV: field larger than field limit"
-    assert capsys.readouterr().err.startswith(f"switchbench: {says}")
+    assert cli.refuses("plan", path).startswith(f"switchbench: {says}")
 
 
 def test_what_a_core_can_send_is_what_the_engine_says() -> None:
@@ -441,17 +424,6 @@ def test_job_opens_what_the_trials_use(latency: str, stamped: bool, tmp_path: Pa
     assert (job["protocol"], job["run"], job["controlled"]) == (2, "r-1", True)
 
 
-HAND = """\
-switchbench: 1
-site:
-  launch: hand
-  hosts: [a, b]
-  control: {addresses: {a: 192.0.2.1, b: "2001:db8::2"}}
-  ports: {e0: {network: cable, iface: eth9, transports: [tcp]}}
-tests: [{pattern: pairs}]
-"""
-
-
 def job_documents(text: str) -> dict[str, Any]:
     """A job's documents by their key, the last of each kind."""
     return {key: value for line in text.splitlines() for key, value in json.loads(line).items()}
@@ -459,7 +431,7 @@ def job_documents(text: str) -> dict[str, Any]:
 
 def test_job_by_hand(tmp_path: Path) -> None:
     """Everything in one file: addresses, a fresh key, the trials, the end."""
-    run = compile_text(tmp_path, HAND)
+    run = compile_text(tmp_path, TEXTS["hand"])
     text = documents.hand_job(run, "hand-1")
     found = job_documents(text)
     assert list(found) == ["job", "peers", "trial", "quit"]
@@ -484,7 +456,7 @@ def test_job_by_hand_in_a_lab(tmp_path: Path) -> None:
 @pytest.mark.rows
 def test_job_by_hand_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
     """What people at two hosts could not start."""
-    run = compile_text(tmp_path, HAND.replace(old, new))
+    run = compile_text(tmp_path, TEXTS["hand"].replace(old, new))
     with pytest.raises(ConfigurationError, match=sentence):
         documents.hand_job(run, "hand-1")
 
@@ -524,30 +496,6 @@ def test_the_key_stays_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 # --- `--budget` -----------------------------------------------------------------------------------
 
 
-SUITE = "switchbench: 1\nsite: {lab: model-good, nodes: 8}\nprofile: standard\nsuite: rfc2544\n"
-SWEPT = """\
-switchbench: 1
-site: {lab: one-switch, nodes: 4}
-transport: dpdk
-repeat: 8
-window: 4s
-loads: [10%, 50%, 95%]
-frame_sizes: [64, 256, 512, 1518]
-tests: [{pattern: pairs}]
-"""
-UNLIKE = """\
-switchbench: 1
-site: {lab: one-switch, nodes: 4}
-transport: dpdk
-frame_size: 1518
-tests:
-- {pattern: pairs, load: 1%, window: 500ms, repeat: 1}
-- {pattern: aapc, loads: [2%, 50%, 95%], window: 10s, repeat: 6}
-- {pattern: pairs, load: 1Mbit, window: 1s, repeat: 1}
-- {pattern: pairs, traffic: pingpong, message_size: 64, transport: tcp, window: 1s, repeat: 1}
-"""
-
-
 def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = None) -> Fit:
     """What fits; it takes no longer, and its configuration compiles to the same."""
     reading = read_text(folder, text)
@@ -569,62 +517,30 @@ def fit_of(folder: Path, text: str, budget_s: float, locate_s: float | None = No
     return fit
 
 
-@pytest.mark.parametrize(
-    ("text", "budget_s", "words"),
-    [
-        (SWEPT, 3600.0, ""),
-        (SWEPT, 400.0, "5 repeats, not up to 8"),
-        (SWEPT, 150.0, "3 repeats, not up to 8; omitted: frame sizes 256"),
-        (
-            SWEPT,
-            40.0,
-            "2 repeats, not up to 8; windows of 2 s, not 4 s; omitted: frame sizes 256, 512; "
-            "omitted: loads 50%",
-        ),
-        (
-            SWEPT,
-            8.0,
-            "1 repeat, not up to 8; windows of 1 s, not 4 s; omitted: frame sizes 64, 256, 512; "
-            "omitted: loads 10%, 50%",
-        ),
-        (
-            SUITE,
-            7200.0,
-            "latency_repeats 5, not 20; burst_repeats 5, not 50; trial_s 30, not 60; "
-            "latency_s 30, not 120; recovery_s 30, not 60",
-        ),
-        (UNLIKE, 450.0, "test 1: 3 repeats, not up to 6"),
-        (
-            UNLIKE + "expect: [{measure: lost_frames, max: 0, where: {load: 50%}}]\n",
-            40.0,
-            "test 1: 1 repeat, not up to 6; test 1: windows of 2 s, not 10 s",
-        ),
-        (SWEPT + "remeasure: 4\n", 800.0, "remeasure 2, not 4; 3 repeats, not up to 8"),
-        (SWEPT.replace("window: 4s", "sweep: {window: [1s, 4s]}"), 20.0,
-         "1 repeat, not up to 8; windows of 2 s, not 4 s; omitted: frame sizes 256, 512; "
-         "omitted: loads 50%"),
-    ],
-)  # fmt: skip
+@pytest.mark.rows
 def test_repeats_go_first_then_times_then_sizes(
-    tmp_path: Path, text: str, budget_s: float, words: str
+    tmp_path: Path, name: str, change: list[str], budget_s: float, words: str
 ) -> None:
     """What a clause is about is kept; a test takes what is its own."""
-    assert fit_of(tmp_path, text, budget_s).words == words
+    assert fit_of(tmp_path, TEXTS[name].replace(*change), budget_s).words == words
 
 
 def test_the_shorter_of_budget_and_time_limit_holds(tmp_path: Path) -> None:
-    fit = fit_of(tmp_path, SWEPT + "time_limit: 60s\n", 3600.0)
+    fit = fit_of(tmp_path, TEXTS["swept"] + "time_limit: 60s\n", 3600.0)
     assert longest_s(fit.run) <= 60.0 == fit.run.time_limit_s
 
 
 def test_trials_that_locate_are_within_the_budget(tmp_path: Path) -> None:
-    fit = fit_of(tmp_path, SWEPT, 150.0, locate_s=100.0)
+    fit = fit_of(tmp_path, TEXTS["swept"], 150.0, locate_s=100.0)
     assert fit.run.locate_s == 100.0
     assert fit.run.longest_s <= 50.0
 
 
 def test_a_shorter_budget_never_gives_a_longer_run(tmp_path: Path) -> None:
-    fits = [fit_of(tmp_path, SWEPT, budget_s) for budget_s in (1000.0, 400.0, 120.0, 60.0, 10.0)]
+    fits = [
+        fit_of(tmp_path, TEXTS["swept"], budget_s)
+        for budget_s in (1000.0, 400.0, 120.0, 60.0, 10.0)
+    ]
     took = [longest_s(fit.run) for fit in fits]
     assert took == sorted(took, reverse=True)
     sizes = dict.fromkeys(trial.sizes for trial in fits[2].run.trials)
@@ -635,13 +551,13 @@ def test_a_budget_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"--budget 1s: nothing fits: what can be made shorter takes"
     ):
-        fit_of(tmp_path, SWEPT, 1.0)
+        fit_of(tmp_path, TEXTS["swept"], 1.0)
 
 
-def test_plan_says_what_is_omitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "conf.yaml").write_text(SWEPT)
-    assert main(["plan", str(tmp_path / "conf.yaml"), "--budget", "150s"]) == 0
-    said = capsys.readouterr()
+def test_plan_says_what_is_omitted(tmp_path: Path, cli: Command) -> None:
+    (tmp_path / "conf.yaml").write_text(TEXTS["swept"])
+    said = cli("plan", tmp_path / "conf.yaml", "--budget", "150s")
+    assert said.status == 0
     assert "what fits takes" in said.err
     assert "omitted: frame sizes 256" in said.err
     assert "256" not in said.out

@@ -18,9 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conftest import Command
 from hostkit import plan
 from switchbench.base.errors import SwitchbenchError
 from switchbench.base.model import Process, Run
@@ -50,6 +52,7 @@ class Machine:
         self.writes = 0
         self.fails_at = self.dies_at = 0  # the number of a write
         self.journaled = False  # at the first write
+        self.printed: Callable[[], Any]
         for pci, group in ((A, "7"), (B, "8")):
             for name, text in (("class", "0x020000"), ("driver_override", "(null)"),
                                ("numa_node", "1"), ("sriov_numvfs", "0")):  # fmt: skip
@@ -137,8 +140,11 @@ def dressed(name: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Machine:
     made = Machine(tmp_path)
+    made.printed = capsys.readouterr
     monkeypatch.setattr(port_binding, "ROOT", tmp_path)
     monkeypatch.setattr(port_binding, "TRY_S", 0.001)
     monkeypatch.setattr(port_binding, "write", made.write)
@@ -156,15 +162,13 @@ def bind(machine: Machine, *words: str, driver: str = "vfio-pci") -> int:
     return call(machine, "bind", *words, "--driver", driver)
 
 
-def test_devices_come_back_as_they_were_written_down(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_devices_come_back_as_they_were_written_down(machine: Machine) -> None:
     machine.file(f"{DEVICES}/{A}/driver_override", "ixgbe")
     machine.file(f"{DEVICES}/{A}/sriov_numvfs", "4")
     before = machine.picture()
     assert bind(machine, A, B, "--hugepages", "64") == 0
     assert machine.journaled
-    assert f"PCI device {B}: from ixgbe to vfio-pci." in capsys.readouterr().out
+    assert f"PCI device {B}: from ixgbe to vfio-pci." in machine.printed().out
     assert not (machine.root / "sys/class/net/eth7").exists()
     assert (machine.root / DEVICES / A / "sriov_numvfs").read_text() == "0\n"
     journal = json.loads(machine.journal.read_text())
@@ -177,7 +181,7 @@ def test_devices_come_back_as_they_were_written_down(
     [interface] = entry["interfaces"]
     assert (interface["name"], interface["settings"]) == ("eth7", {"ipv4/rp_filter": "2"})
     assert call(machine, "restore") == 0
-    assert capsys.readouterr().out.splitlines() == [  # the last is the first to come back
+    assert machine.printed().out.splitlines() == [  # the last is the first to come back
         f"PCI device {B}: back at ixgbe.",
         f"PCI device {A}: back at ixgbe.",
     ]
@@ -228,13 +232,13 @@ def test_a_kill_at_each_step(machine: Machine, restoring: bool) -> None:
     assert 6 < step < STEPS_MOST
 
 
-def test_a_failure_while_restoring(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_while_restoring(machine: Machine) -> None:
     """One device that does not come back keeps neither the other nor the journal from its part."""
     before = machine.picture()
     assert bind(machine, A, B) == 0
     machine.writes, machine.fails_at = 0, 1
     assert call(machine, "restore") == 3
-    assert "Input/output error" in capsys.readouterr().err
+    assert "Input/output error" in machine.printed().err
     assert machine.journal.exists()
     assert (machine.root / "sys/class/net/eth7").exists()
     machine.fails_at = 0
@@ -242,7 +246,7 @@ def test_a_failure_while_restoring(machine: Machine, capsys: pytest.CaptureFixtu
     assert machine.picture() == before
 
 
-def test_a_reboot(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reboot(machine: Machine) -> None:
     """The devices being back by themselves, they can be bound again without a restore."""
     assert bind(machine, A) == 0
     kept = machine.journal.read_text()
@@ -255,28 +259,28 @@ def test_a_reboot(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.writes = 0
     assert call(machine, "restore") == 0
     assert machine.writes == 0
-    assert "booted since" in capsys.readouterr().out
+    assert "booted since" in machine.printed().out
     assert not machine.journal.exists()
 
 
-def test_nothing_is_done_twice(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_done_twice(machine: Machine) -> None:
     assert call(machine, "restore") == 0
-    assert "nothing to restore" in capsys.readouterr().out
+    assert "nothing to restore" in machine.printed().out
     assert bind(machine, A, B) == 0
     machine.writes = 0
     assert bind(machine, B) == 0
-    assert "bound already" in capsys.readouterr().out
+    assert "bound already" in machine.printed().out
     assert machine.writes == 0
 
 
-def refused(machine: Machine, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def refused(machine: Machine, *words: str) -> str:
     """The sentence; nothing was touched."""
     machine.writes = 0
     had = machine.journal.exists()
     assert call(machine, *words) in (2, 3)
     assert machine.writes == 0
     assert machine.journal.exists() is had
-    [sentence] = capsys.readouterr().err.splitlines()
+    [sentence] = machine.printed().err.splitlines()
     return sentence
 
 
@@ -304,39 +308,37 @@ def entry(**more: object) -> str:
          "nothing is restored from it"),
     ],
 )  # fmt: skip
-def test_a_journal_that_leads_elsewhere(
-    text: str, sentence: str, machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_journal_that_leads_elsewhere(text: str, sentence: str, machine: Machine) -> None:
     machine.file("lib/journal", text)
-    assert sentence in refused(machine, capsys, "restore")
-    assert sentence in refused(machine, capsys, "bind", A, "--driver", "vfio-pci")
+    assert sentence in refused(machine, "restore")
+    assert sentence in refused(machine, "bind", A, "--driver", "vfio-pci")
 
 
-def test_a_journal_of_others(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_journal_of_others(machine: Machine) -> None:
     assert bind(machine, A) == 0
     machine.journal.chmod(0o666)
-    assert "writable by nobody else" in refused(machine, capsys, "restore")
+    assert "writable by nobody else" in refused(machine, "restore")
     machine.journal.chmod(0o644)
     machine.journal.parent.chmod(0o777)
-    assert "writable by nobody else" in refused(machine, capsys, "restore")
+    assert "writable by nobody else" in refused(machine, "restore")
     machine.journal.parent.chmod(0o755)
     kept = machine.journal.rename(machine.root / "lib/kept")
     machine.journal.symlink_to(kept)
-    assert "it is a link" in refused(machine, capsys, "restore")
+    assert "it is a link" in refused(machine, "restore")
     os.mkfifo(machine.root / "lib/fifo")
     (machine.root / "lib/fifo").rename(machine.journal)
-    assert "a regular file" in refused(machine, capsys, "restore")
+    assert "a regular file" in refused(machine, "restore")
     kept.rename(machine.journal)
     assert call(machine, "restore") == 0
 
 
-def test_no_place_for_the_journal(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_place_for_the_journal(machine: Machine) -> None:
     machine.journal.parent.mkdir()
     machine.journal.parent.chmod(0o777)
     asked = ("bind", A, "--driver", "vfio-pci")
-    assert "without it no device is touched" in refused(machine, capsys, *asked)
+    assert "without it no device is touched" in refused(machine, *asked)
     machine.journal = Path("/proc/self/nowhere/journal")
-    assert "without it no device is touched" in refused(machine, capsys, *asked)
+    assert "without it no device is touched" in refused(machine, *asked)
 
 
 def test_a_link_beside_the_journal(machine: Machine) -> None:
@@ -349,13 +351,13 @@ def test_a_link_beside_the_journal(machine: Machine) -> None:
     assert (machine.root / "lib/target").read_text() == "mine\n"
 
 
-def test_while_somebody_uses_them(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_while_somebody_uses_them(machine: Machine) -> None:
     assert bind(machine, A) == 0
     with port_binding.opened_journal(str(machine.journal), lock=True):
-        assert "in use by a run" in refused(machine, capsys, "restore")
+        assert "in use by a run" in refused(machine, "restore")
     machine.file("proc/4242/comm", "dpdk-testpmd")
     machine.link("proc/4242/fd/5", "/dev/vfio/7")
-    assert "Process 4242 (dpdk-testpmd)" in refused(machine, capsys, "restore")
+    assert "Process 4242 (dpdk-testpmd)" in refused(machine, "restore")
     machine.drop("proc/4242")
     assert call(machine, "restore") == 0
 
@@ -393,28 +395,21 @@ CHANGES: list[tuple[Callable[[Machine], object], str, str]] = [
 
 @pytest.mark.parametrize(("change", "address", "sentence"), CHANGES, ids=[c[2] for c in CHANGES])
 def test_what_is_blocked(
-    change: Callable[[Machine], object],
-    address: str,
-    sentence: str,
-    machine: Machine,
-    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Machine], object], address: str, sentence: str, machine: Machine
 ) -> None:
     change(machine)
-    capsys.readouterr()
-    assert sentence in refused(machine, capsys, "bind", address, "--driver", "vfio-pci")
+    machine.printed()
+    assert sentence in refused(machine, "bind", address, "--driver", "vfio-pci")
 
 
 @pytest.mark.parametrize("hop", ["eth7", port_binding.ANY, "vf0"])
 def test_what_the_host_needs_is_blocked(
-    hop: str,
-    machine: Machine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    hop: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.link(f"{DEVICES}/{A}/virtfn0", "../0000:3b:10.0")
     machine.interface("0000:3b:10.0", "vf0")
     monkeypatch.setattr(port_binding, "critical_uses", lambda _: [(hop, "the default route")])
-    said = refused(machine, capsys, "bind", A, "--driver", "vfio-pci")
+    said = refused(machine, "bind", A, "--driver", "vfio-pci")
     assert f"carr{'y' if hop == port_binding.ANY else 'ies'} the default route" in said
 
 
@@ -442,17 +437,15 @@ class _Input:
         return self._lines.pop(0) if self._lines else b""
 
 
-def test_devices_are_held_for_a_run(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_devices_are_held_for_a_run(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     before = machine.picture()
     monkeypatch.setattr(sys, "stdin", _Input())
     assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
-    assert capsys.readouterr().out == "ready\n"
+    assert machine.printed().out == "ready\n"
     assert machine.writes == 0
     monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
     assert call(machine, "hold", A, "--driver", "vfio-pci") == 0
-    out = capsys.readouterr().out.splitlines()
+    out = machine.printed().out.splitlines()
     assert (out[0], out[2:]) == ("ready", ["bound", f"PCI device {A}: back at ixgbe."])
     assert machine.picture() == before
     monkeypatch.setattr(sys, "stdin", _Input(b"bind\n"))
@@ -720,16 +713,14 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return said
 
 
-def test_by_hand_each_host_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bind", "--site", site(tmp_path)]) == 0
+def test_by_hand_each_host_has_its_line(tmp_path: Path, cli: Command) -> None:
     devices = "0000:3b:00.0 0000:3b:00.1"
     line = f"python3 port_binding.py bind {devices} --driver vfio-pci --hugepages 512"
-    assert capsys.readouterr().out.splitlines()[:2] == [
+    assert cli.prints("bind", "--site", site(tmp_path)).splitlines()[:2] == [
         f"on node1, as root: {line}",
         f"on node2, as root: {line}",
     ]
-    assert main(["restore", "--site", site(tmp_path), "--nodes", "node2"]) == 0
-    said = capsys.readouterr().out
+    said = cli.prints("restore", "--site", site(tmp_path), "--nodes", "node2")
     assert said.startswith("on node2, as root: python3 port_binding.py restore\n(copy it there: ")
 
 
@@ -745,12 +736,11 @@ def test_this_host_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.rows
 def test_what_is_refused(
-    verb: str, words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: str, words: list[str], sentence: str, tmp_path: Path, cli: Command
 ) -> None:
     if words[0] in ("SLURM", "HAND"):
         words = ["--site", site(tmp_path, words[0].lower()), *words[1:]]
-    assert main([verb, *words]) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in cli.refuses(verb, *words)
 
 
 def test_the_job_says_bind(tmp_path: Path) -> None:

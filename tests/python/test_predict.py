@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from configs import PROJECT, needs_engine
+from conftest import Command
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.plan.engine import PlanRefused, plan_phases
@@ -189,21 +189,20 @@ def test_the_engines_plans_are_read() -> None:
 
 
 @needs_engine
-def test_the_command_predicts_the_trunk(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_predicts_the_trunk(cli: Command) -> None:
     """conf/two-modules.yaml: 7, 8, 9 and 12 pairs over a trunk of eight links."""
     conf = str(PROJECT / "conf" / "two-modules.yaml")
-    assert main(["predict", conf, "--models", "max-min", "--json"]) == 0
-    trials = json.loads(capsys.readouterr().out)["trials"]
+    trials = json.loads(cli.prints("predict", conf, "--models", "max-min", "--json"))["trials"]
     across = [trial["models"]["max-min"]["mean_bps"] / 10e6 for trial in trials[:4]]
     assert across == pytest.approx([1.0, 1.0, 8 / 9, 8 / 12], rel=1e-3)
 
 
 @needs_engine
-def test_models_that_show_the_same_rates_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_that_show_the_same_rates_share_a_row(cli: Command) -> None:
     """80 / 12 Mbit/s, whose last digits differ by the way in which a model adds."""
     conf = str(PROJECT / "conf" / "two-modules.yaml")
-    assert main(["predict", conf, "--models", "max-min,proportional"]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "count 12" in line]
+    said = cli.prints("predict", conf, "--models", "max-min,proportional")
+    rows = [line for line in said.splitlines() if "count 12" in line]
     assert [row.split().count("6.667") for row in rows] == [3]
     assert "max-min, proportional" in rows[0]
 
@@ -245,67 +244,52 @@ def test_the_error_is_that_of_the_time() -> None:
 @needs_engine
 @pytest.mark.rows
 def test_a_topology_that_can_be_none_is_refused_in_one_sentence(
-    file: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: str, words: str, tmp_path: Path, cli: Command
 ) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(f"topology: 1\ndescription: none\n{file}\n")
-    refused(capsys, words, "conf/chain.yaml", "--topology", str(path))
+    assert words in cli.refuses("predict", PROJECT / "conf/chain.yaml", "--topology", path)
 
 
 @needs_engine
-def test_a_topology_that_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, *arguments in (
+def test_a_topology_that_does_not_fit(cli: Command) -> None:
+    for words, conf, *arguments in (
         ("one-switch has no host node9", "conf/two-modules.yaml", "--topology", "one-switch"),
         ("give --topology FILE", "conf/verbs-site.yaml"),
         ("is not limited", "conf/two-modules.yaml", "--topology", "open"),
     ):
-        refused(capsys, words, *arguments)
-
-
-def refused(capsys: pytest.CaptureFixture[str], words: str, conf: str, *arguments: str) -> None:
-    """The command refuses in one sentence that has these words."""
-    assert main(["predict", str(PROJECT / conf), *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+        assert words in cli.refuses("predict", PROJECT / conf, *arguments)
 
 
 @needs_engine
-def test_collective_operations_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_collective_operations_are_left_out(tmp_path: Path, cli: Command) -> None:
     head = "switchbench: 1\nsite: {lab: one-switch}\ntransport: tcp\ntests:\n"
     steps = "- {pattern: allreduce, ranks: [4], message_sizes: [1KiB]}\n"
     path = tmp_path / "steps.yaml"
     path.write_text(head + steps)
-    assert main(["predict", str(path)]) == 2
-    assert "nothing can be predicted of collective operations" in capsys.readouterr().err
+    assert "nothing can be predicted of collective operations" in cli.refuses("predict", path)
     path.write_text(head + steps + "- {pattern: chain, ranks: [4]}\n")
-    assert main(["predict", str(path), "--models", "max-min"]) == 0
-    said = capsys.readouterr().out
+    said = cli.prints("predict", path, "--models", "max-min")
     assert "not predicted: 1 setting of collective operations" in said
     assert "chain" in said
     assert "allreduce" not in said
 
 
 @needs_engine
-def test_fast_rates_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fast_rates_are_written_out(cli: Command) -> None:
     arguments = ["predict", str(PROJECT / "conf/chain.yaml"), "--models", "max-min"]
-    assert main([*arguments, "--set", "site.rate=25G"]) == 0
-    said = capsys.readouterr().out
+    said = cli.prints(*arguments, "--set", "site.rate=25G")
     assert re.search(r"max-min +\d+ +2[35]\.\d\d ", said)
     assert "e+" not in said
 
 
 @needs_engine
-def test_results_without_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     write_plan(tmp_path, compile_run(read(Request(PROJECT / "conf/chain.yaml"))))
-    assert main(["predict", str(tmp_path), "--set", "load=50%"]) == 2
-    assert "--set goes with a configuration" in capsys.readouterr().err
-    assert main(["predict", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
+    said = cli.refuses("predict", tmp_path, "--set", "load=50%")
+    assert "--set goes with a configuration" in said
+    said = cli.refuses("predict", tmp_path)
     assert f"no results in {tmp_path}: No such file or directory: summary.json" in said
-    assert said.count("\n") == 1
     assert not measured_bps({}, tmp_path).pairs
     (tmp_path / "flows.parquet").write_text("none")
     with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):

@@ -24,7 +24,8 @@ from jsonschema import Draft202012Validator
 import golden
 import measures_page
 import reports
-from configs import needs_engine
+from configs import TEXTS, needs_engine
+from conftest import Command
 from recorded import replace_rows, rows_in, write_tables
 from simulated import SPANS, Choice, simulate
 from switchbench import __version__
@@ -32,7 +33,6 @@ from switchbench.analysis import data
 from switchbench.analysis.data import Columns, Measured, PlanKey, PlanTimes, Spans, plan_key
 from switchbench.analysis.location.facts import WORDS
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli.main import main
 from switchbench.config import Request, read
 from switchbench.plan.compile import compile_run
 from switchbench.predict.models import MODELS
@@ -73,10 +73,6 @@ def block(page: str, name: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
-def report(directory: Path, *options: str) -> int:
-    return main(["report", str(directory), *options])
-
-
 # --- definitions ---------------------------------------------------------------------------------
 
 
@@ -110,9 +106,9 @@ def test_text_is_escaped_and_code_looks_typed() -> None:
     assert "<dt>&lt;b&gt;</dt><dd>x</dd>" in page
 
 
-def test_page_is_whole_and_alone(directory: Path, tmp_path: Path) -> None:
+def test_page_is_whole_and_alone(directory: Path, tmp_path: Path, cli: Command) -> None:
     out = tmp_path / "page.html"
-    assert report(directory, "--out", str(out)) == 0
+    cli.prints("report", directory, "--out", out)
     page = out.read_text()
     assert "{{" not in re.sub(r"(?s)<script>.*", "", page)
     # What a browser would fetch: none of it.
@@ -157,15 +153,12 @@ def whole_summary() -> dict[str, Any]:
 
 @pytest.mark.rows
 def test_a_damaged_summary_is_made_again_of_the_records(
-    changes: dict[str, Any],
-    sentence: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any], sentence: str, tmp_path: Path, cli: Command
 ) -> None:
     directory = reports.make_directory(tmp_path / "run")
     reports.change_summary(directory, **changes)
-    assert report(directory) == 2
-    errors = capsys.readouterr().err
+    status, _, errors = cli("report", directory)
+    assert status == 2
     assert errors.count("\n") == 2
     assert sentence in errors
     assert "what is shown here was made of the tables that there are" in errors
@@ -192,49 +185,33 @@ def test_what_nobody_thought_of_leaves_the_rest(
     assert block(made.text, "table-phases")["values"][0]
 
 
-def test_a_signed_directory_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_signed_directory_is_left_alone(tmp_path: Path, cli: Command) -> None:
     directory = reports.make_directory(tmp_path / "run")
     (directory / "manifest.json.sig").touch()
-    assert report(directory) == 2
-    assert "is signed: name a file elsewhere with --out" in capsys.readouterr().err
+    said = cli.refuses("report", directory)
+    assert "is signed: name a file elsewhere with --out" in said
     assert not (directory / build.REPORT).exists()
-    assert report(directory, "--out", str(tmp_path / "report.html")) == 0
+    cli.prints("report", directory, "--out", tmp_path / "report.html")
 
 
-def test_no_results_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(tmp_path / "nowhere") == 2
-    errors = capsys.readouterr().err
-    assert len(errors.splitlines()) == 1
-    assert "no results in" in errors
-
-
-def test_out_that_can_t_be_written(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(directory, "--out", str(directory / SUMMARY / "x.html")) == 3
-    assert "can't write" in capsys.readouterr().err
-
-
-def test_without_a_browser_one_sentence(
-    directory: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_where_nothing_can_be_written_or_drawn_there_is_one_sentence(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command
 ) -> None:
+    """Below a file; and figures without a browser."""
+    words = ("report", directory, "--out")
+    assert "can't write" in cli.refuses(*words, directory / SUMMARY / "x.html", status=3)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(build.VARIABLE, raising=False)
-    assert report(directory, "--out", str(tmp_path / "r"), "--figures", str(tmp_path / "f")) == 2
-    errors = capsys.readouterr().err
-    assert "install Chromium" in errors
-    assert len(errors.splitlines()) == 1
-    assert not (tmp_path / "f").exists()
+    figures = tmp_path / "f"
+    assert "install Chromium" in cli.refuses(*words, tmp_path / "r", "--figures", figures)
+    assert not figures.exists()
 
 
 # --- the tidy table ------------------------------------------------------------------------------
 
 
-def test_tidy_table_by_hand(directory: Path, tmp_path: Path) -> None:
-    assert report(directory, "--out", str(tmp_path / "r"), "--table", str(tmp_path / "t")) == 0
+def test_tidy_table_by_hand(directory: Path, tmp_path: Path, cli: Command) -> None:
+    cli.prints("report", directory, "--out", tmp_path / "r", "--table", tmp_path / "t")
     rows = parquet.read_table(tmp_path / "t" / "flows.parquet").to_pylist()
     assert len(rows) == reports.FLOWS
     phase, port = reports.LOST
@@ -279,15 +256,6 @@ def test_a_stopped_phase_has_no_loss_anywhere(tmp_path: Path) -> None:
     assert np.isnan(flows.lost).all()
     rows = data.tidy(directory, measured.summary).to_pylist()
     assert {row["lost_frames"] for row in rows if row["trial"] == 0} == {None}
-
-
-def test_a_damaged_table_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    directory = reports.make_directory(tmp_path / "run")
-    (directory / "flows.parquet").write_text("not Parquet")
-    assert report(directory, "--table", str(tmp_path / "t")) == 2
-    assert "flows.parquet can't be read as Parquet" in capsys.readouterr().err
 
 
 def test_citation_names_this_version() -> None:
@@ -761,7 +729,7 @@ def test_many_clauses_and_suspects_are_counted() -> None:
     assert page.further == "2 clauses and 1 suspect more below."
 
 
-def test_the_page_prints(tmp_path: Path) -> None:
+def test_the_page_prints(tmp_path: Path, cli: Command) -> None:
     """The first page ends where the paper does: what follows begins on another one."""
     try:
         build.find_browser()
@@ -769,9 +737,7 @@ def test_the_page_prints(tmp_path: Path) -> None:
         pytest.skip(str(error))
     directory = golden.unpack("acceptance", tmp_path)
     pdf = tmp_path / "r.pdf"
-    assert (
-        main(["report", str(directory), "--out", str(tmp_path / "r.html"), "--pdf", str(pdf)]) == 0
-    )
+    cli.prints("report", directory, "--out", tmp_path / "r.html", "--pdf", pdf)
     content = pdf.read_bytes()
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) > 3
@@ -780,22 +746,11 @@ def test_the_page_prints(tmp_path: Path) -> None:
 # --- the report's figures of what models predict --------------------------------------------------
 
 
-CONF = """\
-switchbench: 1
-site: {lab: two-racks, nodes: {"node[1-4]": {module: left}, "node[5-8]": {module: right}}}
-transport: dpdk
-load: 95%
-repeat: 3
-window: 1s
-tests:
-- {pattern: random, ranks: [8], degree: 1, count: 4}
-- {pattern: random, ranks: [8], degree: 3, count: 4}
-"""
 FRAMES_PER_MBPS = 1e6 / 8 / 1538
 OFF = 1.3  # what the first flow of each phase is measured too fast by
 
 
-def predicted_by(directory: Path, conf: str = CONF) -> Measured:
+def predicted_by(directory: Path, conf: str = TEXTS["two racks"]) -> Measured:
     """Results in which each flow got what `proportional` predicts, but the first of each phase."""
     path = directory / "conf.yaml"
     path.write_text(conf)

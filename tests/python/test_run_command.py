@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from bench import FAKE, FakeLauncher
+from conftest import Command, Said
 from recorded import rows_in, validate_summary
 from switchbench.analysis import remake
 from switchbench.analysis.data import Measured
@@ -20,7 +21,6 @@ from switchbench.analysis.summary import NOT_ENDED
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Run
 from switchbench.base.programs import configurations, find_engine
-from switchbench.cli import results
 from switchbench.cli import run as command
 from switchbench.cli.main import build_parser
 from switchbench.config.clauses import clauses_sha256
@@ -36,9 +36,9 @@ from synthetic import make_run, make_site, make_trial
 class Stage:
     """The command with everything outside of it replaced: configuration, lab, engine."""
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.path = path
-        self.monkeypatch = monkeypatch
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
+        self.out = path / "out"
+        self.path, self.monkeypatch, self.cli = path, monkeypatch, cli
         self.launcher: Any = FakeLauncher()
         self.run = one_run()
         monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
@@ -53,15 +53,18 @@ class Stage:
         script.chmod(0o755)
         return script
 
-    def main(self, out: str = "out", quiet: bool = True, as_json: bool = False) -> int:
-        words = ["run", "mine.yaml", "--out", str(self.path / out)]
-        words += ["--quiet"] * quiet + ["--json"] * as_json
-        return command.run_command(build_parser(words).parse_args(words))
+    def main(self, *words: str) -> Said:
+        return self.cli("run", "mine.yaml", "--out", self.out, *(words or ["--quiet"]))
 
-    def summary(self, out: str = "out") -> dict[str, Any]:
-        result = load_summary(self.path / out)
+    def summary(self) -> dict[str, Any]:
+        result = load_summary(self.out)
         validate_summary(result)
         return result
+
+    def whole_record(self) -> None:
+        """Summary, report and manifest are there, and the manifest seals them."""
+        sealed = json.loads((self.out / "manifest.json").read_text())["files"]
+        assert {"summary.json", "report.html"} <= set(sealed)
 
 
 def one_run(**more: Any) -> Run:
@@ -70,13 +73,13 @@ def one_run(**more: Any) -> Run:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(tmp_path, monkeypatch)
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Command) -> Stage:
+    return Stage(tmp_path, monkeypatch, cli)
 
 
-def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stage.main(quiet=False) == 0
-    out = stage.path / "out"
+def test_a_run_leaves_its_directory(stage: Stage) -> None:
+    out, printed = stage.out, stage.main("--no-live")
+    assert printed.status == 0
     names = {path.name for path in out.iterdir()}
     written = {"configuration.yaml", "nodes.log", "summary.json", "report.html"}
     tables = {"events.parquet", "flows.parquet", "phases.parquet"}
@@ -90,26 +93,22 @@ def test_a_run_leaves_its_directory(stage: Stage, capsys: pytest.CaptureFixture[
     assert result["run"]["versions"]["engine"] == "0.1.0"
     assert [node["node"] for node in result["run"]["nodes"]] == ["node1", "node2"]
     assert result["run"]["command"] == ["switchbench", "run", str(out / "configuration.yaml")]
-    printed = capsys.readouterr()
     assert f"results    {out}" in printed.out
     assert "1 trial on 2 ports, about 2 s" in printed.err
     assert "first barrier" in printed.err
 
 
-def test_json_is_the_summary_alone(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_summary_alone(stage: Stage) -> None:
     """And quiet shows no progress."""
-    assert stage.main(as_json=True) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out) == stage.summary()
-    assert said.err == ""
+    status, out, err = stage.main("--quiet", "--json")
+    assert (status, json.loads(out), err) == (0, stage.summary(), "")
 
 
 @pytest.mark.rows
 def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: int) -> None:
     stage.run = one_run(expectations=(clause,))
-    assert stage.main() == status
-    assert stage.summary()["exit_status"] == status
-    out = stage.path / "out"
+    assert stage.main().status == stage.summary()["exit_status"] == status
+    out = stage.out
     sha256 = clauses_sha256([clause])
     assert hashlib.sha256((out / "clauses.json").read_bytes()).hexdigest() == sha256
     first, *_ = rows_in(out, "events")
@@ -117,43 +116,34 @@ def test_exit_status_of_clauses(stage: Stage, clause: dict[str, Any], status: in
     assert (out / "verdict.xml").exists()
 
 
-def test_clauses_that_change_while_traffic_runs_are_found(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clauses_that_change_while_traffic_runs_are_found(stage: Stage) -> None:
     def conduct(*_: Any) -> Outcome:
-        clauses = stage.path / "out" / "clauses.json"
+        clauses = stage.out / "clauses.json"
         clauses.write_bytes(clauses.read_bytes().replace(b"== 1", b"== 0"))
         return Outcome()
 
     stage.run = one_run(expectations=({"measure": "lost_frames", "require": "== 1"},))
-    monkeypatch.setattr(Controller, "conduct", conduct)
-    assert stage.main() == 3
-    assert "clauses.json is not what was fixed before traffic" in capsys.readouterr().err
+    stage.monkeypatch.setattr(Controller, "conduct", conduct)
+    said = stage.main()
+    assert said.status == 3
+    assert "clauses.json is not what was fixed before traffic" in said.err
     assert "clauses.json is not" in stage.summary()["errors"][0]
 
 
 @pytest.mark.rows
 def test_a_node_that_spoils_a_run_spoils_nothing_else(
-    stage: Stage,
-    capsys: pytest.CaptureFixture[str],
-    behaviour: str,
-    status: int,
-    ended: str,
-    words: str,
+    stage: Stage, behaviour: str, status: int, ended: str, words: str
 ) -> None:
     engine = stage.engine(behaviour)
     stage.monkeypatch.setattr(command, "find_engine", lambda: engine)
-    assert stage.main() == status
-    result = stage.summary()
-    assert (result["status"], result["exit_status"]) == (ended, status)
+    printed, result = stage.main(), stage.summary()
+    assert (result["status"], result["exit_status"], printed.status) == (ended, status, status)
     assert words in result["errors"][0]
-    printed = capsys.readouterr()
     assert printed.err.count(words) == 1
     if ended == "failed":
-        where = stage.path / "out"
-        assert printed.out == f"nothing was measured; log and records: {where}\n"
+        assert printed.out == f"nothing was measured; log and records: {stage.out}\n"
     else:
-        whole_record(stage.path / "out")
+        stage.whole_record()
 
 
 def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
@@ -162,54 +152,38 @@ def test_a_lab_in_use_leaves_no_directory(stage: Stage) -> None:
             raise ConfigurationError("lab x is in use by process 7")
 
     stage.launcher = Busy()
-    with pytest.raises(ConfigurationError, match="in use"):
-        stage.main()
-    assert not (stage.path / "out").exists()
+    assert "in use" in stage.main().err
+    assert not stage.out.exists()
 
 
-def test_a_directory_with_results_is_refused(stage: Stage) -> None:
+def test_table_prints_again_and_a_directory_with_results_is_refused(stage: Stage) -> None:
+    first = stage.main().out
+    assert stage.cli.prints("table", stage.out) == first
+    before = (stage.out / "flows.parquet").read_bytes()
+    assert "is not empty" in stage.main().err
+    assert (stage.out / "flows.parquet").read_bytes() == before
+
+
+def test_table_again_makes_the_summary_of_a_killed_run(stage: Stage) -> None:
     stage.main()
-    before = (stage.path / "out" / "flows.parquet").read_bytes()
-    with pytest.raises(ConfigurationError, match="is not empty"):
-        stage.main()
-    assert (stage.path / "out" / "flows.parquet").read_bytes() == before
-
-
-def table(out: Path, *more: str) -> int:
-    words = ["table", str(out), *more]
-    return results.table_command(build_parser(words).parse_args(words))
-
-
-def test_table_prints_again(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    stage.main()
-    first = capsys.readouterr().out
-    assert table(stage.path / "out") == 0
-    assert capsys.readouterr().out == first
-
-
-def test_table_again_makes_the_summary_of_a_killed_run(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage.main()
-    out = stage.path / "out"
+    out = stage.out
     killed = stage.summary() | {"errors": [NOT_ENDED], "trials": [], "status": "failed"}
     (out / "summary.json").write_text(json.dumps(killed))
     (out / "flows.9.arrows").write_bytes(b"\xff\xff")  # the machine died in the middle of a piece
-    assert table(out) == 3
-    shown = capsys.readouterr().out
+    shown = stage.cli.prints("table", out, status=3)
     assert "pairs" in shown  # what was measured
     assert NOT_ENDED in " ".join(shown.split())
-    shown = Measured.load(out).summary["errors"]
-    assert NOT_ENDED in shown
-    assert remake.KILLED not in shown
+    errors = Measured.load(out).summary["errors"]
+    assert NOT_ENDED in errors
+    assert remake.KILLED not in errors
     assert stage.summary()["trials"] == []  # as it was: it may not have ended
-    assert table(out, "--again") == 3
+    shown = stage.cli.prints("table", out, "--again", status=3)
     result = stage.summary()
     assert result["status"] == "partial"
     assert len(result["trials"]) == 1
     assert result["errors"] == [remake.KILLED, *store.cut_streams(out)]
     assert [path.name for path in out.glob("*.cut")] == ["flows.9.arrows.cut"]
-    assert remake.KILLED in capsys.readouterr().out
+    assert remake.KILLED in shown
 
 
 def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
@@ -218,7 +192,7 @@ def test_a_launcher_that_can_not_start_a_node(stage: Stage) -> None:
             raise FileNotFoundError(2, "No such file or directory")
 
     stage.launcher = Broken()
-    assert stage.main() == 3
+    assert stage.main().status == 3
     assert "node1 can't be started" in stage.summary()["errors"][0]
 
 
@@ -243,13 +217,6 @@ def test_programs_are_named_or_beside_the_engine(
     monkeypatch.setenv("SWITCHBENCH_SWITCH", str(tmp_path / "nothing"))
     with pytest.raises(LabError, match=r"SWITCHBENCH_SWITCH=.* can't be executed"):
         switches.find_binary()
-
-
-def whole_record(out: Path) -> None:
-    """Summary, report and manifest are there, and the manifest seals them."""
-    assert {"summary.json", "report.html"} <= set(
-        json.loads((out / "manifest.json").read_text())["files"]
-    )
 
 
 def test_what_can_not_be_watched() -> None:
@@ -279,18 +246,17 @@ NOBODY = KeyError("what nobody thought of")
     ],
 )
 def test_what_fails_at_the_end_spoils_nothing_else(
-    stage: Stage, owner: Any, name: str, error: Exception, status: int, words: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    stage: Stage, owner: Any, name: str, error: Exception, status: int, words: str
+) -> None:
     def fail(*_: object) -> None:
         raise error
 
     stage.monkeypatch.setattr(owner, name, fail)
-    assert stage.main() == status
-    assert words in capsys.readouterr().err
+    said = stage.main()
+    assert (said.status, words in said.err) == (status, True)
     assert stage.summary()["errors"] == ([str(error) or "MemoryError"] if status else [])
     if name not in ("write", "write_summary"):
-        whole_record(stage.path / "out")
+        stage.whole_record()
 
 
 def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
@@ -298,7 +264,7 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     place = store._ParquetWriter.place
 
     def full(writer: Any) -> None:
-        if writer._path == stage.path / "out/flows.parquet":
+        if writer._path == stage.out / "flows.parquet":
             raise OSError(28, "No space left on device")
         place(writer)
 
@@ -308,11 +274,11 @@ def test_a_full_disk_where_phases_are_put_in_place(stage: Stage) -> None:
     busy = stage.engine("busy")
     stage.monkeypatch.setattr(command, "find_engine", lambda: busy)
     stage.monkeypatch.setattr(store._ParquetWriter, "place", full)
-    assert stage.main() == 3
+    assert stage.main().status == 3
     result = stage.summary()
     assert "No space left on device: the tables stay as they were" in result["errors"][0]
     assert [entry["trial"] for entry in result["trials"]] == [0, 1]
-    whole_record(stage.path / "out")
+    stage.whole_record()
 
 
 def test_a_configuration_that_came_with_switchbench(

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from conftest import Command
 from golden import NAMES, kept_summary, unpack
 from recorded import fed
 from switchbench.analysis.data import Measured
 from switchbench.base import format
 from switchbench.base.model import Run
-from switchbench.cli.main import main
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import AtLoad, bypasses, findings, lines, named, ports_at_load
 from switchbench.render.printer import PAGE, TERMINAL, Column
@@ -240,35 +240,31 @@ def test_page_and_csv_bear_the_same(measured: Measured, tmp_path: Path) -> None:
     assert compared > 10
 
 
-def test_report_writes_every_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_writes_every_table(tmp_path: Path, cli: Command) -> None:
     directory = unpack("tree", tmp_path)
     folder = tmp_path / "data"
     out = tmp_path / "r.html"
-    assert main(["report", str(directory), "--out", str(out), "--table", str(folder)]) == 0
-    said = capsys.readouterr().out
+    said = cli.prints("report", directory, "--out", out, "--table", folder)
     assert {"phases.csv", "plans.csv", "ports.csv"} <= {path.name for path in folder.iterdir()}
     assert str(folder / "phases.csv") in said
 
 
 @pytest.mark.parametrize("name", ["matrices", "tree"])
-def test_table_writes_for_programs(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_writes_for_programs(name: str, tmp_path: Path, cli: Command) -> None:
     """JSON and CSV have the same tables, columns and numbers, in units that no run changes."""
-    directory = str(unpack(name, tmp_path))
-    status = main(["table", directory, "--json"])
-    found = json.loads(capsys.readouterr().out)["tables"]
+    directory = unpack(name, tmp_path)
+    status, text, _ = cli("table", directory, "--json")
+    found = json.loads(text)["tables"]
     assert {"plans", "phases", "ports", "nodes"} <= found.keys()
     for table in found.values():
         keys = [column["key"] for column in table["columns"]]
         assert len(set(keys)) == len(keys), table["title"]
         assert all(list(row) == keys for row in table["rows"])
         assert {c["unit"] for c in table["columns"]}.isdisjoint({"Gbit/s", "kbit/s"})
-    assert main(["table", directory, "--csv"]) == status
-    parts = capsys.readouterr().out.split("\n\n")
+    parts = cli.prints("table", directory, "--csv", status=status).split("\n\n")
     assert [part.splitlines()[0] for part in parts] == [f"# {name}" for name in found]
-    assert main(["table", directory, "--csv", "--only", "phases"]) == status
-    head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    text = cli.prints("table", directory, "--csv", "--only", "phases", status=status)
+    head, *rows = csv.reader(io.StringIO(text))
     columns = found["phases"]["columns"]
     assert len(head) == len(columns)
     for row, wanted in zip(rows, found["phases"]["rows"], strict=True):
@@ -277,11 +273,9 @@ def test_table_writes_for_programs(
 
 @pytest.mark.rows
 def test_tables_that_there_are_not(
-    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], sentence: str, tmp_path: Path, cli: Command
 ) -> None:
-    assert main(["table", str(unpack("matrices", tmp_path)), *words]) == 2
-    said = capsys.readouterr()
-    assert (said.out, sentence in said.err) == ("", True)
+    assert sentence in cli.refuses("table", unpack("matrices", tmp_path), *words)
 
 
 def test_no_table_has_the_name_or_the_title_of_another() -> None:

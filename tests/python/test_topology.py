@@ -24,9 +24,9 @@ import yaml
 
 import hostkit
 from configs import read_text
+from conftest import Command
 from switchbench.base.errors import ConfigurationError, RunError
 from switchbench.base.model import Site
-from switchbench.cli.main import main
 from switchbench.hosts import alike
 from switchbench.labs import state, switches
 from switchbench.labs.devices import Interface, Routing
@@ -267,15 +267,12 @@ def test_routers_let_frames_pass() -> None:
 # --- the command ---
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topology", "tree", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_the_command(cli: Command) -> None:
+    document = json.loads(cli.prints("topology", "tree", "--json"))
     assert document["bisection"]["min_bps"] == 20e6
     assert document["levels"][0]["worst"] == 4.0
-    assert main(["topology", "tree"]) == 0
-    assert "20 Mbit/s, 2.5 Mbit/s per host of one half" in capsys.readouterr().out
-    assert main(["topology", "open"]) == 2
-    assert "the rate of node1 is not limited" in capsys.readouterr().err
+    assert "20 Mbit/s, 2.5 Mbit/s per host of one half" in cli.prints("topology", "tree")
+    assert "the rate of node1 is not limited" in cli.refuses("topology", "open")
 
 
 # --- topology files made of what devices say of their cables --------------------------------------
@@ -335,9 +332,7 @@ def read(hall: dict[str, Seen], **choice: Any) -> dict[str, Any]:
     return document(cabling.read_lldp(texts, "hall", cabling.LldpOptions(**choice)))
 
 
-def run(*words: str) -> int:
-    """`switchbench topology import WORDS`."""
-    return main(["topology", "import", *words])
+IMPORT = ("topology", "import")
 
 
 def test_a_hall_by_lldp() -> None:
@@ -393,15 +388,12 @@ def test_what_infinibands_coding_leaves(said: str, bps: float) -> None:
     assert {node.name: node.rate_bps for node in nodes}["node3"] == bps
 
 
-def test_topology_and_predict_read_what_was_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_topology_and_predict_read_what_was_written(tmp_path: Path, cli: Command) -> None:
     """A tree of two spines is no tree: loops are allowed in what is no lab."""
     hall = tmp_path / "hall.yaml"
-    assert run("--ibnetdiscover", str(SUBNET), "--out", str(hall)) == 0
-    assert "3 hosts, 4 switches, 8 cables" in capsys.readouterr().err
-    assert main(["topology", str(hall), "--json"]) == 0
-    figures = json.loads(capsys.readouterr().out)
+    said = cli(*IMPORT, "--ibnetdiscover", SUBNET, "--out", hall)
+    assert (said.status, "3 hosts, 4 switches, 8 cables" in said.err) == (0, True)
+    figures = json.loads(cli.prints("topology", hall, "--json"))
     assert (figures["hosts"], figures["diameter"], figures["cables"]) == (3, 4, 8)
     site = {
         "launch": "hand",
@@ -412,30 +404,25 @@ def test_topology_and_predict_read_what_was_written(
     tests = [{"pattern": "pairs", "transport": "tcp", "partners": "neighbours"}]
     conf = tmp_path / "conf.yaml"
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
-    assert main(["predict", str(conf), "--topology", str(hall), "--json"]) == 0
-    (trial,) = json.loads(capsys.readouterr().out)["trials"][:1]
+    (trial,) = json.loads(cli.prints("predict", conf, "--topology", hall, "--json"))["trials"][:1]
     assert trial["models"]["max-min"]["min_bps"] == 100e9
     site["hosts"] = "node[1-4]"
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": site, "tests": tests}))
-    assert main(["predict", str(conf), "--topology", str(hall)]) == 2
-    assert "topology hall has no host node4" in capsys.readouterr().err
+    assert "topology hall has no host node4" in cli.refuses("predict", conf, "--topology", hall)
     lab = [{"pattern": "pairs"}]
     conf.write_text(yaml.safe_dump({"switchbench": 1, "site": {"lab": "hall.yaml"}, "tests": lab}))
-    assert main(["plan", str(conf)]) == 2
-    assert "describes a real network (kind: site)" in capsys.readouterr().err
+    assert "describes a real network (kind: site)" in cli.refuses("plan", conf)
 
 
-def test_several_outputs_in_one(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_outputs_in_one(monkeypatch: pytest.MonkeyPatch, cli: Command) -> None:
     """By a header before each, or a name before each line."""
     texts = {device: as_json(seen) for device, seen in HALL.items()}
     headers = "\n".join(f"==> {host} <==\n{text}" for host, text in texts.items())
     lines = (f"{host}: {line}" for host, text in texts.items() for line in text.splitlines())
     for said in (headers, "\n".join(lines)):
         monkeypatch.setattr("sys.stdin", io.StringIO(said))
-        assert run("--lldp", "-", "--interface", "ens1", "--switches", "leaf1") == 0
-        keys = yaml.safe_load(capsys.readouterr().out)
+        options = ("--lldp", "-", "--interface", "ens1", "--switches", "leaf1")
+        keys = yaml.safe_load(cli.prints(*IMPORT, *options))
         assert keys["kind"] == "site"
         assert set(keys["nodes"]) == {"node[1-2]", "node3"}
         assert "links" not in keys  # node2's other interface does not count
@@ -454,12 +441,11 @@ def test_several_outputs_in_one(
 def test_bad_words_are_one_sentence(
     words: list[str],
     says: str,
-    capsys: pytest.CaptureFixture[str],
+    cli: Command,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(as_json(HALL["node1"])))
-    assert main(["topology", *words]) == 2
-    assert says in capsys.readouterr().err
+    assert says in cli.refuses("topology", *words)
 
 
 def test_names_and_halls_that_need_care() -> None:
@@ -672,16 +658,14 @@ def test_what_no_routed_lab_can_be(changes: dict[str, Any], words: str) -> None:
     assert words in caught.value.messages[0]
 
 
-def test_the_plan_says_each_flows_hops(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", SALMON, "--json"]) == 0
-    plans = json.loads(capsys.readouterr().out)["plans"]
+def test_the_plan_says_each_flows_hops(cli: Command) -> None:
+    plans = json.loads(cli.prints("plan", SALMON, "--json"))["plans"]
     hops = [set(plan["phases"][0]["networks"][0]["hops"]) for plan in plans[:5]]
     assert hops == [{1}, {1}, {2}, {3}, {1, 2, 3}]
     counted = Counter(plans[4]["phases"][0]["networks"][0]["hops"])
     there = len(plans[4]["phases"][0]["networks"][0]["flows"])
     assert sum(counted.values()) == there
-    assert main(["plan", SALMON, "--phases", "0"]) == 0
-    text = capsys.readouterr().out
+    text = cli.prints("plan", SALMON, "--phases", "0")
     assert "node4:e0→node16:e0(3)" in text
     assert "note: hops, (n), of a flow" in text
 
@@ -689,9 +673,8 @@ def test_the_plan_says_each_flows_hops(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     "setting", ["transport=dpdk", "site.driver=af_packet", "site.queues=2"], ids=str
 )
-def test_dpdk_is_refused_in_one_sentence(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", SALMON, "--set", setting]) == 2
-    said = capsys.readouterr().err
+def test_dpdk_is_refused_in_one_sentence(setting: str, cli: Command) -> None:
+    said = cli.refuses("plan", SALMON, "--set", setting)
     assert "nodes of a routed lab forward what kernels send by IP" in said
     assert all("nodes of a routed lab" in line or "mistakes" in line for line in said.splitlines())
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import messages
+from conftest import Command
 from switchbench.base.codes import code_by_module, code_by_words, codes, with_code
 from switchbench.base.errors import ConfigurationError
-from switchbench.cli.main import main
 
 PAGE = (messages.ROOT / "doc/how-to/troubleshooting.md").read_text()
 DURING_A_RUN = re.findall(r"^\| `(.+?)` \| .+ \| .+ \|$", PAGE, re.M)
@@ -97,19 +97,16 @@ def test_no_module_has_two_codes() -> None:
 
 @pytest.mark.rows
 def test_common_mistakes_have_their_code(
-    words: list[str], code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], code: str, tmp_path: Path, cli: Command
 ) -> None:
-    assert main([word.replace("{folder}", str(tmp_path)) for word in words]) == 2
-    assert capsys.readouterr().err.rstrip().endswith(f"[{code}]")
+    said = cli.refuses(*(word.replace("{folder}", str(tmp_path)) for word in words))
+    assert said.rstrip().endswith(f"[{code}]")
 
 
 @pytest.mark.rows
-def test_explain(
-    words: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["explain", *words]) == status
-    said = capsys.readouterr()
-    assert says in (said.err if status else said.out)
+def test_explain(words: list[str], status: int, says: str, cli: Command) -> None:
+    found, out, err = cli("explain", *words)
+    assert (found, says in (err if status else out)) == (status, True)
 
 
 def test_what_varies_is_left_out() -> None:

@@ -74,6 +74,7 @@ def test_from_nothing_to_a_run(hosts: sshkit.Hosts, collection: Collection, tmp_
         "site": site_of(hosts, *four),
         "transports": ["dpdk", "tcp"],
         **QUICK,
+        "window": "2s",  # the nodes are looked at meanwhile
         "tests": [PAIRS],
     }
     with hosts.started(tmp_path / "run", asked) as run:
