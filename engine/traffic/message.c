@@ -88,32 +88,32 @@ static void account(struct message_stream *stream, size_t bytes, uint64_t wrong)
     }
 }
 
-/* A whole header of this stream, but of another message than the one that is due: messages changed
- * their order, or some are missing. What is due stays where it is due. */
-static bool is_misplaced(const struct message_stream *stream, const struct message_header *due)
+/* Whether a header is of this stream, whatever its message's number and length. */
+static bool is_of(const struct message_stream *stream, struct message_header here)
 {
-    struct message_header here = stream->header;
+    struct message_header due = message_cursor_header(&stream->at, &stream->script);
 
-    if (here.sequence == due->sequence)
-        return false;
-    here.sequence = due->sequence;
-    here.length = due->length;
-    return memcmp(&here, due, sizeof here) == 0;
+    here.sequence = due.sequence;
+    here.length = due.length;
+    return memcmp(&here, &due, sizeof here) == 0;
 }
 
+/* Judges a header that has come whole. One of this stream, but of another message than the one that
+ * is due, is misplaced: messages changed their order, or some are missing. What is due stays due.
+ */
 static void judge_header(struct message_stream *stream)
 {
     struct message_header due = message_cursor_header(&stream->at, &stream->script);
     uint32_t bytes = message_cursor_head(&stream->at);
 
-    if (bytes < MESSAGE_HEADER_BYTES || !is_misplaced(stream, &due)) {
-        account(stream, bytes,
-                differ_bytes((const uint8_t *)&stream->header, (const uint8_t *)&due, bytes));
-        return;
-    }
-    stream->misplaced = true;
-    account(stream, bytes, bytes);
-    if ((int32_t)(ntohl(stream->header.sequence) - (uint32_t)stream->at.sequence) < 0)
+    stream->misplaced = bytes == MESSAGE_HEADER_BYTES && stream->header.sequence != due.sequence &&
+                        is_of(stream, stream->header);
+    account(stream, bytes,
+            stream->misplaced
+                ? bytes
+                : differ_bytes((const uint8_t *)&stream->header, (const uint8_t *)&due, bytes));
+    if (stream->misplaced &&
+        (int32_t)(ntohl(stream->header.sequence) - (uint32_t)stream->at.sequence) < 0)
         stream->side->reordered++;
 }
 
@@ -201,13 +201,21 @@ void message_stream_skip(struct message_stream *stream, uint32_t count)
     message_cursor_skip(&stream->at, &stream->script, count);
 }
 
-/* A message from before the one that is due: it came late, or twice. */
-static void count_late(struct message_stream *stream, uint32_t behind, uint32_t bytes)
+bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes)
 {
     struct flow_side *side = stream->side;
-    uint64_t bit = behind <= SEEN_BITS ? UINT64_C(1) << (behind - 1) : 0;
+    uint32_t ahead = sequence - (uint32_t)stream->at.sequence, behind = -ahead; /* modulo 2^32 */
+    uint64_t bit = behind <= SEEN_BITS ? UINT64_C(1) << ((behind - 1) % SEEN_BITS) : 0;
 
-    if (bit == 0) {
+    if (ahead == 0)
+        return false;
+    if ((int32_t)ahead > 0 && (stream->script.drawn.most == 0 || ahead <= DRAWN_JUMP_MOST)) {
+        message_stream_skip(stream, ahead);
+        return false;
+    }
+    if ((int32_t)ahead > 0 || behind > stream->at.sequence) {
+        stream->count->foreign++;
+    } else if (bit == 0) { /* from before the one that is due: it came late, or twice */
         side->late++;
     } else if ((stream->seen & bit) != 0) {
         side->duplicated++;
@@ -218,34 +226,15 @@ static void count_late(struct message_stream *stream, uint32_t behind, uint32_t 
         side->live.messages++;
         side->live.payload_bytes += bytes;
     }
-}
-
-bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes)
-{
-    uint32_t ahead = sequence - (uint32_t)stream->at.sequence;
-
-    if (ahead == 0)
-        return false;
-    if ((int32_t)ahead < 0 && -ahead <= stream->at.sequence) {
-        count_late(stream, -ahead, bytes); /* modulo 2^32 */
-        return true;
-    }
-    if ((int32_t)ahead < 0 || (stream->script.drawn.most > 0 && ahead > DRAWN_JUMP_MOST)) {
-        stream->count->foreign++;
-        return true;
-    }
-    message_stream_skip(stream, ahead);
-    return false;
+    return true;
 }
 
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes)
 {
-    struct message_header due = message_cursor_header(&stream->at, &stream->script), here = due;
+    struct message_header here = message_cursor_header(&stream->at, &stream->script);
 
     memcpy(&here, data, bytes < sizeof here ? bytes : sizeof here);
-    here.sequence = due.sequence;
-    here.length = due.length;
-    return memcmp(&here, &due, sizeof here) == 0;
+    return is_of(stream, here);
 }
 
 void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes)

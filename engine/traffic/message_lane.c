@@ -18,22 +18,6 @@
 
 /* --- preparation --- */
 
-/* Payload of a stream of a flow's load; FLOW_ENDLESS: until the stop. */
-static uint64_t load_bytes(const struct message_lane *lane, unsigned stream)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    uint64_t total = 0;
-
-    if (phase->traffic == TRAFFIC_TRANSFER)
-        return phase->transfer_bytes / lane->streams +
-               (stream < phase->transfer_bytes % lane->streams);
-    if (phase->traffic != TRAFFIC_PROBE)
-        return FLOW_ENDLESS;
-    for (uint32_t i = 0; i < phase->probes; i++)
-        total += lane->sizes[i % phase->size_count];
-    return total;
-}
-
 static void make_end(struct message_lane *lane, unsigned index, const struct message_plan *plan)
 {
     static const uint32_t probe_sizes[] = {MESSAGE_PROBE_BYTES};
@@ -48,7 +32,13 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
     unsigned flow = back ? place - ends : place / lane->stride;
     bool loads = number < lane->streams;
     bool probes = lane->probe_fps > 0 && !loads;
+    uint64_t total = FLOW_ENDLESS;
 
+    if (loads && phase->traffic == TRAFFIC_TRANSFER)
+        total = phase->transfer_bytes / lane->streams +
+                (number < phase->transfer_bytes % lane->streams);
+    for (uint32_t i = 0; message_lane_checks(lane) && i < phase->probes; i++)
+        total = (i > 0 ? total : 0) + lane->sizes[i % phase->size_count];
     end->lane = lane;
     end->sends = sends;
     end->flow = &request->flows[flow + (sends != back ? 0 : request->send_count)];
@@ -61,7 +51,7 @@ static void make_end(struct message_lane *lane, unsigned index, const struct mes
         .script = {.sizes = probes ? probe_sizes : lane->sizes,
                    .size_count = probes ? 1 : phase->size_count,
                    .drawn = prober_drawn(phase, end->flow),
-                   .total = loads ? load_bytes(lane, number) : FLOW_ENDLESS,
+                   .total = total,
                    .stream = (uint16_t)number,
                    .tag = phase->tag,
                    .src = (uint16_t)(back ? end->flow->dst : end->flow->src),
@@ -114,11 +104,11 @@ static int make_ends(struct message_lane *lane, const struct message_plan *plan)
     lane->flows = calloc(request->send_count + 1, sizeof *lane->flows);
     lane->outs = calloc(lane->out_count + 1, lane->hooks->out_bytes);
     lane->ins = calloc(lane->in_count + 1, lane->hooks->in_bytes);
-    lane->op_after =
-        calloc(lane->schedules ? request->executor->op_count + 1 : 1, sizeof *lane->op_after);
+    lane->op_done =
+        calloc(lane->schedules ? request->executor->op_count + 1 : 1, sizeof *lane->op_done);
     for (unsigned i = 0; i < 2; i++)
         lane->flow_of[i] = calloc(request->ranks + 1, sizeof *lane->flow_of[i]);
-    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL || lane->op_after == NULL ||
+    if (lane->flows == NULL || lane->outs == NULL || lane->ins == NULL || lane->op_done == NULL ||
         lane->flow_of[0] == NULL || lane->flow_of[1] == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < request->send_count; i++) {
@@ -192,7 +182,7 @@ int message_lane_make(struct message_lane *lane, const struct lane_request *requ
 void message_lane_free(struct message_lane *lane)
 {
     prober_free(&lane->prober);
-    free(lane->op_after);
+    free(lane->op_done);
     free(lane->flow_of[0]);
     free(lane->flow_of[1]);
     free(lane->flows);
@@ -222,37 +212,28 @@ static bool is_at_end(const struct message_end *out)
     return at->position == 0 && (out->stopping || at->length == 0);
 }
 
-/* Payload bytes that a flow is to send a second; 0: as fast as it goes. */
-static double load_rate(const struct message_lane *lane, const struct message_flow *flow)
-{
-    const struct lane_request *request = &lane->lane.request;
-    const struct phase *phase = request->phase;
-    const struct load *load = &phase->load;
-    double share = flow->flow->share > 0 ? flow->flow->share : 1.0 / request->send_count;
-    double mean = 0;
-
-    for (uint32_t i = 0; i < phase->size_count; i++)
-        mean += (double)lane->sizes[i] / phase->size_count;
-    if (message_lane_checks(lane))
-        return mean * NS_PER_S / CHECK_NS;
-    if (load->unlimited)
-        return 0;
-    return load->rate_bps > 0 ? load->rate_bps / 8 * share * flow->payload_share
-                              : load->rate_fps * mean * share;
-}
-
 /* Chooses a flow's pace, which may catch up with one second of load: what a full stream or a taken
  * core had kept it from. What is due goes in whole segments, or in single bytes where a message may
  * be shorter and nothing may hold it up. */
 static void set_pace(const struct message_lane *lane, struct message_flow *flow)
 {
-    const struct phase *phase = lane->lane.request.phase;
+    const struct lane_request *request = &lane->lane.request;
+    const struct phase *phase = request->phase;
+    const struct load *load = &phase->load;
     bool checks = message_lane_checks(lane);
-    double rate = load_rate(lane, flow), gather = rate * MESSAGE_GATHER_NS / NS_PER_S, catch_up;
+    double share = flow->flow->share > 0 ? flow->flow->share : 1.0 / request->send_count;
+    double mean = 0, rate = 0, gather, catch_up; /* in payload bytes, and those of a second */
     uint32_t segment = flow->segment;
     double least = checks || lane->sizes[0] < segment ? lane->sizes[0] : segment;
 
-    flow->unpaced = rate <= 0;
+    for (uint32_t i = 0; i < phase->size_count; i++)
+        mean += (double)lane->sizes[i] / phase->size_count;
+    if (checks)
+        rate = mean * NS_PER_S / CHECK_NS;
+    else if (!load->unlimited)
+        rate = load->rate_bps > 0 ? load->rate_bps / 8 * share * flow->payload_share
+                                  : load->rate_fps * mean * share;
+    gather = rate * MESSAGE_GATHER_NS / NS_PER_S;
     flow->segment = checks || segment == 0 ? 1 : segment;
     for (uint32_t i = 0; i < phase->size_count; i++)
         if (lane->sizes[i] < flow->segment)
@@ -266,23 +247,6 @@ static void set_pace(const struct message_lane *lane, struct message_flow *flow)
               phase->start_ns);
     if (segment > 0)
         flow->gather_ns = (int64_t)((gather - 1) * flow->pace.ns_per_cost);
-}
-
-/* Brings what a flow's load asked for up to date. What is unlimited asked for what was sent; and a
- * message that was begun in time was asked for whole. */
-static void account_intended(const struct message_lane *lane, const struct message_flow *flow,
-                             int64_t now_ns)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    struct flow_side *side = &flow->flow->side;
-
-    if (phase->traffic == TRAFFIC_TRANSFER)
-        side->intended = phase->transfer_bytes;
-    else if (phase->traffic == TRAFFIC_STREAM)
-        side->intended = (uint64_t)pace_intended(
-            &flow->pace, now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns);
-    if (side->intended < side->live.payload_bytes)
-        side->intended = side->live.payload_bytes;
 }
 
 /* What a forwarder has received up to the end mark is all that it will send, and what it was asked
@@ -303,7 +267,7 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
 {
     unsigned first = (unsigned)(flow - lane->flows) * lane->stride;
     bool stopping = now_ns >= lane->lane.stop_ns;
-    bool free_running = flow->unpaced || stopping || lane->forwards;
+    bool free_running = flow->pace.ns_per_cost == 0 || stopping || lane->forwards;
     int64_t due_ns = flow->pace.next_ns + flow->gather_ns;
     uint64_t budget = UINT64_MAX, posted = 0;
 
@@ -338,18 +302,29 @@ static int64_t send_flow(struct message_lane *lane, struct message_flow *flow, i
 
 static int64_t send_flows(struct message_lane *lane, int64_t now_ns)
 {
+    const struct phase *phase = lane->lane.request.phase;
     int64_t wake_ns = CLOCK_NEVER;
 
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         struct message_flow *flow = &lane->flows[i];
+        struct flow_side *side = &flow->flow->side;
         int64_t due_ns;
 
         if (flow->open == 0)
             continue;
         due_ns = send_flow(lane, flow, now_ns);
-        if (!lane->forwards)
-            account_intended(lane, flow, now_ns);
         wake_ns = due_ns < wake_ns ? due_ns : wake_ns;
+        if (lane->forwards)
+            continue;
+        /* What is unlimited asked for what was sent; and a message that was begun in time was asked
+         * for whole. */
+        if (phase->traffic == TRAFFIC_TRANSFER)
+            side->intended = phase->transfer_bytes;
+        else if (phase->traffic == TRAFFIC_STREAM)
+            side->intended = (uint64_t)pace_intended(
+                &flow->pace, now_ns < lane->lane.stop_ns ? now_ns : lane->lane.stop_ns);
+        if (side->intended < side->live.payload_bytes)
+            side->intended = side->live.payload_bytes;
     }
     return wake_ns;
 }
@@ -413,24 +388,6 @@ static void take_answers(struct message_lane *lane, uint32_t flow, int64_t now_n
         (void)post_one(out, now_ns);
 }
 
-/* Sends the probe that is due, unless too many are in flight. A late one does not hold up the next
- * (else a slow moment would be probed less, and look shorter than it was). */
-static void send_probe(struct message_lane *lane, int64_t now_ns)
-{
-    struct prober *prober = &lane->prober;
-    uint32_t flow = prober->at;
-    struct message_end *out = asking_end(lane, flow);
-    uint64_t in_flight = prober_left(prober, flow) - prober->flows[flow].oldest;
-
-    if (in_flight < out->window && in_flight < prober->room &&
-        out->stream.at.sequence == prober_left(prober, flow)) {
-        prober_leaves(prober, flow, clock_now() - lane->lane.request.phase->start_ns);
-        if (post_one(out, now_ns) == 0)
-            prober_stays(prober, flow);
-    }
-    prober_step(prober, now_ns);
-}
-
 /* Sends what is due of probes, or of a ping-pong, and no more once all is back; returns when the
  * next is. */
 static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
@@ -442,8 +399,21 @@ static int64_t run_prober(struct message_lane *lane, int64_t now_ns)
         take_answers(lane, i, now_ns);
     if (prober->plays)
         (void)prober_play(prober, lane->unreliable, send_message);
-    for (uint32_t i = 0; i < prober->count && prober_due(prober, true, now_ns); i++)
-        send_probe(lane, now_ns);
+    /* Unless too many are in flight. A late one does not hold up the next (else a slow moment would
+     * be probed less, and look shorter than it was). */
+    for (uint32_t i = 0; i < prober->count && prober_due(prober, true, now_ns); i++) {
+        uint32_t flow = prober->at;
+        struct message_end *out = asking_end(lane, flow);
+        uint64_t in_flight = prober_left(prober, flow) - prober->flows[flow].oldest;
+
+        if (in_flight < out->window && in_flight < prober->room &&
+            out->stream.at.sequence == prober_left(prober, flow)) {
+            prober_leaves(prober, flow, clock_now() - lane->lane.request.phase->start_ns);
+            if (post_one(out, now_ns) == 0)
+                prober_stays(prober, flow);
+        }
+        prober_step(prober, now_ns);
+    }
     for (uint32_t i = 0; i < lane->lane.request.send_count; i++) {
         struct message_end *out = asking_end(lane, i);
 
@@ -494,31 +464,6 @@ static struct message_end *end_of(const struct message_lane *lane, const struct 
     return message_lane_end(lane, sends ? flow : lane->out_count + flow);
 }
 
-/* The executor has opened a step: each end begins with its first message of it. */
-static void open_step(const struct message_lane *lane)
-{
-    const struct schedule_executor *executor = lane->lane.request.executor;
-
-    for (size_t i = executor->messages; i > executor->first; i--) {
-        struct message_end *end = end_of(lane, &executor->ops[i - 1]);
-
-        lane->op_after[i - 1] = end->op;
-        end->op = i;
-    }
-}
-
-/* Begins the next piece of an end's message. */
-static void begin_piece(struct message_end *end, const struct schedule_op *op)
-{
-    const struct schedule_executor *executor = end->lane->lane.request.executor;
-    uint64_t left = op->bytes - end->moved;
-
-    end->memory = executor->place + op->at + end->moved;
-    end->stream.at.length =
-        MESSAGE_HEADER_BYTES + (left < end->piece_bytes ? (uint32_t)left : end->piece_bytes);
-    end->stream.script.stream = executor->in_barrier ? BARRIER | executor->bits : 0;
-}
-
 /* A whole header has come: is it the piece that is due? */
 static bool verify_header(struct message_end *in)
 {
@@ -546,45 +491,25 @@ static uint32_t payload_to(uint32_t position)
     return position > MESSAGE_HEADER_BYTES ? position - MESSAGE_HEADER_BYTES : 0;
 }
 
-/* Accounts what moved of the present piece, from the position `from` on; the end mark tells its
- * place in the stream. */
-static void account_piece(struct message_end *end, uint32_t from, int64_t now_ns)
-{
-    const struct schedule_executor *executor = end->lane->lane.request.executor;
-    struct message_cursor *at = &end->stream.at;
-    struct flow_side *side = end->stream.side;
-    uint32_t bytes = payload_to(at->position) - payload_to(from);
-
-    end->moved += bytes;
-    if (at->position == at->length) {
-        at->before += at->length;
-        at->sequence++;
-        at->position = 0;
-        end->stream.script.stream = 0;
-        end->whole = end->moved == executor->ops[end->op - 1].bytes;
-    }
-    flow_side_time(side, now_ns);
-    if (executor->in_barrier)
-        return;
-    side->live.payload_bytes += bytes;
-    side->live.messages += end->whole;
-    if (end->sends)
-        side->intended = side->live.payload_bytes;
-}
-
-/* Moves what can move of an end's present message. True: something moved. */
-static bool move_message(struct message_end *end, int64_t now_ns)
+/* Moves what can move of an end's present message, piece by piece. True: something moved. */
+static bool move_message(struct message_end *end, const struct schedule_op *op, int64_t now_ns)
 {
     struct message_lane *lane = end->lane;
     struct schedule_executor *executor = lane->lane.request.executor;
     struct message_cursor *at = &end->stream.at;
+    struct flow_side *side = end->stream.side;
     bool moved = false;
 
     while (!end->whole && !message_lane_failed(lane) && !(moved && at->position > 0)) {
-        uint32_t from = at->position;
+        uint64_t left = op->bytes - end->moved;
+        uint32_t from = at->position, bytes;
 
-        if (from == 0)
-            begin_piece(end, &executor->ops[end->op - 1]);
+        if (from == 0) { /* a piece begins */
+            end->memory = executor->place + op->at + end->moved;
+            at->length = MESSAGE_HEADER_BYTES +
+                         (left < end->piece_bytes ? (uint32_t)left : end->piece_bytes);
+            end->stream.script.stream = executor->in_barrier ? BARRIER | executor->bits : 0;
+        }
         if (end->sends)
             (void)lane->hooks->post(end, at->length - from, now_ns);
         else
@@ -598,40 +523,39 @@ static bool move_message(struct message_end *end, int64_t now_ns)
                 !verify_header(end))
                 break;
         }
-        account_piece(end, from, now_ns);
+        bytes = payload_to(at->position) - payload_to(from);
+        end->moved += bytes;
+        if (at->position == at->length) {
+            message_cursor_next(at, &end->stream.script);
+            end->stream.script.stream = 0; /* as the end mark's */
+            end->whole = end->moved == op->bytes;
+        }
+        flow_side_time(side, now_ns);
+        if (executor->in_barrier)
+            continue;
+        side->live.payload_bytes += bytes;
+        side->live.messages += end->whole;
+        if (end->sends)
+            side->intended = side->live.payload_bytes;
     }
     if (!end->whole || end->done < end->awaited)
         return moved;
     end->whole = false;
     end->moved = 0;
-    end->op = lane->op_after[end->op - 1];
+    end->op = 0;
+    lane->op_done[op - executor->ops] = true;
     *(end->sends ? &executor->sends_left : &executor->receives_left) -= 1;
     return true;
 }
 
-/* Moves what can move of the present step; a message waits for those before it of the same flow. */
-static bool move_step(struct message_lane *lane, int64_t now_ns)
-{
-    const struct schedule_executor *executor = lane->lane.request.executor;
-    bool moved = false;
-
-    for (size_t i = executor->first; i < executor->messages; i++) {
-        struct message_end *end = end_of(lane, &executor->ops[i]);
-
-        if (end->op == i + 1)
-            moved = move_message(end, now_ns) || moved;
-    }
-    return moved;
-}
-
-/* Goes on as far as messages move; true: there is more to do at once. */
+/* Moves the messages of steps as far as they move; true: there is more to do at once. */
 static bool run_schedule(struct message_lane *lane, int64_t now_ns)
 {
     struct schedule_executor *executor = lane->lane.request.executor;
 
     lane->step_moved = false;
     for (unsigned step = 0; step < STEPS_MOST && !message_lane_failed(lane); step++) {
-        bool moved;
+        bool moved = false;
 
         if (executor_step_done(executor)) {
             executor_next(executor);
@@ -639,9 +563,18 @@ static bool run_schedule(struct message_lane *lane, int64_t now_ns)
             lane->stepping = !executor->ended;
             if (executor->busy || executor->ended)
                 return executor->busy;
-            open_step(lane);
+            memset(&lane->op_done[executor->first], 0,
+                   (executor->messages - executor->first) * sizeof *lane->op_done);
         }
-        moved = move_step(lane, now_ns);
+        for (size_t i = executor->first; i < executor->messages; i++) {
+            const struct schedule_op *op = &executor->ops[i];
+            struct message_end *end = end_of(lane, op);
+
+            if (lane->op_done[i] || (end->op != 0 && end->op != i + 1))
+                continue; /* one before it of the same flow has not moved whole */
+            end->op = i + 1;
+            moved |= move_message(end, op, now_ns);
+        }
         lane->step_moved |= moved;
         if (!moved && !executor_step_done(executor))
             return false;

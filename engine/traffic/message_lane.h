@@ -40,7 +40,6 @@ struct message_flow {
     int64_t gather_ns; /**< what is due within this time is sent together */
     unsigned turn;     /**< the stream that begins the next round */
     unsigned open;     /**< streams of the load that have not ended */
-    bool unpaced;
 };
 
 /** What a stream is for; both of its ends have the same. */
@@ -67,7 +66,7 @@ struct message_end {
     uint64_t done;            /**< messages whose memory may be used again */
 
     /* Of a schedule, whose messages go in pieces of a header and payload each: */
-    size_t op;            /**< the executor's operation that is next, + 1; 0: none */
+    size_t op;            /**< the executor's operation that is in progress, + 1; 0: none */
     uint64_t moved;       /**< payload of it */
     bool whole;           /**< all of it was sent, and waits until ... */
     uint64_t awaited;     /**< ... so many messages are done */
@@ -114,11 +113,11 @@ struct message_lane {
     double probe_fps; /**< of each flow; 0: none */
     bool forwards;
     bool unreliable;
-    bool replies;     /**< the last stream of each flow is answered */
-    bool schedules;   /**< it executes a schedule */
-    bool stepping;    /**< one is in progress: messages are taken when their steps have come */
-    bool step_moved;  /**< messages moved when it was last run */
-    size_t *op_after; /**< by the executor's operation: the end's next of the same step, + 1 */
+    bool replies;    /**< the last stream of each flow is answered */
+    bool schedules;  /**< it executes a schedule */
+    bool stepping;   /**< one is in progress: messages are taken when their steps have come */
+    bool step_moved; /**< messages moved when it was last run */
+    bool *op_done;   /**< by the executor's operation: of the present step, whether it is through */
     struct message_flow *flows;
     void *outs; /**< the transport's own ends: message_lane_end */
     void *ins;
