@@ -35,10 +35,10 @@
 #define HOT_UNLIKELY(condition) __builtin_expect(!!(condition), false)
 
 /** How frames are sent: one stream of one size (12 bytes are written a frame); several streams of
- * one size (and their headers, HOT_SHORT bytes); the same where headers end behind these; several
- * sizes, unequal shares, trains, or what else differs from frame to frame. */
-enum hot_send { HOT_ONE, HOT_MANY, HOT_LONG, HOT_MIXED };
-#define HOT_SHORT 64u
+ * one size (and their headers); several sizes, unequal shares, trains, or what else differs from
+ * frame to frame. */
+enum hot_send { HOT_ONE, HOT_MANY, HOT_MIXED };
+#define HOT_SHORT 64u /**< bytes of a template within which all headers but IPv6's end */
 
 /** How frames are received, as bits. */
 enum hot_receive {
@@ -88,12 +88,6 @@ static inline void rx_release(void *frame);
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-static inline void hot_begin_flow(struct flow_side *side, int64_t now_ns)
-{
-    if (side->first_ns == 0)
-        side->first_ns = now_ns;
-}
-
 /** The template of a stream's frames of one of several sizes. */
 static inline const struct frame_template *
 hot_template(const struct frame_lane *lane, const struct sender_stream *stream, uint8_t size)
@@ -103,20 +97,20 @@ hot_template(const struct frame_lane *lane, const struct sender_stream *stream, 
                : &lane->sender.templates[(size_t)stream->place * lane->size_count + size];
 }
 
-/** Whether headers and what of the signature differs by flow end within HOT_SHORT bytes: all but
- * IPv6's do. */
-static inline bool hot_is_short(const struct frame_lane *lane)
+/** Whether headers and what of the signature differs by flow end behind HOT_SHORT bytes. */
+static inline bool hot_is_long(const struct frame_lane *lane)
 {
-    return lane->conf.offset + offsetof(struct signature, sequence) <= HOT_SHORT;
+    return lane->conf.offset + offsetof(struct signature, sequence) > HOT_SHORT;
 }
 
-/** Writes a stream's next frame over a buffer that holds the fill behind the first `head` bytes of
- * its template. */
+/** Writes a stream's next frame over a buffer that holds the fill behind its template. */
 HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                           struct sender_stream *stream, const struct frame_template *template,
-                          size_t head, const struct signature_time *time)
+                          bool is_long, const struct signature_time *time)
 {
-    memcpy(frame, template, head);
+    memcpy(frame, template, HOT_SHORT);
+    if (HOT_UNLIKELY(is_long))
+        memcpy(frame + HOT_SHORT, template->bytes + HOT_SHORT, FRAME_TEMPLATE - HOT_SHORT);
     signature_stamp((struct signature *)(frame + lane->conf.offset), (uint32_t)stream->sequence++,
                     time, stream->base + time->sum);
 }
@@ -130,14 +124,15 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
     struct signature_time time = signature_time(now_ns - lane->start_ns);
     uint64_t cost = variant == HOT_MIXED ? 0 : (uint64_t)count * lane->sizes[0].cost;
     struct rotation next = sender->next;
+    bool is_long = hot_is_long(lane);
 
     for (uint32_t i = 0; i < count; i++) {
         struct sender_stream *stream = rotation_stream(sender, &next, variant == HOT_MIXED);
         const struct frame_template *template = &stream->template;
         uint8_t which = 0;
 
-        if (HOT_UNLIKELY(stream->sequence == 0))
-            hot_begin_flow(stream->side, now_ns);
+        if (HOT_UNLIKELY(stream->sequence == 0) && stream->side->first_ns == 0)
+            stream->side->first_ns = now_ns;
         if (variant == HOT_MIXED) {
             which = lane->order[stream->size_index];
             template = hot_template(lane, stream, which);
@@ -146,8 +141,7 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
                 (uint16_t)(stream->size_index + 1u < lane->order_count ? stream->size_index + 1
                                                                        : 0);
         }
-        hot_write(lane, tx_data(frames[i]), stream, template,
-                  variant == HOT_MANY ? HOT_SHORT : FRAME_TEMPLATE, &time);
+        hot_write(lane, tx_data(frames[i]), stream, template, is_long, &time);
         if (variant == HOT_MIXED)
             tx_set(lane, frames[i], stream, &lane->sizes[which], stream->sequence - 1);
         stream->last_ns = now_ns;
@@ -182,6 +176,7 @@ static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, u
     return cost;
 }
 
+/** Writes frames of the only stream and size over buffers that hold its headers already. */
 static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                 int64_t now_ns)
 {
@@ -193,19 +188,6 @@ static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32
 
     for (uint32_t i = 0; i < count; i++)
         signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
-}
-
-/** Accounts `count` frames of the only stream and size; returns their cost. */
-static inline uint64_t hot_count_one(struct frame_lane *lane, uint32_t count, int64_t now_ns)
-{
-    struct sender_stream *stream = lane->sender.streams;
-
-    if (count > 0) {
-        stream->sequence += count;
-        stream->last_ns = now_ns;
-        hot_begin_flow(stream->side, now_ns);
-    }
-    return (uint64_t)count * lane->sizes[0].cost;
 }
 
 /** A flow that is not yet behind the last end of the window is accounted before it changes. */
@@ -265,8 +247,14 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
         if (variant != HOT_ONE)
             cost -= hot_unfill_many(lane, begin, sent, due, now_ns, variant);
     }
-    if (variant == HOT_ONE)
-        cost = hot_count_one(lane, sent, now_ns);
+    if (variant == HOT_ONE && sent > 0) {
+        struct sender_stream *stream = sender->streams;
+
+        cost = (uint64_t)sent * lane->sizes[0].cost;
+        stream->sequence += sent;
+        stream->last_ns = now_ns;
+        stream->side->first_ns = stream->side->first_ns > 0 ? stream->side->first_ns : now_ns;
+    }
     sender->left -= sender->left != UINT64_MAX ? sent : 0;
     pace_spend(&sender->pace, cost);
     if (HOT_UNLIKELY(sent < due) && lane->lane.request.sleeps)
@@ -276,42 +264,29 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
 
 /* --- forward -----------------------------------------------------------------------------------*/
 
-/** Makes frames the next hop's; returns their bytes in memory. */
-HOT_INLINE uint64_t hot_rewrite(struct frame_lane *lane, const struct forward_entry *entries,
-                                frame_t *frames, uint32_t count, size_t head, int64_t now_ns)
+/** Makes frames the next hop's and sends as many as the device takes; returns how many. The numbers
+ * of the others are used again. */
+static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *entries,
+                         uint32_t count, int64_t now_ns)
 {
     struct signature_time time = signature_time(now_ns - lane->start_ns);
-    bool sizes = lane->sender.templates != NULL;
+    struct flow_side *side = lane->sender.streams[0].side;
+    bool odd = hot_is_long(lane) || lane->sender.templates != NULL;
+    frame_t frames[FRAME_BURST_MAX];
     uint64_t bytes = 0;
+    uint32_t sent;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct forward_entry *entry = &entries[i];
         struct sender_stream *stream = &lane->sender.streams[entry->stream];
         const struct frame_template *template = &stream->template;
 
-        if (HOT_UNLIKELY(sizes))
+        if (HOT_UNLIKELY(odd))
             template = hot_template(lane, stream, lane->size_of_length[entry->length]);
         frames[i] = pass_frame(lane, entry, i, stream);
         bytes += entry->length;
-        hot_write(lane, pass_data(frames[i]), stream, template, head, &time);
+        hot_write(lane, pass_data(frames[i]), stream, template, odd, &time);
     }
-    return bytes;
-}
-
-/** Sends as many as the device takes; returns how many. The numbers of the others are used again.
- */
-static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *entries,
-                         uint32_t count, int64_t now_ns)
-{
-    frame_t frames[FRAME_BURST_MAX];
-    struct flow_side *side = lane->sender.streams[0].side;
-    uint64_t bytes;
-    uint32_t sent;
-
-    if (hot_is_short(lane))
-        bytes = hot_rewrite(lane, entries, frames, count, HOT_SHORT, now_ns);
-    else
-        bytes = hot_rewrite(lane, entries, frames, count, FRAME_TEMPLATE, now_ns);
     sent = tx_burst(lane, frames, count, true);
     for (uint32_t i = sent; HOT_UNLIKELY(i < count); i++) {
         lane->sender.streams[entries[i].stream].sequence--;
@@ -323,8 +298,7 @@ static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *en
     side->live.frames += sent;
     side->live.frame_bytes += bytes + (uint64_t)sent * lane->conf.outside;
     side->live.payload_bytes += bytes - (uint64_t)sent * lane->conf.offset;
-    side->last_ns = now_ns;
-    hot_begin_flow(side, now_ns);
+    flow_side_time(side, now_ns);
     frame_flush_later(lane, now_ns);
     return sent;
 }

@@ -21,36 +21,6 @@ static int64_t send_nothing(struct frame_lane *lane, int64_t now_ns)
     return CLOCK_NEVER;
 }
 
-/* Notes how many frames of a burst were due at once where a poll came late. */
-static int64_t send_burst(struct frame_lane *lane, int64_t now_ns)
-{
-    struct sender *sender = &lane->sender;
-
-    if (sender->left > 0 && now_ns > sender->pace.next_ns + ON_TIME_NS) {
-        uint64_t due = pace_due(&sender->pace, now_ns, sender->cost);
-
-        due = due < sender->left ? due : sender->left;
-        if (due > sender->late_frames)
-            sender->late_frames = due - 1;
-    }
-    return lane->conf.ops->choose_send(lane)(lane, now_ns);
-}
-
-static void begin_sending(struct frame_lane *lane, int64_t now_ns)
-{
-    bool generates = lane->sender.count > 0 && lane->forwarder.queue == NULL;
-
-    lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
-    if (lane->prober.plays) {
-        lane->send = frame_play;
-        return;
-    }
-    lane->lane.started_ns = now_ns;
-    lane->send = lane->sender.count > 0 ? lane->conf.ops->choose_send(lane) : send_nothing;
-    if (generates && lane->lane.request.phase->traffic == TRAFFIC_BURST)
-        lane->send = send_burst;
-}
-
 /* Sending has ended: notes what the load asked for until then and was not sent. */
 static void end_sending(struct frame_lane *lane, int64_t now_ns)
 {
@@ -83,64 +53,51 @@ static bool next_burst(struct frame_lane *lane, int64_t now_ns)
     return true;
 }
 
-/* Times are measured in the window; where there is none but the whole phase, in that. Returns when
- * that changes. */
-static int64_t time_frames(struct frame_lane *lane, int64_t now_ns)
-{
-    const struct phase *phase = lane->lane.request.phase;
-    bool window = phase_is_timed(phase);
-    int64_t open_ns = window ? phase->open_ns : phase->start_ns;
-    int64_t close_ns = window ? phase->close_ns : CLOCK_NEVER;
-    bool timing = now_ns >= open_ns && now_ns < close_ns;
-
-    if (lane->receiver.delay_stats == NULL)
-        return CLOCK_NEVER;
-    if (timing != lane->timing) {
-        lane->timing = timing;
-        lane->receive = lane->conf.ops->choose_receive(lane);
-    }
-    if (now_ns < open_ns)
-        return open_ns;
-    return timing ? close_ns : CLOCK_NEVER;
-}
-
-/* The load falls (RFC 2544, 26.5). What was due before goes first, at the old rate. Returns when
- * it does. */
-static int64_t fall(struct frame_lane *lane, int64_t now_ns)
-{
-    struct sender *sender = &lane->sender;
-
-    if (lane->state != FRAME_SENDS || now_ns < lane->falls_ns)
-        return lane->falls_ns;
-    for (unsigned i = 0; i < FALL_BURSTS && sender->pace.next_ns < lane->falls_ns; i++)
-        (void)lane->send(lane, lane->falls_ns - 1);
-    pace_slow(&sender->pace, lane->conf.falls_to / 100, lane->falls_ns, sender->cost);
-    return lane->falls_ns = CLOCK_NEVER;
-}
-
-/* What happens at certain times only. A worker that wakes after the stop still sends what was due
- * before it, within catch_up; a burst goes on until it is whole, unless the stop was moved. */
+/* Changes what happens at certain times only. A worker that wakes after the stop still sends what
+ * was due before it, within catch_up; a burst goes on until it is whole, unless the stop was moved.
+ */
 static void timer(struct frame_lane *lane, int64_t now_ns)
 {
     struct lane *base = &lane->lane;
-    bool ends_burst = lane->sender.burst > 0 && lane->sender.left > 0 &&
-                      base->stop_ns == base->request.phase->stop_ns;
+    struct sender *sender = &lane->sender;
+    const struct phase *phase = base->request.phase;
+    int64_t from_ns = phase_measures_from(phase), to_ns = phase_measures_to(phase);
+    bool timing = now_ns >= from_ns && now_ns < to_ns;
+    bool ends_burst = sender->burst > 0 && sender->left > 0 && base->stop_ns == phase->stop_ns;
 
     if (lane->state == FRAME_WAITS && base->stop_ns <= lane->start_ns)
         end_sending(lane, lane->start_ns); /* ended before it began */
-    if (lane->state == FRAME_WAITS && now_ns >= lane->start_ns)
-        begin_sending(lane, now_ns);
-    lane->timer_ns = fall(lane, now_ns);
+    if (lane->state == FRAME_WAITS && now_ns >= lane->start_ns) {
+        bool generates = sender->count > 0 && lane->forwarder.queue == NULL;
+
+        lane->state = generates ? FRAME_SENDS : FRAME_LISTENS;
+        base->started_ns = lane->prober.plays ? 0 : now_ns;
+        lane->send = lane->prober.plays  ? frame_play
+                     : sender->count > 0 ? lane->conf.ops->choose_send(lane)
+                                         : send_nothing;
+    }
+    /* The load falls (RFC 2544, 26.5). What was due before goes first, at the old rate. */
+    if (lane->state == FRAME_SENDS && now_ns >= lane->falls_ns) {
+        for (unsigned i = 0; i < FALL_BURSTS && sender->pace.next_ns < lane->falls_ns; i++)
+            (void)lane->send(lane, lane->falls_ns - 1);
+        pace_slow(&sender->pace, lane->conf.falls_to / 100, lane->falls_ns, sender->cost);
+        lane->falls_ns = CLOCK_NEVER;
+    }
     if (lane->state == FRAME_SENDS && now_ns >= base->stop_ns && !ends_burst) {
         (void)lane->send(lane, base->stop_ns - 1);
         end_sending(lane, now_ns);
     }
     if (base->stopped_ns == 0 && now_ns >= base->stop_ns)
         base->stopped_ns = now_ns;
+    if (lane->receiver.delay_stats != NULL && timing != lane->timing) {
+        lane->timing = timing;
+        lane->receive = lane->conf.ops->choose_receive(lane);
+    }
+    lane->timer_ns = earlier(lane->falls_ns, frame_probe(lane, now_ns));
     if (lane->conf.ops->housekeep != NULL)
         lane->timer_ns = earlier(lane->timer_ns, lane->conf.ops->housekeep(lane, now_ns));
-    lane->timer_ns = earlier(lane->timer_ns, time_frames(lane, now_ns));
-    lane->timer_ns = earlier(lane->timer_ns, frame_probe(lane, now_ns));
+    if (lane->receiver.delay_stats != NULL && now_ns < to_ns)
+        lane->timer_ns = earlier(lane->timer_ns, timing ? to_ns : from_ns);
     if (lane->state == FRAME_WAITS)
         lane->timer_ns = earlier(lane->timer_ns, lane->start_ns);
 }
@@ -162,6 +119,15 @@ int64_t frame_lane_poll(struct lane *base, int64_t now_ns)
         frame_lane_begin(lane, now_ns);
     if (now_ns >= lane->timer_ns || now_ns >= base->stop_ns)
         timer(lane, now_ns);
+    /* How many frames of a burst are due at once where a poll comes late. */
+    if (__builtin_expect(lane->sender.burst > 0, false) && lane->state == FRAME_SENDS &&
+        lane->sender.left > 0 && now_ns > lane->sender.pace.next_ns + ON_TIME_NS) {
+        uint64_t due = pace_due(&lane->sender.pace, now_ns, lane->sender.cost);
+
+        due = due < lane->sender.left ? due : lane->sender.left;
+        if (due > lane->sender.late_frames)
+            lane->sender.late_frames = due - 1;
+    }
     if (!lane->responds)
         next_ns = lane->send(lane, now_ns);
     received = lane->receive(lane, now_ns);
@@ -234,54 +200,43 @@ void frame_lane_unexpected(struct frame_lane *lane, const struct frame_seen *see
 
 /* --- counts -----------------------------------------------------------------------------------*/
 
-/* Adds so many frames of a stream: whole rounds of the list of sizes, and part of one. */
-static void add_frames(const struct frame_lane *lane, uint64_t sequence, struct flow_count *sum)
+/* Sums the flow's streams: of those that it sends by their sequences, as whole rounds of the list
+ * of sizes, and part of one. */
+static void sum_streams(const struct frame_lane *lane, uint32_t number, struct flow_side *side)
 {
-    uint64_t rounds = sequence / lane->order_count;
-    uint32_t part = (uint32_t)(sequence % lane->order_count);
-
-    sum->frames += sequence;
-    for (uint32_t i = 0; i < lane->order_count; i++) {
-        const struct frame_size *size = &lane->sizes[lane->order[i]];
-        uint64_t frames = rounds + (i < part);
-
-        sum->frame_bytes += frames * size->frame_bytes;
-        sum->payload_bytes += frames * size->payload_bytes;
-    }
-}
-
-static void sum_sent(const struct frame_lane *lane, uint32_t flow, struct flow_side *side)
-{
+    const struct receiver *receiver = &lane->receiver;
     const struct sender *sender = &lane->sender;
-    const uint32_t *index = &sender->index_of[(size_t)flow * lane->receiver.sources];
+    uint32_t sends = lane->lane.request.send_count, count = lane->order_count;
+    struct flow_count live = {0};
 
-    side->live = (struct flow_count){0};
-    for (uint32_t i = 0; i < lane->receiver.sources; i++) {
-        const struct sender_stream *stream = &sender->streams[index[i]];
+    side->numbers = 0;
+    for (uint32_t i = 0; number < sends && i < receiver->sources; i++) {
+        const struct sender_stream *stream =
+            &sender->streams[sender->index_of[(size_t)number * receiver->sources + i]];
 
-        add_frames(lane, stream->sequence, &side->live);
+        live.frames += stream->sequence;
+        for (uint32_t k = 0; k < count; k++) {
+            const struct frame_size *size = &lane->sizes[lane->order[k]];
+            uint64_t frames = stream->sequence / count + (k < stream->sequence % count);
+
+            live.frame_bytes += frames * size->frame_bytes;
+            live.payload_bytes += frames * size->payload_bytes;
+        }
         if (stream->sequence > 0 && stream->last_ns > side->last_ns)
             side->last_ns = stream->last_ns;
     }
-}
+    for (uint32_t i = 0; number >= sends && i < receiver->sources; i++) {
+        const struct receiver_stream *stream =
+            &receiver->streams[(size_t)(number - sends) * receiver->sources + i];
 
-static void sum_received(const struct frame_lane *lane, uint32_t flow, struct flow_side *side)
-{
-    const struct receiver *receiver = &lane->receiver;
-    const struct receiver_stream *streams = &receiver->streams[(size_t)flow * receiver->sources];
-    uint64_t frames = 0, bytes = 0;
-
-    side->numbers = 0;
-    for (uint32_t i = 0; i < receiver->sources; i++) {
-        frames += streams[i].frames;
-        bytes += streams[i].bytes;
-        side->numbers += streams[i].sequence.next;
-        if (streams[i].last_ns > side->last_ns)
-            side->last_ns = streams[i].last_ns;
+        live.frames += stream->frames;
+        live.frame_bytes += stream->bytes + stream->frames * lane->conf.outside;
+        live.payload_bytes += stream->bytes - stream->frames * lane->conf.offset;
+        side->numbers += stream->sequence.next;
+        if (stream->last_ns > side->last_ns)
+            side->last_ns = stream->last_ns;
     }
-    side->live = (struct flow_count){.frames = frames,
-                                     .frame_bytes = bytes + frames * lane->conf.outside,
-                                     .payload_bytes = bytes - frames * lane->conf.offset};
+    side->live = live;
 }
 
 void frame_account_flow(struct frame_lane *lane, uint32_t number)
@@ -289,26 +244,25 @@ void frame_account_flow(struct frame_lane *lane, uint32_t number)
     struct accounting *accounting = &lane->accounting;
     uint32_t sends = lane->lane.request.send_count;
     struct flow_side *side = &lane->lane.request.flows[number].side;
+    /* A ping-pong counts as frames go and come, a forwarder sizes as they come. */
+    bool counted =
+        lane->prober.plays || side->is_copy || (number < sends && lane->forwarder.queue != NULL);
 
-    if (lane->prober.plays || side->is_copy)
-        ; /* it counts as frames go and come; or at the end */
-    else if (number >= sends)
-        sum_received(lane, number - sends, side);
-    else if (lane->forwarder.queue == NULL) /* which counts sizes as they come */
-        sum_sent(lane, number, side);
+    if (!counted)
+        sum_streams(lane, number, side);
     lane_count_moved(&accounting->moved, side, number < sends);
     for (uint8_t *marks = &accounting->marks[number]; *marks < accounting->ends; ++*marks)
         *(*marks == 0 ? &side->window.open : &side->window.close) = side->live;
 }
 
-/* Some more flows; true: all are accounted now. */
-static bool account_some(struct frame_lane *lane)
+/* Accounts the flows of so many streams more; true: all are accounted now. */
+static bool account_some(struct frame_lane *lane, uint32_t most)
 {
     const struct lane_request *request = &lane->lane.request;
     struct accounting *accounting = &lane->accounting;
     uint32_t flows = request->send_count + request->receive_count;
 
-    for (uint32_t streams = 0; accounting->next < flows && streams < FRAME_ACCOUNT_SOME;
+    for (uint32_t streams = 0; accounting->next < flows && streams < most;
          streams += lane->receiver.sources)
         frame_account_flow(lane, accounting->next++);
     if (accounting->next < flows)
@@ -318,23 +272,6 @@ static bool account_some(struct frame_lane *lane)
     accounting->next = 0;
     accounting->marked = false;
     return true;
-}
-
-static void account_all(struct frame_lane *lane)
-{
-    lane->accounting.next = 0;
-    lane->accounting.moved = (struct lane_moved){0};
-    while (!account_some(lane))
-        ;
-}
-
-/* What goes to all is sent once, and is of each flow. */
-static void copy_to_all(const struct lane_request *request)
-{
-    for (uint32_t i = 1; i < request->send_count && request->flows[i].side.is_copy; i++) {
-        request->flows[i].side = request->flows[0].side;
-        request->flows[i].side.is_copy = true;
-    }
 }
 
 /* What the load asked for: what was sent, and what was not, in turn, as it would have been. */
@@ -359,23 +296,28 @@ static void account_intended(struct frame_lane *lane)
 bool frame_lane_account(struct lane *base, enum account what)
 {
     struct frame_lane *lane = (struct frame_lane *)base;
+    struct lane_flow *flows = base->request.flows;
     bool counts_itself = lane->prober.plays || lane->forwarder.queue != NULL;
 
     if (what == ACCOUNT_SOME)
-        return account_some(lane);
+        return account_some(lane, FRAME_ACCOUNT_SOME);
+    lane->accounting.next = 0;
+    lane->accounting.moved = (struct lane_moved){0};
     if (what == ACCOUNT_MARK) {
         lane->accounting.ends++;
         lane->accounting.marked = !counts_itself;
-        lane->accounting.next = 0;
-        lane->accounting.moved = (struct lane_moved){0};
-        if (counts_itself)
-            account_all(lane);
-        return false;
     }
-    account_all(lane);
+    if (what == ACCOUNT_ALL || counts_itself)
+        (void)account_some(lane, UINT32_MAX);
+    if (what == ACCOUNT_MARK)
+        return false;
     if (!counts_itself && lane->state == FRAME_LISTENS)
         account_intended(lane);
-    copy_to_all(&base->request);
+    /* What goes to all is sent once, and is of each flow. */
+    for (uint32_t i = 1; i < base->request.send_count && flows[i].side.is_copy; i++) {
+        flows[i].side = flows[0].side;
+        flows[i].side.is_copy = true;
+    }
     return true;
 }
 
@@ -384,32 +326,26 @@ static_assert((int)DELAY_ONE_WAY == (int)LATENCY_ONE_WAY && (int)DELAY_IPDV == (
 
 /* --- results ----------------------------------------------------------------------------------*/
 
-static unsigned read_metrics(const struct frame_lane *lane, const struct lane_flow *flow,
-                             struct flow_metric *metrics)
-{
-    uint32_t rank = lane->lane.request.rank;
-    enum traffic traffic = lane->lane.request.phase->traffic;
-    uint64_t late = traffic == TRAFFIC_BURST ? lane->sender.late_frames : lane->sender.pace.clumped;
-
-    if (flow->src == rank) {
-        metrics[0] = (struct flow_metric){"late_frames", (double)late};
-        return traffic == TRAFFIC_BURST || traffic == TRAFFIC_STREAM;
-    }
-    if (flow->dst != rank || lane->conf.falls_to == 0)
-        return 0;
-    metrics[0] = (struct flow_metric){"numbers", (double)flow->side.numbers};
-    metrics[1] = (struct flow_metric){"gap_ns", (double)flow->side.gap_ns};
-    return 2;
-}
-
 void frame_lane_read_flow(struct lane *base, const struct lane_flow *flow,
                           struct flow_reading *reading)
 {
     const struct frame_lane *lane = (const struct frame_lane *)base;
     const struct receiver *receiver = &lane->receiver;
+    enum traffic traffic = base->request.phase->traffic;
+    bool bursts = traffic == TRAFFIC_BURST;
     uint32_t index = flow->src < PATTERN_RANKS_MAX ? receiver->flow_of[flow->src] : 0;
 
-    reading->metric_count = read_metrics(lane, flow, reading->metrics);
+    reading->metric_count = 0;
+    if (flow->src == base->request.rank && (bursts || traffic == TRAFFIC_STREAM))
+        reading->metrics[reading->metric_count++] = (struct flow_metric){
+            "late_frames", (double)(bursts ? lane->sender.late_frames : lane->sender.pace.clumped)};
+    if (flow->src != base->request.rank && flow->dst == base->request.rank &&
+        lane->conf.falls_to > 0) {
+        reading->metrics[reading->metric_count++] =
+            (struct flow_metric){"numbers", (double)flow->side.numbers};
+        reading->metrics[reading->metric_count++] =
+            (struct flow_metric){"gap_ns", (double)flow->side.gap_ns};
+    }
     prober_read(&lane->prober, flow, reading);
     if (receiver->delay_stats == NULL || index == 0)
         return;

@@ -129,15 +129,12 @@ void prober_begin(struct prober *prober, uint64_t seed)
 {
     const struct lane_request *request = &prober->lane->request;
     const struct phase *phase = request->phase;
-    bool window = phase_is_timed(phase);
-
     prober->random = seed;
     if (prober->plays || prober->count == 0 || request->send_count == 0)
         return;
-    prober->until_ns = window ? phase->close_ns : CLOCK_NEVER;
+    prober->until_ns = phase_measures_to(phase);
     prober->gap_ns = 1e9 / (prober->rate_fps * request->send_count);
-    prober->next_ns =
-        (window ? phase->open_ns : phase->start_ns) + (int64_t)(draw(prober) * prober->gap_ns);
+    prober->next_ns = phase_measures_from(phase) + (int64_t)(draw(prober) * prober->gap_ns);
 }
 
 bool prober_due(struct prober *prober, bool sends, int64_t now_ns)
@@ -165,7 +162,7 @@ static bool is_measured(const struct phase *phase, uint64_t stamp_ns)
 {
     int64_t begun_ns = phase->start_ns + (int64_t)stamp_ns;
 
-    return !phase_is_timed(phase) || (begun_ns >= phase->open_ns && begun_ns < phase->close_ns);
+    return begun_ns >= phase_measures_from(phase) && begun_ns < phase_measures_to(phase);
 }
 
 void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns)

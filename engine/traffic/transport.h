@@ -254,6 +254,18 @@ static inline bool phase_is_timed(const struct phase *phase)
            (phase->traffic == TRAFFIC_SCHEDULE && phase->schedule.count == 0);
 }
 
+/** @brief Return when measuring begins: with the window, or with a phase that has none. */
+static inline int64_t phase_measures_from(const struct phase *phase)
+{
+    return phase_is_timed(phase) ? phase->open_ns : phase->start_ns;
+}
+
+/** @brief Return when measuring ends: with the window; CLOCK_NEVER of a phase that has none. */
+static inline int64_t phase_measures_to(const struct phase *phase)
+{
+    return phase_is_timed(phase) ? phase->close_ns : INT64_MAX;
+}
+
 /**
  * @brief Return the mean size, of one size or a genome.
  *

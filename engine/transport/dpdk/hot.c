@@ -347,7 +347,6 @@ static __rte_noinline void rx_unexpected(struct frame_lane *lane, frame_t buffer
     }
 SENDS(send_one, HOT_ONE)
 SENDS(send_many, HOT_MANY)
-SENDS(send_long, HOT_LONG)
 SENDS(send_mixed, HOT_MIXED)
 
 static const struct {
@@ -356,7 +355,6 @@ static const struct {
 } sends[] = {
     [HOT_ONE] = {"one", send_one},
     [HOT_MANY] = {"many", send_many},
-    [HOT_LONG] = {"long", send_long},
     [HOT_MIXED] = {"mixed", send_mixed},
 };
 
@@ -368,7 +366,7 @@ static enum hot_send choose(const struct frame_lane *lane)
     /* Whoever received our buffer itself may have rewritten its headers (a forwarder). */
     if (lane->sender.count == 1 && !((const struct dpdk_lane *)lane)->port->by_reference)
         return HOT_ONE;
-    return hot_is_short(lane) ? HOT_MANY : HOT_LONG;
+    return HOT_MANY;
 }
 
 frame_send dpdk_choose_send(const struct frame_lane *lane)
