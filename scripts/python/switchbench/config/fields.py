@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
@@ -69,23 +70,18 @@ _NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")  # commas and spaces part them
 _USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
 
 
-def refuse_user(names: str) -> None:
-    """Refuse `root@node1`, which would be read as a group of that name."""
-    user = _USER.search(names)
-    if user:
-        raise ValueError(
-            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
-            "in the site"
-        )
-
-
 def written_order(names: str) -> list[str]:
     """Return the names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
 
     NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
-    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused.
+    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused, and so is
+    `root@node1`, which NodeSet takes for a group.
     """
-    refuse_user(names)
+    if user := _USER.search(names):
+        raise ValueError(
+            f"{shown(user[0])} names a user: write the host alone, and `ssh: {{user: {user[1]}}}` "
+            "in the site"
+        )
     if "@" in names:
         raise ValueError(
             f"{shown(names)} names a node group: write the hosts that `nodeset -e` prints"
@@ -130,8 +126,8 @@ def csv_rows(
         reader = csv.reader(read_text(path, most).splitlines())
         for row in reader:
             fields = [text.strip() for text in row]
-            begins = list(header)[: len(fields)]
-            if any(fields) and not fields[0].startswith("#") and fields != begins:
+            is_header = fields == list(header)[: len(fields)]
+            if any(fields) and not fields[0].startswith("#") and not is_header:
                 yield reader.line_num, fields
     except csv.Error as error:
         raise ValueError(f"{path}:{reader.line_num}: is not CSV: {error}") from None
@@ -187,8 +183,7 @@ class Strict(BaseModel):
 
     def given(self) -> dict[str, object]:
         """Return the keys that the user wrote, in the models' order."""
-        wrote = self.model_fields_set
-        return {name: value for name, value in self.in_effect().items() if name in wrote}
+        return {k: v for k, v in self.in_effect().items() if k in self.model_fields_set}
 
     def in_effect(self) -> dict[str, object]:
         """Return the keys that have a value, the user's or a default."""
@@ -216,24 +211,32 @@ NOT_SWEPT = {
 class ValueKind:
     """How the value of a key is read and written, and its form as a JSON schema."""
 
-    parse: Callable[[object], Any]
+    parse: Callable[[Any], Any]
     form: Form
     lists: bool = False  # whether a list is a value of this kind
     write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
 
+    def __call__(self, value: object) -> Any:
+        """Return what was read; ValueError says what is wrong."""
+        if isinstance(value, list) and not self.lists:
+            raise ValueError(SINGULAR)
+        return self.parse(value)
+
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         """As pydantic asks for it."""
         write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
-        return core_schema.no_info_plain_validator_function(self._checked, serialization=write)
+        return core_schema.no_info_plain_validator_function(self, serialization=write)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Form:
         """Return the same."""
         return dict(self.form)
 
-    def _checked(self, value: object) -> Any:
-        if isinstance(value, list) and not self.lists:
-            raise ValueError(SINGULAR)
-        return self.parse(value)
+
+def kind(
+    form: Form, lists: bool = False, write: Callable[[Any], object] | None = None
+) -> Callable[[Callable[[Any], Any]], ValueKind]:
+    """Return a decorator that makes a kind of values of the function that reads them."""
+    return lambda parse: ValueKind(parse, form, lists, write)
 
 
 def text_like(pattern: str) -> Form:
@@ -257,236 +260,63 @@ def list_of(form: Form, least: int = 1, most: int | None = None) -> Form:
     return items if most is None else items | {"maxItems": most}
 
 
+T = TypeVar("T")
 _TEXT: Form = {"type": "string", "minLength": 1}
 _COUNT, _TIME, _SIZE, _SHARE = (
-    kind.form()
-    for kind in (quantities.COUNT, quantities.DURATION, quantities.SIZE, quantities.PERCENT)
+    each.form()
+    for each in (quantities.COUNT, quantities.DURATION, quantities.SIZE, quantities.PERCENT)
 )
+_time_text = quantities.DURATION.text
 
 
 def choice(words: Iterable[str]) -> ValueKind:
     """Return one of some words."""
     valid = list(words)
 
-    def check(value: object) -> str:
-        if not isinstance(value, str) or value not in valid:
+    @kind({"enum": valid, "type": "string"})
+    def check(value: object) -> object:
+        if value not in valid:
             raise ValueError(invalid(value, valid))
         return value
 
-    return ValueKind(check, {"enum": valid, "type": "string"})
+    return check
 
 
 def whole(least: int, most: int, what: str) -> ValueKind:
     """Return a whole number within bounds; `10k` and `10M` are numbers too."""
+    number = {"type": "integer", "minimum": least, "maximum": most}
 
+    @kind(either(number, text_like(quantities.COUNT.pattern())))
     def check(value: object) -> int:
         number = quantities.count(value)
         if not least <= number <= most:
             raise ValueError(f"{number} is invalid: {what} is {least} to {most}")
         return number
 
-    number = {"type": "integer", "minimum": least, "maximum": most}
-    return ValueKind(check, either(number, text_like(quantities.COUNT.pattern())))
-
-
-_RETRIES = whole(0, 6, "the number of retries")
-
-
-def _retries(value: object) -> int:
-    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
-    if quantities.count(value) == 7:
-        raise ValueError(
-            "7 is invalid: the number of retries is 0 to 6, because 7 means for ever on some "
-            "devices, and a dead partner would never be noticed"
-        )
-    number: int = _RETRIES.parse(value)
-    return number
-
-
-SEED_MOST = 2**63 - 1
-
-
-def _seed(value: object) -> int:
-    """Return a number in one writing only: readers of YAML differ in what `010` and `1.0` mean."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
-        raise needed(value, f"a seed is a whole number, 0 to {SEED_MOST}")
-    return value
-
-
-def word(value: object) -> str:
-    """Read a name."""
-    if not isinstance(value, str) or not value:
-        raise needed(value, "a name is needed")
-    return value
-
-
-def _words(value: object) -> str:
-    """Text that is kept as it is: a serial number 0012 is not 12."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise needed(value, "text is needed: put it in quotes")
-    if not isinstance(value, str) or not value.strip():
-        raise needed(value, "text is needed")
-    return value
-
-
-def _pair(value: object) -> tuple[str, str]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise needed(value, "a pair of two ports or hosts is needed")
-    return word(value[0]), word(value[1])
-
-
-PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
-
-
-def partners(value: object) -> str | NamedPairs:
-    """Read who partners are: a word for it, or pairs of names."""
-    if isinstance(value, str):
-        if value in PARTNERS:
-            return value
-        raise ValueError(
-            f"found {shown(value)}; valid values are {listed(PARTNERS)}, or a list of pairs"
-            f"{meant(value, PARTNERS)}"
-        )
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"found {shown(value)}; valid values are {', '.join(PARTNERS)}, or a list")
-    return tuple(_pair(pair) for pair in value)
-
-
-def flows(value: object) -> str | tuple[Flow, ...]:
-    """`[source, destination]` or `[source, destination, 25%]`, each; or a file that lists them."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list | tuple) or not value:
-        raise needed(value, "a list of [source, destination], or a file, is needed")
-    return tuple(item if isinstance(item, Flow) else flow(item) for item in value)
-
-
-def flow(value: object, place: str = "") -> Flow:
-    """Return one of them; its share is percent."""
-    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
-        raise needed(value, "[source, destination] or [source, destination, share] is needed")
-    source, destination = (
-        end if isinstance(end, int) and not isinstance(end, bool) else word(end)
-        for end in value[:2]
-    )
-    if len(value) == 2:
-        return Flow(source, destination, place=place)
-    percent = quantities.percentage(value[2])
-    if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
-        raise needed(
-            value[2], "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
-        )
-    return Flow(source, destination, float(percent), place)
-
-
-def _written_flows(values: Iterable[Flow]) -> list[list[str | int]]:
-    return [
-        [one.source, one.destination, *([] if one.share is None else [f"{one.share:.10g}%"])]
-        for one in values
-    ]
-
-
-def groups(value: object) -> NamedGroups:
-    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
-    if not isinstance(value, list):
-        raise needed(value, "a list of groups is needed")
-    return tuple(
-        tuple(word(item) for item in (entry if isinstance(entry, list) else [entry]))
-        for entry in several(value)
-    )
-
-
-CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
-
-
-def cores(value: object) -> tuple[int, ...]:
-    """Return a cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
-    words = value if isinstance(value, list) else str(value).split(",")
-    if isinstance(value, bool | float | dict) or not words:
-        raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
-    found: list[int] = []
-    for one in words:
-        first, dash, last = str(one).strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise needed(one, 'a core or a span of cores is needed, as "2-5"')
-        span = range(int(first), int(last if dash else first) + 1)
-        if not span or span[-1] >= CORES_MOST:
-            raise ValueError(
-                f"found {shown(one)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
-            )
-        found += span
-    twice = first_double(found)
-    if twice is not None:
-        raise ValueError(f"duplicate core {twice}")
-    return tuple(found)
+    return check
 
 
 def sized(least: int, most: int, what: str) -> ValueKind:
     """Return a number of bytes within bounds; in `what` {} is the number."""
 
+    @kind(_SIZE)
     def check(value: object) -> int:
         size = quantities.size_bytes(value)
         if not least <= size <= most:
             raise ValueError(what.format(size))
         return size
 
-    return ValueKind(check, _SIZE)
+    return check
 
 
-FRAME = sized(64, 9216, "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included")
-# Only what goes by steps sends empty messages: the compiler refuses others.
-MESSAGE = sized(0, 2**30, "a message of {} bytes: messages have 1GiB at most")
-# More than any device offers; the node knows what its device does.
-INLINE = sized(0, 4096, "{} bytes inline: valid values are 0 (none) to 4096")
+@kind({"type": ["number", "string"]})
+def _limit(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise needed(value, "a number is needed, such as 94 or 94%")
+    return str(value)
 
 
-# RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
-GENOME = {
-    "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
-}  # fmt: skip
-# The simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, spread evenly.
-PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
-IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
-
-
-def imix(value: object) -> tuple[int, ...]:
-    """Return a genome's sizes, or the sizes themselves, in the order sent."""
-    sizes = PRESETS.get(value) if isinstance(value, str) else value
-    if isinstance(value, str) and sizes is None:
-        for letter in value:
-            if letter not in GENOME:
-                raise ValueError(
-                    f'"{letter}" of "{value}" has no size: letters are {"".join(GENOME)} '
-                    "(RFC 6985); or list the sizes, as [64, 64, 570, 1518]"
-                )
-        sizes = [GENOME[letter] for letter in value]
-    if not isinstance(sizes, list | tuple):
-        raise needed(
-            value, "simple (7:4:1 of 64, 594 and 1518 bytes), a genome (aaab) or a list is needed"
-        )
-    if not 2 <= len(sizes) <= IMIX_MOST:
-        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
-    return tuple(FRAME.parse(size) for size in sizes)
-
-
-def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
-    for key in value:
-        if key not in keys:
-            raise ValueError(unknown_key(key, keys))
-
-
-def _size_range(value: object) -> object:
-    """Return the least and the greatest size to draw."""
-    if not isinstance(value, list) or len(value) != 2:
-        raise needed(value, "two sizes are needed, as [4, 64KiB]")
-    least, most = (MESSAGE.parse(size) for size in value)
-    if least == 0:
-        raise ValueError("messages of random sizes have at least 1 byte")
-    if least > most:
-        raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
-    return (least, most)
-
-
+@kind(text_like(r"^\s*(==|!=|<=|>=|<|>)\s*[-+0-9.]"))
 def _comparison(value: object) -> str:
     if not isinstance(value, str) or not value:
         number = value if isinstance(value, int | float) else 0
@@ -494,79 +324,35 @@ def _comparison(value: object) -> str:
     return value
 
 
-def _limit(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise needed(value, "a number is needed, such as 94 or 94%")
-    return str(value)
+# --- numbers and times ----------------------------------------------------------------------------
 
 
-def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
-    """Return an address with the length of its network's prefix."""
+_RETRIES = whole(0, 6, "the number of retries")
 
-    def check(value: object) -> str:
-        try:
-            if "/" in str(value) and ip_interface(str(value)).version == version:
-                return str(value)
-        except ValueError:
-            pass
+
+@kind(_RETRIES.form)
+def _retries(value: object) -> Any:
+    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
+    if quantities.count(value) == 7:
         raise ValueError(
-            f"{shown(value)} is no IPv{version} address with its prefix, such as {example}"
+            "7 is invalid: the number of retries is 0 to 6, because 7 means for ever on some "
+            "devices, and a dead partner would never be noticed"
         )
-
-    return ValueKind(check, text_like(pattern))
-
-
-def _hosts(value: object) -> list[str]:
-    texts = value if isinstance(value, list) else [value]
-    if not texts or not all(isinstance(text, str) for text in texts):
-        raise needed(value, "a node set is needed")
-    return [str(text) for text in texts]
+    return _RETRIES(value)
 
 
-def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
-    """Return a file, or by port the switch and its port."""
-    if not isinstance(value, dict):
-        if not isinstance(value, str) or not value:
-            raise needed(value, "a file is needed")
-        return value
-    for name, ends in value.items():
-        if not isinstance(ends, list) or len(ends) != 2:
-            raise ValueError(f"{name}: needs [switch, switch port]")
-    return {name: (str(ends[0]), str(ends[1])) for name, ends in value.items()}
+SEED_MOST = 2**63 - 1
 
 
-def _ssh_option(value: object) -> str:
-    """As ssh takes it after `-o`."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, str | int):
-        raise needed(value, "one value is needed")
-    return str(value)
-
-
-def _swept(value: object) -> dict[str, list[Any]]:
-    """Parameter (dotted below a transport's name): the values that it takes in turn."""
-    if not isinstance(value, dict) or not value:
-        raise needed(value, "a mapping is needed, as {count: [4, 8]}")
-    for key, values in value.items():
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
-        if any(values.count(item) > 1 for item in values):
-            raise ValueError(f"{key}: duplicate value")
+@kind({"type": "integer", "minimum": 0, "maximum": SEED_MOST})
+def _seed(value: object) -> int:
+    """Return a number in one writing only: readers of YAML differ in what `010` and `1.0` mean."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
+        raise needed(value, f"a seed is a whole number, 0 to {SEED_MOST}")
     return value
 
 
-_RDMA = re.compile(r"([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?")
-
-
-def _rdma_port(value: object) -> str:
-    """`mlx5_2/1`: an RDMA device and its port, the first unless named."""
-    found = _RDMA.fullmatch(value) if isinstance(value, str) else None
-    if found is None or not 1 <= int(found[2] or 1) <= 255:
-        raise needed(value, "an RDMA device and its port are needed, as mlx5_2/1")
-    return f"{found[1]}/{int(found[2] or 1)}"
-
-
+@kind(_SHARE, write="{}%".format)
 def _percent(value: object) -> int:
     """Return a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
@@ -578,20 +364,34 @@ def _percent(value: object) -> int:
 INTERVAL_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
 
 
+@kind(either({"const": "off"}, _TIME), write=lambda ns: _time_text(ns) if ns else "off")
 def _interval(value: object) -> int:
     """Return the time from one interval result to the next; 0: `off`."""
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
     if step_ns < INTERVAL_LEAST_NS:
-        short = quantities.DURATION.text(step_ns)
+        short = _time_text(step_ns)
         raise ValueError(f"{short} is too short to be measured: at least 10ms, or off")
     return step_ns
+
+
+@kind(_TIME, write=_time_text)
+def _timeout(value: object) -> int:
+    """Return a time after which something is given up."""
+    timeout_ns = quantities.duration_ns(value)
+    if timeout_ns == 0:
+        raise needed(value, "a timeout is longer than 0")
+    return timeout_ns
 
 
 PROBES_MOST = 1_000_000  # a second and flow: what a node takes
 
 
+@kind(
+    either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$")),
+    write=lambda rate: f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0,
+)
 def _probe_rate(value: object) -> object:
     """`auto`, or probes a second and flow: `1000/s`; 0: none."""
     if value == "auto":
@@ -606,8 +406,22 @@ def _probe_rate(value: object) -> object:
 
 
 CLOCK_ERROR_MOST_NS = 1_000_000_000
+_MODE: Form = {"enum": list(CLOCK_MODES)}
 
 
+def _refuse_unknown(value: Iterable[str], keys: Collection[str]) -> None:
+    for key in value:
+        if key not in keys:
+            raise ValueError(unknown_key(key, keys))
+
+
+def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
+    if not clock.error_ns:
+        return clock.mode
+    return {"mode": clock.mode, "error": _time_text(clock.error_ns)}
+
+
+@kind(either(_MODE, mapping_of(mode=_MODE, error=_TIME)), write=_written_clock)
 def _clock(value: object) -> ClockChoice:
     """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
     given = value if isinstance(value, dict) else {"mode": value}
@@ -631,20 +445,7 @@ def _clock(value: object) -> ClockChoice:
     return ClockChoice(mode, error_ns)
 
 
-def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
-    if not clock.error_ns:
-        return clock.mode
-    return {"mode": clock.mode, "error": quantities.DURATION.text(clock.error_ns)}
-
-
-def _timeout(value: object) -> int:
-    """Return a time after which something is given up."""
-    timeout_ns = quantities.duration_ns(value)
-    if timeout_ns == 0:
-        raise needed(value, "a timeout is longer than 0")
-    return timeout_ns
-
-
+@kind({"type": ["number", "string"]})
 def _suite_value(value: object) -> float:
     """Return a parameter of a suite: a number, or a time as 10s."""
     if isinstance(value, str):
@@ -656,9 +457,18 @@ def _suite_value(value: object) -> float:
 
 REPEATS_MOST = 10000
 _REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
-_REPEAT_KEYS = ("min", "max", "width", "confidence")
+_REPEAT = mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)
 
 
+def _written_repeats(value: Repeats) -> int | dict[str, object]:
+    if value.width is None:
+        return value.most
+    shares = {"width": value.width, "confidence": value.confidence}
+    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
+    return {"min": value.least, "max": value.most, **percents}
+
+
+@kind(either(_COUNT, _REPEAT), write=_written_repeats)
 def _repeats(value: object) -> Repeats:
     """Return a number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
     keys: dict[str, object] = value if isinstance(value, dict) else {"repeat": value}
@@ -680,16 +490,16 @@ def _repeats(value: object) -> Repeats:
     if not isinstance(value, dict):
         number = count("repeat")
         return Repeats(number, number)
-    _refuse_unknown(keys, _REPEAT_KEYS)
+    _refuse_unknown(keys, _REPEAT["properties"])
     given = {key: count(key) for key in ("min", "max") if key in keys}
-    if given.get("max") == 1:
-        raise ValueError(
-            "max: 1 repeat has no confidence interval: at least 2 are needed, or write repeat: 1"
-        )
     least = given.get("min", min(_REPEATS_LEAST, given.get("max", _REPEATS_LEAST)))
     most = given.get("max", max(_REPEATS_USUAL, least))
-    if least < 2:
-        raise ValueError("min: 1 repeat has no confidence interval: at least 2 are needed")
+    for key, number in (("max", most), ("min", least)):
+        if number < 2:
+            or_once = ", or write repeat: 1" if key == "max" else ""
+            raise ValueError(
+                f"{key}: 1 repeat has no confidence interval: at least 2 are needed{or_once}"
+            )
     if least > most:
         raise ValueError(f"min: {least} repeats are more than max, {most}")
     return Repeats(
@@ -697,12 +507,167 @@ def _repeats(value: object) -> Repeats:
     )
 
 
-def _written_repeats(value: Repeats) -> int | dict[str, object]:
-    if value.width is None:
-        return value.most
-    shares = {"width": value.width, "confidence": value.confidence}
-    percents = {key: f"{100 * share:.10g}%" for key, share in shares.items()}
-    return {"min": value.least, "max": value.most, **percents}
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+FRAME = sized(64, 9216, "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included")
+# Only what goes by steps sends empty messages: the compiler refuses others.
+MESSAGE = sized(0, 2**30, "a message of {} bytes: messages have 1GiB at most")
+# More than any device offers; the node knows what its device does.
+INLINE = sized(0, 4096, "{} bytes inline: valid values are 0 (none) to 4096")
+
+
+@kind(list_of(_SIZE, 2, 2), lists=True, write=list)
+def _size_range(value: object) -> object:
+    """Return the least and the greatest size to draw."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise needed(value, "two sizes are needed, as [4, 64KiB]")
+    least, most = map(MESSAGE, value)
+    if least == 0:
+        raise ValueError("messages of random sizes have at least 1 byte")
+    if least > most:
+        raise ValueError(f"{least} bytes are more than {most}: the smaller size stands first")
+    return (least, most)
+
+
+# RFC 6985, section 3: the letters of an IMIX genome; h and i are jumbo frames.
+GENOME = {
+    "a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000,
+}  # fmt: skip
+# The simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, spread evenly.
+PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
+IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
+
+
+@kind(either(_TEXT, list_of(_SIZE, 2, IMIX_MOST)), lists=True, write=list)
+def _imix(value: object) -> tuple[int, ...]:
+    """Return a genome's sizes, or the sizes themselves, in the order sent."""
+    sizes = PRESETS.get(value) if isinstance(value, str) else value
+    if isinstance(value, str) and sizes is None:
+        for letter in value:
+            if letter not in GENOME:
+                raise ValueError(
+                    f'"{letter}" of "{value}" has no size: letters are {"".join(GENOME)} '
+                    "(RFC 6985); or list the sizes, as [64, 64, 570, 1518]"
+                )
+        sizes = [GENOME[letter] for letter in value]
+    if not isinstance(sizes, list | tuple):
+        raise needed(
+            value, "simple (7:4:1 of 64, 594 and 1518 bytes), a genome (aaab) or a list is needed"
+        )
+    if not 2 <= len(sizes) <= IMIX_MOST:
+        raise ValueError(f"has {len(sizes)} frames: an IMIX has 2 to {IMIX_MOST}")
+    return tuple(map(FRAME, sizes))
+
+
+# --- names, and who sends to whom -----------------------------------------------------------------
+
+
+@kind(_TEXT)
+def word(value: object) -> str:
+    """Read a name."""
+    if not isinstance(value, str) or not value:
+        raise needed(value, "a name is needed")
+    return value
+
+
+@kind(_TEXT)
+def _words(value: object) -> str:
+    """Text that is kept as it is: a serial number 0012 is not 12."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise needed(value, "text is needed: put it in quotes")
+    if not isinstance(value, str) or not value.strip():
+        raise needed(value, "text is needed")
+    return value
+
+
+PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
+
+
+@kind(
+    either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))),
+    lists=True,
+    write=lambda value: value if isinstance(value, str) else [list(pair) for pair in value],
+)
+def _partners(value: object) -> str | NamedPairs:
+    """Return a word for who partners are, or pairs of names."""
+    if isinstance(value, str) and value in PARTNERS:
+        return value
+    if not isinstance(value, list) or not value:
+        near = meant(value, PARTNERS)
+        raise ValueError(
+            f"found {shown(value)}; valid values are {listed(PARTNERS)}, or a list of pairs{near}"
+        )
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise needed(pair, "a pair of two ports or hosts is needed")
+    return tuple((word(one), word(other)) for one, other in value)
+
+
+@kind(
+    list_of(either(_TEXT, list_of(_TEXT))),
+    lists=True,
+    write=lambda value: [group[0] if len(group) == 1 else list(group) for group in value],
+)
+def _groups(value: object) -> NamedGroups:
+    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
+    if not isinstance(value, list):
+        raise needed(value, "a list of groups is needed")
+    return tuple(
+        tuple(map(word, entry if isinstance(entry, list) else [entry])) for entry in several(value)
+    )
+
+
+_END: Form = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
+_FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems": 2, "maxItems": 3}
+
+
+def flow(value: object, place: str = "") -> Flow:
+    """Return one of them; its share is percent."""
+    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
+        raise needed(value, "[source, destination] or [source, destination, share] is needed")
+    source, destination = (
+        end if isinstance(end, int) and not isinstance(end, bool) else word(end)
+        for end in value[:2]
+    )
+    if len(value) == 2:
+        return Flow(source, destination, place=place)
+    percent = quantities.percentage(value[2])
+    if percent is None or not 0 < percent <= 100 or percent != round(percent, 7):
+        raise needed(
+            value[2], "a share is more than 0% and at most 100%, as 12.5%, with 7 decimals at most"
+        )
+    return Flow(source, destination, float(percent), place)
+
+
+@kind(
+    either(_TEXT, list_of(_FLOW)),
+    lists=True,
+    write=lambda value: [
+        [one.source, one.destination, *([] if one.share is None else [f"{one.share:.10g}%"])]
+        for one in value
+    ],
+)
+def _flows(value: object) -> str | tuple[Flow, ...]:
+    """`[source, destination]` or `[source, destination, 25%]`, each; or a file that lists them."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple) or not value:
+        raise needed(value, "a list of [source, destination], or a file, is needed")
+    return tuple(item if isinstance(item, Flow) else flow(item) for item in value)
+
+
+@kind({"type": "object", "minProperties": 1, "additionalProperties": list_of({})})
+def _swept(value: object) -> dict[str, list[Any]]:
+    """Parameter (dotted below a transport's name): the values that it takes in turn."""
+    if not isinstance(value, dict) or not value:
+        raise needed(value, "a mapping is needed, as {count: [4, 8]}")
+    for key, values in value.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"{key}: found {shown(values)}, but a list of values is needed")
+        if any(values.count(item) > 1 for item in values):
+            raise ValueError(f"{key}: duplicate value")
+    return value
 
 
 def _axis(values: object) -> object:
@@ -712,94 +677,136 @@ def _axis(values: object) -> object:
     return several(values)
 
 
-_REPEAT = mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)
+# --- hosts and their ports ------------------------------------------------------------------------
+
+
+CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
 _SPANS = text_like(r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$")
 _CORE = either({"type": "integer", "minimum": 0}, _SPANS)
-_END: Form = {"type": ["string", "integer"], "minLength": 1, "minimum": 0}
-_FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems": 2, "maxItems": 3}
-_MODE: Form = {"enum": list(CLOCK_MODES)}
-_IMIX = either(_TEXT, list_of(_SIZE, 2, IMIX_MOST))
-_PROBES = either({"enum": ["auto", 0]}, text_like(r"^[0-9.]+ ?[kKMG]? ?/ ?s$"))
-_SWEPT: Form = {"type": "object", "minProperties": 1, "additionalProperties": list_of({})}
-_WIRES: Form = {"type": "object", "additionalProperties": list_of({}, 2, 2)}
-_RATE, _time_text = quantities.RATE, quantities.DURATION.text
 
-T = TypeVar("T")
+
+@kind(either(_CORE, list_of(_CORE)), lists=True, write=list)
+def cores(value: object) -> tuple[int, ...]:
+    """Return a cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
+    words = value if isinstance(value, list) else str(value).split(",")
+    if isinstance(value, bool | float | dict) or not words:
+        raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
+    found: list[int] = []
+    for one in words:
+        first, dash, last = str(one).strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise needed(one, 'a core or a span of cores is needed, as "2-5"')
+        span = range(int(first), int(last if dash else first) + 1)
+        if not span or span[-1] >= CORES_MOST:
+            raise ValueError(
+                f"found {shown(one)}: a span counts up, and cores are 0 to {CORES_MOST - 1}"
+            )
+        found += span
+    twice = first_double(found)
+    if twice is not None:
+        raise ValueError(f"duplicate core {twice}")
+    return tuple(found)
+
+
+def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
+    """Return an address with the length of its network's prefix."""
+
+    @kind(text_like(pattern))
+    def check(value: object) -> str:
+        with suppress(ValueError):
+            if "/" in str(value) and ip_interface(str(value)).version == version:
+                return str(value)
+        raise ValueError(
+            f"{shown(value)} is no IPv{version} address with its prefix, such as {example}"
+        )
+
+    return check
+
+
+@kind(either(_TEXT, list_of(_TEXT)), lists=True)
+def _hosts(value: object) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise needed(value, "a node set is needed")
+    return list(texts)
+
+
+@kind(either(_TEXT, {"type": "object", "additionalProperties": list_of({}, 2, 2)}))
+def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
+    """Return a file, or by port the switch and its port."""
+    if not isinstance(value, dict):
+        if not isinstance(value, str) or not value:
+            raise needed(value, "a file is needed")
+        return value
+    for name, ends in value.items():
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise ValueError(f"{name}: needs [switch, switch port]")
+    return {name: (str(ends[0]), str(ends[1])) for name, ends in value.items()}
+
+
+@kind({"type": ["string", "integer", "boolean"]})
+def _ssh_option(value: object) -> str:
+    """As ssh takes it after `-o`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, str | int):
+        raise needed(value, "one value is needed")
+    return str(value)
+
+
+_RDMA = r"^([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?$"
+
+
+@kind(text_like(_RDMA))
+def _rdma_port(value: object) -> str:
+    """`mlx5_2/1`: an RDMA device and its port, the first unless named."""
+    found = re.fullmatch(_RDMA, value) if isinstance(value, str) else None
+    if found is None or not 1 <= int(found[2] or 1) <= 255:
+        raise needed(value, "an RDMA device and its port are needed, as mlx5_2/1")
+    return f"{found[1]}/{int(found[2] or 1)}"
+
+
+# --- the types of keys ----------------------------------------------------------------------------
+
+
 Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried
-Name = Annotated[str, ValueKind(word, _TEXT)]
-Words = Annotated[str, ValueKind(_words, _TEXT)]
-Seed = Annotated[int, ValueKind(_seed, {"type": "integer", "minimum": 0, "maximum": SEED_MOST})]
-Retries = Annotated[int, ValueKind(_retries, _RETRIES.form)]
+Name = Annotated[str, word]
+Words = Annotated[str, _words]
+Seed = Annotated[int, _seed]
+Retries = Annotated[int, _retries]
 RankCount = Annotated[int, whole(2, 65536, "the number of ranks")]
-Repeat = Annotated[Repeats, ValueKind(_repeats, either(_COUNT, _REPEAT), write=_written_repeats)]
-Percent = Annotated[int, ValueKind(_percent, _SHARE, write="{}%".format)]
-SuiteValue = Annotated[float, ValueKind(_suite_value, {"type": ["number", "string"]})]
-# times
+Repeat = Annotated[Repeats, _repeats]
+Percent = Annotated[int, _percent]
+SuiteValue = Annotated[float, _suite_value]
 Duration = Annotated[int, ValueKind(quantities.duration_ns, _TIME, write=_time_text)]
-Timeout = Annotated[int, ValueKind(_timeout, _TIME, write=_time_text)]
-Interval = Annotated[
-    int,
-    ValueKind(
-        _interval, either({"const": "off"}, _TIME), write=lambda ns: _time_text(ns) if ns else "off"
-    ),
-]
-Clock = Annotated[
-    ClockChoice,
-    ValueKind(_clock, either(_MODE, mapping_of(mode=_MODE, error=_TIME)), write=_written_clock),
-]
-# sizes
+Timeout = Annotated[int, _timeout]
+Interval = Annotated[int, _interval]
+Clock = Annotated[ClockChoice, _clock]
 Size = Annotated[int, ValueKind(quantities.size_bytes, _SIZE)]
 TransferSize = Annotated[int, ValueKind(quantities.size_bytes, _SIZE, write=quantities.SIZE.text)]
 FrameSize = Annotated[int, FRAME]
 MessageSize = Annotated[int, MESSAGE]
-SizeRange = Annotated[tuple[int, int], ValueKind(_size_range, list_of(_SIZE, 2, 2), True, list)]
+SizeRange = Annotated[tuple[int, int], _size_range]
 InlineSize = Annotated[int, INLINE]
-Imix = Annotated[tuple[int, ...], ValueKind(imix, _IMIX, True, list)]
-# rates
-Rate = Annotated[int, ValueKind(quantities.rate_bps, _RATE.form(), write=_RATE.text)]
+Imix = Annotated[tuple[int, ...], _imix]
+Rate = Annotated[
+    int, ValueKind(quantities.rate_bps, quantities.RATE.form(), write=quantities.RATE.text)
+]
 LoadField = Annotated[
     Load,
     ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
 ]
-ProbeRate = Annotated[
-    str | float,
-    ValueKind(
-        _probe_rate,
-        _PROBES,
-        write=lambda rate: f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0,
-    ),
-]
-# clauses
-Limit = Annotated[str, ValueKind(_limit, {"type": ["number", "string"]})]
-Comparison = Annotated[str, ValueKind(_comparison, text_like(r"^\s*(==|!=|<=|>=|<|>)\s*[-+0-9.]"))]
-# who sends to whom
-Partners = Annotated[
-    str | NamedPairs,
-    ValueKind(
-        partners,
-        either({"enum": list(PARTNERS)}, list_of(list_of(_TEXT, 2, 2))),
-        True,
-        lambda value: value if isinstance(value, str) else [list(pair) for pair in value],
-    ),
-]
-Groups = Annotated[
-    NamedGroups,
-    ValueKind(
-        groups,
-        list_of(either(_TEXT, list_of(_TEXT))),
-        True,
-        lambda value: [group[0] if len(group) == 1 else list(group) for group in value],
-    ),
-]
-Flows = Annotated[
-    str | tuple[Flow, ...], ValueKind(flows, either(_TEXT, list_of(_FLOW)), True, _written_flows)
-]
-Swept = Annotated[dict[str, list[Any]], ValueKind(_swept, _SWEPT)]
-# hosts and their ports
-Hosts = Annotated[list[str], ValueKind(_hosts, either(_TEXT, list_of(_TEXT)), True)]  # node sets
-Cores = Annotated[tuple[int, ...], ValueKind(cores, either(_CORE, list_of(_CORE)), True, list)]
-RdmaPort = Annotated[str, ValueKind(_rdma_port, text_like(rf"^{_RDMA.pattern}$"))]
+ProbeRate = Annotated[str | float, _probe_rate]
+Limit = Annotated[str, _limit]
+Comparison = Annotated[str, _comparison]
+Partners = Annotated[str | NamedPairs, _partners]
+Groups = Annotated[NamedGroups, _groups]
+Flows = Annotated[str | tuple[Flow, ...], _flows]
+Swept = Annotated[dict[str, list[Any]], _swept]
+Hosts = Annotated[list[str], _hosts]  # node sets
+Cores = Annotated[tuple[int, ...], cores]
+RdmaPort = Annotated[str, _rdma_port]
 IpAddress = Annotated[str, _ip_address(4, "198.18.0.1/16", r"^[0-9.]+/[0-9]+$")]
 Ip6Address = Annotated[str, _ip_address(6, "2001:2::1/64", r"^[0-9a-fA-F:.]+/[0-9]+$")]
-Wiring = Annotated[str | dict[str, tuple[str, str]], ValueKind(_wiring, either(_TEXT, _WIRES))]
-SshOption = Annotated[str, ValueKind(_ssh_option, {"type": ["string", "integer", "boolean"]})]
+Wiring = Annotated[str | dict[str, tuple[str, str]], _wiring]
+SshOption = Annotated[str, _ssh_option]
