@@ -168,7 +168,7 @@ def test_many_nodes_of_a_core_have_a_slower_heartbeat_timeout(
     lab: str, cores: int, timeout_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """24 or 64 nodes; what the site says is taken as it is."""
-    monkeypatch.setattr("switchbench.config.labs.os.cpu_count", lambda: cores)
+    monkeypatch.setattr("switchbench.config.sites.os.cpu_count", lambda: cores)
     assert site_of(tmp_path, f"{{lab: {lab}}}").heartbeat_timeout_ms == timeout_ms
     given = site_of(tmp_path, f"{{lab: {lab}, control: {{heartbeat_timeout: 1s}}}}")
     assert given.heartbeat_timeout_ms == 1000

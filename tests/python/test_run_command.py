@@ -42,7 +42,7 @@ class Stage:
         self.launcher: Any = FakeLauncher()
         self.run = one_run()
         monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        monkeypatch.setattr(command, "load_runnable", lambda _args: self.run)
+        monkeypatch.setattr(command.common, "load_runnable", lambda _args: self.run)
         monkeypatch.setattr(command, "launcher_for", lambda _site: self.launcher)
         monkeypatch.setattr(command, "find_engine", lambda: self.engine("good"))
 

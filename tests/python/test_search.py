@@ -31,13 +31,13 @@ from switchbench.search.loads import (
     Search,
     SearchGoal,
     SearchMethod,
+    SearchResult,
     TrialLoss,
     classify,
     conditional_loss,
     method_s,
     relevant_bounds,
 )
-from switchbench.search.suites.formulas import CountResult
 from switchbench.search.suites.methods import UNIT, CountSearch
 
 Device = Callable[[ProposedTrial], TrialLoss]
@@ -332,7 +332,7 @@ def holding(truth: int) -> Device:
 def test_the_longest_burst_is_exact(truth: int) -> None:
     method = CountSearch(2 * 10**6, UNIT, seconds_each=1e-6, verifications=0, near=1)
     search, asked = run(method, holding(truth))
-    assert search.result() == CountResult((truth,), End.REACHED.at(), truth)
+    assert search.result() == (SearchResult(End.REACHED.at(), truth, longest=(truth,)),)
     assert len(asked) <= 2 * truth.bit_length() + 2
     assert max(trial.value for trial in asked) <= 2 * truth
     assert asked[0].duration_s == pytest.approx(1e-6)
@@ -343,7 +343,7 @@ def test_the_largest_table_is_exact(truth: int) -> None:
     """Twice as fast, the number that failed fails again."""
     method = CountSearch(65536, "addresses", seconds_each=1e-3, near=1, confirms=True)
     search, asked = run(method, holding(truth))
-    assert search.result() == CountResult((truth,), End.REACHED.at(), truth)
+    assert search.result() == (SearchResult(End.REACHED.at(), truth, longest=(truth,)),)
     assert asked[-1] == ProposedTrial(truth + 1, pytest.approx((truth + 1) / 2000))
 
 
@@ -356,7 +356,7 @@ def test_loss_is_verified_where_asked() -> None:
         found = holding(777)(trial)
         return replace(found, lost=max(found.lost, len(trials) % 2))
 
-    assert run(CountSearch(10**5, UNIT), measure)[0].result().longest == (777,)
+    assert run(CountSearch(10**5, UNIT), measure)[0].result()[0].longest == (777,)
 
 
 def test_a_later_search_asks_for_lengths_below_what_failed() -> None:
@@ -367,7 +367,7 @@ def test_a_later_search_asks_for_lengths_below_what_failed() -> None:
         asked.append(trial.value)
         return TrialLoss(10, int(trial.value > 100 and len(asked) < 12), trial.duration_s)
 
-    found = run(CountSearch(325, UNIT, repeats=3), measure)[0].result()
+    [found] = run(CountSearch(325, UNIT, repeats=3), measure)[0].result()
     assert len(found.longest) == 3
     assert max(found.longest) < 325
     assert asked.count(325) == 2
@@ -379,7 +379,7 @@ def test_a_count_that_the_tester_cannot_offer() -> None:
 
     limit = End.LIMITED_BY_TESTER.at(64, UNIT, attempts=3)
     search, _ = run(CountSearch(10**5, UNIT, near=1), measure)
-    assert search.result() == CountResult((), limit, 32)
+    assert search.result() == (SearchResult(limit, 32),)
 
 
 @pytest.mark.parametrize("truth", [0, 1, 7, 8, 100, 640, 641, 700, 999, 1000])
@@ -387,7 +387,7 @@ def test_a_count_that_the_tester_cannot_offer() -> None:
 def test_where_a_search_of_bursts_begins_changes_no_result(truth: int, near: int | None) -> None:
     search, asked = run(CountSearch(1000, UNIT, repeats=2, near=near), holding(truth))
     assert {1 <= trial.value <= 1000 for trial in asked} == {True}
-    found = search.result()
+    [found] = search.result()
     ends = {0: End.LOSS_AT_MIN, 1000: End.NO_LOSS_AT_MAX}
     assert found.outcome.end is ends.get(truth, End.REACHED)
     assert found.longest == {0: (), 1000: (1000,)}.get(truth, (truth, truth))

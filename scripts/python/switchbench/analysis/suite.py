@@ -29,9 +29,8 @@ from ..plan.chosen import (
 )
 from ..records.rows import Floats, NameIndex, PhaseFlows, Rows
 from ..records.summary_form import ClauseEntry, Entry, filled
-from ..search.loads import End, GoalResult, ProposedTrial, Search, TrialLoss
+from ..search.loads import End, ProposedTrial, Search, SearchResult, TrialLoss
 from ..search.suites.declaration import Excluded, PortFacts, Row, SubtestTrials, TrialFacts
-from ..search.suites.formulas import CountResult, RateResult
 from . import measures as m
 from .judge import FAILURES_NAMED, clause_entry
 from .measures import PhaseResult
@@ -81,74 +80,51 @@ class Measurement:
         self.search.answer(trial_loss(proposed.duration_s, facts, self.subtest.bad(facts)))
 
     @property
-    def result(self) -> Any:
-        """The method's, by the trials so far."""
-        return None if self.search is None else self.search.result()
+    def results(self) -> tuple[SearchResult, ...]:
+        """The method's, by the trials so far: one per goal of a search of loads."""
+        return () if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, float | None]]:
         """Return the rows of its table; where nothing could be measured, one without values."""
-        return self._rows(self.result if self._trials else None)
+        return self._rows(self.results if self._trials else ())
 
     def failed_rows(self) -> list[dict[str, float | None]]:
         """Return the rows as if the min of the range had held, where it failed.
 
         What a larger value is better of is below these. [] for searches that did not end so.
         """
-        if not any(one.outcome.end is End.LOSS_AT_MIN for one in self._results):
+        if not any(one.outcome.end is End.LOSS_AT_MIN for one in self.results):
             return []
-        held = tuple(map(_held_at_min, self._results))
-        return self._rows(held if isinstance(self.result, tuple) else held[0])
+        return self._rows(tuple(one.held_at_min() for one in self.results))
 
-    def _rows(self, result: Any) -> list[dict[str, float | None]]:
+    def _rows(self, results: tuple[SearchResult, ...]) -> list[dict[str, float | None]]:
         keys = [value.key for value in self.subtest.values]
-        found = {} if result is None else self.subtest.rows(self._measured(result))
+        found = self.subtest.rows(self._measured(results)) if results else {}
         rows = found if isinstance(found, list) else [found]
         return [{key: row.get(key) for key in keys} for row in rows]
 
     @property
-    def _results(self) -> tuple[Any, ...]:
-        """One result per goal of its search, or the only one."""
-        if self.search is None:
-            return ()
-        return self.result if isinstance(self.result, tuple) else (self.result,)
-
-    @property
     def is_judged(self) -> bool:
         """Whether its trials said anything of the device."""
-        return any(one.outcome.is_of_device for one in self._results)
+        return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
         """Return how it ended, a sentence, and whether all that was asked for is there."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
-        results = self._results
+        results = self.results
         cut = (one.outcome for one in results if not one.outcome.is_whole)
         worst = next(cut, results[0].outcome)
         whole = worst.is_whole
-        no_result = self.subtest.no_result(self._measured(self.result)) if whole else ""
+        no_result = self.subtest.no_result(self._measured(results)) if whole else ""
         return no_result or worst.sentence, whole and not no_result
 
     @property
     def _trials(self) -> list[tuple[ProposedTrial, TrialFacts]]:
         return [one for one in self.every if not one[1].tester_limited]
 
-    def _measured(self, result: Any) -> SubtestTrials:
-        return SubtestTrials(self.setting, self.earlier, result, self._trials)
-
-
-def _held_at_min(result: Any) -> Any:
-    """Return a search's result as if the min of its range, which failed, had held."""
-    if result.outcome.end is not End.LOSS_AT_MIN:
-        return result
-    if isinstance(result, GoalResult):
-        return replace(
-            result, outcome=End.REACHED.at(), relevant_lower_bound=result.relevant_upper_bound
-        )
-    if isinstance(result, CountResult):
-        return replace(result, outcome=End.REACHED.at(), longest=(1,), holds=1)
-    if isinstance(result, RateResult):
-        return replace(result, outcome=End.REACHED.at(), highest=result.lowest_failing)
-    return result  # fixed trials look for no value
+    def _measured(self, results: tuple[SearchResult, ...]) -> SubtestTrials:
+        return SubtestTrials(self.setting, self.earlier, results, self._trials)
 
 
 class SuiteCourse:
@@ -251,7 +227,7 @@ def search_entries(course: SuiteCourse) -> list[Entry]:
         for measured in course.every
         if measured.search is not None and measured.subtest.goals is not None
         for goals in [measured.subtest.goals(measured.setting.parameters)]
-        for (name, goal), result in zip(goals.items(), measured.result, strict=True)
+        for (name, goal), result in zip(goals.items(), measured.results, strict=True)
     ]
 
 
@@ -283,7 +259,7 @@ def suite_entries(course: SuiteCourse) -> list[Entry]:
                     )
                     for proposed, facts in measured.every
                 ],
-                iterations=list(getattr(measured.result, "longest", ())),
+                iterations=[length for one in measured.results for length in one.longest],
                 complete=whole,
                 outcome=sentence,
             )

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One map from error to exit status (doc/developer/architecture.md).
+"""Errors, with one map to the exit status (doc/developer/architecture.md), and their words.
 
 0 done and PASS, 1 FAIL, 2 invalid configuration, 3 the run could not be completed, 4 INCONCLUSIVE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -31,7 +35,6 @@ def printable(value: Any, keep: str = "") -> Any:
 
 
 # --- errors ---------------------------------------------------------------------------------------
-# The map from error to exit status (doc/developer/architecture.md).
 
 
 class SwitchbenchError(Exception):
@@ -65,6 +68,11 @@ class Mistakes:
         except ConfigurationError as error:
             self.found.append(error)
 
+    @property
+    def are_many(self) -> bool:
+        """Whether so many are found that no more are looked for."""
+        return len(self.found) > MISTAKES_MOST
+
     def refuse(self) -> None:
         """Raise one ConfigurationError with a line for each collected mistake, if there are any."""
         lines = list(dict.fromkeys(line for one in self.found for line in str(one).splitlines()))
@@ -82,3 +90,85 @@ class RunError(SwitchbenchError):
     """Error of a run that could not be completed; its measurements are kept."""
 
     status = 3
+
+
+# --- words ----------------------------------------------------------------------------------------
+# Of messages: lists, and what somebody may have meant.
+
+
+def listed(words: Iterable[object]) -> str:
+    """Return words as a list in text: `a, b or c`."""
+    items = [str(word) for word in words]
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} or {items[-1]}"
+
+
+@cache
+def _elsewhere() -> list[tuple[list[str], str, str]]:
+    """Return other programs' words, the equivalent here, and the message about each."""
+    known = tomllib.loads(Path(__file__).with_name("elsewhere.toml").read_text("utf-8"))["word"]
+    return [(one["elsewhere"].split(), one["here"], one["answer"]) for one in known]
+
+
+def meant(word: object, known: Iterable[str]) -> str:
+    """Return a suggestion such as `; did you mean "load"?`; "" where no valid word is near."""
+    by_folded = {name.casefold().replace("-", "_"): name for name in known}
+    folded = str(word).casefold().replace("-", "_")
+    for words, here, answer in _elsewhere():
+        if folded in words and here in by_folded:
+            return f"; use {answer}"
+    near = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    return f'; did you mean "{by_folded[near[0]]}"?' if near else ""
+
+
+_LISTED_MOST = 24
+
+
+def unknown_key(key: object, known: Iterable[str], said: bool = False) -> str:
+    """Return the message for an unknown key.
+
+    With `said`, the position already names the key.
+    """
+    keys = list(known)
+    which = "" if said else f" {key}"
+    near = meant(key, keys)
+    if near or len(keys) <= _LISTED_MOST:
+        return f"unknown key{which}{near or f'; valid keys are {listed(keys)}'}"
+    return f"unknown key{which}; doc/reference/configuration.md lists the {len(keys)} valid ones"
+
+
+def invalid(value: object, valid: Iterable[str]) -> str:
+    """Return the message for an invalid word, with the valid ones."""
+    words = list(valid)
+    near = meant(value, words)
+    if near and len(words) > _LISTED_MOST:
+        return f"found {shown(value)}{near}"
+    return f"found {shown(value)}; valid values are {listed(words)}{near}"
+
+
+def shown(value: object) -> str:
+    """Return a value as text, short enough for one sentence."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    end = '"' if isinstance(value, str) else ""
+    return text if len(text) <= 60 else f"{text[:57]}...{end}"
+
+
+def clipped(sentence: str, most: int = 1000) -> str:
+    """Return a sentence cut to `most` characters."""
+    return sentence if len(sentence) <= most else f"{sentence[: most - 3]}..."
+
+
+def some(names: Iterable[str], most: int = 8) -> str:
+    """Return names as a list; beyond `most`, only their number."""
+    items = list(names)
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")

@@ -20,9 +20,8 @@ import yaml
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from ClusterShell.NodeUtils import GroupResolverError
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, shown
 from .source import read_text
-from .words import shown
 
 NAMES_MOST = 65_536
 """Maximum names in one text, which is also the maximum of a network's ranks."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from .errors import listed, meant, shown
 from .model import Load
-from .words import listed, meant, shown
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z%/\u00b5\u03bc]*)")
 

@@ -25,9 +25,8 @@ from typing import Any
 
 import yaml
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, clipped, meant, shown
 from .programs import configurations
-from .words import clipped, meant, shown
 
 _NUMBER_LONGEST = 40  # characters; a double has 17 digits and an exponent
 _COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)

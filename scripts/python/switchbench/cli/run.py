@@ -60,22 +60,15 @@ from ..run.launch.far import Unreached, refuse
 from ..run.launch.ssh import resolved, side_by_side
 from ..run.live.screen import Watch, offer_metrics
 from ..run.nodes import Interrupt
-from .common import (
-    LOCATE_S,
-    configuration,
-    load_run,
-    load_runnable,
-    print_json,
-    request,
-    said,
-    say_error,
-    seconds,
-)
+from . import common
 
 # --- run ------------------------------------------------------------------------------------------
 
 
-TYPES = {"CONF": configuration, **dict.fromkeys(("--budget", "--locate-time"), said(seconds))}
+TYPES = {
+    "CONF": common.configuration,
+    **dict.fromkeys(("--budget", "--locate-time"), common.said(common.seconds)),
+}
 
 
 NOT_IN_PRODUCTION = (
@@ -108,18 +101,18 @@ def run_command(args: argparse.Namespace) -> int:
         run, begun = _resume(args)
     else:
         if args.fit:
-            tests = document_of(request(args)).data.get("tests", [])
-            args.assignments += fit(load_run(args), tests, args.quiet)
-        run = load_runnable(args)
+            tests = document_of(common.request(args)).data.get("tests", [])
+            args.assignments += fit(common.load_run(args), tests, args.quiet)
+        run = common.load_runnable(args)
     if args.watched:
         run = _watched(run)
     if args.locate:
-        run = replace(run, locate_s=args.locate_time or LOCATE_S)
+        run = replace(run, locate_s=args.locate_time or common.LOCATE_S)
     if args.sign is not None:
         sealing.try_key(args.sign)
     Summary(run)  # reject a clause that no trial can answer before any traffic
     if args.conf is None and begun is None and not args.quiet:
-        made = document_of(request(args)).data
+        made = document_of(common.request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
     if args.hosts:
@@ -254,8 +247,8 @@ def _conclude(
     result = _summarize(run, place, outcome, asked)
     try:
         if args.json:
-            print_json(result)
-        elif result["trials"]:  # without trials nothing was measured, and the reasons follow below
+            common.print_json(result)
+        elif result["trials"]:  # else nothing was measured, and the reasons follow below
             SummaryPrinter(result, make_console(), args.all, args.latency).print(
                 str(place.directory.path), trials=not place.watched
             )
@@ -273,7 +266,7 @@ def _conclude(
     except SwitchbenchError as error:
         outcome.fail(error)
     for fault in outcome.faults:
-        say_error(fault, "run")
+        common.say_error(fault, "run")
     return outcome.status or int(result["exit_status"])
 
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base import quantities, transports
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, meant, shown
 from ..base.measures import MEASURES, Measure
 from ..base.model import Load, Site, Trial
 from ..base.source import Document, KeyPath
-from ..base.words import meant, shown
 from ..search.suites import suite_measures
 from . import rules
 from .schema import About, Configuration, Profile, ResolvedSettings

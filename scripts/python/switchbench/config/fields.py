@@ -17,11 +17,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic_core import core_schema
 
 from ..base import quantities
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, invalid, listed, meant, shown, unknown_key
 from ..base.model import CLOCK_MODES, ClockChoice, Load, Repeats
 from ..base.node_names import padded, refuse_many
 from ..base.source import read_text
-from ..base.words import invalid, listed, meant, shown, unknown_key
 
 NamedGroups = tuple[tuple[str, ...], ...]
 NamedPairs = tuple[tuple[str, str], ...]

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, listed, meant, shown, some
 from ..base.model import Port, Site
 from ..base.source import Document, Key, KeyPath
-from ..base.words import listed, meant, shown, some
 from .fields import Flow, NamedGroups, NamedPairs, first_double, written_order
 from .schema import RankOrder
 
@@ -135,11 +134,6 @@ def _listed(
     if missing:
         raise place.problem(("listed",), f"leaves out {some(missing)}: every port has a rank")
     return found
-
-
-def milliseconds(time_ns: int | None) -> int:
-    """Return a timeout as nodes read it."""
-    return max(1, (time_ns or 0) // 1_000_000)
 
 
 # --- members --------------------------------------------------------------------------------------

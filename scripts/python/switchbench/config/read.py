@@ -9,28 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base import quantities, transports
-from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
+from ..base import errors, quantities, transports
 from ..base.model import Site
 from ..base.source import Document, KeyPath, Mark, dotted, from_values, parse_assignment, read_file
-from ..base.words import invalid, listed, meant, shown, unknown_key
 from ..search.suites import SUITES
 from ..search.suites.declaration import SuiteParameters
-from . import hosts, labs, rules, tests
+from . import rules, schema, sites, tests
 from .clauses import parse_clause, refuse_incomplete
 from .names import SitePlace
-from .schema import (
-    ALL_PARAMETERS,
-    PATTERNS,
-    Configuration,
-    Expectation,
-    HostSite,
-    InvalidDocument,
-    LabSite,
-    ResolvedSettings,
-    Settings,
-    validate,
-)
 
 
 def load_site(document: Document, seed: int) -> Site:
@@ -45,17 +31,18 @@ def load_site(document: Document, seed: int) -> Site:
         path = next((p for p in (document.folder / value, Path(value)) if p.is_file()), None)
         if path is not None:
             return _site_of_file(read_file(path), value, document, seed)
-        if not labs.is_name(value):
+        labs = sites.lab_names()
+        if value not in labs:
             raise document.problem(
                 ("site",),
-                f"there is no file {shown(value)}, and labs are {listed(labs.names())}"
-                f"{meant(value, labs.names())}",
+                f"there is no file {errors.shown(value)}, and labs are {errors.listed(labs)}"
+                f"{errors.meant(value, labs)}",
             )
         document.place(("site",), {"lab": value}, document.mark(("site",)))
         value = document.data["site"]
     if not isinstance(value, dict):
         raise document.problem(
-            ("site",), f"found {shown(value)}, but a lab, a site file or a mapping is needed"
+            ("site",), f"found {errors.shown(value)}, but a lab, a site file or a mapping is needed"
         )
     if "iface" in value and "ports" not in value:  # as on the command line: one port per host
         mark = document.mark(("site", "iface"))
@@ -77,8 +64,12 @@ def _site_of_file(file: Document, name: str, document: Document, seed: int) -> S
 
 def _build(place: SitePlace, value: dict[str, object], seed: int) -> Site:
     if "lab" in value:
-        return labs.build(validate(LabSite, place.document, place.path), place, seed)
-    return hosts.build(validate(HostSite, place.document, place.path), place, seed)
+        return sites.build_lab(
+            schema.validate(schema.LabSite, place.document, place.path), place, seed
+        )
+    return sites.build_hosts(
+        schema.validate(schema.HostSite, place.document, place.path), place, seed
+    )
 
 
 FORMAT = 1
@@ -101,9 +92,9 @@ class CheckedConfiguration:
     """A configuration that is right by itself; whether its plans can be made is the compiler's."""
 
     document: Document
-    model: Configuration
+    model: schema.Configuration
     site: Site
-    tests: list[ResolvedSettings]
+    tests: list[schema.ResolvedSettings]
     expectations: tuple[dict[str, Any], ...]
     seed: int
     suite_parameters: SuiteParameters
@@ -121,7 +112,7 @@ def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedC
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
     """Check a document and find its site and tests."""
-    mistakes = Mistakes()
+    mistakes = errors.Mistakes()
     model, wrong = _model(document, mistakes)
     if model.switchbench != FORMAT:
         raise document.problem(
@@ -131,14 +122,14 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
     seed = DEFAULT_SEED if model.seed is None else model.seed
     clauses: list[dict[str, Any]] = []
     for i, clause in enumerate(model.expect or []):
-        if len(mistakes.found) > MISTAKES_MOST:
+        if mistakes.are_many:
             break
         if not any(path[:2] == ("expect", i) for path in wrong):
             with mistakes.collected():
                 clauses.append(_expectation(document, clause, ("expect", i)))
     site: Site | None = None
     with mistakes.collected():
-        site = hosts.leave_out(load_site(document, seed), without)
+        site = sites.leave_out(load_site(document, seed), without)
     if site is None:
         tests.entries_of(document, model, mistakes)
         mistakes.refuse()
@@ -154,23 +145,25 @@ def check(document: Document, without: Sequence[str] = ()) -> CheckedConfigurati
     return CheckedConfiguration(document, model, site, found, tuple(clauses), seed, parameters)
 
 
-def _model(document: Document, mistakes: Mistakes) -> tuple[Configuration, Sequence[KeyPath]]:
+def _model(
+    document: Document, mistakes: errors.Mistakes
+) -> tuple[schema.Configuration, Sequence[KeyPath]]:
     """Return the document's model.
 
     Where values are wrong, that of the rest, and the places of what is wrong, so that further
     mistakes are found as well.
     """
     try:
-        return validate(Configuration, document), ()
-    except InvalidDocument as error:
+        return schema.validate(schema.Configuration, document), ()
+    except schema.InvalidDocument as error:
         mistakes.found.append(error)
         wrong = error.paths
-    if len(wrong) > MISTAKES_MOST or {("switchbench",), ("site",)} & set(wrong):
+    if len(wrong) > errors.MISTAKES_MOST or {("switchbench",), ("site",)} & set(wrong):
         mistakes.refuse()
     for path in wrong:
         document.remove(path)
-    with suppress(ConfigurationError):
-        return validate(Configuration, document), wrong
+    with suppress(errors.ConfigurationError):
+        return schema.validate(schema.Configuration, document), wrong
     mistakes.refuse()
     raise AssertionError
 
@@ -179,7 +172,7 @@ def document_of(request: Request) -> Document:
     """Return the configuration as it was written, with what the command line says."""
     if request.conf is None:
         if request.site is None and not any(key == "site" for _, key, _ in request.options):
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 "no configuration: name a file, or give --lab, --hosts with --iface, or --site"
             )
         document = from_values({"switchbench": FORMAT}, "command line")
@@ -201,7 +194,7 @@ def document_of(request: Request) -> Document:
 
 def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
     """Put a value that wins over the file: other forms of the setting give way, in tests too."""
-    if path[0] in Settings.model_fields:
+    if path[0] in schema.Settings.model_fields:
         tests = document.data.get("tests")
         for i in range(len(tests) if isinstance(tests, list) else 0):
             _clear(document, ("tests", i), path)
@@ -234,7 +227,7 @@ _WHERE_KEYS = (
 _LIMITS = {"require": "", "min": ">= ", "max": "<= ", "equals": "== "}
 
 
-def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict[str, Any]:
+def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) -> dict[str, Any]:
     """Return a clause, its words checked, with its limit as `require`."""
     values = clause.given()
     named = [key for key in _LIMITS if key in values]
@@ -255,7 +248,7 @@ def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict
     }
     try:
         parse_clause(values)
-    except ConfigurationError as error:
+    except errors.ConfigurationError as error:
         # The sentence begins with the clause's name and the key.
         name, _, text = str(error).partition(": ")
         key, _, text = text.partition(": ")
@@ -266,9 +259,9 @@ def _expectation(document: Document, clause: Expectation, path: KeyPath) -> dict
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
     """Return a value of `where`, as the judge compares it; a list holds where one value does."""
-    if key not in _WHERE_KEYS and key not in ALL_PARAMETERS:
-        keys = [*_WHERE_KEYS, *sorted(ALL_PARAMETERS)]
-        raise document.problem(path, unknown_key(key, keys, said=True))
+    if key not in _WHERE_KEYS and key not in schema.ALL_PARAMETERS:
+        keys = [*_WHERE_KEYS, *sorted(schema.ALL_PARAMETERS)]
+        raise document.problem(path, errors.unknown_key(key, keys, said=True))
     if isinstance(value, list):
         return [_where(key, item, path, document) for item in value]
     with document.at(path):
@@ -277,9 +270,9 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
             return quantities.load_text(load) if load.percent is not None else load.bps or load.fps
         if key in ("size", "frame_size", "message_size"):
             return quantities.size_bytes(value)
-        words = {"pattern": list(PATTERNS), "transport": list(transports.NAMES)}.get(key)
+        words = {"pattern": list(schema.PATTERNS), "transport": list(transports.NAMES)}.get(key)
         if words is not None and value not in words:
-            raise ValueError(invalid(value, words))
+            raise ValueError(errors.invalid(value, words))
     return value
 
 
@@ -291,7 +284,7 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
     """Return the whole configuration as a plain mapping."""
     model = reading.model
     changes: dict[str, object] = dict.fromkeys(
-        (*Settings.model_fields, "site", "tests", "subtests")
+        (*schema.Settings.model_fields, "site", "tests", "subtests")
     )
     changes |= {"seed": reading.seed, "suite_parameters": None}
     if model.suite is not None:
@@ -303,7 +296,7 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
     return whole | {"tests": [_test(test, unused) for test in reading.tests]}
 
 
-def _test(test: ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
+def _test(test: schema.ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
     """Return one test without `unused` keys.
 
     Without a sweep it is its only point, which has every default; the defaults of a sweep's points

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..base import transports
+from ..base.errors import listed
 from ..base.model import SCHEDULE, WAITING, Load, Repeats, Site
-from ..base.words import listed
 from . import schema
 from .fields import NOT_SWEPT, Strict
 from .schema import ALL_PARAMETERS, PATTERNS, DpdkOptions, ResolvedSettings, Settings, VerbsOptions

@@ -16,12 +16,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ..base.errors import MISTAKES_MOST, ConfigurationError
+from ..base.errors import MISTAKES_MOST, ConfigurationError, invalid, shown, unknown_key
 from ..base.model import LAUNCHERS, ClockChoice
 from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
 from ..base.transports import NAMES
-from ..base.words import invalid, shown, unknown_key
 from ..search.suites import SUITES
 from ..topology.form import DeviceKeys
 from . import fields as value

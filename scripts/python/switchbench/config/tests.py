@@ -15,10 +15,9 @@ from itertools import product
 from pathlib import Path
 
 from ..base import transports
-from ..base.errors import MISTAKES_MOST, ConfigurationError, Mistakes
+from ..base.errors import ConfigurationError, Mistakes, listed, meant, shown, unknown_key
 from ..base.model import Load, Port, Site
 from ..base.source import Document, KeyPath
-from ..base.words import listed, meant, shown, unknown_key
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite, SuiteParameters, extra_share
 from . import rules
@@ -163,7 +162,7 @@ def resolve(
     for entry in entries_of(document, model, mistakes):
         if entry.path and any(path[: len(entry.path)] == entry.path for path in wrong):
             continue
-        if len(mistakes.found) > MISTAKES_MOST:
+        if mistakes.are_many:
             break
         made: list[ResolvedSettings] = []
         with mistakes.collected():
@@ -249,7 +248,7 @@ def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> 
         raise document.problem(("tests",), "is an empty list: without it, all patterns run")
     entries = []
     for i, test in enumerate(model.tests):
-        if len(mistakes.found) > MISTAKES_MOST:
+        if mistakes.are_many:
             break
         with mistakes.collected():
             entries.append(_Entry(("tests", i), _layer(test, ("tests", i), document)))

@@ -18,10 +18,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from .. import __version__
-from ..base.errors import ConfigurationError, RunError
+from ..base.errors import ConfigurationError, RunError, some
 from ..base.model import Port, Process, Site
 from ..base.programs import ENGINE
-from ..base.words import some
 from ..plan.documents import BY_HAND_UDP_PORT, numeric_address
 from ..run.launch.far import (
     Answer,

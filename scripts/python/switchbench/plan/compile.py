@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..base import format, quantities, transports
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, listed
 from ..base.measures import MEASURES
 from ..base.model import (
     SCHEDULE,
@@ -30,7 +30,6 @@ from ..base.model import (
     SwitchCountersCommand,
     Trial,
 )
-from ..base.words import listed
 from ..config import CheckedConfiguration, effective, rules
 from ..config.clauses import excluding, matches, reservations
 from ..config.fields import Strict

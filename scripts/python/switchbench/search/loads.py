@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import fmean
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,40 @@ class SearchOutcome(NamedTuple):
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found; bounds in the unit of its range, None where there is none.
+
+    Of a search of loads one for each goal (RFC 9971, Goal Result). Of a count the lower bound is
+    that of its last search, in progress too.
+    """
+
+    outcome: SearchOutcome
+    relevant_lower_bound: float | None = None
+    relevant_upper_bound: float | None = None
+    conditional_throughput: float | None = None
+    longest: tuple[int, ...] = ()  # of a count: what held in each search that has ended
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether both bounds exist and are near enough (RFC 9971, Regular Goal Result)."""
+        return self.outcome.end is End.REACHED
+
+    @property
+    def relative_width(self) -> float | None:
+        """(upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width)."""
+        if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
+            return None
+        return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
+
+    def held_at_min(self) -> SearchResult:
+        """Return the result as if the min of the range had held, where that failed."""
+        if self.outcome.end is not End.LOSS_AT_MIN:
+            return self
+        least = self.relevant_upper_bound
+        return replace(self, outcome=End.REACHED.at(), relevant_lower_bound=least, longest=(1,))
+
+
 Steps = Generator[ProposedTrial, TrialLoss, None]
 Asked = Generator[ProposedTrial, TrialLoss, bool]
 
@@ -150,7 +184,7 @@ class SearchMethod(Protocol):
     def steps(self) -> Steps:
         """Yield proposed trials and receive their results, until the search is complete."""
 
-    def result(self, stopped: SearchOutcome | None) -> Any:
+    def result(self, stopped: SearchOutcome | None) -> tuple[SearchResult, ...]:
         """Return the result of the trials so far; `stopped` is the reason for an early end."""
 
 
@@ -213,8 +247,8 @@ class Search:
             except TesterLimitError:
                 self._stop(limit)
 
-    def result(self) -> Any:
-        """Return the method's result of the trials so far, also before the end."""
+    def result(self) -> tuple[SearchResult, ...]:
+        """Return the method's results, also before the end: by the trials so far."""
         return self.method.result(self.stopped)
 
     def _propose(self, asked: Callable[[], ProposedTrial]) -> None:
@@ -349,31 +383,6 @@ class LoadGrid:
     def steps(self, width: float) -> int:
         """Return the number of steps in a relative width (0 to 1), rounded down; at least 1."""
         return max(1, math.floor(-math.log1p(-width) / self._whole * self.top))
-
-
-@dataclass(frozen=True)
-class GoalResult:
-    """Result of a goal (RFC 9971, Goal Result); loads in the range's unit, None where missing."""
-
-    relevant_lower_bound: float | None
-    relevant_upper_bound: float | None
-    conditional_throughput: float | None
-    outcome: SearchOutcome
-
-    @property
-    def is_regular(self) -> bool:
-        """Return true where both bounds exist and are close (RFC 9971, Regular Goal Result)."""
-        return self.outcome.end is End.REACHED
-
-    @property
-    def relative_width(self) -> float | None:
-        """Return (upper - lower) / upper, from 0 to 1 (RFC 9971, Goal Width).
-
-        None without a bound.
-        """
-        if self.relevant_lower_bound is None or self.relevant_upper_bound is None:
-            return None
-        return 1.0 - self.relevant_lower_bound / self.relevant_upper_bound
 
 
 # --- classify -------------------------------------------------------------------------------------
@@ -559,9 +568,9 @@ class GoalProgress:
 class LoadSearch:
     """Method for `Search` with several goals: each trial is on one load grid and serves all goals.
 
-    Short trials come first: among the goals' proposals, the shortest is measured, at the lowest
-    load. The result has one GoalResult per goal, in the order of the goals. Raises ValueError
-    without goals.
+    Short trials come first: of what the goals ask for, the shortest is measured, at the lowest
+    load. Results are one SearchResult per goal, in the order of the goals.
+    Raises ValueError where there is no goal.
     """
 
     def __init__(self, goals: Sequence[SearchGoal], loads: LoadRange) -> None:
@@ -590,7 +599,7 @@ class LoadSearch:
             seconds, load = min(wanted)
             yield from self._measure(load, seconds)
 
-    def result(self, stopped: SearchOutcome | None) -> tuple[GoalResult, ...]:
+    def result(self, stopped: SearchOutcome | None) -> tuple[SearchResult, ...]:
         """Return one result per goal, from the trials so far."""
         return tuple(
             self._goal_result(*progress.levels[-1], stopped) for progress in self._progress
@@ -647,7 +656,7 @@ class LoadSearch:
 
     def _goal_result(
         self, goal: SearchGoal, steps: int, stopped: SearchOutcome | None
-    ) -> GoalResult:
+    ) -> SearchResult:
         bounds = relevant_bounds(goal, self._trials)
         lower = None if bounds.lower is None else self._grid.load(bounds.lower)
         upper = None if bounds.upper is None else self._grid.load(bounds.upper)
@@ -663,19 +672,26 @@ class LoadSearch:
             outcome = End.NO_LOSS_AT_MAX.at(self._grid.loads.max, self.unit)
         elif lower is None:
             outcome = End.LOSS_AT_MIN.at(self._grid.loads.min, self.unit)
-        return GoalResult(lower, upper, throughput, outcome)
+        return SearchResult(outcome, lower, upper, throughput)
 
 
-@dataclass(frozen=True)
-class TrialsResult:
-    """Result of a subtest without a search."""
+class OneSearch:
+    """A method's result, where it is one value."""
 
-    outcome: SearchOutcome
+    _lower: float | None = None
+    _upper: float | None = None
+    _longest: tuple[int, ...] = ()
+    _end: SearchOutcome | None = None
+
+    def result(self, stopped: SearchOutcome | None) -> tuple[SearchResult, ...]:
+        """Return what is known by the trials so far."""
+        outcome = self._end or stopped or End.IN_PROGRESS.at()
+        return (SearchResult(outcome, self._lower, self._upper, longest=self._longest),)
 
 
 @dataclass
-class FixedTrials:
-    """Method for `Search` with fixed values, each for the same time.
+class FixedTrials(OneSearch):
+    """A method for `Search`: these values in turn, each for so long.
 
     With `enough`, the method ends after this number of successive trials without loss, and fails if
     that never happens.
@@ -685,7 +701,6 @@ class FixedTrials:
     duration_s: float
     unit: str
     enough: int | None = None
-    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Yield one trial per value."""
@@ -697,7 +712,3 @@ class FixedTrials:
                 break
         failed = self.enough is not None and held < self.enough
         self._end = End.LOSS_AT_MIN.at(value, self.unit) if failed else End.DONE.at()
-
-    def result(self, stopped: SearchOutcome | None) -> TrialsResult:
-        """Return how the series of trials ended."""
-        return TrialsResult(stopped or self._end or End.IN_PROGRESS.at())

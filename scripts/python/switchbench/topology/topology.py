@@ -18,11 +18,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ..base import source
-from ..base.errors import ConfigurationError
+from ..base.errors import ConfigurationError, meant
 from ..base.model import Device
 from ..base.node_names import HOST, node_set
 from ..base.programs import configurations
-from ..base.words import meant
 from .device import check_places, default_port, device_of
 from .form import (
     MODEL,

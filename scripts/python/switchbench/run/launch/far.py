@@ -21,11 +21,10 @@ from typing import IO, Any, Self, TypeVar
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.NodeUtils import GroupResolver, GroupSource
 
-from ...base.errors import ConfigurationError, RunError
+from ...base.errors import ConfigurationError, RunError, meant, shown, some
 from ...base.model import Process, Site
 from ...base.node_names import node_set
 from ...base.programs import ENGINE, port_binding_words
-from ...base.words import meant, shown, some
 
 # For ssh, and for the ssh's that it starts to its gateways, which BatchMode doesn't reach: without
 # a terminal they would ask by a window.

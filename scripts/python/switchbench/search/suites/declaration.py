@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from ...base.measures import MORE, NUMBER
-from ..loads import LoadRange, ProposedTrial, SearchGoal, SearchMethod
+from ..loads import LoadRange, ProposedTrial, SearchGoal, SearchMethod, SearchResult
 
 PREAMBLE_BYTES = 8  # preamble 7, start delimiter 1 (IEEE 802.3)
 OVERHEAD_BYTES = PREAMBLE_BYTES + 12  # with the interframe gap
@@ -179,8 +179,8 @@ class SubtestTrials:
 
     point: SuitePoint
     earlier: Earlier
-    result: Any  # of the search method
-    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without tester-limited trials
+    results: Sequence[SearchResult]  # the method's
+    trials: Sequence[tuple[ProposedTrial, TrialFacts]]  # without those that the tester limited
 
     @property
     def facts(self) -> list[TrialFacts]:

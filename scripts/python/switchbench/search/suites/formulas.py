@@ -4,44 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, stdev
 
-from ..loads import End, SearchOutcome
-from .declaration import (
-    MORE_OFFERED,
-    PREAMBLE_BYTES,
-    Earlier,
-    PortFacts,
-    Row,
-    Rows,
-    SubtestTrials,
-    TrialFacts,
-)
-
-
-@dataclass(frozen=True)
-class CountResult:
-    """Largest number without loss in each completed search of a count.
-
-    For a device that never failed, the maximum. `holds` is the number of the last search, even
-    incomplete; 0 for none.
-    """
-
-    longest: tuple[int, ...]
-    outcome: SearchOutcome
-    holds: int = 0
-
-
-@dataclass(frozen=True)
-class RateResult:
-    """Highest rate without failure and lowest failing rate of a search; None where missing."""
-
-    highest: float | None
-    lowest_failing: float | None
-    outcome: SearchOutcome
-
+from ..loads import End
+from . import declaration
 
 FALLS_TO = 0.5  # of the overload
 
@@ -79,7 +47,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return fmean(observed) if observed else None
 
 
-def spread(key: str, values: Iterable[float | None]) -> Row:
+def spread(key: str, values: Iterable[float | None]) -> declaration.Row:
     """Return a row with mean, min, max and variation of an iterated measure."""
     observed = known(values)
     return {
@@ -90,7 +58,7 @@ def spread(key: str, values: Iterable[float | None]) -> Row:
     }
 
 
-def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
+def latency_row(measured: declaration.SubtestTrials, key: str = "latency") -> declaration.Row:
     """Return one-way times over all trials: the mean of means, the extremes of all frames."""
     times = [facts.latency_us for facts in measured.facts if facts.latency_us]
     return spread(key, (each.get("mean") for each in times)) | {
@@ -100,7 +68,7 @@ def latency_row(measured: SubtestTrials, key: str = "latency") -> Row:
     }
 
 
-def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float | str:
+def throughput_percent(earlier: declaration.Earlier, subtest: str = "throughput") -> float | str:
     """Return an earlier subtest's throughput at this size in percent, or the reason for none."""
     found = earlier.get(subtest, {}).get("throughput_percent")
     if found is None:
@@ -108,9 +76,9 @@ def throughput_percent(earlier: Earlier, subtest: str = "throughput") -> float |
     return float(found)
 
 
-def throughput_row(measured: SubtestTrials) -> Row:
+def throughput_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the throughput's row; without a failure the max load is the throughput."""
-    point, [result] = measured.point, measured.result
+    point, [result] = measured.point, measured.results
     usable = result.is_regular or result.outcome.end is End.NO_LOSS_AT_MAX
     percent = result.relevant_lower_bound if usable else None
     rate = point.fps(percent)
@@ -123,9 +91,9 @@ def throughput_row(measured: SubtestTrials) -> Row:
     }
 
 
-def above_forwarding(measured: SubtestTrials) -> str:
+def above_forwarding(measured: declaration.SubtestTrials) -> str:
     """Return a sentence where buffers raised the throughput above the forwarding rate; else ""."""
-    [result] = measured.result
+    [result] = measured.results
     held = [
         facts.offered_fps or 0.0
         for trial, facts in measured.trials
@@ -133,7 +101,7 @@ def above_forwarding(measured: SubtestTrials) -> str:
     ]
     rates = [facts.delivered_fps or 0.0 for facts in measured.facts]
     offered, forwarded = max(held, default=0.0), max(rates)
-    if not forwarded or offered <= MORE_OFFERED * forwarded:
+    if not forwarded or offered <= declaration.MORE_OFFERED * forwarded:
         return ""
     return (
         f"The throughput, {offered:.0f} frames/s of all ports, is above the max forwarding rate, "
@@ -142,22 +110,22 @@ def above_forwarding(measured: SubtestTrials) -> str:
     )
 
 
-def capped(measured: SubtestTrials) -> str:
+def capped(measured: declaration.SubtestTrials) -> str:
     """Return a sentence where the largest value did not fail, so the limit is unknown; else ""."""
-    outcome = measured.result.outcome
+    outcome = measured.results[0].outcome
     return outcome.sentence if outcome.end is End.NO_LOSS_AT_MAX else ""
 
 
-def burst_row(measured: SubtestTrials) -> Row:
+def burst_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of back-to-back bursts over all searches."""
-    longest = measured.result.longest
+    longest = measured.results[0].longest
     return spread("back_to_back", longest) | {
         "back_to_back_deviation": stdev(longest) if len(longest) > 1 else 0.0 if longest else None,
         "searches": len(longest) or None,
     }
 
 
-def buffer_time_row(measured: SubtestTrials) -> Row:
+def buffer_time_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of back-to-back bursts with the buffer time (RFC 9004, 6.4)."""
     row, percent = burst_row(measured), throughput_percent(measured.earlier)
     mean, max_fps = row["back_to_back"], measured.point.max_fps
@@ -170,30 +138,30 @@ def buffer_time_row(measured: SubtestTrials) -> Row:
     return row
 
 
-def learning_rate_row(measured: SubtestTrials) -> Row:
+def learning_rate_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of the address learning rate."""
-    found: RateResult = measured.result
+    [found] = measured.results
     return {
-        "address_learning_rate": None if capped(measured) else found.highest,
-        "upper_bound_rate": found.lowest_failing,
+        "address_learning_rate": None if capped(measured) else found.relevant_lower_bound,
+        "upper_bound_rate": found.relevant_upper_bound,
         "addresses": int(measured.point.parameters.learning_addresses),
         "learning_trials": len(measured.trials),
     }
 
 
-def address_row(measured: SubtestTrials) -> Row:
+def address_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of the address capacity; each other port has an address in the table too."""
-    found: CountResult = measured.result
-    in_table = found.holds + len(measured.point.ports) - 1
+    [found] = measured.results
+    in_table = (found.relevant_lower_bound or 0) + len(measured.point.ports) - 1
     return {
         "address_capacity": in_table if found.outcome.end is End.REACHED else None,
-        "learned": found.holds or None,
+        "learned": found.relevant_lower_bound,
         "learning_rate": measured.point.parameters.learning_fps,
     }
 
 
-def latency_at_throughput_row(measured: SubtestTrials) -> Row:
-    """Return the row of latency at the throughput.
+def latency_at_throughput_row(measured: declaration.SubtestTrials) -> declaration.Row:
+    """Return the rows of latency.
 
     One frame time is subtracted for bit-forwarding devices, two for store-and-forward devices (RFC
     1242).
@@ -202,13 +170,13 @@ def latency_at_throughput_row(measured: SubtestTrials) -> Row:
     percent = measured.trials[0][0].value
     row |= {"load_percent": percent, "rate": point.fps(percent)}
     if row["latency"] is not None and point.line_bps:
-        frame_us = (point.size + PREAMBLE_BYTES) * 8e6 / point.line_bps
+        frame_us = (point.size + declaration.PREAMBLE_BYTES) * 8e6 / point.line_bps
         row["latency_bit_forwarding"] = row["latency"] - frame_us
         row["latency_store_and_forward"] = row["latency"] - 2 * frame_us
     return row
 
 
-def loss_rows(measured: SubtestTrials) -> Rows:
+def loss_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     """Return one row per load, the highest first."""
     return [
         {
@@ -221,7 +189,7 @@ def loss_rows(measured: SubtestTrials) -> Rows:
     ]
 
 
-def recovery_row(measured: SubtestTrials) -> Row:
+def recovery_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of the recovery time.
 
     The last lost frame was sent one interval before the frame after the last gap.
@@ -247,7 +215,7 @@ def recovery_row(measured: SubtestTrials) -> Row:
 BACK_S = 0.1  # before the end of a trial's traffic, all frames must arrive again
 
 
-def no_reset(measured: SubtestTrials) -> str:
+def no_reset(measured: declaration.SubtestTrials) -> str:
     """Return the reason why trials do not contain a whole reset of the device; "" where they do."""
     if not all(facts.lost for facts in measured.facts):
         return "A trial lost no frame: the command of device_reset reset nothing."
@@ -262,7 +230,7 @@ def no_reset(measured: SubtestTrials) -> str:
     return ""
 
 
-def reset_row(measured: SubtestTrials) -> Row:
+def reset_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of the reset time; without a value where a reset was not complete."""
     every = [] if no_reset(measured) else measured.facts
     times = [1e3 * facts.lost / facts.offered_fps for facts in every if facts.offered_fps]
@@ -270,13 +238,15 @@ def reset_row(measured: SubtestTrials) -> Row:
     return spread("reset_time", times) | numbers
 
 
-def forwarding_row(measured: SubtestTrials) -> Row:
+def forwarding_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the throughput's row with the forwarding rates over all trials of the search."""
     top = measured.point.loads.max
     most = [facts for trial, facts in measured.trials if trial.value >= top]
     every = [facts for facts in measured.facts if facts.delivered_fps is not None]
-    best = max(every, key=lambda facts: facts.delivered_fps or 0.0, default=TrialFacts())
-    last = most[-1] if most else TrialFacts()
+    best = max(
+        every, key=lambda facts: facts.delivered_fps or 0.0, default=declaration.TrialFacts()
+    )
+    last = most[-1] if most else declaration.TrialFacts()
     return throughput_row(measured) | {
         "frmol": last.delivered_fps,
         "mol": last.offered_fps,
@@ -287,13 +257,13 @@ def forwarding_row(measured: SubtestTrials) -> Row:
     }
 
 
-def congestion_row(measured: SubtestTrials) -> Row:
+def congestion_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of congestion control, for the worst of trials and groups.
 
     Loss at a port that is not congested is head-of-line blocking.
     """
 
-    def ports(*, congested: bool) -> list[PortFacts]:
+    def ports(*, congested: bool) -> list[declaration.PortFacts]:
         names = measured.point.receivers(congested=congested)
         return [facts.ports[name] for facts in measured.facts for name in names]
 
@@ -310,7 +280,7 @@ def congestion_row(measured: SubtestTrials) -> Row:
     }
 
 
-def errored_rows(measured: SubtestTrials) -> Rows:
+def errored_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     """Return a row per frame size; without counts for a size that the ports could not send."""
     counts = {
         proposed.value: {
@@ -323,7 +293,7 @@ def errored_rows(measured: SubtestTrials) -> Rows:
     return [{"errored_size": size, **counts.get(size, {})} for size in ERRORED_SIZES]
 
 
-def line_row(measured: SubtestTrials) -> Row:
+def line_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of a line-rate test; jitter is PDV (RFC 5481): delays less the minimum."""
     point, every = measured.point, measured.facts
     receivers = len({destination for _, destination in point.flows})
@@ -346,11 +316,11 @@ def line_row(measured: SubtestTrials) -> Row:
     return latency_row(measured) | spread("line_rate", rates) | numbers
 
 
-def microburst_row(measured: SubtestTrials) -> Row:
+def microburst_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of the longest bursts, with the numbers of ports."""
     if capped(measured):
         return {}
-    point, longest = measured.point, measured.result.longest
+    point, longest = measured.point, measured.results[0].longest
     row = spread("microburst", longest)
     return row | {
         "ingress": point.sources,
@@ -360,7 +330,7 @@ def microburst_row(measured: SubtestTrials) -> Row:
     }
 
 
-def blocking_row(measured: SubtestTrials) -> Row:
+def blocking_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of loss at uncongested ports, for the worst group."""
     single = measured.point.receivers(congested=False)
     worst = [
@@ -370,15 +340,15 @@ def blocking_row(measured: SubtestTrials) -> Row:
     return spread("blocked_loss", worst) | {"blocking": blocking, "iterations": len(worst)}
 
 
-def incast_row(measured: SubtestTrials) -> Row:
+def incast_row(measured: declaration.SubtestTrials) -> declaration.Row:
     """Return the row of TCP goodput and UDP latency."""
     goodput = spread("goodput", (facts.goodput for facts in measured.facts))
     return goodput | latency_row(measured, "incast_latency") | {"iterations": len(measured.trials)}
 
 
-def ndr_latency_rows(measured: SubtestTrials) -> Rows:
+def ndr_latency_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     """Return a row of latency for each part of NDR."""
-    ndr = measured.result[0].relevant_lower_bound or 0.0
+    ndr = measured.results[0].relevant_lower_bound or 0.0
     last = {trial.value: (trial, facts) for trial, facts in measured.trials}
     at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}
     return [

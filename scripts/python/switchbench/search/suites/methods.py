@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 
 from ..loads import (
@@ -14,10 +14,10 @@ from ..loads import (
     FixedTrials,
     LoadRange,
     LoadSearch,
+    OneSearch,
     ProposedTrial,
     SearchGoal,
     SearchMethod,
-    SearchOutcome,
     Steps,
     TrialLoss,
 )
@@ -33,23 +33,15 @@ from .declaration import (
     TrialFacts,
     extra_share,
 )
-from .formulas import (
-    ERRORED_SIZES,
-    CountResult,
-    RateResult,
-    capped,
-    loads_of_latency,
-    spread,
-    throughput_percent,
-)
+from .formulas import ERRORED_SIZES, capped, loads_of_latency, spread, throughput_percent
 
 STEP_DOWN = 4.0  # factor from a failing rate to the next lower one, until one holds
 FASTER = 2.0  # speed-up of learning at which a limit that is not a time limit stays
 
 
 @dataclass
-class CountSearch:
-    """Method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
+class CountSearch(OneSearch):
+    """A method for `Search`: binary searches of a number from 1 to `largest`, exact to one.
 
     The max comes first, once: a device that holds it has no limit here; below a failing max, each
     of the `repeats` searches follows. With `near`, the expected result, the first search begins
@@ -68,23 +60,23 @@ class CountSearch:
     verifications: int = 1
     near: int | None = None
     confirms: bool = False
-    _longest: list[int] = field(default_factory=list, init=False)
-    _held: int = field(default=0, init=False)
-    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Yield the trials of all searches, one after the other."""
         fails = yield from self._bracket()
         for _ in range(self.repeats):
-            while fails - self._held > 1:
-                middle = (self._held + fails) // 2
-                if not (yield from self._holds(middle)):
+            held = round(self._lower or 0)
+            while fails - held > 1:
+                middle = (held + fails) // 2
+                if (yield from self._holds(middle)):
+                    held = middle
+                else:
                     fails = middle
-            if self._held == 0:
-                self._end = End.LOSS_AT_MIN.at(1, self.unit)
+            if held == 0:
+                self._upper, self._end = 1, End.LOSS_AT_MIN.at(1, self.unit)
                 return
-            self._longest.append(self._held)
-            if self._held == self.largest:
+            self._longest += (held,)
+            if held == self.largest:
                 self._end = End.NO_LOSS_AT_MAX.at(self.largest, self.unit)
                 return
             if self.confirms and (yield self._trial(fails, FASTER)).lost == 0:
@@ -92,7 +84,7 @@ class CountSearch:
                 self._end = End.LIMITED_BY_TIME.at(fails, rate=rate, faster=FASTER * rate)
                 return
             if len(self._longest) < self.repeats:
-                self._held, fails = 0, self.largest
+                self._lower, fails = None, self.largest
         self._end = End.REACHED.at()
 
     def _bracket(self) -> Generator[ProposedTrial, TrialLoss, int]:
@@ -104,7 +96,7 @@ class CountSearch:
         at, step = self.largest, self.largest
         if self.near is not None:
             at, step = min(max(1, self.near), self.largest), 1
-        while self._held < at < fails:
+        while (self._lower or 0) < at < fails:
             if (yield from self._holds(at)):
                 at = min(at + step, self.largest)
             else:
@@ -116,22 +108,17 @@ class CountSearch:
         for _ in range(1 + self.verifications):
             result = yield self._trial(number)
             if result.lost == 0:
-                self._held = number
+                self._lower = number
                 return True
         return False
 
     def _trial(self, number: int, faster: float = 1.0) -> ProposedTrial:
         return ProposedTrial(number, number * self.seconds_each / faster)
 
-    def result(self, stopped: SearchOutcome | None) -> CountResult:
-        """Return the numbers found in the trials so far."""
-        outcome = self._end or stopped or End.IN_PROGRESS.at()
-        return CountResult(tuple(self._longest), outcome, self._held)
-
 
 @dataclass
-class RateSearch:
-    """Method for `Search`: the highest rate of a number of events without failure.
+class RateSearch(OneSearch):
+    """A method for `Search`: the highest rate of so many events that a device keeps up with.
 
     Starts at the max and goes down by a factor of four until a rate holds, then takes geometric
     middles until (upper - lower) / upper is at most `width`. A failing rate is tried once more, and
@@ -143,37 +130,29 @@ class RateSearch:
     largest: float
     width: float
     unit: str
-    _holds: float | None = field(default=None, init=False)
-    _fails: float | None = field(default=None, init=False)
-    _end: SearchOutcome | None = field(default=None, init=False)
 
     def steps(self) -> Steps:
         """Yield trials from high to low rates, because high rates take the least time."""
         rate = self.largest
         while not (yield from self._is_held(rate)):
-            self._fails = rate
+            self._upper = rate
             if rate <= self.smallest:
                 self._end = End.LOSS_AT_MIN.at(rate, self.unit)
                 return
             rate = max(self.smallest, rate / STEP_DOWN)
-        self._holds = rate
-        while self._fails is not None and self._fails - self._holds > self.width * self._fails:
-            middle = (self._holds * self._fails) ** 0.5
+        self._lower = rate
+        while self._upper is not None and self._upper - rate > self.width * self._upper:
+            middle = (rate * self._upper) ** 0.5
             if (yield from self._is_held(middle)):
-                self._holds = middle
+                self._lower = rate = middle
             else:
-                self._fails = middle
-        if not (yield from self._is_held(self._holds)):
-            self._end = End.NOT_REPEATABLE.at(self._holds, self.unit)
-            self._holds = None
-        elif self._fails is None:
+                self._upper = middle
+        if not (yield from self._is_held(rate)):
+            self._lower, self._end = None, End.NOT_REPEATABLE.at(rate, self.unit)
+        elif self._upper is None:
             self._end = End.NO_LOSS_AT_MAX.at(self.largest, self.unit)
         else:
             self._end = End.REACHED.at()
-
-    def result(self, stopped: SearchOutcome | None) -> RateResult:
-        """Return the rates found in the trials so far."""
-        return RateResult(self._holds, self._fails, self._end or stopped or End.IN_PROGRESS.at())
 
     def _is_held(self, rate: float) -> Asked:
         for _ in range(2):
@@ -458,7 +437,7 @@ class _Buffer:
         if capped(measured):
             return {}
         point = measured.point
-        held = [self.held(point, burst) for burst in measured.result.longest]
+        held = [self.held(point, burst) for burst in measured.results[0].longest]
         return spread("bytes", [point.size * frames for frames in held]) | {
             "frames": fmean(held) if held else None,
             self.load_key: self.percent(point),

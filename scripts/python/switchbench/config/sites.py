@@ -1,0 +1,565 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sites: ports and processes of a lab's topology, or of hosts; how hosts are reached.
+
+A site of hosts may leave some of them out (`without`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+from ..base import transports
+from ..base.errors import ConfigurationError, listed, meant, shown
+from ..base.model import Device, Port, Process, Site, launcher_of
+from ..base.node_names import refuse_strange
+from ..base.source import read_text
+from ..labs import switches
+from ..topology import topology as topologies
+from ..topology.device import check_places, default_port, device_of
+from ..topology.fabric import wired, wiring
+from ..topology.form import ROUTED, SITE, UNSHAPED, File, Shaper, Topology, TopologyError
+from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
+from .fields import csv_rows, first_double, written_order
+from .names import Names, SitePlace, make_groups, make_networks
+from .schema import HostSite, LabControl, LabSite, PortKeys, SiteControl, Slurm, Ssh
+
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+
+
+def _site(
+    model: LabSite | HostSite, place: SitePlace, seed: int, ports: Sequence[Port], **own: Any
+) -> Site:
+    """Return a site with networks, groups and timeouts; `own`: what else it has."""
+    lookup, control = Names(ports), own.pop("control")
+    heartbeat_ms, barrier_ms = (
+        max(1, (time_ns or 0) // 1_000_000)
+        for time_ns in (control.heartbeat_timeout, control.barrier_timeout)
+    )
+    changes = own.pop("changes") | {"control": control}
+    own["groups"] = make_groups(model, lookup, place) or own.get("groups", {})
+    return Site(
+        networks=make_networks(model, ports, lookup, place, seed),
+        heartbeat_timeout_ms=heartbeat_ms,
+        barrier_timeout_ms=barrier_ms,
+        effective=model.model_copy(update=changes).written(),
+        **own,
+    )
+
+
+# --- labs -----------------------------------------------------------------------------------------
+
+
+NETWORK = "lab"
+TOPOLOGY_KEYS = tuple(key for key in LabSite.model_fields if key in File.model_fields)
+
+# Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
+# the more nodes want each core.
+LAB_HEARTBEAT_TIMEOUT_NS = 2_000_000_000
+LAB_HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
+LAB_HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
+
+NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
+
+
+def build_lab(model: LabSite, place: SitePlace, seed: int) -> Site:
+    """Return the lab as a site."""
+    overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
+    overrides = {key: value for key, value in overrides.items() if value is not None}
+    # A topology file beside the configuration by its whole path; a name stays a name.
+    beside = place.document.folder / model.lab
+    lab = str(beside.resolve()) if beside.is_file() else model.lab
+    try:
+        topology = topologies.load(lab, overrides)
+    except TopologyError as error:
+        raise _problem(error.messages[0], lab, overrides, place) from None
+    routed, modelled = topology.kind == ROUTED, topology.model
+    for key in ("driver", "queues") if routed else ():
+        if getattr(model, key) is not None:
+            raise place.problem((key,), f"is for dpdk: {NOT_ROUTED}")
+    if topology.kind == SITE:
+        raise place.problem(
+            ("lab",),
+            f"{topology.name} describes a real network (kind: site), of which no lab is made: name "
+            "its hosts in a site file, and give this one to `predict --topology`",
+        )
+    if modelled is not None and (model.queues or 1) > 1:
+        raise place.problem(("queues",), "a modelled switch's ports have one queue each")
+    waiting = max(0, len(topology.nodes) - (os.cpu_count() or 1))
+    patience_ns = LAB_HEARTBEAT_TIMEOUT_NS + waiting * LAB_HEARTBEAT_TIMEOUT_PER_NODE_NS
+    control = (model.control or LabControl()).with_defaults(
+        heartbeat_timeout=min(patience_ns, LAB_HEARTBEAT_TIMEOUT_MOST_NS)
+    )
+    ports = [_lab_port(lab_node(topology.name, node), topology, model) for node in topology.nodes]
+    modules: dict[str, tuple[str, ...]] = {}
+    for port in ports:
+        if port.switch:
+            modules[port.switch] = (*modules.get(port.switch, ()), port.name)
+    changes: dict[str, object] = {"lab": lab}
+    if not routed and modelled is None:  # else none, or memif
+        changes["driver"] = model.driver or "af_packet"
+    shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
+    queues = [cable.queue_bytes for cable in topology.cables]
+    buffer = modelled.input_buffer if modelled else None
+    bursts = [
+        Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes).burst_bytes
+        for cable in shaped
+        if modelled is None  # which lets none pass
+    ]
+    return _site(
+        model,
+        place,
+        seed,
+        ports,
+        launch="lab",
+        processes=_lab_processes(topology, ports, model.pack, control.udp_port),
+        control=control,
+        changes=changes,
+        groups=modules,  # where the lab names none
+        lab=lab,
+        lab_overrides=overrides,
+        cores=model.cores or (),
+        queue_bytes=max(queues),
+        smallest_queue_bytes=min([*queues, buffer] if buffer else queues),
+        burst_bytes=max(bursts, default=None),
+        queueing_s=max((8 * cable.queue_bytes / cable.rate_bps for cable in shaped), default=0),
+        wiring=wiring(topology),
+        device=topology.device,
+    )
+
+
+def _problem(
+    message: str, lab: str, overrides: Mapping[str, object], place: SitePlace
+) -> ConfigurationError:
+    """Return a topology's mistake, at the key of the site that made it when it is one of those."""
+    try:
+        text = message.removeprefix(f"{topologies.find(lab)}: ")
+    except TopologyError:
+        return place.problem(("lab",), message)
+    key, _, rest = text.partition(": ")
+    if key.partition(".")[0] in overrides:
+        return place.problem(tuple(key.split(".")), rest)
+    return place.problem(("lab",), message)
+
+
+def _lab_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
+    own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
+    line_rate_bps = model.line_rate or node.line_rate_bps
+    engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
+    if routed:  # the line rate of all its links together: more it can't send
+        rates = [own.rate_bps] if own.module else []
+        rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
+        line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
+    else:
+        engine |= {
+            "iface": node.iface,
+            "driver": model.driver or "af_packet",
+            "mac": node.guest_mac,
+            "ipv4": f"{node.guest_ipv4}/{IPV4_PREFIX}",
+            "ipv6": f"{node.guest_ipv6}/{IPV6_PREFIX}",
+        }
+        if topology.model is not None and model.driver is None:
+            engine["vdev"] = switches.node_device(topology.name, topology, own)
+        if model.queues:
+            engine["queues"] = model.queues
+    if line_rate_bps:
+        engine["line_rate_bps"] = line_rate_bps
+    return Port(
+        name=f"{node.name}:e0",
+        host=node.name,
+        network=NETWORK,
+        transports=tuple(
+            each.name
+            for each in map(transports.of, transports.NAMES)
+            if (each.kernel if routed else not each.rdma)
+        ),
+        engine=engine,
+        line_rate_bps=line_rate_bps,
+        frame_max=topology.mtu + _FRAME_OVERHEAD,
+        switch=node.module or None,
+        switch_port=node.port or None,
+        why_these=NOT_ROUTED if routed else "",
+    )
+
+
+def _lab_processes(
+    topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
+) -> tuple[Process, ...]:
+    """Return processes of `pack` nodes each; one listens at its first node's address."""
+    processes = []
+    for first in range(0, len(ports), pack):
+        members = tuple(ports[first : first + pack])
+        node = lab_node(topology.name, topology.nodes[first])
+        control = {"address": f"{node.control_ipv4}:{udp_port}", "netns": str(node.namespace)}
+        hosts = NodeSet.fromlist([port.host for port in members], resolver=RESOLVER_NOGROUP)
+        processes.append(Process(str(hosts), members, control))
+    return tuple(processes)
+
+
+def lab_names() -> list[str]:
+    """Return the labs that come with the project."""
+    return sorted(file.stem for file in topologies.PROJECT_LABS.glob("*.yaml"))
+
+
+# --- how hosts are reached ------------------------------------------------------------------------
+
+
+# What the nodes' streams depend on, and how their ends are told apart: a site can't change it.
+OURS = (
+    "BatchMode", "RequestTTY", "RemoteCommand", "SessionType", "ForkAfterAuthentication",
+    "StdinNull", "PermitLocalCommand", "LocalCommand", "ControlMaster", "ForwardAgent",
+    "ForwardX11", "ClearAllForwardings", "EscapeChar", "ServerAliveInterval",
+    "ServerAliveCountMax", "LogLevel",
+)  # fmt: skip
+
+
+# What makes ssh run a program, load a library or read one more file, in lower case.
+EXECUTING = {
+    "proxycommand", "knownhostscommand", "pkcs11provider", "smartcarddevice",
+    "securitykeyprovider", "xauthlocation", "include", "match",
+}  # fmt: skip
+_KEYWORD = re.compile(r"[A-Za-z0-9]+")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+_JUMPS = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:\[\],-]*")
+
+# Options of Slurm that run a program or take away what a run needs, and why a site has none of
+# them; any beginning of a name stands for it.
+_NOT_SLURMS = {
+    "--quiet": "hides the allocation's number, which is needed",
+    "--nodelist": "is not for the site to say: the hosts are those of `hosts`",
+    **dict.fromkeys(
+        ("--prolog", "--epilog", "--task-prolog", "--task-epilog", "--get-user-env", "--bcast"),
+        "runs a program, which a configuration may not",
+    ),
+}
+_SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
+
+
+def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
+    """Return the launcher's mapping with every default filled in; None for other launchers'."""
+    found: dict[str, object] = dict.fromkeys(("ssh", "slurm", "command"))
+    for key in found:
+        if getattr(model, key) is not None and model.launch != key:
+            raise place.problem((key,), f"has no effect with launch: {model.launch}")
+    if model.launch == "ssh":
+        found["ssh"] = _ssh(model.ssh or Ssh(), place)
+    elif model.launch == "slurm":
+        found["slurm"] = keys = model.slurm or Slurm()
+        for option in keys.options or ():
+            name = option.partition("=")[0]
+            name = _SHORT.get(name[:2], name) if name[1:2] != "-" else name
+            for full, why in _NOT_SLURMS.items():
+                if len(name) > 3 and full.startswith(name):
+                    raise place.problem(("slurm", "options"), f"{shown(option)[1:-1]} {why}")
+    elif model.launch == "command":
+        found["command"] = model.command
+        if model.command is None:
+            example = 'command: {start: [mpirun, --host, "{host}", -np, "1"]}'
+            raise place.problem(("command",), f"is missing: such as `{example}`")
+        if not any("{host}" in word for word in model.command.start[1:]):
+            raise place.problem(("command", "start"), "names no {host}: it is run once per host")
+    return found
+
+
+def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
+    ours = {name.casefold() for name in OURS}  # other names ssh itself checks
+    for name, value in (keys.options or {}).items():
+        key, text = name.casefold(), ""
+        if key in ours:
+            text = "is not for the site to say: nodes need it as it is"
+        elif key in EXECUTING or not _KEYWORD.fullmatch(name):
+            text = (
+                "is no option that a configuration may set: it could run a program here; put it "
+                "into your own ~/.ssh/config"
+            )
+        elif not str(value).isprintable():
+            text = f"found {shown(value)}, which has control characters"
+        elif key == "proxyjump" and not _JUMPS.fullmatch(str(value)):
+            text = f"found {shown(value)}, but hosts for ssh -J are needed"
+        if text:
+            raise place.problem(("ssh", "options", name), text)
+    if keys.user is not None and not _USER.fullmatch(keys.user):
+        raise place.problem(("ssh", "user"), f"found {shown(keys.user)}, but a user is needed")
+    if keys.config is None:
+        return keys
+    path = place.file(("ssh", "config"), keys.config)
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        text = line.strip().replace('"', "")
+        keyword = _KEYWORD.match(text)
+        if not text or text.startswith("#") or (keyword and keyword[0].casefold() not in EXECUTING):
+            continue
+        raise place.problem(  # the file comes with the configuration
+            ("ssh", "config"),
+            f"{path.name}:{number}: {shown(text.split()[0])} could run a program here, which a "
+            "configuration may not: put it into your own ~/.ssh/config",
+        )
+    return keys.model_copy(update={"config": str(path)})
+
+
+# --- sites of hosts -------------------------------------------------------------------------------
+
+
+HEARTBEAT_TIMEOUT_NS = 500_000_000
+HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
+
+# Frames of our own need addresses that no kernel answers for: RFC 2544 and RFC 5180.
+_GUEST_IPV4 = IPv4Address("198.19.0.0")
+_GUEST_IPV6 = IPv6Address("2001:2:0:2::")
+_ADDRESSES = 65_534
+
+_DEVICES = ("iface", "pci", "rdma", "vdev")
+_ENGINE_KEYS = (
+    "iface", "pci", "vdev", "rdma", "driver", "tcp_address", "queue_frames", "queues", "shared",
+)  # fmt: skip
+
+Wires = Mapping[str, tuple[str, str]]
+"""By port, the switch and its port that it is plugged into."""
+
+
+def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
+    """Return the site file as a site."""
+    if launcher_of(model.launch).in_lab:
+        raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
+    with place.at("hosts"):
+        hosts = [host for text in model.hosts for host in written_order(text)]
+        refuse_strange(hosts)
+        if (twice := first_double(hosts)) is not None:
+            raise ValueError(f"duplicate host {twice}")
+    keys = _port_keys(model, hosts, place)
+    wires = _wiring(model, {f"{host}:{name}" for host, name in keys}, place)
+    if len(keys) > _ADDRESSES:
+        raise place.problem(("hosts",), f"makes {len(keys)} ports; {_ADDRESSES} is the most")
+    ports = tuple(
+        _port(host, name, i, port, wires)
+        for i, ((host, name), port) in enumerate(keys.items(), start=1)
+    )
+    device = None
+    if model.device is not None:
+        with place.at("device"):
+            device = device_of(model.device, "DUT")
+            ports = _plugged_in(device, ports)
+    shared = any(port.shared for port in keys.values())
+    patience_ns = HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS
+    control = (model.control or SiteControl()).with_defaults(heartbeat_timeout=patience_ns)
+    # The effective site has what groups and files say, so that it stays true when they change.
+    named = {name: list(ends) for name, ends in wires.items()} or None
+    changes: dict[str, object] = {"hosts": hosts, "wiring": named, "without": None}
+    fabric = None if model.fabric is None else place.file(("fabric",), model.fabric)
+    if fabric is not None:
+        changes["fabric"] = str(fabric)
+    site = _site(
+        model,
+        place,
+        seed,
+        ports,
+        launch=model.launch,
+        processes=_processes(model, hosts, ports, control, place),
+        control=control,
+        changes=changes | reached(model, place),
+        device=device,
+    )
+    if fabric is not None:  # the network between its switches
+        try:
+            site = wired(site, topologies.load(fabric))
+        except TopologyError as error:
+            raise place.problem(("fabric",), error.messages[0]) from None
+    without = [host for text in model.without or () for host in place.hosts(text, hosts, "without")]
+    if not set(hosts) - set(without):
+        raise place.problem(("without",), f"leaves nobody of {listed(hosts)}")
+    return leave_out(site, without)
+
+
+def leave_out(site: Site, hosts: Collection[str]) -> Site:
+    """Return the site without these hosts. Those that stay keep their addresses; ranks close up."""
+    if not hosts:
+        return site
+    before = [host for host in site.effective.get("without", []) if host not in hosts]
+    gone = {port.name for port in site.ports if port.host in hosts}
+    networks = {
+        name: tuple(port for port in ports if port.name not in gone)
+        for name, ports in site.networks.items()
+    }
+    groups = {
+        name: tuple(port for port in ports if port not in gone)
+        for name, ports in site.groups.items()
+    }
+    return replace(
+        site,
+        processes=tuple(process for process in site.processes if process.name not in hosts),
+        networks={name: ports for name, ports in networks.items() if ports},
+        groups={name: ports for name, ports in groups.items() if ports},
+        effective=site.effective | {"without": [*before, *hosts]},
+    )
+
+
+def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
+    """Return the ports with the device's ports that they are in; ValueError where none can be."""
+    if len({port.network for port in ports}) > 1:
+        raise ValueError("a device has one network, and the site's ports are in several")
+    strange = [port for port in ports if port.switch not in (None, device.name)]
+    if strange:
+        raise ValueError(
+            f"{strange[0].name} is wired to {strange[0].switch}, and the device is {device.name}"
+        )
+    found = tuple(
+        replace(port, switch=device.name, switch_port=port.switch_port or default_port(device, i))
+        for i, port in enumerate(ports)
+    )
+    check_places(device, {port.name: str(port.switch_port) for port in found})
+    return found
+
+
+Keys = dict[tuple[str, str], PortKeys]
+
+
+def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
+    """Return the keys of every port, by host and name, with the overrides in."""
+    if not model.ports:
+        raise place.problem(("ports",), "names no port")
+    place_of = {host: i for i, host in enumerate(hosts)}
+    keys = {(host, name): port for host in hosts for name, port in model.ports.items()}
+    for text, ports in (model.overrides or {}).items():
+        for host in place.hosts(text, hosts, "overrides", text):
+            for name, own in ports.items():
+                before = keys.get((host, name), PortKeys())
+                keys[host, name] = before.model_copy(update=own.given())
+    for (host, name), port in keys.items():
+        where = ("ports", name) if name in model.ports else ("overrides", host, name)
+        _check(port, where, place)
+    return dict(sorted(keys.items(), key=lambda item: place_of[item[0][0]]))
+
+
+def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
+    possible, key, text = _possible(port), "", ""
+    lacking = [name for name in port.transports or () if name not in possible]
+    if port.network is None:
+        text = "has no `network`: the ports that can reach each other"
+    elif not any(getattr(port, device) for device in _DEVICES):
+        text = "has no device: one of iface, pci, rdma or vdev is needed"
+    elif port.address == "keep" and port.mac:
+        key, text = "mac", "has no effect with address: keep"
+    elif port.driver and not port.iface:
+        key, text = "driver", "has no effect without `iface`"
+    elif port.queues and not any(map(_is_raw, port.transports or possible)):
+        key, text = "queues", "has no effect without transport dpdk"
+    elif lacking and _is_raw(lacking[0]) and _never_raw(port):
+        key, text = (
+            "transports",
+            (
+                "has dpdk, which takes all frames of a kernel interface, so `shared: true` is out "
+                "of question: give the `pci` address of a device whose driver can stay (mlx5), or "
+                "leave dpdk out"
+            ),
+        )
+    elif lacking:
+        key, text = "transports", f"this kind of port has no {lacking[0]}"
+    if text:
+        raise place.problem((*where, key) if key else where, text)
+
+
+def _never_raw(port: PortKeys) -> bool:
+    """Others use it, and no driver of a kernel interface leaves them their frames."""
+    return bool(port.shared and port.iface and not (port.pci or port.vdev))
+
+
+def _possible(port: PortKeys) -> tuple[str, ...]:
+    """Return what its devices can carry, as far as one can tell before the node looks at them."""
+    return tuple(
+        each.name
+        for each in map(transports.of, transports.NAMES)
+        if any(getattr(port, device) for device in each.devices)
+        and not (each.raw and _never_raw(port))
+    )
+
+
+def _is_raw(transport: str) -> bool:
+    return transports.of(transport).raw
+
+
+def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Port:
+    possible = tuple(port.transports or _possible(port))
+    switch, switch_port = wires.get(f"{host}:{name}", (None, None))
+    engine = {key: getattr(port, key) for key in _ENGINE_KEYS if getattr(port, key) is not None}
+    if any(map(_is_raw, possible)):
+        own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
+        if port.shared and port.address != "own":
+            own_mac = "keep"  # not promiscuous: only some devices take a second address
+        engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
+        engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
+        engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"
+        if port.gateway:
+            engine["gateway"] = port.gateway
+    if port.line_rate:
+        engine["line_rate_bps"] = port.line_rate
+    return Port(
+        name=f"{host}:{name}",
+        host=host,
+        network=port.network or "",
+        transports=possible,
+        engine=engine,
+        line_rate_bps=port.line_rate or 0,
+        frame_max=port.mtu + _FRAME_OVERHEAD if port.mtu else 0,
+        switch=switch,
+        switch_port=switch_port,
+    )
+
+
+def _processes(
+    model: HostSite, hosts: list[str], ports: Sequence[Port], control: SiteControl, place: SitePlace
+) -> tuple[Process, ...]:
+    """Return one process a host, with the cores that the site names."""
+    own, rule = control.addresses or {}, control.address
+    for host in own:
+        if host not in hosts:
+            raise place.problem(
+                ("control", "addresses", host), f"there is no such host{meant(host, hosts)}"
+            )
+    if "{host}" not in rule and len(hosts) > len(own):
+        raise place.problem(
+            ("control", "address"), f"{shown(rule)} is the same for all hosts: it needs {{host}}"
+        )
+    cores: dict[str, tuple[int, ...]] = dict.fromkeys(hosts, model.cores or ())
+    for text, named in (model.host_cores or {}).items():
+        cores |= dict.fromkeys(place.hosts(text, hosts, "host_cores", text), named)
+    by_host: dict[str, list[Port]] = {host: [] for host in hosts}
+    for port in ports:
+        by_host[port.host].append(port)
+    processes = []
+    for host, members in by_host.items():
+        address = own.get(host, rule).replace("{host}", host)
+        if address.count(":") != 1 and "]:" not in address:  # it brings no port of its own
+            bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
+            address = f"{bare}:{control.udp_port}"
+        processes.append(Process(host, tuple(members), {"address": address}, cores[host]))
+    return tuple(processes)
+
+
+def _wiring(model: HostSite, ports: set[str], place: SitePlace) -> Wires:
+    if model.wiring is None:
+        return {}
+    if isinstance(model.wiring, dict):
+        for name in model.wiring:
+            if name not in ports:
+                raise place.problem(("wiring", name), f"there is no such port{meant(name, ports)}")
+        return model.wiring
+    path = place.file(("wiring",), model.wiring)
+    wires: dict[str, tuple[str, str]] = {}
+    with place.at("wiring"):
+        for line, fields in csv_rows(path, ("host:port", "switch", "switch_port")):
+            name, text = fields[0], ""
+            if len(fields) != 3:
+                text = "needs host:port,switch,switch_port"
+            elif name not in ports:
+                text = f"there is no port {shown(name)}{meant(name, ports)}"
+            elif name in wires:
+                text = f"duplicate port {name}"
+            if text:
+                raise ValueError(f"{path}:{line}: {text}")
+            wires[name] = (fields[1], fields[2])
+    return wires
