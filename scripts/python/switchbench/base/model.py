@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, Required
 
-from pydantic import ConfigDict, SkipValidation, with_config
+from pydantic import ConfigDict, PlainValidator, with_config
 from typing_extensions import TypedDict
 
 from . import transports
@@ -232,6 +232,14 @@ class Pattern(TypedDict, total=False):
     load_of: str
 
 
+def _named(pattern: Any) -> Pattern:
+    """Return a pattern whose name is text; it may be long, and parameters are the engine's."""
+    if not isinstance(pattern, dict) or not isinstance(pattern.get("name"), str):
+        raise ValueError("a pattern has no name")
+    found: Pattern = pattern
+    return found
+
+
 @dataclass(frozen=True)
 class Burst:
     """Number of frames that a port sends at once, and the burst's gap and count."""
@@ -281,7 +289,7 @@ class Trial:
     repeat: int
     transport: str
     parts: tuple[Part, ...]
-    pattern: Annotated[Pattern, SkipValidation]  # in the form that nodes receive
+    pattern: Annotated[Pattern, PlainValidator(_named)]  # in the form that nodes receive
     parameters: dict[str, Any]  # in the user's words (partners, groups by name, ...), for display
     sizes: tuple[int, ...]  # one size, or an IMIX genome
     size_unit: str  # frame | message
