@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +58,7 @@ class PlacedFault:
     kind: a kind of Suspect, or "expected" for the line of a healthy element.
     Limits, where it touches some rows only: frames above `size_above`, `bursts`, phases from
     `phases[0]` to `phases[1]`, `pairs` (numbers in the channel).
+    penalty: what it has to pay. score: log-likelihood that it gained when it was found, less that.
     """
 
     place: int
@@ -70,6 +70,11 @@ class PlacedFault:
     phases: tuple[int, int] | None = None
     pairs: frozenset[int] | None = None
     penalty: float = 0.0
+    score: float = 0.0
+
+    def scored(self, gained: float, penalty: float) -> PlacedFault:
+        """Return the fault with what it gains and has to pay."""
+        return replace(self, penalty=penalty, score=gained - penalty)
 
     def spread(self) -> float:
         """Return the relative spread of the share from row to row."""
@@ -97,18 +102,6 @@ class PlacedFault:
         return at[keep]
 
 
-class Hypothesis(NamedTuple):
-    """A fault with its score: log-likelihood gained less its penalty."""
-
-    fault: PlacedFault
-    score: float
-
-    @staticmethod
-    def of(fault: PlacedFault, gained: float, penalty: float) -> Hypothesis:
-        """Return a fault that has to pay so much for what it gains."""
-        return Hypothesis(replace(fault, penalty=penalty), gained - penalty)
-
-
 @dataclass
 class Model:
     """A channel under a list of faults: what each row is expected to suffer."""
@@ -133,11 +126,12 @@ class Model:
         """Find where several flows meet, then lay the faults out."""
         channel, classes = self.channel, self.channel.classes
         key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
-        self.fan_in = _meets(key, len(classes) * self.phases) | channel.bursts[classes.row]
+        _, group = numbered(key, len(classes) * self.phases)
+        self.fan_in = (np.bincount(group)[group] > 1) | channel.bursts[classes.row]
         self.trunks = Hashing(channel, self.phases)
         self.hashed = self.trunks.healthy
         self.lines = len(self.faults) if self.lines < 0 else self.lines
-        self.refresh()
+        self.use(self.faults)
 
     def is_trunk(self, fault: PlacedFault) -> bool:
         """Return whether a fault is the capacity of all links of a trunk together."""
@@ -168,26 +162,30 @@ class Model:
             share = np.maximum(0.0, 1 - fault.value / load)
         return np.asarray(np.minimum(share[phase], 1 - 1e-9))
 
-    def refresh(self) -> None:
-        """Compute what each row is expected to suffer under the present faults."""
+    def use(self, faults: list[PlacedFault]) -> None:
+        """Take these faults in place of the present ones; compute what each row is to suffer."""
+        self.faults = faults
         row, rows = self.channel.classes.row, len(self.channel.pair)
         before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
         trunks = self.carried()
         self.hashed = self.trunks.alternatives(trunks) if trunks else self.trunks.healthy
-        faults = [(f, f.where(self.channel, self.fan_in)) for f in self.faults]
-        faults = [x for x in faults if not self.is_trunk(x[0])]
-        cut = any(f.form == "capacity" for f, _ in faults)
+        placed = [
+            (fault, fault.where(self.channel, self.fan_in))
+            for fault in faults
+            if not self.is_trunk(fault)
+        ]
+        cut = any(fault.form == "capacity" for fault, _ in placed)
         upstream = np.zeros(len(row) if cut else 0)
         for turn in range(3 if cut else 1):
             upstream = self._reaching() if turn else upstream
-            shares = [self.share_at(fault, at, upstream) for fault, at in faults]
+            shares = [self.share_at(fault, at, upstream) for fault, at in placed]
             self._passed = [
                 (at, np.log1p(-np.minimum(share, 1 - 1e-9)))
-                for (_, at), share in zip(faults, shares, strict=True)
+                for (_, at), share in zip(placed, shares, strict=True)
             ]
         self._upstream = None
         spread = np.zeros(rows)
-        for (fault, at), share in zip(faults, shares, strict=True):
+        for (fault, at), share in zip(placed, shares, strict=True):
             hit = row[at[share > 0]]
             spread[hit] = np.maximum(spread[hit], fault.spread())
         p = 1 - np.exp(np.bincount(row, self._passes(), rows))
@@ -257,14 +255,6 @@ class Model:
     def is_rate(self) -> bool:
         """Return whether rows are rates of closed loads."""
         return self.channel.measure == "rate"
-
-
-def _meets(key: Ints, most: int) -> Bools:
-    """Return whether a key below `most` is there more than once."""
-    if most < len(key):
-        return np.asarray(np.bincount(key, minlength=most)[key] > 1)
-    _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return np.asarray(counts[inverse] > 1)
 
 
 @dataclass
@@ -383,7 +373,7 @@ def _share_prior(share: float) -> float:
     return 2.5 + (1.5 if 0.08 < share < 0.97 else 0.0)
 
 
-def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
+def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
     """Return the best fault of each class and kind, with what it gains over the present faults.
 
     The excess of its rows bounds what a class can gain: classes far below the best are left out,
@@ -398,7 +388,7 @@ def hypotheses(model: Model, least: float = 0.0) -> list[Hypothesis]:
     places = places[np.argsort(-rank[places], kind="stable")]
     alone = classes.pairs_through[places] == 1
     first = np.concatenate([places[~alone][:FIRST], places[alone][:2]])
-    made: list[Hypothesis] = []
+    made: list[PlacedFault] = []
     left = _left(model, excess)
     for some in (first[:1], first[1:]):
         best = max((x.score for x in made), default=0.0)
@@ -424,7 +414,7 @@ def _left(model: Model, excess: Floats) -> Floats:
     return np.asarray(np.clip(1 - (1 - share) / np.maximum(1 - taken, 1e-9), 0, 1))
 
 
-def _of_candidates(found: Candidates) -> list[Hypothesis]:
+def _of_candidates(found: Candidates) -> list[PlacedFault]:
     """Return the faults of all kinds that candidates may have."""
     if not len(found.places):
         return []
@@ -449,7 +439,7 @@ def _of_candidates(found: Candidates) -> list[Hypothesis]:
 
 def _constant(
     found: Candidates, mask: Bools, kind: str, limits: dict[str, object], cost: float
-) -> list[Hypothesis]:
+) -> list[PlacedFault]:
     """Return faults that let the same share of all rows in the mask suffer."""
     model, channel = found.model, found.model.channel
     weight = np.where(mask, channel.n[found.row], 0.0)
@@ -476,7 +466,7 @@ def _constant(
         penalty = _penalty(model, place, parameters, inside[index]) + cost
         penalty += _share_prior(float(value[index])) if kind == "loss" else 0.0
         fault = PlacedFault(place, kind, "share", float(value[index]), **limits)  # type: ignore[arg-type]
-        made.append(Hypothesis.of(fault, float(best[index]), penalty))
+        made.append(fault.scored(float(best[index]), penalty))
     return made
 
 
@@ -498,7 +488,7 @@ def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Float
     return group, keys // model.phases, total, passed, np.asarray(valid)
 
 
-def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis]:
+def _capacity(found: Candidates, subset: Bools | None = None) -> list[PlacedFault]:
     """Return faults that let pass what a capacity allows and no more."""
     model = found.model
     keep = np.ones(len(found.at), np.bool_) if subset is None else subset
@@ -539,11 +529,11 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[Hypothesis
             penalty = _penalty(model, place, 1.0, float(count[index]))
             penalty += max(0.0, -1.5 * float(np.log(largest)) - 1.0)
             fault = PlacedFault(place, "capacity", "capacity", float(value[index]))
-            made.append(Hypothesis.of(fault, float(best[index]), penalty))
+            made.append(fault.scored(float(best[index]), penalty))
     return made
 
 
-def _intermittent(found: Candidates) -> list[Hypothesis]:
+def _intermittent(found: Candidates) -> list[PlacedFault]:
     """Return faults of some consecutive phases: others with the same elements do not suffer."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.left, found.suffers)
@@ -570,17 +560,17 @@ def _intermittent(found: Candidates) -> list[Hypothesis]:
         fault = PlacedFault(
             place, "intermittent", "share", float(value[index]), phases=(phases[0], phases[1])
         )
-        made.append(Hypothesis.of(fault, total, penalty))
+        made.append(fault.scored(total, penalty))
     return made
 
 
-def _trunk(found: Candidates) -> list[Hypothesis]:
+def _trunk(found: Candidates) -> list[PlacedFault]:
     """Return faults of trunks of several links: every link carries less, or one is at fault.
 
     The pairs that hash to the link suffer, others do not.
     """
     model, channel = found.model, found.model.channel
-    made: list[Hypothesis] = []
+    made: list[PlacedFault] = []
     every: list[tuple[float, int, bool]] = []
     for index, place in enumerate(found.places.tolist()):
         row = found.row[found.local == index]
@@ -622,7 +612,7 @@ def _trunk(found: Candidates) -> list[Hypothesis]:
                     continue
                 fault, penalty = replace(fault, pairs=pairs), penalty + 1.5
                 penalty += LINK_CAPACITY if form == "capacity" else 0.0
-            made.append(Hypothesis.of(fault, gained, penalty))
+            made.append(fault.scored(gained, penalty))
     return made
 
 
@@ -666,11 +656,17 @@ def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float
 
 
 def refit(model: Model, index: int) -> None:
-    """Fit the value of one fault again, all others held."""
+    """Fit the value of one fault again, all others held: the likeliest within a factor of two."""
     fault = model.faults[index]
-    value = _best_value(without(model, index), fault)
-    model.faults[index] = replace(fault, value=value)
-    model.refresh()
+    likelihood = value_likelihood(without(model, index), fault)
+    center, factor = fault.value, 2.0
+    for _ in range(5):
+        steps = center * factor ** np.linspace(-1, 1, 7)
+        if fault.form == "share":
+            steps = np.minimum(steps, 1 - 1e-6)
+        found = [likelihood(step) for step in steps.tolist()]
+        center, factor = float(steps[int(np.argmax(found))]), factor**0.34
+    model.use([*model.faults[:index], replace(fault, value=center), *model.faults[index + 1 :]])
 
 
 def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float]:
@@ -712,25 +708,11 @@ def interval(rest: Model, fault: PlacedFault) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _best_value(rest: Model, fault: PlacedFault) -> float:
-    """Return the value with the largest likelihood, within a factor of two."""
-    likelihood = value_likelihood(rest, fault)
-    center, factor = fault.value, 2.0
-    for _ in range(5):
-        steps = center * factor ** np.linspace(-1, 1, 7)
-        if fault.form == "share":
-            steps = np.minimum(steps, 1 - 1e-6)
-        found = [likelihood(step) for step in steps.tolist()]
-        center, factor = float(steps[int(np.argmax(found))]), factor**0.34
-    return center
-
-
 def without(model: Model, index: int) -> Model:
     """Return the model without one of its faults."""
     rest = Model.__new__(Model)
     rest.__dict__.update(model.__dict__)
-    rest.faults = model.faults[:index] + model.faults[index + 1 :]
-    rest.refresh()
+    rest.use(model.faults[:index] + model.faults[index + 1 :])
     return rest
 
 
@@ -765,22 +747,21 @@ def grow(model: Model, most: int = MOST_FAULTS) -> None:
             _place(model, kept, len(kept), best, before)
             if objective(model) > before:
                 break
-            model.faults = kept
-            model.refresh()
+            model.use(kept)
         else:
             return
         _drop(model)
 
 
 def _place(
-    model: Model, kept: list[PlacedFault], index: int, chosen: Hypothesis, before: float
+    model: Model, kept: list[PlacedFault], index: int, chosen: PlacedFault, before: float
 ) -> None:
     """Put a fault among those kept and fit its value.
 
     What a fault of a trunk is worth is known of all its rows together: its penalty is what its rows
     gain one by one beyond that. before: the objective without the fault.
     """
-    model.faults = [*kept[:index], chosen.fault, *kept[index:]]
+    model.faults = [*kept[:index], chosen, *kept[index:]]
     refit(model, index)
     fault = model.faults[index]
     if fault.place in model.trunks.links and (model.is_trunk(fault) or fault.pairs is not None):
@@ -807,18 +788,16 @@ def _split(model: Model, index: int) -> bool:
     if not _by_chance(model.faults[index]):
         return False
     before, kept = objective(model), list(model.faults)
-    model.faults = kept[:index] + kept[index + 1 :]
-    model.refresh()
+    model.use(kept[:index] + kept[index + 1 :])
     for _ in range(MOST_PARTS):
-        found = [x for x in hypotheses(model) if not _by_chance(x.fault)]
+        found = [x for x in hypotheses(model) if not _by_chance(x)]
         best = max(found, key=lambda x: x.score, default=None)
         if best is None or best.score <= 0:
             break
         _place(model, model.faults, len(model.faults), best, objective(model))
         if objective(model) > before + 0.5:
             return True
-    model.faults = kept
-    model.refresh()
+    model.use(kept)
     return False
 
 
@@ -843,7 +822,6 @@ def _improve(model: Model) -> bool:
         if objective(model) > before + 0.5:
             changed = True
         else:
-            model.faults = kept
-            model.refresh()
+            model.use(kept)
     _drop(model)
     return changed

@@ -304,8 +304,7 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     part = _model(some, paths, phases, _suffering_alone(some))
     select(part)
     model = _model(channel, paths, phases, np.zeros(0, np.int64))
-    model.faults += _carried_over(part, model)
-    model.refresh()
+    model.use(model.faults + _carried_over(part, model))
     for index, fault in enumerate(model.faults):
         few = len(fault.where(channel, model.fan_in)) <= MANY_ROWS
         if few and fault.kind != "expected":
@@ -427,8 +426,8 @@ def _posterior(
     penalty = fault.penalty
     found = hypotheses(rest, max(own - penalty, 0.0) - HOPELESS)
     scores = [(fault.place, fault.kind, own - penalty)]
-    others_found = [h for h in found if (h.fault.place, h.fault.kind) != (fault.place, fault.kind)]
-    scores += [(h.fault.place, h.fault.kind, h.score) for h in others_found]
+    others_found = [h for h in found if (h.place, h.kind) != (fault.place, fault.kind)]
+    scores += [(h.place, h.kind, h.score) for h in others_found]
     values = np.array([score for _, _, score in scores] + [0.0])
     weight = np.exp((values - values.max()) / TEMPERATURE)
     weight /= weight.sum()
