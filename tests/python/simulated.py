@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from switchbench.analysis.remake import gather
 from switchbench.base.model import Part, Port, Process, Run, Site, Trial
+from switchbench.records.collector import PhaseData
 from switchbench.records.directory import RunDirectory, write_plan
+from switchbench.records.schema import record_batch
 from switchbench.records.store import TableWriter, finish
 from synthetic import about, hello, make_trial
 
@@ -292,7 +294,7 @@ def _nodes(result: _Result, nodes: Sequence[str]) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> dict[str, list[Row]]:
+def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> PhaseData:
     """The rows of a phase, as the controller appends them."""
     timed = choice.timed and result.number % choice.timed == 0
     found = {
@@ -305,7 +307,7 @@ def _tables(result: _Result, choice: Choice, nodes: Sequence[str]) -> dict[str, 
     trial = result.trial
     place = {"trial": trial.id, "repeat": trial.repeat, "phase": result.number, "network": "lab"}
     tables = {name: [row | place for row in rows] for name, rows in found.items()}
-    return {name: rows for name, rows in tables.items() if rows}
+    return {name: record_batch(name, rows) for name, rows in tables.items() if rows}
 
 
 # --- the directory -----------------------------------------------------------------------------

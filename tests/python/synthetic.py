@@ -92,7 +92,7 @@ def flows_of(*records: dict[str, Any], pairs: Iterable[Pair] = ()) -> PhaseFlows
     collector = Collector(make_run(make_site()))
     for record in records:
         collector.take({"trial": 0, "phase": 0, "network": "lab"} | record)
-    rows = [row for phase in collector.rest() for row in phase["flows"]]
+    rows = [row for phase in collector.rest() for row in phase["flows"].to_pylist()]
     rows += [{"src": src, "dst": dst} for src, dst in pairs]
     return PhaseRows(tables={"flows": Rows.of("flows", rows)}).flows()
 

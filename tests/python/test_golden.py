@@ -315,10 +315,7 @@ def test_what_is_damaged_is_said_and_the_rest_is_read(
     assert len(run.ports) > 0
 
 
-def test_results_of_the_old_form_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "records.ndjson").write_text("{}\n")
-    with pytest.raises(ConfigurationError, match=r"older form \(records\.ndjson\)"):
-        switchbench.load(tmp_path)
+def test_a_directory_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no results in"):
         switchbench.load(tmp_path / "nowhere")
 

@@ -198,12 +198,6 @@ def text(name: str, content: bytes) -> Damage:
     return lambda path: (path / name).write_bytes(content) and None
 
 
-def old_form(path: Path) -> None:
-    for file in path.glob("*.parquet"):
-        file.unlink()
-    (path / "records.ndjson").write_bytes(b"{}\n")
-
-
 def details(text: str) -> Damage:
     return more_rows("events", {"type": "event", "node": "node1", "details": text})
 
@@ -218,7 +212,6 @@ BY_HAND: dict[str, Damage] = {
     "a table of something else": table_of("flows", lambda _, __: pa.table({"a": [1]})),
     "another table": lambda path: shutil.copy(path / "ports.parquet", path / FLOWS) and None,
     "a stream that is none": text("flows.2.arrows", b"\xff" * 100),
-    "results of the old form": old_form,
     "copies": more_rows("flows", *[{}] * 500),
     "flows of a phase that is none": more_rows("flows", *({"phase": n} for n in range(1, 300))),
     "flows of a trial that is none": more_rows("flows", *({"trial": n} for n in range(1, 300))),

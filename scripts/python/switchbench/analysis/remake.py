@@ -15,7 +15,7 @@ from ..base.model import Run
 from ..records.directory import AFTER, BEFORE, PLAN, compare_counters
 from ..records.record_forms import DamagedRecord, checked
 from ..records.schema import BY_PHASE
-from ..records.store import SUPERSEDED, Tables, cut_streams, finish, refuse_old_form
+from ..records.store import SUPERSEDED, Tables, cut_streams, finish
 from ..records.summary_form import Entry, SummaryDocument, filled
 from .series import scatter_times
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
@@ -74,7 +74,6 @@ def remade(
     """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
-    refuse_old_form(directory)
     with nullcontext(directory) if keep or not run.again else elsewhere(directory) as place:
         try:
             gathered = gather(finish(place, run) if keep or run.again else run, place)

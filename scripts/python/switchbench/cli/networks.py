@@ -34,7 +34,7 @@ from ..predict.predictor import (
     share_close,
 )
 from ..records.directory import CONFIGURATION, PLAN, SUMMARY, read_plan
-from ..records.store import cut_streams, finish, has_tables, refuse_old_form
+from ..records.store import cut_streams, finish, has_tables
 from ..records.summary_form import NOTHING_LOCATED, Entry, LocationEntry
 from ..render.printer import (
     Column,
@@ -371,7 +371,6 @@ def located(directory: Path, file: Path | None) -> LocationEntry:
             f"{directory} is no results directory: `switchbench run` makes one, with {PLAN}, "
             f"{SUMMARY} and tables"
         )
-    refuse_old_form(directory)
     run = finish(directory, read_plan(directory))
     if file is not None:
         overrides = run.site.lab_overrides if run.site.lab else {}

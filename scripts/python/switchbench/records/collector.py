@@ -13,12 +13,12 @@ from typing import Any
 from ..base.model import Run, Trial
 from .record_forms import DamagedRecord, Record
 from .rows import EXECUTION, Histogram, PhaseRows
-from .schema import MOMENT, Row, columns_of, flow_side
+from .schema import MOMENT, Row, columns_of, flow_side, record_batch
 
 PROBE = -1  # the phase of the connectivity check
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
-PhaseData = dict[str, list[Row]]  # of a phase that has ended: rows by table
+PhaseData = dict[str, Any]  # of a phase that has ended: Arrow record batches by table
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     name: name for name in ("maxerror_ns", "esterror_ns")
@@ -108,7 +108,11 @@ class _Phase:
             "histograms": [row | times.row() for row, times in self._times.values()],
             "intervals": self._spans,
         }
-        return {name: [row | place for row in rows] for name, rows in tables.items() if rows}
+        return {
+            name: record_batch(name, [row | place for row in rows])
+            for name, rows in tables.items()
+            if rows
+        }
 
 
 _REORDER = ("reordered", "extent_sum", "extent_max", "three_reordered")
@@ -144,7 +148,15 @@ class Collector:
         if own in self._ended.get(key, ()):
             raise DamagedRecord(f"it comes after all nodes have ended phase {own} of it")
         if kind == "trial":
-            return self._end_trial(key, record["node"])
+            nodes = self._ending.setdefault(key, set())
+            nodes.add(record["node"])
+            if not nodes >= self._nodes:
+                return []
+            found = self._closed(key, sorted(self._open.get(key, ())))
+            self._done.add(key)
+            for known in (self._ending, self._open, self._ended):
+                known.pop(key, None)
+            return found
         if kind == _BESIDE:
             return []
         phase = self._open.setdefault(key, {}).setdefault(own, _Phase())
@@ -159,17 +171,6 @@ class Collector:
             for key, phases in self._open.items()
             for found in self._closed(key, sorted(phases))
         ]
-
-    def _end_trial(self, key: tuple[int, int], node: str) -> list[PhaseData]:
-        nodes = self._ending.setdefault(key, set())
-        nodes.add(node)
-        if not nodes >= self._nodes:
-            return []
-        found = self._closed(key, sorted(self._open.get(key, ())))
-        self._done.add(key)
-        for known in (self._ending, self._open, self._ended):
-            known.pop(key, None)
-        return found
 
     def _closed(self, key: tuple[int, int], phases: Iterable[int]) -> list[PhaseData]:
         self._ended.setdefault(key, set()).update(phase for phase in phases if phase != PROBE)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import RunError
 from ..base.model import Run
 from .directory import load_summary, read_plan, refuse_endless
+from .schema import TITLES
 from .summary_form import SummaryDocument
 
 if TYPE_CHECKING:
@@ -52,6 +53,18 @@ class ResultTable:
         return int(self.arrow.num_rows)
 
 
+def _table(name: str) -> cached_property[ResultTable]:
+    """Return the property of `Results` that reads the table of this name."""
+
+    def read(results: Results) -> ResultTable:
+        from .store import TableFile
+
+        return ResultTable(TableFile(results.directory, name).whole())
+
+    read.__doc__ = f"{TITLES[name]}."
+    return cached_property(read)
+
+
 @dataclass(frozen=True)
 class Results:
     """The results of one run; each table is read when it is first asked for."""
@@ -68,45 +81,13 @@ class Results:
         """The summary, as summary.json has it."""
         return load_summary(self.directory)
 
-    @cached_property
-    def flows(self) -> ResultTable:
-        """One row for each flow of each phase, both ends together."""
-        return self._table("flows")
-
-    @cached_property
-    def ports(self) -> ResultTable:
-        """One row for each port of each phase."""
-        return self._table("ports")
-
-    @cached_property
-    def phases(self) -> ResultTable:
-        """One row for each phase and node."""
-        return self._table("phases")
-
-    @cached_property
-    def histograms(self) -> ResultTable:
-        """One row for each distribution of times."""
-        return self._table("histograms")
-
-    @cached_property
-    def intervals(self) -> ResultTable:
-        """One row for each span of a flow's interval results."""
-        return self._table("intervals")
-
-    @cached_property
-    def events(self) -> ResultTable:
-        """One row for each thing that a node told once."""
-        return self._table("events")
-
-    @cached_property
-    def samples(self) -> ResultTable:
-        """One row for each single round trip, where they were kept."""
-        return self._table("samples")
-
-    def _table(self, name: str) -> ResultTable:
-        from .store import TableFile
-
-        return ResultTable(TableFile(self.directory, name).whole())
+    flows = _table("flows")
+    ports = _table("ports")
+    phases = _table("phases")
+    histograms = _table("histograms")
+    intervals = _table("intervals")
+    events = _table("events")
+    samples = _table("samples")
 
 
 def load(directory: str | os.PathLike[str]) -> Results:
@@ -122,11 +103,10 @@ def load(directory: str | os.PathLike[str]) -> Results:
     ConfigurationError
         Where the directory has no results of this form, or a file of it is damaged.
     """
-    from .store import has_tables, refuse_old_form
+    from .store import has_tables
 
     path = Path(directory)
     refuse_endless(path)
-    refuse_old_form(path)
     if not has_tables(path):
         load_summary(path)  # says so where there are no results at all
     return Results(path)

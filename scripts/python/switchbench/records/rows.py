@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..base.model import IPDV, LATENCY_FIGURES, LATENCY_KINDS, ONE_WAY, PERCENTILES
 from .record_forms import Record
-from .schema import BY_PHASE, ResultColumn, Row, columns_of
+from .schema import MOMENT, Row, record_batch
 from .summary_form import Entry, filled
 
 # --- times ----------------------------------------------------------------------------------------
@@ -212,7 +212,11 @@ def _figure(kind: str, name: str, times: Histogram) -> tuple[float | None, str |
 def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str | None]:
     if name in PERCENTILES:
         value = times.quantile_ns(PERCENTILES[name])
-        return value, None if value is not None else _too_few(name, PERCENTILES[name], times)
+        are = "is" if times.count == 1 else "are"
+        samples = f"{needed(PERCENTILES[name]):,} samples, there {are} {times.count:,}"
+        few = f"{name.replace('_', '.')} needs {samples}"
+        gap = few if times.whole else "some of the histogram is missing"
+        return value, gap if value is None else None
     if name != "pdv":
         return {"min": times.min_ns, "mean": times.mean_ns, "max": times.max_ns}[name], None
     # RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
@@ -223,14 +227,6 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
     if high is None or times.min_ns is None or (kind == ONE_WAY and _is_cut(times)):
         return None, why or _CUT
     return high - times.min_ns, None
-
-
-def _too_few(name: str, share: float, times: Histogram) -> str:
-    if not times.whole:
-        return "some of the histogram is missing"
-    shown = name.replace("_", ".")
-    are = "is" if times.count == 1 else "are"
-    return f"{shown} needs {needed(share):,} samples, there {are} {times.count:,}"
 
 
 def _refusal(name: str, value: float, times: Histogram) -> str | None:
@@ -310,26 +306,16 @@ class Rows:
     @classmethod
     def of(cls, table: str, rows: Sequence[Row]) -> Rows:
         """Return mappings as rows of a table; a key that is missing is null."""
-        known = columns_of(table)
-        return cls(
-            len(rows),
-            {
-                name: _column([row.get(name) for row in rows], known[name])
-                for name in dict.fromkeys(key for row in rows for key in row if key in known)
-            },
-        )
+        return cls.from_arrow(record_batch(table, rows))
 
     @classmethod
-    def from_arrow(cls, data: Any, table: str) -> Rows:
-        """Return an Arrow table or record batch as rows of `table`."""
-        known = columns_of(table)
-        columns = {}
-        for name, column in zip(data.schema.names, data.columns, strict=True):
-            if column.null_count < len(column) and name in known:
-                chunk = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-                if hasattr(chunk, "chunks"):
-                    chunk = chunk.chunk(0)
-                columns[name] = _of_arrow(chunk, known[name].kind)
+    def from_arrow(cls, data: Any) -> Rows:
+        """Return the rows of an Arrow table or record batch."""
+        columns = {
+            name: _of_arrow(column)
+            for name, column in zip(data.schema.names, data.columns, strict=True)
+            if column.null_count < len(column)
+        }
         return cls(data.num_rows, columns)
 
     def floats(self, name: str) -> Floats:
@@ -353,27 +339,18 @@ class Rows:
 
     def select(self, which: NDArray[Any] | slice) -> Rows:
         """Return some of the rows."""
-        if isinstance(which, slice):
-            size = len(range(*which.indices(self.size)))
-        else:
-            size = int(which.sum()) if which.dtype == bool else len(which)
+        size = len(np.empty(self.size, np.bool_)[which])
         return Rows(size, {name: column[which] for name, column in self.columns.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows], table: str) -> Rows:
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
         """Return the rows of several parts of one table, one after another."""
         if len(parts) == 1:
             return parts[0]
-        known = columns_of(table)
-        columns = {
-            name: np.concatenate(
-                [
-                    part.floats(name) if known[name].is_number else part.objects(name)
-                    for part in parts
-                ]
-            )
-            for name in dict.fromkeys(name for part in parts for name in part.columns)
-        }
+        columns = {}
+        for name, column in {n: c for part in parts for n, c in part.columns.items()}.items():
+            read = Rows.objects if column.dtype == object else Rows.floats
+            columns[name] = np.concatenate([read(part, name) for part in parts])
         return cls(sum(map(len, parts)), columns)
 
     def by_network(self) -> Iterator[tuple[str, Rows]]:
@@ -393,25 +370,18 @@ class Rows:
 NOTHING = Rows(0, {})
 
 
-def _column(values: Sequence[Any], column: ResultColumn) -> NDArray[Any]:
-    if column.is_number:
-        return np.array(values, dtype=np.float64)
-    made = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        made[row] = np.array(value, dtype=np.int64) if column.kind == "counts" else value
-    return made
-
-
-def _of_arrow(column: Any, kind: str) -> NDArray[Any]:
-    """Return an Arrow array in numpy; equal texts are one object, a list is an array."""
+def _of_arrow(column: Any) -> NDArray[Any]:
+    """Return a column of Arrow in numpy; equal texts are one object, a list is an array."""
     import pyarrow as pa
 
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
     found: NDArray[Any]
-    if kind == "counts":
+    if pa.types.is_list(column.type):
         found = np.empty(len(column), dtype=object)
         flat, offsets = column.flatten().to_numpy(), np.cumsum(column.value_lengths().to_numpy())
         found[:] = np.split(flat, offsets[:-1])
-    elif kind in ("text", "flag"):
+    elif pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
         coded = column.dictionary_encode()
         distinct = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
         codes = coded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
@@ -475,6 +445,11 @@ class PhaseFlows:
     window_off: Bools  # its tester's window was not as agreed: it enters no mean
     settled: bool = True  # false: stopped in the middle, with frames still in flight
     packets: Packets | None = None  # of verbs; None: frames are seen, or it is TCP
+
+    @classmethod
+    def of(cls, rows: Rows, times: Mapping[Pair, Times] | None = None) -> PhaseFlows:
+        """Return rows of `flows` as flows whose windows were as agreed."""
+        return cls(rows, times or {}, np.zeros(len(rows), dtype=bool))
 
     def __len__(self) -> int:
         """Return the number of flows."""
@@ -550,13 +525,12 @@ class PhaseRows:
     tables: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Sequence[Row]]) -> PhaseRows:
-        """Return a phase of mappings by table, as the collector gives one that has ended."""
-        first = next(iter(tables.values()))[0]
-        moment = (first["trial"], first["repeat"], first["phase"])
-        return cls(
-            moment, {name: Rows.of(name, tables[name]) for name in BY_PHASE if name in tables}
-        )
+    def of(cls, tables: Mapping[str, Any]) -> PhaseRows:
+        """Return a phase of record batches by table, as the collector gives one that has ended."""
+        first = next(iter(tables.values()))
+        trial, repeat, phase = (first[name][0].as_py() for name in MOMENT)
+        rows = {name: Rows.from_arrow(batch) for name, batch in tables.items()}
+        return cls((trial, repeat, phase), rows)
 
     def rows(self, table: str) -> Rows:
         """Return the rows of one table; none where it has none."""
@@ -591,5 +565,5 @@ class PhaseRows:
         known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]
         if timed:
-            rows = Rows.joined([rows, Rows.of("flows", timed)], "flows")
-        return PhaseFlows(rows, self.times, np.zeros(len(rows), dtype=bool))
+            rows = Rows.joined([rows, Rows.of("flows", timed)])
+        return PhaseFlows.of(rows, self.times)

@@ -9,7 +9,7 @@ observed, never 0.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from typing_extensions import TypedDict, get_type_hints
+
+from ..base.errors import RunError
 
 FORM: Final = "switchbench-results/1"  # in each file's metadata
 
@@ -40,11 +42,6 @@ class ResultColumn:
     meaning: str
     null: str = "not observed"  # when it is null
     key: str = ""  # as the node's record has it, where that is another name
-
-    @property
-    def is_number(self) -> bool:
-        """Return whether rows have it as a float, NaN where it is null."""
-        return self.kind in ("count", "whole", "number")
 
 
 def _group(name: str) -> list[ResultColumn]:
@@ -130,3 +127,21 @@ def arrow_schema(table: str) -> Any:
         for column in TABLES[table]
     ]
     return pa.schema(fields, metadata={"form": FORM, "table": table})
+
+
+def record_batch(table: str, rows: Sequence[Row]) -> Any:
+    """Return rows of a table as an Arrow record batch; a key that is missing is null."""
+    import pyarrow as pa
+
+    schema = arrow_schema(table)
+    known = set().union(*rows)
+    try:
+        arrays = [
+            pa.array([row.get(field.name) for row in rows], field.type)
+            if field.name in known
+            else pa.nulls(len(rows), field.type)
+            for field in schema
+        ]
+    except (pa.ArrowException, OverflowError) as error:
+        raise RunError(f"{table}: a number does not fit its column: {error}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

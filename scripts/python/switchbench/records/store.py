@@ -16,7 +16,7 @@ import io
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,7 +33,7 @@ from ..base.programs import Later
 from .collector import PROBE, Expected, PhaseData
 from .directory import LineFile, read_plan, write_plan
 from .record_forms import DamagedRecord, Record
-from .rows import BUCKETS, Bools, PhaseRows, Rows
+from .rows import BUCKETS, PhaseRows, Rows
 from .schema import (
     BY_PHASE,
     FORM,
@@ -45,13 +45,14 @@ from .schema import (
     Row,
     arrow_schema,
     columns_of,
+    record_batch,
 )
 
 # A third of a second that a run does not take before its first line.
 pa, pc, pq = map(Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
 SUPERSEDED = "superseded"  # folder: the same tables, of phases that were measured again
-OLD_RECORDS = "records.ndjson"
+
 _GROUP = 1 << 16  # rows of a Parquet file that are in memory at a time
 _EVENTS_MOST = 64  # that wait to be written
 _SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
@@ -133,7 +134,7 @@ class TableWriter:
         """Append a phase that has ended, whole; its nodes' rows last. RunError where it can't."""
         self.flush()
         for table in sorted(tables, key=lambda name: name == "phases"):
-            self._append(table, _batch(table, tables[table]))
+            self._append(table, tables[table])
 
     def add_event(self, record: Record) -> None:
         """Append an event, with the next phase at the latest."""
@@ -147,13 +148,26 @@ class TableWriter:
 
     def add_samples(self, record: Record) -> None:
         """Append a `samples` record; DamagedRecord where its data are none."""
-        self._append("samples", _samples(record))
+        try:
+            data = binascii.a2b_base64(record["data"], strict_mode=True)
+        except binascii.Error:
+            data = b"?"
+        if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
+            raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
+        found = np.frombuffer(data, dtype=_SAMPLE)
+        row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
+        columns: Row = {name: [row.get(name)] * len(found) for name in columns_of("samples")}
+        times = {"dst": found["place"] >> _TIME_BITS, "time_ns": found["place"] & _TIME_MASK}
+        times |= {name: found[name] for name in ("size", "begun_us")}
+        columns |= {name: values.astype(np.int64) for name, values in times.items()}
+        schema = arrow_schema("samples")
+        self._append("samples", pa.RecordBatch.from_pydict(columns, schema=schema))
 
     def flush(self) -> None:
         """Append the events that wait."""
         events, self._events = self._events, []
         if events:
-            self._append("events", _batch("events", events))
+            self._append("events", record_batch("events", events))
 
     def close(self) -> None:
         """Write what waits, and close the files."""
@@ -176,37 +190,6 @@ class TableWriter:
             path = self._directory / f"{table}.{self._number}.arrows"
             self._streams[table] = _Stream(path, table)
         self._streams[table].append(batch)
-
-
-def _batch(table: str, rows: Sequence[Row]) -> Any:
-    schema = arrow_schema(table)
-    said = set().union(*rows)
-    try:
-        arrays = [
-            pa.array([row.get(field.name) for row in rows], field.type)
-            if field.name in said
-            else pa.nulls(len(rows), field.type)
-            for field in schema
-        ]
-    except (pa.ArrowException, OverflowError) as error:
-        raise RunError(f"{table}: a number does not fit its column: {error}") from None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _samples(record: Record) -> Any:
-    try:
-        data = binascii.a2b_base64(record["data"], strict_mode=True)
-    except binascii.Error:
-        data = b"?"
-    if len(data) % _SAMPLE.itemsize or record["rank"] > _RANK_MOST or record["phase"] < 0:
-        raise DamagedRecord(f"its data are no samples of {_SAMPLE.itemsize} bytes in base64")
-    found = np.frombuffer(data, dtype=_SAMPLE)
-    row = record | {"repeat": record.get("repeat") or 0, "src": record["rank"]}
-    columns: Row = {name: [row.get(name)] * len(found) for name in columns_of("samples")}
-    times = {"dst": found["place"] >> _TIME_BITS, "time_ns": found["place"] & _TIME_MASK}
-    times |= {name: found[name] for name in ("size", "begun_us")}
-    columns |= {name: values.astype(np.int64) for name, values in times.items()}
-    return pa.RecordBatch.from_pydict(columns, schema=arrow_schema("samples"))
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -251,6 +234,10 @@ class TableFile:
         """Return the number of pieces that are read at a time."""
         return len(self._batches) + (self._parquet.num_row_groups if self._parquet else 0)
 
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the pieces in order, as Arrow tables."""
+        return map(self.group, range(self.groups))
+
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
         """Return one piece as an Arrow table, its values checked."""
         names = self._names if names is None else list(names)
@@ -265,10 +252,9 @@ class TableFile:
 
     def whole(self) -> Any:
         """Return the whole table."""
-        parts = [self.group(number) for number in range(self.groups)]
         schema = arrow_schema(self.table)
         wanted = pa.schema([schema.field(name) for name in self._names], metadata=schema.metadata)
-        return pa.concat_tables([wanted.empty_table(), *(part.cast(wanted) for part in parts)])
+        return pa.concat_tables([wanted.empty_table(), *(part.cast(wanted) for part in self)])
 
     def _read_stream(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -366,7 +352,6 @@ class Tables:
 
         ConfigurationError where there is nothing, or something else.
         """
-        refuse_old_form(directory)
         self.directory = directory
         wanted = columns or {}
         self._files = {name: TableFile(directory, name, wanted.get(name)) for name in tables}
@@ -384,10 +369,18 @@ class Tables:
     def events(self) -> Iterator[Record]:
         """Return the events in their order, as records."""
         file = TableFile(self.directory, "events")
-        for number in range(file.groups):
-            for row in Rows.from_arrow(file.group(number), "events").records():
-                details = row.pop("details", None)
-                yield row | (_details(file.path, details) if details else {})
+        for data in file:
+            for row in Rows.from_arrow(data).records():
+                details = row.pop("details", None) or "{}"
+                try:
+                    found = from_json(details, allow_inf_nan=False)
+                except ValueError:
+                    found = None
+                if not isinstance(found, dict):
+                    raise ConfigurationError(
+                        f"{file.path}: the details of an event are no JSON: {details[:60]!r}"
+                    )
+                yield row | printable(found)
 
     def phases(self) -> Iterator[PhaseRows]:
         """Return each phase with its rows, by trial, repeat and phase."""
@@ -412,32 +405,9 @@ class Tables:
         parts = []
         for number, start, end in places:
             if name not in self._loaded or self._loaded[name][0] != number:
-                self._loaded[name] = (
-                    number,
-                    Rows.from_arrow(self._files[name].group(number), name),
-                )
+                self._loaded[name] = number, Rows.from_arrow(self._files[name].group(number))
             parts.append(self._loaded[name][1].select(slice(start, end)))
-        return Rows.joined(parts, name)
-
-
-def _details(path: Path, text: str) -> Record:
-    try:
-        found = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ConfigurationError(f"{path}: the details of an event are no JSON: {text[:60]!r}")
-    record: Record = printable(found)
-    return record
-
-
-def refuse_old_form(directory: Path) -> None:
-    """ConfigurationError for results of the form before tables."""
-    if (directory / OLD_RECORDS).exists() and not has_tables(directory):
-        raise ConfigurationError(
-            f"{directory} has results of an older form ({OLD_RECORDS}): read them with the version "
-            "that made them"
-        )
+        return Rows.joined(parts)
 
 
 # --- the end of a run ----------------------------------------------------------------------------
@@ -445,6 +415,7 @@ def refuse_old_form(directory: Path) -> None:
 _Place = tuple[int, int]  # a trial and one of its phases
 _Change = Callable[[str, Any], Any]  # a table's rows, made others
 _Split = Callable[[str, Any], tuple[Any, Any]]  # a table's rows that count, and the superseded
+_Piece = tuple[Path, str, int, Any]  # folder, table, number of the last stream that is in it, rows
 
 
 def finish(directory: Path, run: Run) -> Run:
@@ -498,14 +469,6 @@ def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
     }
 
 
-def keep(directory: Path, wanted: Callable[[str, Any], Any]) -> None:
-    """Keep of each table, as Parquet, the rows for which `wanted(table, rows)` is true.
-
-    A mask of an Arrow table. RunError where that can't be written: nothing is changed then.
-    """
-    _rewrite(directory, lambda table, data: (data.filter(pa.array(wanted(table, data))), None))
-
-
 def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
     """Write the tables of several results directories as those of one, all of them or none.
 
@@ -516,25 +479,15 @@ def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
     parts
         Directories, each with what makes a table's rows those of the whole.
     """
-    made: list[_ParquetWriter] = []
-    try:
-        for table in TABLES:
-            found = [(TableFile(place, table), change) for place, change in parts]
-            if any(file.groups for file, _ in found):
-                made.append(_ParquetWriter(directory, table, 0))
-            for file, change in found:
-                for group in range(file.groups):
-                    made[-1].add(change(table, file.group(group)))
-        for writer in made:
-            writer.finish()
-        for writer in made:
-            writer.place()
-        _onto_disk(directory)
-    except OSError as error:
-        raise RunError(f"{directory}: {error.strerror or error}") from error
-    finally:
-        for writer in made:
-            writer.drop()
+    _write(
+        directory,
+        (
+            (directory, table, 0, change(table, data))
+            for table in TABLES
+            for place, change in parts
+            for data in TableFile(place, table)
+        ),
+    )
 
 
 def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:
@@ -543,31 +496,42 @@ def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) 
     `split` says of rows which are kept, and which are superseded. A stream that could not be read
     to its end is kept beside the tables.
     """
-    made: dict[tuple[Path, str], _ParquetWriter] = {}
     done: list[Path] = []
-    cut: set[Path] = set()
+    cut: list[Path] = []
 
-    def add(folder: Path, table: str, parts: int, rows: Any) -> None:
-        if (folder, table) not in made:
-            folder.mkdir(exist_ok=True)
-            made[folder, table] = _ParquetWriter(folder, table, parts)
-        made[folder, table].add(rows)
-
-    try:
+    def pieces() -> Iterator[_Piece]:
         for table in TABLES:
             streams, path = stream_files(directory, table), parquet_file(directory, table)
             if not streams and (only_streams or not path.exists()):
                 continue
             file = TableFile(directory, table)
             parts = max((number for number, _ in streams), default=0) or _parts_of(path)
-            add(directory, table, parts, arrow_schema(table).empty_table())
-            for data in map(file.group, range(file.groups)):
+            yield directory, table, parts, arrow_schema(table).empty_table()
+            for data in file:
                 kept, old = (data, None) if split is None else split(table, data)
-                add(directory, table, parts, kept)
+                yield directory, table, parts, kept
                 if old is not None and old.num_rows:
-                    add(directory / SUPERSEDED, table, 0, old)
-            done += [stream for _, stream in streams]
-            cut |= set(file.cut)
+                    yield directory / SUPERSEDED, table, 0, old
+            done.extend(stream for _, stream in streams)
+            cut.extend(file.cut)
+
+    _write(directory, pieces())
+    for path in done:
+        if path in cut:
+            path.replace(cut_file(path))
+        else:
+            path.unlink()
+
+
+def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
+    """Write pieces of tables as Parquet files, all of them or none; RunError where it can't be."""
+    made: dict[tuple[Path, str], _ParquetWriter] = {}
+    try:
+        for folder, table, parts, rows in pieces:
+            if (folder, table) not in made:
+                folder.mkdir(exist_ok=True)
+                made[folder, table] = _ParquetWriter(folder, table, parts)
+            made[folder, table].add(rows)
         for writer in made.values():
             writer.finish()
         for writer in made.values():
@@ -579,11 +543,6 @@ def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) 
     finally:
         for writer in made.values():
             writer.drop()
-    for path in done:
-        if path in cut:
-            path.replace(cut_file(path))
-        else:
-            path.unlink()
 
 
 def _onto_disk(path: Path) -> None:
@@ -673,7 +632,7 @@ def resume(directory: Path) -> tuple[Run, Begun]:
         run = replace(run, trials=tuple(ended))
     elif len(ended) == len(run.trials):
         raise ConfigurationError(f"nothing of {directory} is left to measure: all trials are whole")
-    keep(directory, lambda table, data: _kept(table, data, run, begun))
+    _rewrite(directory, lambda table, data: (data.filter(_kept(table, data, run, begun)), None))
     return run, begun
 
 
@@ -715,7 +674,7 @@ def _is_sound(check: Callable[[], None]) -> bool:
     return True
 
 
-def _kept(table: str, data: Any, run: Run, begun: Begun) -> Bools:
+def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:
     """Return which rows are of the run, and of what is whole of it."""
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
     types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
@@ -728,4 +687,4 @@ def _kept(table: str, data: Any, run: Run, begun: Begun) -> Bools:
         whole = left is not None and phase not in (None, PROBE, *left) and kind != "trial"
         return (trial, repeat or 0) in here or whole
 
-    return np.array([is_kept(*place) for place in places], dtype=bool)
+    return pa.array([is_kept(*place) for place in places], pa.bool_())
