@@ -289,7 +289,7 @@ def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     said = cli.refuses("predict", tmp_path, "--set", "load=50%")
     assert "--set goes with a configuration" in said
     said = cli.refuses("predict", tmp_path)
-    assert f"no results in {tmp_path}: No such file or directory: summary.json" in said
+    assert f"no results in {tmp_path}: it has no summary.json" in said
     assert not measured_bps({}, tmp_path).pairs
     (tmp_path / "flows.parquet").write_text("none")
     with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):

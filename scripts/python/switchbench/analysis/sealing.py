@@ -17,12 +17,11 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from xml.etree import ElementTree
 
 from typing_extensions import TypedDict
@@ -43,11 +42,11 @@ from ..records.directory import (
     SUMMARY,
     RunDirectory,
     as_read,
+    damaged,
     load_summary,
-    read_json,
+    read_document,
     read_plan,
     refuse_endless,
-    refuse_other_form,
     replace_bytes,
 )
 from ..records.store import Tables, TableWriter
@@ -129,29 +128,19 @@ def load(directory: Path) -> dict[str, SealedFile]:
     """
     refuse_endless(directory)
     path = directory / MANIFEST
-    try:
-        loaded = read_json(path)
-    except FileNotFoundError:
+    if not any(directory.glob(MANIFEST)):
         load_summary(directory)  # says so where this is no results directory at all
-        raise ConfigurationError(
-            f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench "
-            f"table {directory} --again` makes the summary of what was measured), or an older "
-            "version made it"
-        ) from None
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigurationError(
-            f"{path} is damaged: {error}; bring it back from where the results were made"
-        ) from None
-    refuse_other_form(loaded, SCHEMA, path)
-    files: dict[str, SealedFile] | None = loaded.get("files")
+    gone = (
+        f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench "
+        f"table {directory} --again` makes the summary of what was measured)"
+    )
+    files: dict[str, SealedFile] | None = read_document(path, SCHEMA, gone).get("files")
     if not isinstance(files, dict) or SUMMARY not in files:
-        raise ConfigurationError(f"{path} is damaged: it lists no {SUMMARY}")
+        raise damaged(path, f"it lists no {SUMMARY}")
     for name, entry in files.items():
         strange = name.startswith("/") or ".." in name.split("/") or not _is_utf8(name)
         if strange or not isinstance(entry, dict) or entry.keys() != {"bytes", "sha256"}:
-            raise ConfigurationError(f"{path} is damaged: at the file {name!a}")
+            raise damaged(path, f"at the file {name!a}")
     return files
 
 
@@ -202,14 +191,6 @@ def renew(directory: Path) -> None:
 NAMESPACE = "switchbench"
 
 
-@dataclass(frozen=True)
-class Signed:
-    """What is known of a signature that fits."""
-
-    words: str  # whose key it is, as the program says
-    trusted: bool  # whether the key is one that was named as allowed
-
-
 def sign(directory: Path, key: Path) -> Path:
     """Seals what is there and signs it; returns the signature's file."""
     _refuse_other_key(key)
@@ -235,10 +216,11 @@ def _signature(message: Path, key: Path) -> bytes:
     return done.stdout
 
 
-def check(directory: Path, allowed: Path | None) -> Signed:
-    """Check the signature that is there; ConfigurationError says what is wrong with it.
+def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
+    """Return the owner of the key that signed, as ssh-keygen says it, and if the key is allowed.
 
-    `allowed`: an allowed_signers file of ssh-keygen(1).
+    `allowed`: an allowed_signers file of ssh-keygen(1). ConfigurationError says what is wrong with
+    the signature.
     """
     message, signature = directory / MANIFEST, directory / SIGNATURE
     if allowed is not None:
@@ -252,7 +234,7 @@ def check(directory: Path, allowed: Path | None) -> Signed:
         done = _execute(["ssh-keygen", "-Y", "check-novalidate", *common], message)
         _refuse_bad(done, message, signature)
         whose = _said(done, done.stdout).partition(" with ")[2]
-        return Signed(f"by {whose}, whose owner is not checked: --allowed-signers says", False)
+        return f"by {whose}, whose owner is not checked: --allowed-signers says", False
     words = ["ssh-keygen", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed)]
     found = _execute(words, message)
     principals = found.stdout.decode(errors="replace").splitlines()
@@ -263,7 +245,7 @@ def check(directory: Path, allowed: Path | None) -> Signed:
     words = ["ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", principals[0], *common]
     done = _execute(words, message)
     _refuse_bad(done, message, signature)
-    return Signed(_said(done, done.stdout).partition(" signature for ")[2], True)
+    return _said(done, done.stdout).partition(" signature for ")[2], True
 
 
 def _refuse_other_key(key: Path) -> None:
@@ -478,7 +460,13 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     sealed = load(directory)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(lambda: list(differences(directory, sealed)))
-        again = _made_again(directory) if asked.again else None
+        again: SummaryDocument | SwitchbenchError | None = None
+        if asked.again:
+            try:
+                made = remade(read_plan(directory), directory, load_summary(directory))
+                again = as_read(made)
+            except SwitchbenchError as error:  # raised only where the files are as sealed
+                again = error
         changed = hashing.result()
     yield from (VerifyCheck("file", False, words) for words in changed)
     if not changed:
@@ -488,7 +476,15 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
     for name in files_of(directory):
         if name not in sealed:
             yield VerifyCheck("file", None, f"{name} is not sealed: it came later")
-    yield _signed(directory, asked.allowed)
+    if not is_signed(directory):
+        none = None if asked.allowed is None else False
+        yield VerifyCheck("signature", none, f"{directory} is not signed")
+    else:
+        try:
+            words, is_allowed = check(directory, asked.allowed)
+            yield VerifyCheck("signature", is_allowed or None, words)
+        except ConfigurationError as error:
+            yield VerifyCheck("signature", False, str(error))
     if changed:
         yield VerifyCheck("verdict", None, "not judged again: files were changed")
         return
@@ -522,32 +518,8 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
         yield VerifyCheck("clauses", holds, same if holds else other)
 
 
-def _made_again(directory: Path) -> Future[Any]:
-    """Return the summary that plan and tables amount to, while files are hashed.
-
-    What is wrong with them is told only if they are as sealed.
-    """
-    made: Future[Any] = Future()
-    try:
-        made.set_result(as_read(remade(read_plan(directory), directory, load_summary(directory))))
-    except SwitchbenchError as error:
-        made.set_exception(error)
-    return made
-
-
-def _signed(directory: Path, allowed: Path | None) -> VerifyCheck:
-    if not is_signed(directory):
-        none = None if allowed is None else False
-        return VerifyCheck("signature", none, f"{directory} is not signed")
-    try:
-        signed = check(directory, allowed)
-    except ConfigurationError as error:
-        return VerifyCheck("signature", False, str(error))
-    return VerifyCheck("signature", True if signed.trusted else None, signed.words)
-
-
 def _verdict(
-    directory: Path, summary: SummaryDocument, made_again: Future[Any]
+    directory: Path, summary: SummaryDocument, again: SummaryDocument | SwitchbenchError
 ) -> Iterator[VerifyCheck]:
     """Yield the verdict, and all that it rests on, from plan and tables."""
     try:
@@ -566,7 +538,8 @@ def _verdict(
         yield VerifyCheck("verdict", False, words)
         return
     whole = version == __version__
-    again = made_again.result()
+    if isinstance(again, SwitchbenchError):
+        raise again
     # Another version may know more, but not judge otherwise; of the verdict its scope may differ.
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
     scope = {"scope": None}

@@ -37,8 +37,7 @@ from ..records.directory import (
     RunDirectory,
     default_path,
     load_summary,
-    read_json,
-    refuse_other_form,
+    read_document,
     replace_json,
 )
 from ..records.store import Tables
@@ -144,10 +143,9 @@ def _begin(args: argparse.Namespace) -> Campaign:
 def _resume(args: argparse.Namespace) -> Campaign:
     path = args.conf
     try:
-        state = read_json(path / STATE)
-        refuse_other_form(state, SCHEMA, path / STATE)
+        state = read_document(path / STATE, SCHEMA, "")
         progress = TypeAdapter(Progress).validate_python(state)
-    except (OSError, ValueError):
+    except (ConfigurationError, ValueError):
         raise ConfigurationError(
             f"{path} is no campaign: it has no {STATE} that can be read; name a configuration, or "
             "the directory that `switchbench campaign` made"

@@ -191,24 +191,46 @@ def load_summary(path: Path) -> SummaryDocument:
     """
     refuse_endless(path)
     file = path / SUMMARY
-    try:
-        loaded = read_json(file)
-    except OSError as error:
-        raise ConfigurationError(f"no results in {path}: {error.strerror}: {SUMMARY}") from error
-    except ValueError as error:
-        raise ConfigurationError(f"{file} is damaged: {error}") from error
-    refuse_other_form(loaded, SCHEMA, file)
-    refuse_other_keys(loaded, "Head", file)
-    summary: SummaryDocument = loaded
+    gone = f"no results in {path}: it has no {SUMMARY}"
+    summary: SummaryDocument = read_document(file, SCHEMA, gone)
+    refuse_other_keys(summary, "Head", file)
     return summary
 
 
-def read_json(path: Path) -> Any:
-    """Return what a JSON file of a results directory holds, its text as a terminal can show it.
+def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> Entry:
+    """Return a JSON document of this form; `is_shown`: its text as a terminal can show it.
 
-    OSError, or ValueError where it is no JSON, or nested too deeply.
+    ConfigurationError where it is missing (`gone` says so), can't be read, is damaged or newer.
     """
-    return as_shown(path.read_bytes())
+    try:
+        content = file.read_bytes()
+        loaded = as_shown(content) if is_shown else from_json(content, allow_inf_nan=False)
+    except FileNotFoundError:
+        raise ConfigurationError(gone) from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise damaged(file, str(error)) from None
+    found = loaded.get("schema") if isinstance(loaded, dict) else None
+    if found == schema:
+        document: Entry = loaded
+        return document
+    name, _, version = schema.partition("/")
+    form = re.fullmatch(rf"{name}/([0-9]+)", str(found))
+    if form and int(form[1]) > int(version):
+        raise ConfigurationError(
+            f"{file} is of a newer form ({found}; this version reads {schema}): "
+            "read it with the version that made it, which stands in it under `versions`"
+        )
+    raise damaged(file, f"it does not begin as {schema} does")
+
+
+def damaged(file: Path, why: str) -> ConfigurationError:
+    """Return the error of a file that is not as it was written."""
+    return ConfigurationError(
+        f"{file} is damaged: {printable(' '.join(why.split()))}; bring it back from where the "
+        "results were made, or measure again"
+    )
 
 
 def as_read(value: Mapping[str, object]) -> Any:
@@ -222,21 +244,6 @@ def as_shown(content: bytes) -> Any:
     if b"\\" not in content and content.decode().replace("\n", "").isprintable():
         return loaded  # its layout has line feeds, its text nothing else to escape
     return printable(loaded, keep="\n")
-
-
-def refuse_other_form(loaded: object, schema: str, file: Path) -> None:
-    """Refuse what is not of this form, and says so where it is of a newer one."""
-    name, _, version = schema.partition("/")
-    found = loaded.get("schema") if isinstance(loaded, dict) else None
-    if found == schema:
-        return
-    form = re.fullmatch(rf"{name}/([0-9]+)", str(found))
-    if form and int(form[1]) > int(version):
-        raise ConfigurationError(
-            f"{file} is of a newer form ({found}; this version reads {schema}): "
-            "read it with the version that made it, which stands in it under `versions`"
-        )
-    raise ConfigurationError(f"{file} is damaged: it does not begin as {schema} does")
 
 
 def replace_json(path: Path, value: Mapping[str, object]) -> None:
@@ -293,31 +300,17 @@ def read_plan(directory: Path) -> Run:
     ConfigurationError where the file is missing, damaged or newer.
     """
     file = directory / PLAN
-    try:
-        loaded = from_json(file.read_bytes(), allow_inf_nan=False)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"{file} is missing: it has the plan that was measured, which no other file replaces; "
-            "bring it back from where the results were made, or measure again"
-        ) from None
-    except OSError as error:
-        raise ConfigurationError(f"{file} can't be read: {error.strerror}") from None
-    except ValueError as error:
-        raise _damaged(file, str(error)) from None
-    refuse_other_form(loaded, PLAN_SCHEMA, file)
+    gone = (
+        f"{file} is missing: it has the plan that was measured, which no other file replaces; "
+        "bring it back from where the results were made, or measure again"
+    )
+    loaded = read_document(file, PLAN_SCHEMA, gone, is_shown=False)
     try:
         return _unpacked(loaded)
     except ValidationError as error:
-        raise _damaged(file, first_mistake(error)) from None
+        raise damaged(file, first_mistake(error)) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(file, f"{type(error).__name__} {error!s:.100}") from None
-
-
-def _damaged(file: Path, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{file} is damaged: {printable(' '.join(why.split()))}; bring it back from where the "
-        "results were made, or measure again"
-    )
+        raise damaged(file, f"{type(error).__name__} {error!s:.100}") from None
 
 
 # --- ports by name -------------------------------------------------------------------------------
