@@ -152,8 +152,6 @@ def test_cpu_time_of_machines() -> None:
     machines = {"one": "here", "two": "here"}
     assert m.machine_cpu_s(nodes, machines) == 3.5
     assert m.machine_cpu_s(nodes, {}) == 6.5
-    assert m.process_cpu_s(nodes) == 0.875
     for unknown in ("cpu_span_s", "cpus", "cpu_idle_s"):
         some = nodes_of(far={"cpu_span_s": 1.0, "cpus": 2, "cpu_idle_s": 1.0, unknown: None})
         assert m.machine_cpu_s(some, {}) is None
-    assert np.isnan(m.missing(np.array([np.nan]), np.ones(1), np.zeros(1))).all()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
@@ -27,13 +28,11 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from ..base import format, source
+from ..base import format
 from ..base.errors import ConfigurationError, RunError, SwitchbenchError
 from ..base.measures import MEASURES
-from ..base.model import ONE_WAY, PINGPONG, ROUND_TRIP, Port
-from ..config.names import Names
+from ..base.model import ONE_WAY, PINGPONG, ROUND_TRIP
 from ..records.directory import (
-    CONFIGURATION,
     SUMMARY,
     as_read,
     load_summary,
@@ -42,7 +41,7 @@ from ..records.directory import (
 )
 from ..records.rows import MIDDLES, NOTHING, NS_PER_US, Floats, Numbers, PhaseFlows, Rows
 from ..records.schema import EXPORT, MOMENT, columns_of
-from ..records.store import TableFile, Tables, has_tables, refuse_old_form
+from ..records.store import TableFile, Tables, has_tables
 from ..records.summary_form import (
     Entry,
     PhaseEntry,
@@ -191,7 +190,7 @@ class Columns:
         """
         if plan not in self._flows:
             phase, src, dst, rows = self._of_plan("flows", plan)
-            flows = PhaseFlows(rows, {}, np.zeros(len(rows), dtype=bool))
+            flows = PhaseFlows.of(rows)
             lost = m.lost_frames(flows)
             lost[np.isin(phase, list(self._unsettled.get(plan, ())))] = np.nan
             mine = flows.reported("destination") & (src >= 0) & (dst >= 0)
@@ -228,7 +227,7 @@ class Columns:
         if table in self._tables:
             place = zip(plan._fields, plan, strict=True)
             mine = [pc.equal(self._tables[table][name], value) for name, value in place]
-            rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)), table)
+            rows = Rows.from_arrow(self._tables[table].filter(reduce(pc.and_, mine)))
             rows = rows.select(np.argsort(rows.floats("phase"), kind="stable"))
         src, dst = (
             np.array([self._places.get(port, -1) for port in rows.texts(end)], dtype=np.int32)
@@ -275,7 +274,10 @@ class Measured:
         damage: list[str] = []
         summary = whole_summary(directory, damage)
         wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
-        modules = wired or _groups(directory, [port["port"] for port in summary["ports"]])
+        groups: Mapping[str, Sequence[str]] = {}
+        with suppress(ConfigurationError):  # results of other programs have no plan
+            groups = {} if wired else read_plan(directory).site.groups
+        modules = wired or group_of_port(groups)
         ports = _in_order(summary, modules)
         unsettled: dict[PlanKey, set[int]] = {}  # stopped while frames were in flight
         for entry in summary["trials"]:
@@ -309,7 +311,6 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     `damage` gets what was wrong.
     """
     refuse_endless(directory)
-    refuse_old_form(directory)
     summary: SummaryDocument = {}
     try:
         summary = load_summary(directory)
@@ -339,23 +340,6 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
 
 
 # --- ports and modules -------------------------------------------------------------------------
-
-
-def _groups(directory: Path, ports: list[str]) -> dict[str, str]:
-    try:
-        groups = source.load(directory / CONFIGURATION)["site"]["groups"]
-        names = Names([Port(port, port.partition(":")[0], "", (), {}) for port in ports])
-        members = {
-            name: [
-                port.name
-                for text in (texts if isinstance(texts, list) else [texts])
-                for port in names.ports(text)
-            ]
-            for name, texts in groups.items()
-        }
-    except (ConfigurationError, ValueError, KeyError, TypeError, AttributeError):
-        return {}  # a site that names no groups, or is in a file of its own
-    return group_of_port(members)
 
 
 def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
@@ -390,8 +374,8 @@ class Variable(NamedTuple):
     column: str  # of the table `flows`, where it is one of its columns
 
 
-_COUNT, _REAL = pa.int64(), pa.float64()
-_KINDS = {"text": pa.string(), "count": _COUNT, "number": _REAL}
+_REAL = pa.float64()
+_KINDS = {"text": pa.string(), "count": pa.int64(), "number": _REAL}
 
 
 def _variable(name: str, kind: str, unit: str, source: str, words: str = "") -> Variable:
@@ -433,15 +417,27 @@ def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
     """Return the table, in the order of the records' phases and of the flows' names."""
     if not has_tables(directory):
         raise ConfigurationError(f"no tables in {directory}")
-    flows = TableFile(directory, "flows", (*_EXPORT_FLOW, *_SAME, _WINDOW)).whole()
-    same = {name: flows[key] for key, name in _SAME.items()}
-    table = _keyed(flows, same | {"window_ns": flows[_WINDOW]})
+    data = TableFile(directory, "flows", (*_EXPORT_FLOW, *_SAME, _WINDOW)).whole()
+    flows = PhaseFlows.of(Rows.from_arrow(data))
+    computed = {
+        "run": np.full(len(flows), str(at(summary, "run.id"))),
+        "window_s": flows[_WINDOW] / 1e9,
+        "throughput_mbps": m.payload_bps(flows) / m.MEGA,
+        "lost_frames": m.lost_frames(flows),
+    }
+    table = _keyed(
+        data,
+        {name: data[key] for key, name in _SAME.items()}
+        | {name: pa.array(column, from_pandas=True) for name, column in computed.items()},
+    )
     wanted = (*_EXPORT_FLOW, "kind", "count", "sum_ns", "min_ns", "max_ns")
     times = TableFile(directory, "histograms", wanted).whole()
     for kind in (ROUND_TRIP, PINGPONG):
         table = table.join(_times(times, kind), list(_EXPORT_FLOW), join_type="left outer")
     table = table.join(_phases(summary), list(_PHASE), join_type="left outer")
-    table = _computed(table, str(at(summary, "run.id")))
+    settled = pc.invert(pc.is_in(table["state"], pa.array(m.UNSETTLED)))
+    lost = pc.if_else(settled, table["lost_frames"], None)
+    table = table.drop_columns("lost_frames").append_column("lost_frames", lost)
     fields = [
         pa.field(v.name, v.kind, metadata={"meaning": v.meaning, "unit": v.unit}) for v in VARIABLES
     ]
@@ -485,28 +481,8 @@ def _phases(summary: SummaryDocument) -> pa.Table:
             values = [value(e) for e in entries]
             try:
                 columns[variable.name] = pa.array(values, variable.kind)
-            except (pa.ArrowInvalid, OverflowError):  # 1e308 is a whole number, too
+            except (pa.ArrowException, OverflowError):  # 1e308 is a whole number, too
                 raise ConfigurationError(
                     f"{SUMMARY} is damaged: {variable.name} of a phase is out of range"
                 ) from None
     return pa.table(columns)
-
-
-def _computed(table: pa.Table, run: str) -> pa.Table:
-    """With what follows from other columns."""
-    window_s = pc.divide(pc.cast(table["window_ns"], _REAL), 1e9)
-    some_s = pc.if_else(pc.greater(window_s, 0.0), window_s, None)  # without one there is no rate
-    bits = pc.multiply(pc.cast(table["window_bytes"], _REAL), 8.0)
-    offered, came, corrupted = (
-        table[name].cast(_REAL).to_numpy()  # NaN: not observed
-        for name in ("offered_frames", "delivered_frames", "corrupted")
-    )
-    missing = m.missing(offered, came, m.or_zero(corrupted))
-    lost = pa.array(missing, from_pandas=True).cast(_COUNT)
-    settled = pc.invert(pc.is_in(table["state"], pa.array(m.UNSETTLED)))
-    return (
-        table.append_column("run", pa.array([run] * table.num_rows, pa.string()))
-        .append_column("window_s", window_s)
-        .append_column("throughput_mbps", pc.divide(pc.divide(bits, some_s), 1e6))
-        .append_column("lost_frames", pc.if_else(settled, lost, None))
-    )

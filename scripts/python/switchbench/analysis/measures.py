@@ -205,11 +205,6 @@ def per_second(amount: Floats, span_ns: Floats) -> Floats:
     return found
 
 
-def frames_per_second(flows: PhaseFlows, end: str) -> Floats:
-    """Return the frames/s of one end, `sent` or `received`, of each flow in its window."""
-    return per_second(flows[f"{end}_window_frames"], flows[f"{end}_window_ns"])
-
-
 def payload_bps(flows: PhaseFlows) -> Floats:
     """Return the flows' throughput: payload that their destinations verified in their windows."""
     return per_second(8.0 * flows["received_window_payload_bytes"], flows["received_window_ns"])
@@ -245,28 +240,18 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
 UNSETTLED = ("flooded", "stopped")
 
 
-def missing(offered: Floats, delivered: Floats, corrupted: Floats) -> Floats:
-    """Offered and not arrived; NaN is unknown."""
-    found: Floats = np.maximum(offered - delivered - corrupted, 0.0)
-    return found
+def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
+    """Return the lost frames, or messages, of each flow: offered - (delivered + corrupted).
 
-
-def lost_frames(flows: PhaseFlows) -> Floats:
-    """Offered and not arrived: offered - (delivered + corrupted), whole trial, after the drain.
-
-    Frames of a destination are distinct: each sequence number counts once, duplicates apart.
-    Unknown in a phase that was stopped: what was in flight was neither lost nor delivered.
+    They are counted over the whole trial, after the drain. Frames of a destination are distinct:
+    each sequence number counts once, duplicates apart. NaN is unknown, as in a phase that was
+    stopped: what was in flight was neither lost nor delivered.
     """
     if not flows.settled:
         return np.full(len(flows), np.nan)
-    return missing(flows["sent_frames"], flows["received_frames"], or_zero(flows["corrupted"]))
-
-
-def lost_messages(flows: PhaseFlows) -> Floats:
-    """Return the messages of each flow that were offered and did not arrive."""
-    if not flows.settled:
-        return np.full(len(flows), np.nan)
-    return missing(flows["sent_messages"], flows["received_messages"], np.zeros(len(flows)))
+    corrupted = or_zero(flows["corrupted"]) if unit == "frames" else 0.0
+    lost = flows[f"sent_{unit}"] - flows[f"received_{unit}"] - corrupted
+    return np.asarray(np.maximum(lost, 0.0))
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
@@ -325,7 +310,7 @@ DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
     "throughput": lambda flows: np.where(flows.window_off, np.nan, payload_bps(flows) / MEGA),
     "every_throughput": lambda flows: payload_bps(flows) / MEGA,
     "lost_frames": lost_frames,
-    "lost_messages": lost_messages,
+    "lost_messages": lambda flows: lost_frames(flows, "messages"),
     "loss_percent": loss_percent,
     "lost_probes": _of_times(lambda times: times.get("round_trip", Histogram()).lost),
     **{name: _judged(name) for name in ("duplicated", "reordered", "late", "corrupted")},
@@ -452,12 +437,3 @@ def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
         if before is None or (value is not None and value > before):
             by_machine[machine] = value
     return total(by_machine.values())
-
-
-def process_cpu_s(nodes: Rows) -> float | None:
-    """CPU seconds of the node processes alone.
-
-    What is missing from the machines' is the kernel's own (softirq, its threads) and all else that
-    they did.
-    """
-    return total(nodes.floats("cpu_s"))

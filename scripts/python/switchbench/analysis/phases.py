@@ -177,7 +177,7 @@ class PhaseResults:
         delivered = m.total(flows["received_payload_bytes"])
         return {
             "cpu_s": cpu_s,
-            "cpu_process_s": m.process_cpu_s(nodes),
+            "cpu_process_s": m.total(nodes.floats("cpu_s")),  # without the kernel's own
             "cpu_s_per_gb": None
             if cpu_s is None or not delivered
             else cpu_s / (delivered / m.GIGA),

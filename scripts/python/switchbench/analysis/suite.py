@@ -355,9 +355,11 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     whole = all(result.entry["state"] == "complete" for result in told)
     if not every or not whole or None in lost or not offered:
         return TrialFacts()
-    rows = Rows.joined([result.flows.rows for result in every], "flows")
-    flows = PhaseFlows(rows, {}, np.zeros(len(rows), dtype=bool))
-    sent_fps, came_fps = (m.frames_per_second(flows, end) for end in ("sent", "received"))
+    flows = PhaseFlows.of(Rows.joined([result.flows.rows for result in every]))
+    sent_fps, came_fps = (
+        m.per_second(flows[f"{end}_window_frames"], flows[f"{end}_window_ns"])
+        for end in ("sent", "received")
+    )
     sources, destinations = flows.ends("src"), flows.ends("dst")
     counts = [flows[name] for name in ("sent_frames", "intended")]
     sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)

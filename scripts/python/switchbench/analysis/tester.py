@@ -171,21 +171,10 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
     found: dict[tuple[str, str], int] = {}
     if not (left > 0).any():
         return left, found
-    hosts = _hosts(result)
-    sender, receiver = (
-        dict(zip(hosts.ports, m.or_zero(counts).tolist(), strict=True))
-        for counts in (hosts.sender_host, hosts.receiver_host)
-    )
-    for cause, end, drops in (
-        ("sender_host", "src", sender),
-        ("receiver_host", "dst", receiver),
-        ("other_traffic", "dst", result.displaced),
-        ("late_sender", "dst", clumped_frames(result)),
-    ):
+    for cause, end, drops in _causes(result):
         ports = result.flows.ends(end)
         lost = np.bincount(ports.place, m.or_zero(left), len(ports.names))
-        dropped = np.array([drops.get(name, 0.0) for name in ports.names], dtype=np.float64)
-        taken = np.minimum(dropped, lost)
+        taken = np.minimum(m.or_zero(drops), lost)
         left = np.rint(left * (1 - taken / np.maximum(lost, 1.0))[ports.place])
         for port in np.flatnonzero(taken >= 1).tolist():
             found[ports.names[port], cause] = int(taken[port])
@@ -199,17 +188,31 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
     """
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
-    hosts = _hosts(result)
-    sender = dict(zip(hosts.ports, hosts.sender_host.tolist(), strict=True))
-    receiver = dict(zip(hosts.ports, hosts.receiver_host.tolist(), strict=True))
-    clumped, nan = clumped_frames(result), np.nan
-    explained = [
-        sender.get(src, nan) + receiver.get(dst, nan)
-        + result.displaced.get(dst, 0) + clumped.get(dst, 0)
-        for src, dst in result.flows.pairs
-    ]  # fmt: skip
-    found: Floats = np.maximum(m.lost_frames(result.flows) - np.array(explained), 0.0)
+    explained = np.zeros(len(result.flows))
+    for _, end, drops in _causes(result):
+        explained += drops[result.flows.ends(end).place]
+    found: Floats = np.maximum(m.lost_frames(result.flows) - explained, 0.0)
     return found
+
+
+def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
+    """Yield what explains lost frames outside the network: cause, end of flows, frames by port.
+
+    The ports are those of `PhaseFlows.ends`; NaN is not known.
+    """
+    hosts = _hosts(result)
+    sender, receiver = (
+        dict(zip(hosts.ports, counts.tolist(), strict=True))
+        for counts in (hosts.sender_host, hosts.receiver_host)
+    )
+    for cause, end, unknown, frames in (
+        ("sender_host", "src", np.nan, sender),
+        ("receiver_host", "dst", np.nan, receiver),
+        ("other_traffic", "dst", 0.0, result.displaced),
+        ("late_sender", "dst", 0.0, clumped_frames(result)),
+    ):
+        ports = result.flows.ends(end).names
+        yield cause, end, np.array([frames.get(name, unknown) for name in ports], dtype=np.float64)
 
 
 def lost_in_network(result: m.PhaseResult) -> int | None:
