@@ -10,7 +10,7 @@ import pytest
 
 import measures_page
 from switchbench.analysis import data
-from switchbench.analysis.judge import _OF_PORT
+from switchbench.analysis.judge import _RELATIVE
 from switchbench.analysis.measures import DERIVED, REDUCERS
 from switchbench.analysis.phases import reduced
 from switchbench.base.measures import LATENCY_MEASURES, MEASURES, REDUCED
@@ -36,7 +36,7 @@ def test_every_measure_is_whole() -> None:
         assert measure.flow in ("", *DERIVED, *columns_of("flows")), key
         assert measure.port in ("", "host_drops", "discards", *columns_of("ports")), key
         assert measure.flow or "flow" not in measure.overs, key
-        assert measure.entry or measure.key in _OF_PORT, key
+        assert measure.entry or measure.key in _RELATIVE, key
     assert not COMMON.keys() & MEASURES.keys()
     entries = [measure.entry or key for key, measure in MEASURES.items()]
     assert len(set(entries)) == len(entries)  # no two have one place in a summary

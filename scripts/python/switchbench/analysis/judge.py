@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from .suite import SuiteCourse
 
 # --- a measure's values in a phase ---------------------------------------------------------------
-
-
-def phase_value(measure: Measure, result: PhaseResult) -> float | None:
-    """Return the figure of a phase: as its entry has it, or the uniformity of its ports."""
-    if measure.entry:
-        known: float | None = at(result.entry, measure.entry)
-        return known
-    values = list(_OF_PORT[measure.key](result).values())
-    return None if None in values else m.least(values)
 
 
 def _lesser(result: PhaseResult, relative: bool) -> ByPort:
@@ -63,41 +54,45 @@ def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
     return m.sum_by_port(ends, np.repeat(values, 2))
 
 
-def _percents(lost: Floats, flows: PhaseFlows) -> ByPort:
-    wholes = _by_port(flows, flows["sent_frames"])
-    return {
-        port: None if part is None or not (whole := wholes[port]) else 100.0 * part / whole
-        for port, part in _by_port(flows, lost).items()
-    }
-
-
-_OF_PORT: dict[str, Callable[[PhaseResult], ByPort]] = {
-    "percent_of_line": lambda result: _lesser(result, False),
-    "uniformity_percent": lambda result: _lesser(result, True),
-    "lost_frames": lambda result: _by_port(result.flows, m.lost_frames(result.flows)),
-    "loss_percent": lambda result: _percents(m.lost_frames(result.flows), result.flows),
-}
-
-
+_RELATIVE = {"percent_of_line": False, "uniformity_percent": True}  # to the median port's
 _LOSS = ("lost_frames", "loss_percent")
 
 
-def _certain_loss(
-    measure: Measure, result: PhaseResult, over: str
+def measured(
+    measure: Measure, result: PhaseResult, over: str, is_limited: bool
 ) -> Floats | ByPort | float | None:
-    """Return what a tester-limited phase lost for certain: of flows, of ports, or of the phase."""
-    flows, is_share = result.flows, measure.key == "loss_percent"
+    """Return the values of a phase: of its flows, of its ports, or its own.
+
+    `is_limited`: of a tester-limited phase what it lost for certain.
+    """
+    flows, entry = result.flows, result.entry
+    if measure.key not in _LOSS:
+        if over == "flow":
+            return m.flow_column(flows, measure.flow)
+        if over != "port" and measure.entry:
+            known: float | None = at(entry, measure.entry)
+            return known
+        shares = _lesser(result, _RELATIVE[measure.key])
+        values = shares.values()
+        return shares if over == "port" else None if None in values else m.least(values)
+    is_share = measure.key == "loss_percent"
+    if over not in ("flow", "port"):
+        lost, offered = entry["lost_frames"], entry["offered_frames"]
+        lost = lost_in_network(result) if is_limited else lost
+        if lost is None or not is_share:
+            return lost
+        return 100.0 * lost / offered if offered else None
+    lost = beyond_hosts(result) if is_limited else m.lost_frames(flows)
     if over == "flow":
-        lost = beyond_hosts(result)
         with np.errstate(invalid="ignore"):
             return 100.0 * lost / flows["sent_frames"] if is_share else lost
-    if over == "port":
-        lost = beyond_hosts(result)
-        return _percents(lost, flows) if is_share else _by_port(flows, lost)
-    known, offered = lost_in_network(result), result.entry["offered_frames"]
-    if not is_share or known is None:
-        return known
-    return 100.0 * known / offered if offered else None
+    parts, wholes = _by_port(flows, lost), _by_port(flows, flows["sent_frames"])
+    if not is_share:
+        return parts
+    return {
+        port: None if part is None or not (whole := wholes[port]) else 100.0 * part / whole
+        for port, part in parts.items()
+    }
 
 
 PASS: Final = "PASS"
@@ -265,16 +260,7 @@ class _Seen:
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
-
-        found: Floats | ByPort | float | None
-        if limited and measure.key in _LOSS:
-            found = _certain_loss(measure, result, over)
-        elif over == "flow":
-            found = m.flow_column(result.flows, measure.flow)
-        elif over == "port":
-            found = _OF_PORT[measure.key](result)
-        else:
-            found = phase_value(measure, result)
+        found = measured(measure, result, over, limited)
         places: Iterable[ValueLocation] = [here]
         values: Iterable[float | None]
         if isinstance(found, np.ndarray):

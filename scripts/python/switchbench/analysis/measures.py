@@ -268,25 +268,6 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
     return found
 
 
-def _host_drops(ports: Rows) -> Floats:
-    """Return by port the frames dropped inside the host: receive ring, queue, driver.
-
-    What is known counts, but 0 is only said when both directions are known.
-    """
-    received, sent = ports.floats("dropped_receive"), ports.floats("dropped_send")
-    known = or_zero(received) + or_zero(sent)
-    found: Floats = np.where((known > 0) | ~np.isnan(received + sent), known, np.nan)
-    return found
-
-
-def _discards(ports: Rows) -> Floats:
-    """Return by port the frames that its device discarded, in the directions that it counts."""
-    received, sent = ports.floats("rx_discards"), ports.floats("tx_discards")
-    none = np.isnan(received) & np.isnan(sent)
-    found: Floats = np.where(none, np.nan, or_zero(received) + or_zero(sent))
-    return found
-
-
 # --- columns of flows that follow from others ----------------------------------------------------
 
 
@@ -326,10 +307,24 @@ def flow_column(flows: PhaseFlows, name: str) -> Floats:
     return DERIVED[name](flows) if name in DERIVED else flows[name]
 
 
+# Measures of ports that are the sum of two columns: what was received, and what was sent.
+_PORT_SUMS = {"host_drops": ("dropped_receive", "dropped_send"),
+              "discards": ("rx_discards", "tx_discards")}  # fmt: skip
+
+
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return what a measure's `port` names: a column of the table, or a sum of two."""
-    sums = {"host_drops": _host_drops, "discards": _discards}
-    return sums[name](ports) if name in sums else ports.floats(name)
+    """Return what a measure's `port` names: a column of the table, or a sum of two.
+
+    What is known counts. That a host dropped none is only said where both directions are known; of
+    a device's discards, where it counts one of them.
+    """
+    if name not in _PORT_SUMS:
+        return ports.floats(name)
+    received, sent = (ports.floats(column) for column in _PORT_SUMS[name])
+    known, both = or_zero(received) + or_zero(sent), ~np.isnan(received + sent)
+    if name == "discards":
+        both = ~(np.isnan(received) & np.isnan(sent))
+    return np.where((known > 0) | both, known, np.nan)
 
 
 # --- by port -------------------------------------------------------------------------------------

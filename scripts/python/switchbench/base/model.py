@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, Required
+from typing import Annotated, Any, Literal, Required, cast
 
 from pydantic import ConfigDict, PlainValidator, with_config
 from typing_extensions import TypedDict
@@ -236,8 +236,7 @@ def _named(pattern: Any) -> Pattern:
     """Return a pattern whose name is text; it may be long, and parameters are the engine's."""
     if not isinstance(pattern, dict) or not isinstance(pattern.get("name"), str):
         raise ValueError("a pattern has no name")
-    found: Pattern = pattern
-    return found
+    return cast(Pattern, pattern)
 
 
 @dataclass(frozen=True)

@@ -142,14 +142,15 @@ def _begin(args: argparse.Namespace) -> Campaign:
 
 def _resume(args: argparse.Namespace) -> Campaign:
     path = args.conf
+    gone = (
+        f"{path} is no campaign: it has no {STATE} that can be read; name a configuration, or the "
+        "directory that `switchbench campaign` made"
+    )
+    state = read_document(path / STATE, SCHEMA, gone)
     try:
-        state = read_document(path / STATE, SCHEMA, "")
         progress = TypeAdapter(Progress).validate_python(state)
-    except (ConfigurationError, ValueError):
-        raise ConfigurationError(
-            f"{path} is no campaign: it has no {STATE} that can be read; name a configuration, or "
-            "the directory that `switchbench campaign` made"
-        ) from None
+    except ValueError:
+        raise ConfigurationError(gone) from None
     args.conf = path / CONFIGURATION
     run = compile_run(read(request(args)))
     testers = {port.name for port in run.site.ports}

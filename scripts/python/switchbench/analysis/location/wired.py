@@ -10,7 +10,7 @@ different switches or groups have the pair of groups on their path.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import nan
@@ -19,8 +19,9 @@ import numpy as np
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from ...base.model import CableBundle, Device, Port, Site, Wiring
+from ...records.rows import NameIndex
 from ...topology.fabric import Fabric, FabricError, Link, Routes
-from .facts import Element, Ints, Paths
+from .facts import Element, Ints, Paths, RouteFunction
 
 MOST_PROBLEMS = 8
 
@@ -42,10 +43,16 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
     fabrics = list(_fabrics(site, parts))
     wired = {port.name: port.switch for port in site.ports if port.switch}
     groups = wired or group_of_port(site.groups)
+    numbers = {port.name: number for number, port in enumerate(site.ports)}
+    networks = [np.array([numbers[port.name] for port in some]) for some in site.networks.values()]
+    all_routed = all(
+        len(some) < 2 or any((fabric.ranks[some] >= 0).all() for fabric in fabrics)
+        for some in networks
+    )
     return Paths(
         parts.elements,
         [port.name for port in site.ports],
-        _Route(parts, fabrics, {} if _all_routed(site, fabrics) else groups),
+        _router(parts, fabrics, {} if all_routed else groups),
         site.wiring.source if site.wiring else "none",
         tuple(parts.problems[:MOST_PROBLEMS]),
         [port.network for port in site.ports],
@@ -166,78 +173,55 @@ class _Routed:
     parts: Ints  # by resource, `nothing` last
 
 
-class _Route:
-    """The function `Paths.route`."""
+def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]) -> RouteFunction:
+    """Return the function `Paths.route`; `groups`: by port, of those that no fabric routes."""
+    names = list(parts.ports)
+    distinct = NameIndex.of(groups.get(name, "") for name in names)
 
-    def __init__(
-        self, parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]
-    ) -> None:
-        self._parts, self._fabrics = parts, fabrics
-        names = list(parts.ports)
-        self._hosts = [
-            np.array([parts.part(parts.host(name, way)) for name in names], np.int64)
-            for way in ("send", "receive")
-        ]
-        modules = [
-            (Element(switch, "module"),) if (switch := parts.ports[name].switch) else ()
-            for name in names
-        ]
-        self._up = np.array(
-            [parts.part(*parts.access(n, True), *m) for n, m in zip(names, modules, strict=True)],
-            np.int64,
-        )
-        self._down = np.array(
-            [parts.part(*m, *parts.access(n, False)) for n, m in zip(names, modules, strict=True)],
-            np.int64,
-        )
-        found = [groups.get(name, "") for name in names]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(found))}
-        self._group = np.array([numbers[name] for name in found], np.int64)
-        self._between = np.array(
-            [[self._of_groups(a, b, len(numbers)) for b in numbers] for a in numbers], np.int64
-        )
+    def ends(of: Callable[[str], Sequence[Element]]) -> Ints:
+        """Return the part of each port."""
+        return np.array([parts.part(*of(name)) for name in names], np.int64)
 
-    def _of_groups(self, a: str, b: str, groups: int) -> int:
+    def module(name: str) -> list[Element]:
+        switch = parts.ports[name].switch
+        return [Element(switch, "module")] if switch else []
+
+    def of_groups(a: str, b: str) -> int:
         """Return the part between two groups, or within one; "" is no group."""
         if not a or not b:
             return 0
         if a == b:
-            return self._parts.part(Element(a, "group"))
+            return parts.part(Element(a, "group"))
         pair = Element(f"{a} - {b}", "group", f"from {a} to {b}")
-        if groups == 2:
-            return self._parts.part(pair)
-        return self._parts.part(
+        if len(distinct.names) == 2:
+            return parts.part(pair)
+        return parts.part(
             Element(a, "group", "to other groups"), pair, Element(b, "group", "from other groups")
         )
 
-    def __call__(self, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-        """Return the elements of pairs (`Paths.of_pairs`)."""
+    senders = ends(lambda name: [parts.host(name, "send")])
+    receivers = ends(lambda name: [parts.host(name, "receive")])
+    ups = ends(lambda name: [*parts.access(name, True), *module(name)])
+    downs = ends(lambda name: [*module(name), *parts.access(name, False)])
+    between = np.array([[of_groups(a, b) for b in distinct.names] for a in distinct.names])
+    group = distinct.place
+
+    def route(src: Ints, dst: Ints) -> tuple[Ints, Ints]:
         middle = np.zeros((len(src), 0), np.int64)
         routed = np.zeros(len(src), bool)
-        for fabric in self._fabrics:
+        for fabric in fabrics:
             mine = (fabric.ranks[src] >= 0) & (fabric.ranks[dst] >= 0) & (src != dst)
             if mine.any():
                 steps = fabric.routes.paths(fabric.ranks[src[mine]], fabric.ranks[dst[mine]])
-                more = steps.shape[1] - middle.shape[1]
-                if more > 0:
-                    middle = np.concatenate([middle, np.zeros((len(src), more), np.int64)], axis=1)
+                more = np.zeros((len(src), max(steps.shape[1] - middle.shape[1], 0)), np.int64)
+                middle = np.concatenate([middle, more], axis=1)
                 middle[mine, : steps.shape[1]] = fabric.parts[steps]
                 routed |= mine
-        others = np.where(routed, 0, self._between[self._group[src], self._group[dst]])
-        up, down = (np.where(routed, 0, end) for end in (self._up[src], self._down[dst]))
-        return self._parts.joined(
-            [self._hosts[0][src], up, *middle.T, others, down, self._hosts[1][dst]]
-        )
+        others = np.where(routed, 0, between[group[src], group[dst]])
+        up, down = (np.where(routed, 0, end) for end in (ups[src], downs[dst]))
+        return parts.joined([senders[src], up, *middle.T, others, down, receivers[dst]])
 
-
-def _all_routed(site: Site, fabrics: Sequence[_Routed]) -> bool:
-    """Return whether the topology has a path for each pair of ports."""
-    numbers = {port.name: number for number, port in enumerate(site.ports)}
-    networks = [np.array([numbers[port.name] for port in some]) for some in site.networks.values()]
-    return all(
-        len(some) < 2 or any((fabric.ranks[some] >= 0).all() for fabric in fabrics)
-        for some in networks
-    )
+    return route
 
 
 # --- topologies ----------------------------------------------------------------------------------
