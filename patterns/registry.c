@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The table of patterns, and what they share: finding one by its name, checking which parameters
- * it knows, refusing in one sentence.
+ * Table of patterns, and functions common to all: lookup by name, checks of parameters, error
+ * sentences.
  */
 #include "kind.h"
 #include "steps.h"
@@ -18,7 +18,7 @@
 static const char *const names[] = {PATTERNS(NAME) NULL};
 static const struct pattern_kind *const kinds[] = {PATTERNS(KIND)};
 
-/* The index of the request's pattern, when what all patterns share is right. */
+/* Return the index of the request's pattern, after the checks common to all patterns. */
 static int check_request(const struct pattern_request *request, struct pattern_why *why)
 {
     int index, result;
@@ -41,7 +41,8 @@ static int check_request(const struct pattern_request *request, struct pattern_w
     return result < 0 ? result : index;
 }
 
-/* What a schedule by nature is emitted by, and what functions of MPI have in common. */
+/* Choose the emitter of a kind that is always a schedule, and check common parameters of MPI's
+ * functions. */
 static int choose_emitter(struct pattern_plan *plan, const struct pattern_request *request,
                           struct pattern_why *why)
 {

@@ -27,16 +27,16 @@
 #define QUEUE_PAIRS_MAX 64
 #define MESSAGE_MAX (1u << 30)
 #define SIGNAL_MAX 32
-#define RING_BYTES (32u << 20) /* of one queue pair, if that is at least two messages ... */
-#define LANE_SHARE 4           /* ... and of the whole lane such a part of the port's memory */
-#define SLOTS_BY_DEPTH 2u      /* places for one depth while the credit for another is on its way */
-#define PINGPONG_SLOTS 4u      /* late messages of an unreliable service need a place, too */
-#define SCHEDULE_SLOTS 17u     /* pieces of messages that are ahead, and the end mark */
-/* A software device's every packet costs a core what the load needs. */
+#define RING_BYTES (32u << 20) /* of one queue pair, if this is at least two messages ... */
+#define LANE_SHARE 4           /* ... and maximum part of the port's memory for the whole lane */
+#define SLOTS_BY_DEPTH 2u      /* places for one depth while the credit for another is sent */
+#define PINGPONG_SLOTS 4u      /* late messages of an unreliable service need places too */
+#define SCHEDULE_SLOTS 17u     /* pieces of messages sent ahead, and the end mark */
+/* Each packet of a software device takes CPU time that the load needs too. */
 #define SOFTWARE_FPS 100.0
 #define CONNECT_TIMEOUT_NS (20 * NS_PER_S)
-#define SUSPECT_NS (3 * NS_PER_S) /* then the sentence names the partner that is awaited */
-#define AT_ONCE 32u               /* infos that are asked for at the same time */
+#define SUSPECT_NS (3 * NS_PER_S) /* time after which the sentence names the awaited partner */
+#define AT_ONCE 32u               /* infos requested at the same time */
 
 /* --- options --- */
 
@@ -51,7 +51,7 @@ static const char *const completion_words[] = {[VERBS_COMPLETION_AUTO] = "auto",
                                                [VERBS_COMPLETION_EVENT] = "event",
                                                NULL};
 
-/* What depends on the device is checked when a phase is prepared. */
+/* Options that depend on the device are checked when a phase is prepared. */
 static const struct option options[] = {
     {MEMBER(OPTION_WORD, "service", qp.service), .words = service_names},
     {MEMBER(OPTION_WORD, "operation", qp.operation), .words = operation_names},
@@ -77,10 +77,10 @@ static const struct option options[] = {
 
 static const struct option_table option_table = {options, sizeof(struct verbs_options)};
 
-/* --- what the port can do --- */
+/* --- abilities of the port --- */
 
-/* A software RDMA device sends where the kernel's routes point: does it deliver packets to this
- * address within the host, without a wire? */
+/* Return whether a software RDMA device, which sends by the kernel's routes, delivers packets to
+ * an address within the host, without a wire. */
 static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
 {
     bool ipv4 = verbs_gid_is_ipv4(gid);
@@ -94,7 +94,7 @@ static bool is_local(const uint8_t gid[VERBS_GID_BYTES], const char *netdev)
     return local;
 }
 
-/* What stays in this host would say nothing about the network. */
+/* Reject partners in this host, whose traffic says nothing about the network. */
 static int check_partner(const struct verbs_lane *lane, const struct lane_flow *flow, bool sends,
                          struct err *err)
 {
@@ -124,7 +124,7 @@ static int check_partner(const struct verbs_lane *lane, const struct lane_flow *
     return 0;
 }
 
-/* The GID that the options name is in the port's table, or one was chosen. */
+/* Check that the options' GID is in the port's table, or that a default exists. */
 static int check_gid(const struct transport_port *port, int index, struct err *err)
 {
     char list[256] = "";
@@ -145,8 +145,7 @@ static int check_gid(const struct transport_port *port, int index, struct err *e
                    port->label, index, list);
 }
 
-/* Checks what is asked against what the port can do. What the options' table allows, one by one,
- * may not go together. */
+/* Check the options against the port's abilities, and against each other. */
 static int check(const struct verbs_lane *lane, struct err *err)
 {
     static const bool possible[3][2] = {
@@ -208,10 +207,10 @@ static int check(const struct verbs_lane *lane, struct err *err)
     return rc;
 }
 
-/* Bytes at layer 1 that a message of `bytes` takes: InfiniBand Architecture 5.2, RoCEv2 annex A17.
- * Ethernet: preamble to gap and FCS 38, IPv4 20 or IPv6 40, UDP 8; transport 12 and the checksum 4;
- * InfiniBand: local header 8, both checksums 6. First or only packets hold what the operation
- * needs (16); datagrams 8. */
+/* Return the bytes at layer 1 of a message of `bytes`: InfiniBand Architecture 5.2, RoCEv2 annex
+ * A17. Ethernet: preamble to gap and FCS 38, IPv4 20 or IPv6 40, UDP 8; transport 12 and the
+ * checksum 4; InfiniBand: local header 8, both checksums 6. First or only packets have the
+ * operation's header (16); datagrams 8. */
 static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 {
     const struct ibv_gid_entry *gid = lane->port->gid;
@@ -228,7 +227,7 @@ static double line_bytes(const struct verbs_lane *lane, uint32_t bytes)
 
 /* --- queue pairs --- */
 
-/* Bytes of the largest message of the load. */
+/* Return the bytes of the load's largest message. */
 static uint32_t largest(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
@@ -257,8 +256,8 @@ static uint32_t stride_of(const struct verbs_lane *lane, uint32_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Places in a ring: `wanted`, within the bytes above, but never less than two, and no more than the
- * device's queues hold. A rank may have no flow at all. */
+/* Return the places in a ring: `wanted`, within the limits above, at least two, and at most as
+ * many as the device's queues hold. A rank may have no flow at all. */
 static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_t stride)
 {
     const struct transport_port *port = lane->port;
@@ -273,8 +272,8 @@ static uint32_t slots_of(const struct verbs_lane *lane, uint64_t wanted, uint32_
     return wanted > VERBS_RING_MIN ? (uint32_t)wanted : VERBS_RING_MIN;
 }
 
-/* Chooses the ring of a stream of the load. Each so many-th message is signalled: four times in
- * what can be in flight, which is less than the depth where the ring has fewer places. */
+/* Choose the ring of a load's streams. Messages are signalled four times per maximum in flight,
+ * which is less than the depth where the ring has fewer places. */
 static void choose_ring(struct verbs_lane *lane)
 {
     struct verbs_options *o = &lane->options;
@@ -295,8 +294,8 @@ static void choose_ring(struct verbs_lane *lane)
         o->signal_every = (uint16_t)o->qp.depth;
 }
 
-/* Latency probes go by the service of the load, so that the network treats them alike; and by an
- * operation that has a destination that can answer. */
+/* Latency probes use the service of the load, so that the network treats both alike, and an
+ * operation whose destination can answer. */
 static int make_end(struct verbs_lane *lane, struct verbs_end *end)
 {
     const struct verbs_options *o = &lane->options;
@@ -405,7 +404,7 @@ static void destroy(struct lane *base)
 
 /* --- the lane --- */
 
-/* Payload among the bytes of the load's messages at layer 1. */
+/* Return payload's share of the layer-1 bytes of the load's messages. */
 static double payload_share(const struct verbs_lane *lane)
 {
     double payload = 0, line = 0;
@@ -417,8 +416,8 @@ static double payload_share(const struct verbs_lane *lane)
     return payload / line;
 }
 
-/* Latency probes of a flow a second; 0: none. Whether there are any depends on the phase alone, so
- * that both ends come to the same. */
+/* Return the latency probes of a flow per second; 0: none. The rate depends on the phase alone,
+ * so that both ends compute the same. */
 static double probe_rate(const struct verbs_lane *lane)
 {
     const struct lane_request *request = &lane->base.lane.request;
@@ -466,7 +465,7 @@ static int prepare(struct lane **made, const struct lane_request *request, struc
         return rc;
     }
     lane->payload_share = payload_share(lane);
-    /* With the queue pairs of its load a flow keeps those of its probes. */
+    /* A flow keeps the queue pairs of its probes with those of its load. */
     lane->keep_max = o->reuse * (size_t)(lane->base.probe_fps > 0 ? 1 + VERBS_PROBE_QPS : 1);
     for (unsigned i = 0; i < message_lane_ends(&lane->base); i++)
         huge = huge || verbs_lane_end(lane, i)->qp->memory.huge;
@@ -506,7 +505,7 @@ static int publish(const struct verbs_end *end, struct err *err)
                   : 0;
 }
 
-/* What the partner has published fits to this end. 0 or a refusal. */
+/* Check that a partner's info fits this end. Returns 0 or a negative errno with a sentence. */
 static int check_info(const struct verbs_end *end, struct err *err)
 {
     const struct ibv_gid_entry *gid = end->config.gid;
@@ -566,14 +565,14 @@ static int advance(struct verbs_end *end, struct err *err)
     return 0;
 }
 
-/* Each end publishes an info of its queue pair and fetches the partner's. If both have kept their
- * ends of one queue pair, that is all. Else each end is connected to what the partner published;
- * one that was kept is reset before. So one way serves RoCE and InfiniBand, which needs no IP
- * address for it, with all services; rdma_cm, which iWARP would need, connects neither UC and UD as
- * they are used here nor InfiniBand without IPoIB.
+/* Each end publishes an info of its queue pair and fetches the partner's. If both have kept
+ * their ends of one queue pair, nothing else is needed. Else each end connects to the partner's
+ * info; a kept queue pair is reset before. This serves RoCE and InfiniBand, which needs no IP
+ * address for it, with all services; rdma_cm, which iWARP would need, connects neither UC and UD
+ * as used here nor InfiniBand without IPoIB.
  *
- * No message is sent before the barrier that follows, so an end need not know that its partner has
- * connected, too. */
+ * No message is sent before the barrier that follows, so an end need not know whether its
+ * partner has connected too. */
 static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct verbs_lane *lane = (struct verbs_lane *)(void *)base;
@@ -606,9 +605,9 @@ static int connect_lane(struct lane *base, int64_t now_ns, struct err *err)
                    verbs_partner(verbs_lane_end(lane, lane->connected)));
 }
 
-/* --- what was measured --- */
+/* --- measurements --- */
 
-/* Its queue pairs and what they were made of. */
+/* Read a flow's queue pairs and their configuration. */
 static void read_flow(struct lane *base, const struct lane_flow *flow, struct flow_reading *reading)
 {
     const struct verbs_lane *lane = (const struct verbs_lane *)(const void *)base;
@@ -653,7 +652,7 @@ static void read_flow(struct lane *base, const struct lane_flow *flow, struct fl
     reading->metric_count = sizeof all / sizeof all[0];
 }
 
-/* Between phases there is nothing to do: the device answers the network. */
+/* Nothing happens between phases: the device answers the network. */
 const struct transport transport_verbs = {
     .name = "verbs",
     .capabilities =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A port: which device it is, its addresses, what it says of itself and counts.
+ * Port of an RDMA device: its name, addresses, events and counters.
  */
 #include "verbs.h"
 
@@ -28,8 +28,8 @@ static_assert(sizeof(struct verbs_address) <= BLOB_BYTES_MAX, "fits into a blob"
 
 /* --- its name --- */
 
-/* Writes "<device>/<number>" by the first path ".../infiniband/<device>/ports/<number>..." of a
- * pattern; `owner`: whose file says so; NULL: any. */
+/* Write "<device>/<number>" for the first path ".../infiniband/<device>/ports/<number>..." that
+ * matches a pattern and whose file contains `owner`; NULL: any. */
 static bool find(const char *pattern, const char *owner, char *name, size_t size)
 {
     int written = 0;
@@ -78,7 +78,7 @@ static bool is_link_local(const uint8_t gid[VERBS_GID_BYTES])
     return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-/* Larger is better. */
+/* Return the rank of a GID; larger is better. */
 static int rank_of(const struct ibv_gid_entry *gid, int family)
 {
     bool ipv4 = verbs_gid_is_ipv4(gid->gid.raw);
@@ -145,7 +145,7 @@ static int open_device(struct transport_port *port, struct err *err)
                    port->label, port->device);
 }
 
-/* The device's name as given, else that of the interface, else that of the PCI device. */
+/* Find the device by its given name, else by the interface, else by the PCI device. */
 static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct err *err)
 {
     if (conf->rdma != NULL) {
@@ -167,7 +167,7 @@ static int find_name(const struct port_conf *conf, char name[NAME_BYTES], struct
                    conf->iface != NULL ? conf->iface : "...");
 }
 
-/* "mlx5_2/1"; the port number may be left out. */
+/* Parse "mlx5_2/1"; the port number is optional. */
 static int read_name(struct transport_port *port, struct err *err)
 {
     const struct port_conf *conf = port->conf;
@@ -210,7 +210,7 @@ const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, in
     return NULL;
 }
 
-/* Where GIDs are no addresses: the first of the interface. */
+/* Find the interface's first address, where GIDs are no addresses. */
 static void find_interface_ip(struct transport_port *port)
 {
     struct ifaddrs *list = NULL;
@@ -278,7 +278,7 @@ bool verbs_address_read(struct verbs_address *address, const struct blob *blob)
 
 /* --- open and close --- */
 
-/* What the open device is, and what all its lanes use. */
+/* Query the open device, and set up resources common to all lanes. */
 static int set_up(struct transport_port *port, struct err *err)
 {
     int code = ibv_query_device(port->context, &port->limits);
@@ -295,7 +295,7 @@ static int set_up(struct transport_port *port, struct err *err)
     port->up = port->attributes.state == IBV_PORT_ACTIVE;
     sysfs_link(port->driver, sizeof port->driver, "/sys/class/infiniband/%s/device/driver",
                port->device);
-    /* Nothing is below a software device. */
+    /* A software device has no driver below. */
     port->software = port->driver[0] == '\0' || port->limits.vendor_id == RXE_VENDOR;
     if (port->software)
         snprintf(port->driver, sizeof port->driver, "rdma_rxe");
@@ -322,7 +322,7 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
     struct transport_port *p = calloc(1, sizeof *p);
     int home = -1, rc;
 
-    (void)run; /* the control plane authenticates what connects queue pairs */
+    (void)run; /* the control plane authenticates the infos that connect queue pairs */
     if (p == NULL)
         return err_set(err, -ENOMEM, "port %s: out of memory", conf->name);
     message_payload_init();
@@ -398,8 +398,9 @@ void verbs_port_events(struct transport_port *port)
 
 /* --- facts --- */
 
-/* Lanes of a link by the code of active_width, and Gbit/s of data a lane by that of active_speed
- * (InfiniBand Architecture, PortInfo; a code is one bit). SDR to QDR lose a fifth to 8b/10b. */
+/* Lanes of a link by the code of active_width, and Gbit/s of data per lane by the code of
+ * active_speed (InfiniBand Architecture, PortInfo; a code is one bit). SDR to QDR lose a fifth
+ * to 8b/10b. */
 static uint64_t link_bps(const struct ibv_port_attr *attributes)
 {
     static const struct {
@@ -421,8 +422,8 @@ static uint64_t link_bps(const struct ibv_port_attr *attributes)
 
 /* --- counters --- */
 
-/* Where a counter of ours is found. Drivers name them as they like; the first that exists counts.
- */
+/* Counter of the port and its names. Drivers name counters differently; the first existing name
+ * counts. */
 struct counter_source {
     size_t offset; /* in struct port_hardware */
     const char *names[COUNTER_NAMES_MAX];
@@ -492,7 +493,7 @@ void verbs_port_facts(struct transport_port *port, struct port_facts *facts, boo
     }
     snprintf(facts->ipv4, sizeof facts->ipv4, "%s", port->ipv4);
     snprintf(facts->ipv6, sizeof facts->ipv6, "%s", port->ipv6);
-    /* A software device invents a speed. */
+    /* A software device reports an invented speed. */
     facts->link_bps = port->software ? 0 : link_bps(&port->attributes);
     facts->mtu = verbs_mtu_bytes(port->attributes.active_mtu);
     facts->numa_node =

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Queue pairs: their memory, how they are made and connected, and which of them a port keeps from
- * phase to phase.
+ * Queue pairs: memory, creation and connection, and the pool that a port keeps from phase to phase.
  */
 #include "verbs.h"
 
@@ -20,14 +19,14 @@
 
 #define PAGE 4096u
 #define HUGE_BYTES (2u << 20)
-#define HUGE_LEAST (256u << 10) /* what is smaller is not worth a whole one */
+#define HUGE_LEAST (256u << 10) /* smaller memory does not fill a hugepage */
 #define INLINE_MAX 220u
-#define RNR_TIMER 14 /* 1.28 ms; credits see to it that it is hardly ever used */
+#define RNR_TIMER 14 /* 1.28 ms; credits make it a rare case */
 #define PORT_HOPS 64
 #define PACKET_MASK 0xffffffu
 #define QUEUE_KEY_MASK 0x7fffffffu /* the highest bit is for privileged users */
 #define INFO_VERSION 6u
-#define SLOTS_MAX (1u << 24) /* of a ring: far from where the numbers of messages wrap */
+#define SLOTS_MAX (1u << 24) /* limit of a ring, far below the wrap of message numbers */
 #define STOP_TIMEOUT_S 2
 
 static_assert(sizeof(struct qp_info) == 72, "layout without holes");
@@ -119,7 +118,8 @@ int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *er
 
 /* --- configurations and infos --- */
 
-/* How the services differ: their attributes in the states INIT, RTR and RTS (ibv_modify_qp(3)). */
+/* Differences of the services: their attributes in the states INIT, RTR and RTS
+ * (ibv_modify_qp(3)). */
 static const struct {
     const char *name;
     enum ibv_qp_type type;
@@ -164,8 +164,8 @@ bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs)
 
 /* --- making one --- */
 
-/* Memory, and the receives that lie in it. What is written into a place with immediate data is not
- * in the receive, which holds end marks alone. */
+/* Set up the memory and its receives. A write with immediate data puts its payload into a place,
+ * not into the receive, which holds only end marks. */
 static int lay_out(struct verbs_qp *qp, struct err *err)
 {
     const struct qp_config *config = &qp->config;
@@ -213,8 +213,8 @@ static struct ibv_qp_init_attr queues_of(const struct verbs_qp *qp, uint32_t inl
     };
 }
 
-/* The queue pair and its completion queue. Devices say what they take inline only by refusing more.
- */
+/* Create the queue pair and its completion queue. Devices show their inline limit only by
+ * refusing more. */
 static int create_queues(struct verbs_qp *qp, struct err *err)
 {
     const struct verbs_qp_options *options = &qp->config.options;
@@ -265,7 +265,7 @@ int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count)
     return code;
 }
 
-/* To the state INIT, with its receives posted. */
+/* Bring a queue pair to the state INIT, with its receives posted. */
 static int initialise(struct verbs_qp *qp, struct err *err)
 {
     struct ibv_qp_attr attributes = {
@@ -287,7 +287,7 @@ static int initialise(struct verbs_qp *qp, struct err *err)
                    qp->port->label, strerror(code), qp->config.options.pkey_index);
 }
 
-/* --- the whole --- */
+/* --- life of a queue pair --- */
 
 static void choose_numbers(struct verbs_qp *qp)
 {
@@ -299,8 +299,9 @@ static void choose_numbers(struct verbs_qp *qp)
     qp->queue_key = random[1] & QUEUE_KEY_MASK;
 }
 
-/* The device forgets its work requests, and lets go of their memory (InfiniBand Architecture
- * 10.3.1, state Reset). A device that can't is asked to destroy the queue pair at once. */
+/* Reset a queue pair: the device drops its work requests and releases their memory (InfiniBand
+ * Architecture 10.3.1, state Reset). A device that cannot reset must destroy the queue pair at
+ * once. */
 static void reset_queue(struct verbs_qp *qp)
 {
     struct ibv_qp_attr attributes = {.qp_state = IBV_QPS_RESET};
@@ -311,7 +312,7 @@ static void reset_queue(struct verbs_qp *qp)
     qp->ibv = NULL;
 }
 
-/* The device lets go of its memory, which is given back. */
+/* Stop a queue pair and free its memory, which the device no longer uses. */
 static void stop(struct verbs_qp *qp)
 {
     reset_queue(qp);
@@ -338,7 +339,7 @@ int verbs_qp_reset(struct verbs_qp *qp, struct err *err)
     return rc;
 }
 
-/* The rest of one that was stopped; by any thread: it may take long. */
+/* Destroy a stopped queue pair. Any thread may do this, and it may take long. */
 static void destroy(struct verbs_qp *qp)
 {
     if (qp->ah != NULL)
@@ -409,7 +410,8 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
     struct ibv_ah_attr path = {
         .dlid = theirs->lid, .sl = (uint8_t)options->service_level, .port_num = qp->port->number};
 
-    /* In one InfiniBand subnet the LID is enough; a GID was asked for, or it is RoCE. */
+    /* In one InfiniBand subnet the LID suffices; a GID is used for RoCE, or where the options
+     * set one. */
     path.is_global = gid != NULL && memcmp(theirs->gid, none, sizeof none) != 0 &&
                      (qp->port->ethernet || options->gid_index >= 0);
     if (path.is_global) {
@@ -421,7 +423,7 @@ static struct ibv_ah_attr path_to(const struct verbs_qp *qp, const struct qp_inf
     return path;
 }
 
-/* First ready to receive, then to send. */
+/* Bring a queue pair to ready-to-receive, then to ready-to-send. */
 static int make_ready(struct verbs_qp *qp, const struct qp_info *theirs)
 {
     const struct verbs_qp_options *options = &qp->config.options;
@@ -476,9 +478,9 @@ int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct e
 
 /* --- the pool --- */
 
-/* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE that
+/* The kernel's call returns when nothing refers to the queue pair any more. On Soft-RoCE this
  * includes packets that a NIC's driver has sent but not yet freed, and some drivers (virtio_net)
- * free them only when they send again: on a quiet link the call takes up to 50 s (rxe's
+ * free them only with the next transmission: on a quiet link the call takes up to 50 s (rxe's
  * __rxe_cleanup). */
 static void *destroy_all(void *context)
 {
@@ -501,7 +503,7 @@ int connection_pool_open(struct transport_port *port)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
-    sigfillset(&all); /* signals are the main thread's */
+    sigfillset(&all); /* the main thread handles all signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     code = pthread_create(&pool->destroyer, NULL, destroy_all, (void *)(intptr_t)ends[0]);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -522,7 +524,7 @@ void connection_pool_free(struct verbs_qp *qp)
 
     stop(qp);
     if (write(pool->doomed, &qp, sizeof qp) != (ssize_t)sizeof qp)
-        destroy(qp); /* thousands wait there */
+        destroy(qp); /* the pipe is full, with thousands of queue pairs */
 }
 
 static void evict(struct connection_pool *pool, size_t max)
@@ -575,12 +577,12 @@ int connection_pool_acquire(struct transport_port *port, const struct qp_config 
         pool->count--;
         kept->reused = true;
         kept->setup_ns = 0;
-        choose_numbers(kept); /* where it is reset */
+        choose_numbers(kept); /* the numbers for its reset */
         *qp = kept;
         return 0;
     }
     rc = make(qp, port, config, err);
-    /* Queue pairs that no lane uses make room for what is needed now. */
+    /* Unused queue pairs are destroyed to make room. */
     while (rc == -ENOMEM && pool->count > 0) {
         err->text[0] = '\0';
         evict(pool, pool->count / 2);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hot path: messages into queue pairs and out of them. Each message, and the end mark, takes a
- * receive and its place in the ring, and makes a completion at the receiver, which may wake a
- * worker. A send lies where its receive is; a write with immediate data goes to the next place of
- * the ring, and its receive holds nothing.
+ * Hot path: messages into queue pairs and out of them. Each message, and the end mark, uses a
+ * receive and its place in the ring, and causes a completion at the receiver, which may wake a
+ * worker. A send's data are in its receive; a write with immediate data goes to the next place of
+ * the ring, and its receive stays empty.
  *
- * A schedule's message goes in pieces as long as a place of the receiver's ring: a header, and
- * payload straight from the rank's memory, which is registered for the phase. The receiver copies
- * it to where it belongs, once the step that receives it has come; what a partner sends ahead waits
- * in the ring, and credits bound it.
+ * A schedule's message is sent in pieces of the length of a place in the receiver's ring: a header,
+ * and payload directly from the rank's memory, which is registered for the phase. The receiver
+ * copies the payload to its place when the receiving step has begun; data sent ahead wait in the
+ * ring, and credits limit them.
  */
 #include "clock.h"
 #include "verbs.h"
@@ -17,20 +17,21 @@
 #include <string.h>
 
 #define EVENTS_MAX 64
-#define LOST_NS (200 * NS_PER_MS)  /* unreliable: so long without credit: what is out is lost */
-#define EOF_NS (5 * NS_PER_MS)     /* unreliable: the end mark is repeated so often ... */
-#define EOFS_MAX 40                /* ... so many times */
-#define AGAIN_NS (5 * NS_PER_MS)   /* unreliable: a credit may have been lost */
-#define SILENT_NS (2 * NS_PER_S)   /* unreliable: then no end mark will come any more */
+/* Unreliable: time without credit after which messages in flight count as lost */
+#define LOST_NS (200 * NS_PER_MS)
+#define EOF_NS (5 * NS_PER_MS)     /* unreliable: interval of repeated end marks */
+#define EOFS_MAX 40                /* unreliable: maximum number of repeated end marks */
+#define AGAIN_NS (5 * NS_PER_MS)   /* unreliable: interval of repeated credits, which may be lost */
+#define SILENT_NS (2 * NS_PER_S)   /* unreliable: silence after which no end mark is expected */
 #define IMMEDIATE_MASK 0x7fffffffu /* immediate data: the low bits of the message's sequence */
-/* A credit: how far an end has come. A count of messages, and whether the end mark has come, in the
- * two numbers of a header. */
-#define CREDIT_HALF 32 /* bits of it in the header's sequence; the others are in its length */
+/* A credit reports an end's progress: a count of messages, and whether the end mark has arrived,
+ * in the two numbers of a header. */
+#define CREDIT_HALF 32 /* its bits in the header's sequence; the others are in the length */
 #define CREDIT_ENDED (UINT64_C(1) << 47)
 
 /* --- faults --- */
 
-/* Why a completion failed, and what to do about it (InfiniBand Architecture 11.6.2). */
+/* Reasons for failed completions, and remedies (InfiniBand Architecture 11.6.2). */
 static const struct {
     enum ibv_wc_status status;
     const char *why;
@@ -71,7 +72,7 @@ static const struct transport_port *port_of(const struct verbs_end *end)
     return end->base.lane->lane.request.port;
 }
 
-/* The caller that prints it names the port. */
+/* The caller that prints the error names the port. */
 static void fail(struct verbs_end *end, int code, const char *what, const char *why)
 {
     const struct transport_port *port = port_of(end);
@@ -83,7 +84,7 @@ static void fail(struct verbs_end *end, int code, const char *what, const char *
             verbs_gid_text(end->theirs.gid, gid), end->theirs.number, why);
 }
 
-/* A completion that failed: sets the lane's error, unless it only follows from another. */
+/* Set the lane's error for a failed completion, unless the failure follows from an earlier one. */
 static void fault(struct verbs_end *end, const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_WR_FLUSH_ERR || !end->failed)
@@ -109,7 +110,7 @@ static enum verbs_work work_of(const struct ibv_wc *completion)
     return (enum verbs_work)(completion->wr_id >> VERBS_WORK_SHIFT);
 }
 
-/* Where a work request of datagrams goes: to the partner. */
+/* Address a datagram's work request to the partner. */
 static void address_datagram(const struct verbs_end *end, struct ibv_send_wr *work)
 {
     work->wr.ud.ah = end->qp->ah;
@@ -129,7 +130,7 @@ static void post_works(struct verbs_end *end, struct ibv_send_wr *works, uint32_
     fault_post(end, code);
 }
 
-/* Sends a header alone: a credit or an end mark. */
+/* Send a header alone: a credit or an end mark. */
 static void send_header(struct verbs_end *end, enum verbs_work kind, struct message_header header)
 {
     struct message_header *out = &end->qp->control->out;
@@ -151,7 +152,7 @@ static void send_header(struct verbs_end *end, enum verbs_work kind, struct mess
     post_works(end, &work, 1);
 }
 
-/* Gives a count of messages as a credit; `ended`: the end mark has come. */
+/* Send a credit with a count of messages; `ended`: the end mark has arrived. */
 static void send_credit(struct verbs_end *end, bool ended, uint64_t messages)
 {
     const struct message_script *script = &end->base.stream.script;
@@ -173,7 +174,7 @@ bool verbs_end_is_clean(struct verbs_end *end)
            !end->control_busy && (in == NULL || (end->base.stream.whole && in->to_post == 0));
 }
 
-/* Bytes before what has come in a place. */
+/* Return the bytes before the data of a place. */
 static uint32_t head_of(const struct verbs_end *end)
 {
     return end->config.options.service == VERBS_UD ? VERBS_GRH_BYTES : 0;
@@ -191,7 +192,7 @@ static uint32_t place_after(const struct verbs_in *in, uint32_t place)
 
 /* --- sending --- */
 
-/* How messages travel: by which operation; where some may be lost, with their number. */
+/* Return the operation of messages; unreliable ones carry their number. */
 static enum ibv_wr_opcode opcode_of(const struct verbs_end *end)
 {
     if (end->config.options.operation == VERBS_WRITE)
@@ -205,7 +206,7 @@ void verbs_out_connected(struct verbs_out *out)
     const struct ibv_mr *memory = lane_of(end->base.lane)->memory;
 
     out->remote = end->theirs.first;
-    /* The end mark takes a place, too. */
+    /* The end mark needs a place too. */
     out->allowed = end->base.use != MESSAGE_LOAD ? UINT64_MAX : end->theirs.slots - 1;
     for (uint32_t i = 0; i < VERBS_BATCH; i++) {
         struct ibv_send_wr *work = &out->works[i];
@@ -221,8 +222,8 @@ void verbs_out_connected(struct verbs_out *out)
     }
 }
 
-/* Fills work requests with messages of the present length: a header each, and payload. A schedule's
- * are pieces of one message each, whose payload is in the rank's memory. */
+/* Fill work requests with messages of the present length: a header and payload each. Pieces of a
+ * schedule belong to one message, whose payload is in the rank's memory. */
 static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct verbs_qp *qp = out->end.qp;
@@ -254,7 +255,7 @@ static void gather(struct verbs_out *out, struct ibv_send_wr *work, uint32_t cou
     }
 }
 
-/* Numbers the messages, and writes go to the next places of the receiver's ring. */
+/* Number the messages; writes go to the next places of the receiver's ring. */
 static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t count)
 {
     const struct qp_info *theirs = &out->end.theirs;
@@ -270,7 +271,7 @@ static void address(struct verbs_out *out, struct ibv_send_wr *work, uint32_t co
     }
 }
 
-/* Messages of the present length, up to the next one that is signalled. */
+/* Return the messages of the present length up to the next signalled one. */
 static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t max)
 {
     const struct message_script *script = &out->end.base.stream.script;
@@ -286,9 +287,9 @@ static uint32_t run_of(const struct verbs_out *out, uint64_t budget, uint32_t ma
     return run < left ? run : (uint32_t)left;
 }
 
-/* `count` messages are posted. What a completion asks for is known only of messages that are
- * signalled, and of the last of each run. A piece is handed over when it is acknowledged, or at
- * once where the device has taken it with the work request (inline). */
+/* Update the state for `count` posted messages. A completion covers all messages up to a
+ * signalled one, and the last of each run. A piece is released when it is acknowledged, or at
+ * once where the device has copied it (inline). */
 static void advance(struct verbs_out *out, uint32_t count)
 {
     struct message_end *base = &out->end.base;
@@ -307,8 +308,8 @@ static void advance(struct verbs_out *out, uint32_t count)
     message_cursor_skip(at, &base->stream.script, count);
 }
 
-/* Posts messages of up to `budget` bytes, or one that is larger, `max` of them; returns the bytes.
- * Each run's last message is signalled when its turn has come, the batch's last always. */
+/* Post messages of up to `budget` bytes, or one larger message, at most `max` in number; return
+ * the bytes. A run's last message is signalled at each interval, a batch's last message always. */
 static uint64_t post_batch(struct verbs_out *out, uint64_t budget, uint64_t max)
 {
     const struct message_cursor *at = &out->end.base.stream.at;
@@ -345,7 +346,8 @@ static uint64_t post(struct message_end *base, uint64_t budget, int64_t now_ns)
     struct verbs_out *out = (struct verbs_out *)(void *)base;
     uint64_t bytes = 0;
 
-    /* Nothing has been acknowledged for long: an unreliable service has lost it, or the credit. */
+    /* Nothing was acknowledged for long: an unreliable service has lost the messages or the
+     * credit. */
     if (base->lane->unreliable && now_ns - out->moved_ns >= LOST_NS &&
         base->stream.at.sequence >= out->allowed) {
         out->moved_ns = now_ns;
@@ -395,13 +397,13 @@ static void finish(struct message_end *base, int64_t now_ns)
                     message_header_make(MESSAGE_END, &base->stream.script, base->stream.at.sequence,
                                         base->stream.at.before));
     } else {
-        message_end_over(base); /* the partner will do without */
+        message_end_over(base); /* the partner continues without it */
     }
 }
 
 /* --- completions and credits --- */
 
-/* Messages up to `done` are completed. */
+/* Complete the messages up to `done`. */
 static void complete(struct verbs_out *out, uint64_t done, int64_t now_ns)
 {
     struct flow_side *side = out->end.base.stream.side;
@@ -464,14 +466,14 @@ static bool reap_out(struct verbs_out *out, int64_t now_ns)
 
 /* --- receiving --- */
 
-/* The next place has been read: its receive is posted again. */
+/* Release a place that was read: its receive is posted again. */
 static void leave(struct verbs_in *in)
 {
     in->place = place_after(in, in->place);
     in->to_post++;
 }
 
-/* True: the end mark of this stream, which is noted. */
+/* Return whether a header is this stream's end mark, and store its totals. */
 static bool read_end_mark(struct verbs_in *in, const void *mark)
 {
     uint64_t come = in->end.base.stream.at.sequence;
@@ -485,7 +487,7 @@ static bool read_end_mark(struct verbs_in *in, const void *mark)
     return true;
 }
 
-/* The message's sequence, of which the immediate has the low bits. */
+/* Return a message's sequence number, of which the immediate data has the low bits. */
 static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
 {
     uint32_t due = (uint32_t)in->end.base.stream.at.sequence;
@@ -494,9 +496,9 @@ static uint32_t sequence_of(const struct verbs_in *in, uint32_t immediate)
     return ahead <= IMMEDIATE_MASK / 2 ? due + ahead : due + ahead - (IMMEDIATE_MASK + 1);
 }
 
-/* What a completion tells of: a message or the end mark. A send lies where its receive is; a write
- * in the next place of the ring. The number tells which message it was: of an unreliable service
- * some may be missing. A schedule takes it when its step has come. */
+/* Handle a completion: a message or the end mark. A send's data are in its receive, a write's in
+ * the next place of the ring. The number identifies the message, because messages of an
+ * unreliable service may be missing. A schedule takes the message when its step has begun. */
 static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_t now_ns)
 {
     struct message_end *base = &in->end.base;
@@ -528,7 +530,7 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
     }
     if (stream->unreliable &&
         message_stream_gap(stream, sequence_of(in, ntohl(completion->imm_data)), bytes))
-        return; /* late, twice or forged: a place that was written is the next message's */
+        return; /* late, duplicate or forged: a written place belongs to the next message */
     if (writes) {
         in->place = (uint32_t)((in->place + stream->at.sequence - due) % qp->config.slots);
         data = slot_of(in, in->place);
@@ -543,7 +545,7 @@ static void consume(struct verbs_in *in, const struct ibv_wc *completion, int64_
         base->lane->lane.arrived_ns = now_ns;
 }
 
-/* A schedule has ended: after the last barrier comes nothing but the end mark. */
+/* Check the end of a schedule: after the last barrier only the end mark arrives. */
 static void take_end_mark(struct verbs_in *in)
 {
     if (in->lengths[in->place] != MESSAGE_HEADER_BYTES ||
@@ -554,7 +556,7 @@ static void take_end_mark(struct verbs_in *in)
     leave(in);
 }
 
-/* An unreliable service may have lost the last messages, and the end mark. */
+/* Return whether the last messages and the end mark of an unreliable service are lost. */
 static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
 {
     const struct message_lane *lane = in->end.base.lane;
@@ -564,14 +566,15 @@ static bool will_not_come(const struct verbs_in *in, int64_t now_ns)
         return false;
     if (in->eof_seen)
         return true;
-    if (lane->prober.plays) /* it may rest; the drain has its limit */
+    if (lane->prober.plays) /* ping-pong may be idle; the drain has its limit */
         return false;
     if (since_ns == 0 || (stop_ns != CLOCK_NEVER && since_ns < stop_ns))
         since_ns = stop_ns;
     return since_ns != CLOCK_NEVER && now_ns - since_ns > SILENT_NS;
 }
 
-/* All that the end mark tells of has come; of an unreliable service what will come. */
+/* End a stream when everything announced by the end mark has arrived, or nothing more is
+ * expected. */
 static void end_stream(struct verbs_in *in)
 {
     struct message_stream *stream = &in->end.base.stream;
@@ -584,8 +587,8 @@ static void end_stream(struct verbs_in *in)
     message_end_over(&in->end.base);
 }
 
-/* Posts receives again, gives credit for messages that are dealt with: taken, and sent on by a
- * forwarder; or lost. What is answered needs none; that the end mark has come must be told. */
+/* Post receives again, and give credit for messages that are consumed, forwarded or lost.
+ * Answered messages need no credit, but the sender must learn that the end mark has arrived. */
 static void give_credit(struct verbs_in *in, int64_t now_ns)
 {
     struct verbs_end *end = &in->end;
@@ -636,7 +639,7 @@ static bool reap_in(struct verbs_in *in, int64_t now_ns)
     return taken;
 }
 
-/* What lies behind a shorter piece is another message's. */
+/* Take a piece of a message; data behind a shorter piece belong to another message. */
 static void take_piece(struct message_end *base)
 {
     struct verbs_in *in = (struct verbs_in *)(void *)base;
@@ -676,9 +679,9 @@ static bool reap_all(struct verbs_lane *lane, int64_t now_ns)
     return moved;
 }
 
-/* What has woken the worker must be noted, else it would wake it for ever; but not by a system call
- * in each round of a busy stream, which arms nothing. A lane that is at its end is never armed
- * again, and completions that were awaited before may still come. */
+/* A wake-up must be acknowledged, else it would repeat for ever; but not by a system call in
+ * each round of a busy stream, which arms nothing. A lane at its end is never armed again, and
+ * completions from before may still arrive. */
 static void note_wake(struct verbs_lane *lane)
 {
     const struct lane *base = &lane->base.lane;
@@ -702,7 +705,7 @@ static bool reap(struct message_lane *base, int64_t now_ns)
     return !message_lane_failed(base) && reap_all(lane, now_ns);
 }
 
-/* From now on completions wake the worker; those that have come meanwhile are taken here. */
+/* Arm the lane, so that completions wake the worker, and take those that arrived meanwhile. */
 static bool arm(struct verbs_lane *lane, int64_t now_ns)
 {
     lane->armed = true;
@@ -746,7 +749,7 @@ static void begin(struct message_lane *base)
             ((struct verbs_out *)(void *)end)->moved_ns = base->lane.request.phase->start_ns;
         if (!end->base.sends || end->base.use != MESSAGE_ASK)
             continue;
-        /* No more probes than either end has places for, and one for the end mark. */
+        /* At most as many probes as either end has places, less one for the end mark. */
         slots = end->theirs.slots < back->config.slots ? end->theirs.slots : back->config.slots;
         end->base.window = slots - 1 < VERBS_PROBES_OUT ? slots - 1 : VERBS_PROBES_OUT;
     }

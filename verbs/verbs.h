@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The verbs transport inside. A port is one port of one RDMA device (port.c), with its
- * registered memory and its queue pairs (qp.c). A lane is the streams of a phase (lane.c, on
- * ../engine/traffic/message_lane.h), each a queue pair; a worker moves the messages (stream.c).
+ * @brief Internal interface of the verbs transport. A port is one port of an RDMA device (port.c),
+ * with its registered memory and its queue pairs (qp.c). A lane has the streams of a phase (lane.c,
+ * on ../engine/traffic/message_lane.h), each on a queue pair; a worker moves the messages
+ * (stream.c).
  *
- * A queue pair serves one stream, one way: this end is its sender or its receiver. The little that
- * goes the other way uses the same queue pair: credits, which are sent as headers alone.
+ * A queue pair serves one stream in one direction: this end is its sender or its receiver. Only
+ * credits, sent as headers alone, use the opposite direction.
  *
- *     ring     places for what comes, filled and given back in turn: messages, or credits
+ * ring     places for received messages or credits, filled and freed in order
  *
- * Credits keep the sender from sending what the receiver has no place for: so receivers are never
- * "not ready", and nothing is overwritten before it was verified.
+ * Credits keep the sender from sending without a place at the receiver: receivers are never "not
+ * ready", and nothing is overwritten before it was verified.
  */
 #ifndef VERBS_H
 #define VERBS_H
@@ -26,18 +27,18 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define VERBS_PROBE_QPS 2u     /* of each flow */
-#define VERBS_PROBES_OUT 64u   /* of a flow in flight, at most */
+#define VERBS_PROBE_QPS 2u     /* per flow */
+#define VERBS_PROBES_OUT 64u   /* per flow in flight, at most */
 #define VERBS_BATCH 64u        /* messages posted, and completions polled, at once */
-#define VERBS_GRH_BYTES 40u    /* before each datagram that is received (UD) */
+#define VERBS_GRH_BYTES 40u    /* before each received datagram (UD) */
 #define VERBS_RING_MIN 2u      /* places of a ring: a message and the end mark */
-#define VERBS_CREDIT_SLOTS 16u /* where a sender receives credits */
+#define VERBS_CREDIT_SLOTS 16u /* places for a sender's received credits */
 #define VERBS_CREDIT_STRIDE 128u
 #define VERBS_HEADER_STRIDE 32u
-#define VERBS_CONTROL_WRS 4u          /* of the send queue, for credits and end marks */
-#define VERBS_PIECE_BYTES (64u << 10) /* of payload in a piece of a schedule's message, at most */
+#define VERBS_CONTROL_WRS 4u          /* send queue entries for credits and end marks */
+#define VERBS_PIECE_BYTES (64u << 10) /* maximum payload in a piece of a schedule's message */
 
-/* --- what a trial may say below `verbs` --- */
+/* --- options of a trial below `verbs` --- */
 
 enum verbs_service { VERBS_RC, VERBS_UC, VERBS_UD };
 enum verbs_operation { VERBS_SEND, VERBS_WRITE /* with immediate data */ };
@@ -45,94 +46,99 @@ enum verbs_completion { VERBS_COMPLETION_AUTO, VERBS_COMPLETION_POLL, VERBS_COMP
 
 #define VERBS_AUTOMATIC (-1)
 
-/** @brief What decides on a queue pair: one that was made with these serves only for equal ones. */
+/** @brief Options that define a queue pair, which serves only lanes with equal options. */
 struct verbs_qp_options {
     enum verbs_service service;
     enum verbs_operation operation;
-    uint32_t depth;       /**< messages posted and not completed, by queue pair; never 0 */
+    uint32_t depth;       /**< messages posted and not completed, per queue pair; never 0 */
     int32_t inline_bytes; /**< VERBS_AUTOMATIC; 0: none */
     int32_t gid_index;    /**< VERBS_AUTOMATIC */
     uint32_t service_level;
     uint32_t traffic_class;
     uint32_t pkey_index;
-    uint32_t retry; /**< 0 to 6: taken as it is */
+    uint32_t retry; /**< 0 to 6, passed on unchanged */
     uint32_t rnr_retry;
     uint32_t timeout; /**< 4.096 us x 2^timeout; never 0 */
 };
 
 /**
- * @brief What each means in the field's words: doc/how-to/verbs.md.
+ * @brief Options of the verbs transport (doc/how-to/verbs.md).
  *
- * 0 is "automatic" unless said otherwise.
+ * 0 is "automatic" unless stated otherwise.
  */
 struct verbs_options {
     struct verbs_qp_options qp;
-    uint16_t queue_pairs;  /**< by flow; never 0 */
-    uint16_t signal_every; /**< messages */
+    uint16_t queue_pairs;  /**< per flow; never 0 */
+    uint16_t signal_every; /**< interval of signalled messages */
     uint16_t mtu;          /**< path MTU in bytes */
     enum verbs_completion completion;
-    uint32_t reuse; /**< queue pairs kept connected for later phases, by port; 0: none */
+    uint32_t reuse; /**< queue pairs kept connected for later phases, per port; 0: none */
 };
 
 /* --- port.c --- */
 
 #define VERBS_GID_BYTES 16
-#define VERBS_IPV4_AT 12  /* in a mapped GID */
+#define VERBS_IPV4_AT 12  /* offset in a mapped GID */
 #define VERBS_GID_TEXT 46 /* "::ffff:10.0.0.1" or "fe80::1" */
 
-/** What partners must know of a port before a phase; travels as it lies in memory. */
+/** Address of a port, which partners need before a phase; sent as it lies in memory. */
 struct verbs_address {
     uint8_t ethernet;
     uint8_t zero;
     uint16_t lid;                 /**< network byte order */
-    uint8_t gid[VERBS_GID_BYTES]; /**< of the automatic choice */
+    uint8_t gid[VERBS_GID_BYTES]; /**< chosen automatically */
 };
 
-/** Registered memory; none at NULL. */
+/** Registered memory; none where `at` is NULL. */
 struct registered_memory {
     uint8_t *at;
     size_t bytes;
-    bool huge; /**< in hugepages */
+    bool huge; /**< allocated in hugepages */
     struct ibv_mr *region;
 };
 
 TAILQ_HEAD(qp_list, verbs_qp);
 
-/** A port's queue pairs from phase to phase: those that are kept connected for a later phase
- * between the same two ports with the same options, and those that a thread of its own destroys. */
+/**
+ * Queue pairs of a port from phase to phase: those kept connected for a later phase between the
+ * same two ports with the same options, and those that a separate thread destroys.
+ */
 struct connection_pool {
-    struct qp_list kept; /**< the least recently used first */
-    size_t count;        /**< of them */
+    struct qp_list kept; /**< least recently used first */
+    size_t count;        /**< length of `kept` */
     bool open;
     pthread_t destroyer;
-    int doomed; /**< a pipe, by which it gets pointers to queue pairs */
+    int doomed; /**< pipe that carries pointers to queue pairs to destroy */
 };
 
-/** All of it is the main thread's; a worker only posts to and polls the queue pairs of its lane. */
+/**
+ * Port of an RDMA device. The main thread owns it; a worker only posts to and polls the queue pairs
+ * of its lane.
+ */
 struct transport_port {
     const struct port_conf *conf;
     char device[64];
-    uint8_t number; /**< of the device's ports */
+    uint8_t number; /**< number of the device's port */
     char label[96]; /**< "node1:e0 (mlx5_2/1)" */
     char driver[32];
     struct ibv_context *context;
     struct ibv_pd *pd;
-    struct ibv_comp_channel *channel; /**< of all its completion queues */
+    struct ibv_comp_channel *channel; /**< shared by all completion queues */
     struct ibv_device_attr limits;
     struct ibv_port_attr attributes;
     bool ethernet;              /**< RoCE; false: InfiniBand */
-    bool software;              /**< rxe: what goes to this same host takes no wire */
-    struct ibv_gid_entry *gids; /**< the port's own */
+    bool software;              /**< rxe: frames within one host use no wire */
+    struct ibv_gid_entry *gids; /**< table of this port */
     size_t gid_count;
-    const struct ibv_gid_entry *gid; /**< where the options do not say; NULL: it has none */
+    const struct ibv_gid_entry *gid; /**< default; NULL: none */
     char netdev[IF_NAMESIZE];        /**< "": none */
-    char ipv4[INET_ADDRSTRLEN];      /**< of the netdev; "": none, or unknown */
+    char ipv4[INET_ADDRSTRLEN];      /**< of the netdev; "": none or unknown */
     char ipv6[INET6_ADDRSTRLEN];
     bool up;
     bool fatal;                       /**< the device has failed */
     size_t memory_bytes;              /**< registered */
     size_t memory_max;                /**< a quarter of the machine's memory */
-    struct registered_memory payload; /**< of whatever this port sends */
+    struct registered_memory payload; /**< source of everything that this port sends */
     struct connection_pool pool;
 };
 
@@ -140,13 +146,16 @@ int verbs_port_open(struct transport_port **port, const struct port_conf *conf,
                     const struct transport_run *run, struct err *err);
 void verbs_port_close(struct transport_port *port);
 void verbs_port_facts(struct transport_port *port, struct port_facts *facts, bool counters);
-/** Reads what the device says of itself: link changes, failures. Never blocks. */
+/** Read the device's events: link changes, failures. Never blocks. */
 void verbs_port_events(struct transport_port *port);
 
-/** Writes "mlx5_2/1" into `name` of `size` bytes. `sys` is where sysfs is mounted. An interface has
- * a port's GIDs (RoCE, Soft-RoCE), or lies on the port's PCI device (IPoIB). False: none. */
+/**
+ * Write a device's name such as "mlx5_2/1" into `name` of `size` bytes, for an interface that has
+ * the port's GIDs (RoCE, Soft-RoCE) or lies on the port's PCI device (IPoIB). `sys` is the mount
+ * point of sysfs. False: none.
+ */
 bool verbs_device_of_interface(const char *sys, const char *iface, char *name, size_t size);
-/** The first port of the RDMA device of a PCI address ("0000:3b:00.0"). */
+/** Write the name of the first port of the RDMA device at a PCI address ("0000:3b:00.0"). */
 bool verbs_device_of_pci(const char *sys, const char *pci, char *name, size_t size);
 
 static inline bool verbs_gid_is_ipv4(const uint8_t gid[VERBS_GID_BYTES])
@@ -162,22 +171,24 @@ static inline const char *verbs_gid_text(const uint8_t gid[VERBS_GID_BYTES],
     return inet_ntop(AF_INET6, gid, text, VERBS_GID_TEXT);
 }
 
-/** The best for an Ethernet port, where the GID decides how packets look: version 2 has routable IP
- * and UDP headers, version 1 only an EtherType; a mapped IPv4 address makes IPv4 packets. RoCE v2
- * before v1; of the wanted family (4, 6, or 0: any, IPv4 first) before the other; link-local last
- * of its kind; the lowest index of equals. NULL: the table is empty. */
+/**
+ * Return the best GID for an Ethernet port, where the GID decides the packets' form: version 2 has
+ * routable IP and UDP headers, version 1 only an EtherType; a mapped IPv4 address makes IPv4
+ * packets. RoCE v2 comes before v1; then the wanted family (4, 6, or 0: any, IPv4 first);
+ * link-local last of its kind; then the lowest index. NULL: the table is empty.
+ */
 const struct ibv_gid_entry *verbs_gid_choose(const struct ibv_gid_entry *table, size_t count,
                                              int family);
-/** By its index; NULL: the table has no such entry. */
+/** Return the GID with an index; NULL: the table has none. */
 const struct ibv_gid_entry *verbs_port_gid(const struct transport_port *port, int index);
-/** A partner's. False: not one of this transport. */
+/** Read a partner's address. False: not an address of this transport. */
 bool verbs_address_read(struct verbs_address *address, const struct blob *blob);
 static inline uint32_t verbs_mtu_bytes(enum ibv_mtu mtu)
 {
     return 128u << mtu;
 }
 
-/** False: no path MTU has so many bytes. */
+/** Convert a path MTU in bytes to its code. False: no such path MTU. */
 static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 {
     for (*mtu = IBV_MTU_256; *mtu <= IBV_MTU_4096; (*mtu)++)
@@ -188,79 +199,85 @@ static inline bool verbs_mtu_code(uint32_t bytes, enum ibv_mtu *mtu)
 
 /* --- qp.c: registered memory, queue pairs, and those that a port keeps --- */
 
-/** Registers so many bytes, their content undefined: in hugepages where it is 256 KiB and the
- * host has any free, else in transparent ones where the kernel gives them. -ENOMEM: there is no
- * more; -EPERM: the user may not lock so much; each with the sentence. */
+/**
+ * Register a number of bytes with undefined content: in hugepages from 256 KiB on where the host
+ * has free ones, else in transparent hugepages where the kernel provides them. -ENOMEM: no memory;
+ * -EPERM: above the user's limit of locked memory; each with a sentence.
+ */
 int registered_memory_make(struct transport_port *port, size_t bytes,
                            struct registered_memory *memory, struct err *err);
 void registered_memory_free(struct transport_port *port, struct registered_memory *memory);
-/** Why the device did not register so many bytes, by the errno that ibv_reg_mr left: the sentence,
- * and its error. */
+/** Set the error for a failed registration of memory, by the errno of ibv_reg_mr(). */
 int registered_memory_error(const char *label, size_t bytes, int code, struct err *err);
-/** So many bytes of payload from any place can be sent from port->payload, which no lane uses now.
- * 0 or a refusal. */
+/**
+ * Make at least this many bytes of payload ready at port->payload, which no lane uses now. Returns
+ * 0 or a negative errno with a sentence.
+ */
 int verbs_port_payload(struct transport_port *port, size_t bytes, struct err *err);
 
 enum qp_role { QP_SENDER, QP_RECEIVER };
 
-/** What one end of a queue pair is like: whose partner it is, its role, its options, its ring. It
- * has no holes: a queue pair of one serves as one of an equal other, connected as it is. */
+/**
+ * Configuration of one end of a queue pair: partner, role, options, ring. The struct has no holes:
+ * a queue pair of one configuration serves an equal one while still connected.
+ */
 struct qp_config {
-    const struct ibv_gid_entry *gid; /**< of the port's table; NULL: none (one InfiniBand subnet) */
+    /** @brief Entry of the port's table; NULL: none (one InfiniBand subnet). */
+    const struct ibv_gid_entry *gid;
     struct verbs_qp_options options;
     struct verbs_address partner;
     enum qp_role role;
     uint32_t stream;
-    uint32_t mtu;    /**< path MTU in bytes, max */
+    uint32_t mtu;    /**< maximum path MTU in bytes */
     uint32_t slots;  /**< of the ring; 0: none */
-    uint32_t stride; /**< of a slot, 64 n */
+    uint32_t stride; /**< of a slot, a multiple of 64 */
     uint32_t zero;
 };
 static_assert(sizeof(struct qp_config) == sizeof(void *) + 88, "layout without holes");
 
-/** What the two ends of a queue pair tell each other to connect it. Travels as it lies in memory.
- */
+/** Values that the two ends of a queue pair exchange to connect it. Sent as they lie in memory. */
 struct qp_info {
     uint32_t version;
     uint32_t number;       /**< of the queue pair */
-    uint32_t connected_to; /**< the number of the partner's queue pair; 0: new */
-    uint32_t turn;         /**< how many messages have passed, modulo 2^32 */
+    uint32_t connected_to; /**< number of the partner's queue pair; 0: new */
+    uint32_t turn;         /**< messages so far, modulo 2^32 */
     uint32_t packet;       /**< first packet sequence number, 24 bits */
     uint32_t queue_key;    /**< UD */
     uint8_t gid[VERBS_GID_BYTES];
-    uint64_t ring;     /**< address of `slots` places for messages, each `stride` bytes ... */
-    uint32_t ring_key; /**< ... and its rkey */
+    uint64_t ring;     /**< address of `slots` places for messages, each `stride` bytes */
+    uint32_t ring_key; /**< rkey of the ring */
     uint32_t slots;
     uint32_t stride;
-    uint32_t first; /**< the phase's first message is for, or in, this place of the ring */
+    uint32_t first; /**< place of the phase's first message in the ring */
     uint16_t lid;   /**< InfiniBand */
-    uint16_t mtu;   /**< bytes, max */
+    uint16_t mtu;   /**< bytes, maximum */
 };
 
-/** False: not of this version, or of a host with another byte order. */
+/** Read a partner's info. False: another version, or another byte order. */
 bool qp_info_read(struct qp_info *info, const struct blob *blob);
-/** Whether a sender may send by it: messages that take `stride` bytes in a place of its ring. */
+/** Return whether messages that take `stride` bytes fit into the ring of a partner's info. */
 bool qp_info_fits(const struct qp_info *info, uint32_t stride);
-/** Both ends come to the same from the same two infos. True: they hold the two ends of one
- * connected queue pair, and nothing is to be done. False: each connects to what the other is. */
+/**
+ * Decide from both infos, equally at both ends. True: the ends hold one connected queue pair, and
+ * nothing is to be done. False: each end connects to the other's info.
+ */
 bool qp_info_connected(const struct qp_info *mine, const struct qp_info *theirs);
 
-/** Headers alone, in registered memory: what this end sends of them, and what comes where a receive
- * has no place for it. */
+/** Headers alone in registered memory: `out` for sending, `in` for receives without a place. */
 struct verbs_control {
     _Alignas(64) struct message_header out;
     _Alignas(64) struct message_header in;
 };
 static_assert(sizeof(struct verbs_control) == 128, "layout");
 
-/** A receive of one place of the ring. */
+/** Receive work request for one place of the ring. */
 struct verbs_receive {
     struct ibv_recv_wr work;
     struct ibv_sge place;
 };
 
 struct verbs_qp {
-    /** The connection pool's, while no lane uses it: */
+    /** Used by the connection pool while no lane uses it: */
     TAILQ_ENTRY(verbs_qp) age;
 
     struct transport_port *port;
@@ -270,41 +287,48 @@ struct verbs_qp {
     struct ibv_ah *ah; /**< UD */
     struct registered_memory memory;
     struct verbs_control *control;
-    uint8_t *headers; /**< `depth` of them; NULL: none */
+    uint8_t *headers; /**< `depth` headers; NULL: none */
     uint8_t *ring;
-    struct verbs_receive *receives; /**< of each place, linked in a circle */
+    struct verbs_receive *receives; /**< one per place, linked in a circle */
     uint32_t inline_bytes;
     uint32_t packet;    /**< first packet sequence number */
     uint32_t queue_key; /**< UD */
-    uint32_t partner;   /**< its queue pair's number; 0: not connected */
-    uint32_t turn;      /**< messages that have passed, modulo 2^32 */
-    uint32_t place;     /**< the ring's next */
-    uint16_t mtu;       /**< path MTU as agreed */
+    uint32_t partner;   /**< number of the partner's queue pair; 0: not connected */
+    uint32_t turn;      /**< messages so far, modulo 2^32 */
+    uint32_t place;     /**< next place of the ring */
+    uint16_t mtu;       /**< negotiated path MTU */
     bool reused;
-    int64_t setup_ns; /**< how long making and connecting it took */
+    int64_t setup_ns; /**< time to make and connect it */
 };
 
-/** Takes a kept one back to how it was made, but for its place in the ring. 0 or a refusal. */
+/**
+ * Reset a kept queue pair to its initial state, except for its place in the ring. Returns 0 or a
+ * negative errno with a sentence.
+ */
 int verbs_qp_reset(struct verbs_qp *qp, struct err *err);
-/** What its partner must know. */
+/** Write the info of a queue pair for its partner. */
 void verbs_qp_describe(const struct verbs_qp *qp, struct qp_info *info);
-/** Connects it to the partner's. 0 or a refusal. */
+/** Connect a queue pair to the partner's. Returns 0 or a negative errno with a sentence. */
 int verbs_qp_connect(struct verbs_qp *qp, const struct qp_info *theirs, struct err *err);
-/** Posts the receives of `count` places of the ring, from `first` on. 0 or an errno. */
+/** Post the receives of `count` places of the ring, from `first` on. Returns 0 or an errno. */
 int verbs_qp_post_receives(struct verbs_qp *qp, uint32_t first, uint32_t count);
 
-/** 0 or a negative errno. */
+/** Open a port's connection pool. Returns 0 or a negative errno. */
 int connection_pool_open(struct transport_port *port);
-/** Waits up to 2 s until all queue pairs are destroyed. False: some are not, and so the port must
- * be left to the end of the process. */
+/**
+ * Wait up to 2 s until all queue pairs are destroyed. False: some remain, so the port must stay
+ * open until the process ends.
+ */
 bool connection_pool_close(struct transport_port *port);
-/** The queue pair of this config that was kept last; else a new one, in
- * state INIT with its receives posted. 0 or a refusal. */
+/**
+ * Return the most recently kept queue pair with this configuration; else a new one in state INIT
+ * with its receives posted. Returns 0 or a negative errno with a sentence.
+ */
 int connection_pool_acquire(struct transport_port *port, const struct qp_config *config,
                             struct verbs_qp **qp, struct err *err);
-/** Keeps it, and of all that are kept the `max` that were used last. */
+/** Keep a queue pair; at most `max` recently used ones stay kept. */
 void connection_pool_keep(struct verbs_qp *qp, size_t max);
-/** Gives its memory back at once, and destroys it later. */
+/** Free a queue pair's memory at once, and destroy the queue pair later. */
 void connection_pool_free(struct verbs_qp *qp);
 
 /* --- lane.c --- */
@@ -316,79 +340,82 @@ struct verbs_end {
     struct message_end base;
     struct verbs_qp *qp;
     struct qp_config config;
-    uint32_t stride; /**< of a place for its messages, at the receiver at least */
+    uint32_t stride; /**< bytes per place for its messages, the minimum at the receiver */
     struct qp_info theirs;
-    bool connected;    /**< else our info is out, and the partner's is awaited */
-    bool control_busy; /**< a credit or an end mark is on its way to the partner */
+    bool connected;    /**< false: our info is sent, and the partner's is awaited */
+    bool control_busy; /**< a credit or an end mark is being sent */
     bool failed;
 };
 
-/** It is at the flow's source; else at its destination. */
+/** Return whether an end is at the flow's source, rather than at its destination. */
 static inline bool verbs_at_source(const struct verbs_end *end)
 {
     return end->base.sends == (end->base.use != MESSAGE_ANSWER);
 }
 
-/** The rank at the other end. */
+/** Return the rank at the other end. */
 static inline uint32_t verbs_partner(const struct verbs_end *end)
 {
     return verbs_at_source(end) ? end->base.flow->dst : end->base.flow->src;
 }
 
-/** Offered is what was completed: with RC what the partner's device has acknowledged, with UC and
- * UD what left. */
+/**
+ * Sender of a stream. Offered bytes are completed ones: with RC those that the partner's device has
+ * acknowledged, with UC and UD those that left.
+ */
 struct verbs_out {
     struct verbs_end end;
-    uint64_t done_bytes;   /**< payload of the messages that are done */
-    uint64_t allowed;      /**< messages that the receiver has given places for */
-    uint64_t *bytes_after; /**< payload bytes up to a message that is signalled; `span` of them */
-    uint32_t span;         /**< messages that can be posted and not completed */
-    uint32_t next;         /**< place in bytes_after and among the headers */
+    uint64_t done_bytes;   /**< payload bytes of completed messages */
+    uint64_t allowed;      /**< messages for which the receiver has given credit */
+    uint64_t *bytes_after; /**< payload bytes up to each signalled message; `span` entries */
+    uint32_t span;         /**< maximum messages posted and not completed */
+    uint32_t next;         /**< index in bytes_after and among the headers */
     uint32_t remote;       /**< place in the receiver's ring */
     uint32_t signal_every; /**< messages */
-    uint32_t unsignalled;  /**< messages posted since the last that is signalled */
-    uint64_t waits;        /**< times that messages were due and no place was free */
-    int64_t moved_ns;      /**< unreliable services: when a credit last came, or was given up */
-    struct message_header
-        header;    /**< of the run that is made: the compiler keeps it in one piece */
+    uint32_t unsignalled;  /**< messages posted since the last signalled one */
+    uint64_t waits;        /**< number of times that messages were due without a free place */
+    /** @brief Unreliable services: time at which a credit last arrived, or was given up. */
+    int64_t moved_ns;
+    /** @brief Header of the present run: the compiler keeps it in one piece. */
+    struct message_header header;
     unsigned eofs; /**< end marks posted */
     int64_t eof_ns;
     struct ibv_send_wr works[VERBS_BATCH];   /**< linked */
-    struct ibv_sge gathers[2 * VERBS_BATCH]; /**< two for each */
+    struct ibv_sge gathers[2 * VERBS_BATCH]; /**< two per work request */
 };
 
 struct verbs_in {
     struct verbs_end end;
-    uint32_t place;         /**< of the ring, for the next message */
-    uint32_t arrived;       /**< schedules: places from `place` on that wait for their step ... */
-    uint32_t *lengths;      /**< ... by place, the bytes that came; NULL: another traffic */
-    uint32_t to_post;       /**< receives to be posted again ... */
-    uint32_t to_post_place; /**< ... from this place on */
-    uint64_t credited;      /**< messages that the sender knows to be dealt with */
+    uint32_t place;         /**< place of the ring for the next message */
+    uint32_t arrived;       /**< schedules: places from `place` on that wait for their step */
+    uint32_t *lengths;      /**< schedules: received bytes by place; NULL: other traffic */
+    uint32_t to_post;       /**< receives to be posted again */
+    uint32_t to_post_place; /**< first place of the receives to be posted again */
+    uint64_t credited;      /**< messages for which the sender has credit */
     int64_t credited_ns;
-    int64_t moved_ns;     /**< when the last message came */
-    uint64_t total;       /**< of the end mark ... */
-    uint32_t total_bytes; /**< modulo 2^32 */
-    bool eof_seen;        /**< ... which has come */
+    int64_t moved_ns;     /**< time of the last message */
+    uint64_t total;       /**< messages by the end mark */
+    uint32_t total_bytes; /**< bytes by the end mark, modulo 2^32 */
+    bool eof_seen;        /**< the end mark has arrived */
 };
 
 struct verbs_lane {
     struct message_lane base;
     struct transport_port *port;
-    struct verbs_options options; /**< effective: nothing is automatic but where said */
-    uint16_t mtu;                 /**< path MTU, max */
-    uint32_t slots, stride;       /**< of the ring of a stream of the load */
+    struct verbs_options options; /**< effective: nothing is automatic unless stated */
+    uint16_t mtu;                 /**< maximum path MTU */
+    uint32_t slots, stride;       /**< ring of a stream of the load */
     bool events;
     bool armed;            /**< a completion makes the port's channel readable */
-    struct ibv_mr *memory; /**< of a schedule's rank */
-    double payload_share;  /**< of the load at layer 1 */
-    size_t keep_max;       /**< queue pairs that the port keeps when it is destroyed */
-    unsigned connected;    /**< ends before this one are connected */
+    struct ibv_mr *memory; /**< memory of a schedule's rank */
+    double payload_share;  /**< payload's share of layer-1 bytes of the load */
+    size_t keep_max;       /**< queue pairs that the port keeps when the lane is destroyed */
+    unsigned connected;    /**< index of the first end that is not connected */
     int64_t connecting_since_ns;
     int64_t poll_gap_ns;
 };
 
-/** Of those that send, then of those that receive. */
+/** Return the end at an index: first the senders, then the receivers. */
 static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, unsigned index)
 {
     return (struct verbs_end *)(void *)message_lane_end(&lane->base, index);
@@ -397,14 +424,18 @@ static inline struct verbs_end *verbs_lane_end(const struct verbs_lane *lane, un
 /* --- stream.c --- */
 
 extern const struct message_hooks verbs_hooks;
-/** The end is connected: fills what needs the partner's info. */
+/** Fill the fields of a connected end that depend on the partner's info. */
 void verbs_out_connected(struct verbs_out *out);
-/** Whether its queue pair is at rest, in the same state as its partner's end: all that was sent has
- * come. */
+/**
+ * Return whether an end's queue pair is at rest, in the same state as its partner's: everything
+ * sent has arrived.
+ */
 bool verbs_end_is_clean(struct verbs_end *end);
 
-/** What a completion is of: the top byte of its work request's id. Receives have none: their id is
- * their place in the ring. The rest is a count of messages. */
+/**
+ * Kind of a completion, in the top byte of its work request's id; the rest is a count of messages.
+ * Receives have no kind: their id is their place in the ring.
+ */
 enum verbs_work { VERBS_WORK_RECEIVE, VERBS_WORK_MESSAGE, VERBS_WORK_CONTROL, VERBS_WORK_EOF };
 #define VERBS_WORK_SHIFT 56
 #define VERBS_WORK_ID(kind, count) ((uint64_t)(kind) << VERBS_WORK_SHIFT | (count))

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
-#define DEFAULT_BUFFER (128u << 10) /* what switches of the paper's time had for a port */
-#define DEFAULT_AGEING_MS 300000    /* IEEE 802.1Q 8.8.3 */
+#define DEFAULT_BUFFER                                                                             \
+    (128u << 10)                 /* buffer per port of switches at the time of Rauch's thesis      \
+                                  */
+#define DEFAULT_AGEING_MS 300000 /* IEEE 802.1Q 8.8.3 */
 
 static const char *const queueing_words[] = {
     [MODEL_OUTPUT] = "output", [MODEL_INPUT] = "input", [MODEL_VOQ] = "voq", NULL};

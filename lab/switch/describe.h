@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The description of a modelled switch (doc/developer/switch.md): one line of JSON in, the
- * core's own description out.
+ * @brief Reader of a modelled switch's description, one line of JSON, into the model's
+ * configuration (doc/developer/switch.md).
  *
- * Unknown keys and wrong types are refused by name.
+ * Unknown keys and wrong types are rejected by name.
  */
 #ifndef MODEL_DESCRIBE_H
 #define MODEL_DESCRIBE_H
@@ -16,11 +16,11 @@ struct description {
     char *name;
     bool poll; /**< never sleep */
     struct model_conf conf;
-    struct mapping_memory memory; /**< of what the others point to */
+    struct mapping_memory memory; /**< memory of all pointers in this struct */
 };
 
 /**
- * @brief Read a description.
+ * @brief Read the description of a switch from a line of JSON.
  *
  * @param description Takes the description.
  * @param line Document.

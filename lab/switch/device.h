@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What is plugged into a port: a device of DPDK's (memif, ring, ...) or a kernel interface,
- * such as a veth's end, by a packet socket of our own.
+ * @brief Device at a port of the modelled switch: a DPDK device (memif, ring, ...), or a kernel
+ * interface such as a veth's end through our own packet socket.
  *
- * DPDK's own driver for those waits without end when a receiver is slow to take frames, and 32
- * devices are all that a process may have of it.
+ * DPDK's own driver for kernel interfaces waits without end for a slow receiver, and allows 32
+ * devices per process.
  */
 #ifndef MODEL_DEVICE_H
 #define MODEL_DEVICE_H
@@ -23,23 +23,25 @@ struct rte_mempool;
 struct device;
 
 struct device_kind {
-    /** @brief Up to `most` frames that wait. */
+    /** @brief Receive from a device up to `most` waiting frames; return their number. */
     uint16_t (*receive)(struct device *device, struct rte_mbuf **frames, uint16_t most);
-    /** @brief Takes the first n, which it returns; the rest stays the caller's. */
+    /** @brief Send frames by a device; return the number taken. The others stay the caller's. */
     uint16_t (*send)(struct device *device, struct rte_mbuf **frames, uint16_t count);
-    /** @brief Somebody is plugged in; NULL: always. */
+    /** @brief Return whether a device's other end is connected; NULL: always. */
     bool (*ready)(struct device *device);
-    /** @brief Frames that it lost on their way in, since the last call; NULL: it leaves them to its
-     * other end. */
+    /**
+     * @brief Return the frames lost at the input since the last call; NULL: the other end counts
+     * them.
+     */
     uint64_t (*lost)(struct device *device);
     void (*close)(struct device *device);
 };
 
-/** @brief Each kind's own struct begins with this. */
+/** @brief Common first part of each kind's device struct. */
 struct device {
     const struct device_kind *kind;
     struct rte_mempool *pool;
-    int64_t empty_ns; /**< when it was last seen to hold nothing */
+    int64_t empty_ns; /**< time at which it was last found empty */
     uint64_t lost;
     uint16_t count;
     struct rte_mbuf *leaving[DEVICE_BURST];
@@ -48,11 +50,12 @@ struct device {
 struct device_need {
     struct rte_mempool *pool;
     uint32_t length_max; /**< of a frame, without FCS */
-    uint64_t room_bytes; /**< what a kernel interface may hold before it is read, about */
+    /** @brief Approximate bytes that a kernel interface can hold before they are read. */
+    uint64_t room_bytes;
 };
 
 /**
- * @brief Open a device of DPDK's by its arguments ("net_memif0,role=server").
+ * @brief Open a DPDK device by its arguments ("net_memif0,role=server").
  *
  * @param device Takes the device.
  * @param arguments DPDK's device arguments.
@@ -63,7 +66,7 @@ struct device_need {
 int device_open_ethernet(struct device **device, const char *arguments, struct rte_mempool *pool,
                          struct err *err);
 /**
- * @brief Open a kernel interface by a packet socket.
+ * @brief Open a kernel interface through a packet socket.
  *
  * @param device Takes the device.
  * @param iface Name of the network interface.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A device of DPDK's.
+ * DPDK device at a port of the modelled switch.
  */
 #include "device.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A kernel interface by a packet socket: a ring shared with the kernel for what comes (packet(7),
- * TPACKET_V2), so that looking costs no system call, and sendmmsg(2) for what leaves.
+ * Kernel interface at a port of the modelled switch, through a packet socket: a ring shared with
+ * the kernel for received frames (packet(7), TPACKET_V2), so that polling needs no system call, and
+ * sendmmsg(2) for sent frames.
  */
 #include "device.h"
 
@@ -19,7 +20,7 @@
 
 #define BLOCK (1u << 16)
 #define BLOCKS_MOST 32
-#define FRAME_BYTES 1538 /* what counts for a slot */
+#define FRAME_BYTES 1538 /* frame bytes assumed per slot */
 #define VLAN_TAG 4
 #define ADDRESSES 12
 #define SEND_BUFFER (16 << 20)
@@ -43,7 +44,7 @@ static struct tpacket2_hdr *slot_at(const struct packet *packet, uint32_t index)
                                    (size_t)(index % in_block) * packet->slot);
 }
 
-/* The kernel takes an 802.1Q tag out of a frame that it receives: it goes back in here. */
+/* Copy a received frame out of the ring, with the 802.1Q tag that the kernel has removed. */
 static void copy_in(struct rte_mbuf *frame, const struct tpacket2_hdr *head)
 {
     const uint8_t *from = (const uint8_t *)head + head->tp_mac;
@@ -192,10 +193,11 @@ static int set_up(struct packet *packet, const char *iface, const struct device_
     packet->index = if_nametoindex(iface);
     if (packet->index == 0)
         return -ENODEV;
-    packet->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* bound later: nothing comes yet */
+    /* Bound later: nothing is received yet */
+    packet->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (packet->fd < 0)
         return -errno;
-    /* What it sent itself is not to come back; no queue of the kernel's before the wire. */
+    /* Sent frames must not come back, and no queue of the kernel may be before the wire. */
     if ((rc = set(packet, PACKET_VERSION, TPACKET_V2)) < 0 ||
         (rc = set(packet, PACKET_IGNORE_OUTGOING, 1)) < 0 ||
         (rc = set(packet, PACKET_QDISC_BYPASS, 1)) < 0 || (rc = map_ring(packet, need)) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * switchbench-switch: a description in, a switch between devices, reports of what it did out
+ * switchbench-switch: reads a description, runs a switch between devices, and reports its counts
  * (doc/developer/switch.md).
  */
 #include "clock.h"
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define NAP_NS (50 * NS_PER_US)
-#define SHORT_NS (5 * NS_PER_US)  /* not worth a nap */
+#define SHORT_NS (5 * NS_PER_US)  /* too short for a sleep */
 #define HOUSEKEEPING_NS NS_PER_MS /* input, links, records */
 #define LAST_WORDS_NS (60 * NS_PER_MS)
 
@@ -49,7 +49,7 @@ struct program {
     struct description description;
     struct port_array port_array;
     struct switch_report report;
-    unsigned reports; /* asked for and not begun */
+    unsigned reports; /* requested reports that have not begun */
 };
 
 static int parse_options(int argc, char **argv, struct err *err)
@@ -118,7 +118,8 @@ static void run_command(struct program *program, const char *line)
     unsigned down_ms;
 
     if (strcmp(line, "report") == 0) {
-        program->reports++; /* one after the other, as fast as they are read */
+        /* Requested reports run one after the other, at the pace of their reader */
+        program->reports++;
     } else if (strcmp(line, "clear") == 0) {
         model_clear(program->port_array.model);
         for (unsigned i = 0; i < program->port_array.count; i++)
@@ -131,7 +132,7 @@ static void run_command(struct program *program, const char *line)
     }
 }
 
-/* False: the input has ended. */
+/* Handle input, links and records; false at the end of the input. */
 static bool housekeeping(struct program *program)
 {
     int line = read_line(program, 0);
@@ -159,7 +160,7 @@ static void nap(const struct program *program, int64_t now_ns)
         clock_sleep_until(until);
 }
 
-/* Why it ended. */
+/* Run the switch; return the reason for its end. */
 static const char *run(struct program *program)
 {
     int64_t housekeeping_ns = 0;

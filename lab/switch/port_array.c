@@ -16,7 +16,7 @@
 #define CACHE 256
 #define POOL_LEAST 8192u
 #define POOL_MOST (1u << 18)
-#define POOL_PER_PORT 1024u /* in rings and on their way */
+#define POOL_PER_PORT 1024u /* packets in rings and in transit */
 #define POOL_BYTES 256u     /* of buffer, for a frame */
 #define HEADER 18           /* with an 802.1Q tag */
 #define SHORTEST_BITS (84.0 * 8)
@@ -25,7 +25,7 @@
 static_assert(RTE_PKTMBUF_HEADROOM >= sizeof(struct model_frame),
               "the model's part of a frame lies in the packet's headroom");
 
-/* Rings hand over other people's packets: nothing but the headroom is known to be there. */
+/* A ring passes on packets of other processes: only the headroom is known to be free. */
 static struct model_frame *frame_of(struct rte_mbuf *packet)
 {
     struct model_frame *frame = packet->buf_addr;
@@ -69,7 +69,7 @@ static void flush(struct port_array *port_array, struct device *device)
     enum model_drop why = MODEL_DROP_HOST;
 
     if (sent < device->count && !is_ready(device))
-        why = MODEL_DROP_LINK; /* it was pulled out meanwhile */
+        why = MODEL_DROP_LINK; /* the other end has closed meanwhile */
     for (uint16_t i = sent; i < device->count; i++) {
         model_refused(port_array->model, device->leaving[i]->buf_addr, why);
         rte_pktmbuf_free(device->leaving[i]);
@@ -84,7 +84,8 @@ static void queue_tx(struct port_array *port_array, struct device *device, struc
     device->leaving[device->count++] = packet;
 }
 
-/* Another device behind the same cable hears it too: not one more frame of the switch's. */
+/* Send a copy to another device at the same cable, which does not count as a frame of the
+ * switch. */
 static void queue_copy(struct port_array *port_array, struct device *device,
                        const struct model_frame *frame)
 {
@@ -163,7 +164,7 @@ static unsigned take_from(struct port_array *port_array, unsigned number, unsign
     return count;
 }
 
-/* How many of the shortest frames the wire could have carried since it was free. */
+/* Return how many of the shortest frames the wire could have carried since it became free. */
 static uint16_t wanted(const struct array_port *port, int64_t free_ns, int64_t now_ns)
 {
     int64_t since_ns = now_ns - free_ns;
@@ -175,8 +176,8 @@ static uint16_t wanted(const struct array_port *port, int64_t free_ns, int64_t n
     return frames < TURN_FRAMES ? (uint16_t)frames : TURN_FRAMES;
 }
 
-/* A device gives all that its wire could have carried since the last turn, so that nothing is lost
- * of the rate when turns are late. */
+/* A device delivers all that its wire could have carried since the last turn, so that late turns
+ * do not reduce the rate. */
 static unsigned take_port(struct port_array *port_array, unsigned number, int64_t now_ns)
 {
     struct array_port *port = &port_array->ports[number];
@@ -254,7 +255,7 @@ static int open_port(struct port_array *port_array, const struct model_port_conf
                                conf->buffer_bytes > 0 ? conf->buffer_bytes : all->buffer_bytes};
     int rc = 0;
 
-    /* A trunk's other end keeps to its rate by itself. */
+    /* The other end of a trunk shapes by itself. */
     if (!conf->trunk)
         port->frames_per_ns = (double)conf->rate_bps / SHORTEST_BITS / 1e9;
     if (conf->vdev != NULL)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The patch panel: the modelled switch with devices plugged into its ports, in real time.
+ * @brief Ports of the modelled switch with their devices, in real time.
  *
- * The model's time follows the clock from turn to turn. A frame that is found in a turn came since
- * the device was last seen empty: it is put on the wire as early as that, so that a switch whose
- * core was taken away for a while makes up for it as long as the devices' rings hold what came. As
- * long as a wire is busy, or its station paused, its devices are not read: their rings fill, and
- * the station sees what it would see of a NIC at line rate.
+ * The model's time follows the clock from one turn to the next. A frame found in a turn may have
+ * arrived at any time since the device was last found empty. The frame is put on the wire as early
+ * as that time allows, so that a switch whose core was away for a while catches up, as long as the
+ * devices' rings hold the frames. While a wire is busy, or its station paused, its devices are not
+ * read: their rings fill, and the station meets a NIC at line rate.
  *
  * A port may have two devices, as a host has a NIC for DPDK and one for its kernel behind one
- * cable: a frame goes to the device by which its destination was the last to send, else to the
- * first that has a link, and to both if it is for a group.
+ * cable. A frame goes to the device by which its destination sent last, else to the first one with
+ * a link, and to both if its address is a group's.
  */
 #ifndef MODEL_PORT_ARRAY_H
 #define MODEL_PORT_ARRAY_H
@@ -24,10 +24,10 @@
 struct array_port {
     struct device *devices[PORT_ARRAY_DEVICES];
     unsigned count;
-    unsigned ready;       /**< bits by device */
-    double frames_per_ns; /**< of the shortest; 0: no limit */
+    unsigned ready;       /**< one bit per device */
+    double frames_per_ns; /**< shortest frames; 0: no limit */
     uint64_t lost;
-    uint64_t heard[PORT_ARRAY_DEVICES]; /**< the last source address that came by each device */
+    uint64_t heard[PORT_ARRAY_DEVICES]; /**< last source address received by each device */
 };
 
 struct port_array {
@@ -41,7 +41,7 @@ struct port_array {
 };
 
 /**
- * @brief Open all devices; DPDK runs already.
+ * @brief Open all devices of a switch; DPDK already runs.
  *
  * @param port_array Ports.
  * @param conf Description; must outlive the ports.
@@ -57,7 +57,7 @@ int port_array_open(struct port_array *port_array, const struct model_conf *conf
 void port_array_close(struct port_array *port_array);
 
 /**
- * @brief Take in what came, let the model run, send what leaves.
+ * @brief Run one turn: receive frames, run the model, send the frames that leave.
  *
  * @param port_array Ports.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -66,7 +66,7 @@ void port_array_close(struct port_array *port_array);
 unsigned port_array_turn(struct port_array *port_array, int64_t now_ns);
 
 /**
- * @brief Look which devices have a link, and what they lost; now and then.
+ * @brief Check the devices' links and lost frames; to be called occasionally.
  *
  * @param port_array Ports.
  */

@@ -20,7 +20,7 @@ static json_t *count(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* Writes a record of that type with the items of `own`, which it takes. */
+/* Write a record of a type with the items of `own`, and release `own`. */
 static void put(const struct switch_report *report, const char *type, json_t *own)
 {
     json_t *record = json_pack("{s:s, s:s}", "type", type, "switch", report->description->name);
@@ -33,7 +33,7 @@ static void put(const struct switch_report *report, const char *type, json_t *ow
     json_decref(record);
 }
 
-/* By reason. */
+/* Return dropped frames by reason. */
 static json_t *drops(const uint64_t *dropped)
 {
     json_t *object = json_object();
@@ -78,7 +78,7 @@ static json_t *address(uint64_t mac)
     return json_string(text);
 }
 
-/* A port's name; null: flooded. */
+/* Return a port's name; null for a flooded frame. */
 static json_t *port_name(const struct switch_report *report, unsigned port)
 {
     return port < report->port_array->count
@@ -86,7 +86,7 @@ static json_t *port_name(const struct switch_report *report, unsigned port)
                : json_null();
 }
 
-/* Whose counts a record shows. */
+/* Return the identification of a record's flow. */
 static json_t *flow_items(const struct switch_report *report, const struct model_flow *flow)
 {
     struct model_flow_name name = model_flow_name(flow);
@@ -108,7 +108,7 @@ static void put_ports(const struct switch_report *report, const struct model_tru
     }
 }
 
-/* Each flow; adds their counts, which are all of one kind, to the total. */
+/* Write a record per flow, and add the flows' counts to the total. */
 static void put_flows(const struct switch_report *report, const struct model_truth *truth,
                       struct model_counts *total)
 {
@@ -130,7 +130,7 @@ static void put_flows(const struct switch_report *report, const struct model_tru
     }
 }
 
-/* The total is the last of a report: it says that the report is whole. */
+/* Write all records of a report; the total comes last and marks the report as complete. */
 static void put_all(const struct switch_report *report, const char *reason)
 {
     const struct model_conf *conf = &report->description->conf;

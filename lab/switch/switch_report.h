@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Reports: what the switch did, as JSON records on standard output, one a line.
+ * @brief Reports of a switch's counts as JSON records on standard output, one per line.
  *
- * A report shows one moment: a child process has the counts of that moment and writes them, so that
- * a slow reader delays no frame.
+ * A report shows one point of time: a child process has the counts of that time and writes them, so
+ * that a slow reader delays no frame.
  */
 #ifndef MODEL_SWITCH_REPORT_H
 #define MODEL_SWITCH_REPORT_H
@@ -17,10 +17,10 @@
 struct switch_report {
     const struct port_array *port_array;
     const struct description *description;
-    unsigned number; /**< of the report, from 1 */
+    unsigned number; /**< number of the report, from 1 */
     int64_t began_ns;
-    pid_t writer; /**< the child that writes the present report; 0: there is none */
-    int status;   /**< of the last that ended */
+    pid_t writer; /**< child process that writes the present report; 0: none */
+    int status;   /**< exit status of the last writer */
 };
 
 /**
@@ -34,21 +34,21 @@ void switch_report_open(struct switch_report *report, const struct port_array *p
                         const struct description *description);
 
 /**
- * @brief Begin a report when the one before is done; without memory for a process there is none.
+ * @brief Begin a report when the previous one is done; skip it without memory for a process.
  *
  * @param report Report.
  * @param reason Word for the report's total.
  */
 void switch_report_begin(struct switch_report *report, const char *reason);
 /**
- * @brief Return whether no report is being written (any more).
+ * @brief Return whether the writer of the present report has ended, if there is one.
  *
  * @param report Report.
  * @return True: none is.
  */
 bool switch_report_done(struct switch_report *report);
 /**
- * @brief Write the last report, after the present one.
+ * @brief Write the last report after the present one.
  *
  * @param report Report.
  * @param reason Word for the report's total.

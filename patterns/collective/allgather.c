@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each rank's part to all ranks. The rank's own part is at its place in the result from the start.
+ * Allgather: each rank's part to all ranks. The rank's own part is in the result from the start.
  */
 #include "collective.h"
 
@@ -20,7 +20,7 @@ static void emit_ring(const struct pattern_plan *plan, struct steps *steps)
     gather_ring(steps, &parts, 0);
 }
 
-/* Before: an even rank's part to the odd one beside it; after: all parts back. */
+/* Before: an even rank's part goes to the next odd rank; after: all parts come back. */
 static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 {
     struct halves halves = {.fold = fold_of(plan->n), .by_rank = true};
@@ -48,7 +48,7 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
 
 /* Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient Algorithms for All-to-All Communications in
  * Multiport Message-Passing Systems, IEEE TPDS 8(11), 1997. The rank collects its own part and
- * those of the ranks after it in this order, doubling their number; then it turns them. */
+ * the following ranks' parts in this order, doubling their number; then it rotates the parts. */
 static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t n = plan->n, rank = steps->rank, end = n - rank;

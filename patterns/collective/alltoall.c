@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From each rank a part for each other one.
+ * All-to-all: from each rank a part for each other rank.
  */
 #include "collective.h"
 
@@ -46,8 +46,8 @@ static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
     }
 }
 
-/* The parts whose number has `bit`, in runs of `bit`, between their places in `turned` and one
- * behind the other from `packed` on. Returns their bytes. */
+/* Copy the parts whose number has `bit`, in runs of `bit`, between their places in `turned` and
+ * adjacent places from `packed` on. Returns their bytes. */
 enum packing { PACK, UNPACK };
 
 static uint64_t repack(struct steps *steps, const struct partition *turned, uint32_t bit,
@@ -69,7 +69,7 @@ static uint64_t repack(struct steps *steps, const struct partition *turned, uint
     return used;
 }
 
-/* How many of 0 to n - 1 have the bit. */
+/* Return how many numbers from 0 to n - 1 have the bit. */
 static uint32_t with_bit(uint32_t n, uint32_t bit)
 {
     uint32_t over = n % (2 * bit);
@@ -77,8 +77,9 @@ static uint32_t with_bit(uint32_t n, uint32_t bit)
     return n / (2 * bit) * bit + (over > bit ? over - bit : 0);
 }
 
-/* Bruck 1997: turned so that part i is for the rank i ahead, those with bit k of i go 2^k ahead in
- * round k. What is packed and unpacked lies where the result will be: at most n / 2 parts each. */
+/* Bruck 1997: the parts are rotated so that part i is for the rank i ahead; parts with bit k of
+ * i go 2^k ahead in round k. Packed parts are stored where the result will be: at most n / 2 per
+ * direction. */
 static void emit_bruck(const struct pattern_plan *plan, struct steps *steps)
 {
     struct swap swap = begin(plan, steps);

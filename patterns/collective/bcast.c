@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From rank 0 to all, and the barrier.
+ * Broadcast from rank 0 to all ranks, and the barrier.
  */
 #include "collective.h"
 
-#define PIPELINE_BYTES UINT64_C(16384) /* of a piece: eleven full frames of Ethernet */
+#define PIPELINE_BYTES UINT64_C(16384) /* piece size: eleven full frames of Ethernet */
 
 static struct piece pipeline_piece(uint64_t number, uint64_t bytes)
 {
@@ -35,14 +35,14 @@ static void emit_scatter_allgather(const struct pattern_plan *plan, struct steps
     gather_ring(steps, &parts, 0);
 }
 
-/* Along a chain of ranks, piece by piece: one comes in while the one before goes on. */
+/* Pipeline along a chain of ranks: one piece arrives while the piece before goes on. */
 static void emit_pipeline(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t rank = steps->rank;
     uint64_t bytes = plan->bytes;
     uint64_t pieces = bytes > PIPELINE_BYTES ? (bytes - 1) / PIPELINE_BYTES + 1 : 1;
     bool last = rank + 1 == plan->n;
-    uint64_t late = rank > 0; /* steps: a piece goes on when it has come */
+    uint64_t late = rank > 0; /* steps between a piece's arrival and its sending */
 
     hold_message(plan, steps);
     for (uint64_t i = 0; i < pieces + late; i++) {

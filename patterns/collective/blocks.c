@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What collective functions are made of: parts of a buffer, numbers of ranks that are no power of
- * two, sums, trees, rings, swaps.
+ * Building blocks of collective functions: parts of a buffer, rank counts that are no power of two,
+ * sums, trees, rings, swaps.
  */
 #include "collective.h"
 
@@ -17,13 +17,13 @@ struct partition partition_each(struct piece first, uint32_t n, uint32_t skew)
     return (struct partition){.at = first.at, .bytes = first.bytes, .n = n, .skew = skew};
 }
 
-/* Bytes before a part. Of parts that rise evenly it is bytes x the sum over i < number of 1 + skew
- * x (2i / (n - 1) - 1), in whole numbers; the quotient and the remainder of bytes apart, so that
- * nothing is above 2^64. */
+/* Return the bytes before a part. For parts that rise evenly this is bytes x the sum over i <
+ * number of 1 + skew x (2i / (n - 1) - 1), in whole numbers. The quotient and the remainder of
+ * bytes are computed apart, so that nothing exceeds 2^64. */
 static uint64_t before(const struct partition *parts, uint32_t number)
 {
     uint64_t units = parts->unit > 0 ? parts->bytes / parts->unit : 0;
-    uint64_t more = units % parts->n; /* the first so many parts have one unit more */
+    uint64_t more = units % parts->n; /* number of parts at the beginning with one more unit */
     uint64_t gaps = parts->n - 1, scale = 100 * gaps, share = 0;
 
     if (parts->unit > 0)
@@ -47,7 +47,7 @@ struct piece partition_piece(const struct partition *parts, uint32_t number)
     return partition_range(parts, number, number + 1);
 }
 
-/* --- numbers of ranks that are no power of two ---------------------------------------------- */
+/* --- rank counts that are no power of two --------------------------------------------------- */
 
 struct power_of_two_fold fold_of(uint32_t n)
 {
@@ -138,8 +138,8 @@ static struct piece part_of(const struct halves *halves, uint32_t first, uint32_
     return partition_range(&halves->parts, first, end);
 }
 
-/* From the second round on a received piece waits where the half lies that was given up in the
- * first, if that is large enough: with few elements it may be the smaller one. */
+/* From the second round on, a received piece waits where the half released in the first round
+ * was, if that is large enough: with few elements it may be the smaller half. */
 void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves)
 {
     uint32_t member = fold_member(&halves->fold, steps->rank);
@@ -198,7 +198,7 @@ void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes)
 
 /* --- trees, rings, swaps -------------------------------------------------------------------- */
 
-/* The bit by which a rank knows its parent; above all ranks for the root. */
+/* Return the bit that distinguishes a rank from its parent; above all ranks for the root. */
 static uint32_t lowest_bit(const struct steps *steps)
 {
     uint32_t bit = 1;

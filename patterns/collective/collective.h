@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What collective functions and application kernels are made of. Each block emits its steps of one
- * rank of a group (steps.h) and ends its last step. Sources are named at the algorithms
- * and in doc/reference/patterns.md; those with most of them: Thakur, Rabenseifner, Gropp,
- * Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005 ("Thakur 2005"
- * below).
+ * Building blocks of collective functions and application kernels. Each block emits its steps for
+ * one rank of a group (steps.h) and ends its last step. Sources are named at the algorithms and in
+ * doc/reference/patterns.md. Most are from Thakur, Rabenseifner, Gropp, Optimization of Collective
+ * Communication Operations in MPICH, IJHPCA 19(1), 2005 ("Thakur 2005" below).
  */
 #ifndef PATTERNS_COLLECTIVE_H
 #define PATTERNS_COLLECTIVE_H
@@ -16,23 +15,22 @@
 
 struct partition {
     uint64_t at;
-    uint64_t bytes; /* split: of all; else of a part, on average */
+    uint64_t bytes; /* split: total; else mean of a part */
     uint32_t n;
-    uint32_t unit; /* split: into whole units of so many bytes, as evenly as possible; else 0 */
+    uint32_t unit; /* split: size of the whole units that are divided evenly; else 0 */
     uint32_t skew; /* percent: sizes rise evenly from bytes - skew to bytes + skew */
 };
 
 struct partition partition_split(struct piece whole, uint32_t n, uint32_t unit);
 struct partition partition_each(struct piece first, uint32_t n, uint32_t skew);
-/* The parts numbered `first` to end - 1, which lie one after the other. */
+/* Return the adjacent parts from `first` to end - 1 as one piece. */
 struct piece partition_range(const struct partition *parts, uint32_t first, uint32_t end);
 struct piece partition_piece(const struct partition *parts, uint32_t number);
 
-/* --- numbers of ranks that are no power of two ---------------------------------------------- */
+/* --- rank counts that are no power of two --------------------------------------------------- */
 
-/* The largest power of two of members goes through an algorithm. Of the first 2 x rest ranks the
- * even ones hand over to the odd ones beside them and get the result afterwards (Thakur 2005).
- */
+/* The largest power of two of members runs an algorithm. Of the first 2 x rest ranks, the even
+ * ranks pass their data to the next odd rank and get the result afterwards (Thakur 2005). */
 struct power_of_two_fold {
     uint32_t power;
     uint32_t rest; /* ranks - power */
@@ -41,22 +39,22 @@ struct power_of_two_fold {
 
 struct power_of_two_fold fold_of(uint32_t n);
 uint32_t fold_member(const struct power_of_two_fold *fold,
-                     uint32_t rank); /* FOLD_OUT: it hands over */
+                     uint32_t rank); /* FOLD_OUT for a rank that passes its data on */
 uint32_t fold_rank(const struct power_of_two_fold *fold, uint32_t member);
-/* The first rank that is gathered in a member; of member `power`: n. */
+/* Return the first rank whose data a member holds; n for member `power`. */
 uint32_t fold_first(const struct power_of_two_fold *fold, uint32_t member);
 
-/* Who goes through an algorithm of powers of two, and the parts of its data. */
+/* Members of an algorithm for powers of two, and the parts of their data. */
 struct halves {
     struct power_of_two_fold fold;
     struct partition parts;
-    bool by_rank; /* a part a rank; else a part a member */
+    bool by_rank; /* one part per rank; else one part per member */
 };
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* A vector of floats on its way to a sum: the rank's own values stay at `input`; what is added
- * appears at `result`. The first that arrives is received right there, so that nothing is copied;
+/* Vector of floats that becomes a sum. The rank's own values stay at `input`; the sum is at
+ * `result`. The first vector that arrives is received at `result`, so that nothing is copied;
  * later ones at `spare`. Pieces are relative to the vector. */
 struct sum {
     uint64_t input;
@@ -67,32 +65,33 @@ struct sum {
 
 void sum_send(struct steps *steps, const struct sum *sum, uint32_t to, struct piece piece);
 void sum_add(struct steps *steps, struct sum *sum, uint32_t from, struct piece piece);
-/* The two steps around a fold: before it the even ranks' vectors are added, after it they get
- * `piece` of the result. */
+/* Emit the steps before and after a fold: before, the even ranks' vectors are added; after,
+ * these ranks get `piece` of the result. */
 void sum_fold_in(struct steps *steps, struct sum *sum, const struct power_of_two_fold *fold,
                  struct piece whole);
 void sum_fold_out(struct steps *steps, const struct sum *sum, const struct power_of_two_fold *fold,
                   struct piece piece);
-/* Recursive halving: afterwards a member has the sum of its part. For members alone. */
+/* Emit recursive halving, after which a member has the sum of its part. For members alone. */
 void sum_halve(struct steps *steps, struct sum *sum, const struct halves *halves);
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-/* Of a tree whose children are bits above the parent's lowest: each gets its subtree's parts, or,
- * where `parts` is NULL, the whole. */
+/* Emit a broadcast or scatter down a tree in which a child's bit is below the parent's lowest
+ * set bit. Each rank gets its subtree's parts, or the whole where `parts` is NULL. */
 void tree_down(struct steps *steps, const struct partition *parts, struct piece whole);
 void tree_up(struct steps *steps, struct sum *sum, uint64_t bytes);
 
-/* All parts to all ranks around a ring; rank r begins with the part r + `ahead`. */
+/* Emit an allgather around a ring; rank r begins with part r + `ahead`. */
 void gather_ring(struct steps *steps, const struct partition *parts, uint32_t ahead);
-/* Recursive doubling: all parts to all members. For members alone. */
+/* Emit recursive doubling, which gathers all parts at all members. For members alone. */
 void gather_double(struct steps *steps, const struct halves *halves);
 
 void allreduce_double(struct steps *steps, struct sum *sum, uint64_t bytes);
 
-/* Part d of `out` goes to rank d, what rank s has for this one comes to part s of `in`; skewed
- * parts are numbered (rank + other) modulo n, so that both ends agree. All at once, or one partner
- * each way in a step. The rank's own part is copied. */
+/* Buffers of an all-to-all exchange. Part d of `out` goes to rank d; the part from rank s is
+ * stored as part s of `in`. Skewed parts are numbered (rank + other) modulo n, so that both ends
+ * agree. The exchange is all at once, or with one partner per direction and step. The rank's own
+ * part is copied. */
 struct swap {
     struct partition out;
     struct partition in;

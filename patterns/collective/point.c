@@ -8,12 +8,11 @@
 
 #include <stdio.h>
 
-/* Apart from the other patterns' streams of the same seed. */
+/* Streams of random numbers that differ from other patterns' streams of the same seed. */
 #define TWO_STREAM (UINT64_C(2) << 32)
 #define PHASES_MAX 65536u
 
-/* The two ranks of a phase: 0 and 1, or a pair that is drawn. Of n (n - 1) ordered pairs no one is
- * drawn twice. */
+/* The two ranks of a phase: 0 and 1, or a random pair. No ordered pair of the n (n - 1) repeats. */
 struct two {
     uint32_t first;
     uint32_t second;
@@ -87,7 +86,7 @@ static void emit_pingping(const struct pattern_plan *plan, struct steps *steps)
     steps_trade(steps, plan->bytes, 1, other, other);
 }
 
-/* A periodic chain: to the right, from the left; in an exchange also back. */
+/* A periodic chain: send to the right, receive from the left; in an exchange also back. */
 static void emit_sendrecv(const struct pattern_plan *plan, struct steps *steps)
 {
     uint32_t right = (steps->rank + 1) % plan->n;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sums, to rank 0 and to all ranks. The rank's vector stays where it is, the result comes behind
- * it.
+ * Sums at rank 0 and at all ranks. The rank's vector stays in place, the result is behind it.
  */
 #include "collective.h"
 
@@ -16,7 +15,7 @@ static struct sum begin(const struct pattern_plan *plan, struct steps *steps)
     return (struct sum){.input = 0, .result = bytes, .spare = 2 * bytes};
 }
 
-/* A piece of the sum is at this place. */
+/* Describe a piece of the sum at this place. */
 static void hold_sum(struct steps *steps, uint64_t at, struct piece piece)
 {
     steps_hold(steps, &(struct content){.time = STEPS_RESULT,
@@ -50,15 +49,15 @@ static void emit_doubling(const struct pattern_plan *plan, struct steps *steps)
     hold_sum(steps, sum.result, (struct piece){0, plan->bytes});
 }
 
-/* Each part goes around the ring and grows; then the sums go around (Patarasuk, Yuan: Bandwidth
- * Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
+/* Each part travels around the ring and is added to; then the sums travel around (Patarasuk,
+ * Yuan: Bandwidth Optimal All-reduce Algorithms, JPDC 69(2), 2009). */
 static void add_ring(struct steps *steps, struct sum sum, const struct partition *parts)
 {
     uint32_t n = steps->n, part = steps->rank;
     uint32_t next = (part + 1) % n, last = (part + n - 1) % n;
 
     for (uint32_t i = 1; i < n; i++) {
-        struct sum fresh = sum; /* of this part nothing has been added here */
+        struct sum fresh = sum; /* nothing has been added to this part here */
 
         sum.begun = i > 1;
         sum_send(steps, &sum, next, partition_piece(parts, part));
@@ -106,7 +105,7 @@ const struct pattern_kind kind_allreduce = {
     .floats = true,
 };
 
-/* --- each rank a part of the sum ------------------------------------------------------------ */
+/* --- one part of the sum per rank ----------------------------------------------------------- */
 
 static void emit_halving(const struct pattern_plan *plan, struct steps *steps)
 {
@@ -124,8 +123,8 @@ static void emit_halving(const struct pattern_plan *plan, struct steps *steps)
     hold_sum(steps, sum.result + own.at, own);
 }
 
-/* In each step another rank's part goes straight to it (Thakur 2005, reduce-scatter). The memory
- * holds no other part of the sum than the rank's own. */
+/* In each step another rank's part goes directly to it (Thakur 2005, reduce-scatter). The memory
+ * holds no part of the sum except the rank's own. */
 static void emit_pairwise(const struct pattern_plan *plan, struct steps *steps)
 {
     struct sum whole = begin(plan, steps);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What all patterns share: which parameters they know, refusals in one sentence, lists of flows.
+ * Functions that all patterns share: parameter checks, error sentences, lists of flows.
  */
 #include "kind.h"
 
@@ -71,7 +71,7 @@ int pattern_check_ranks(const char *what, const struct pattern_ranks *lists, siz
     return result;
 }
 
-/* Whether the phase has the flow back, from the peer of a flow on the list's side. */
+/* Return whether the phase has the opposite of the flow between the list's rank and `peer`. */
 static bool comes_back(const struct pattern_flow_list *list, uint32_t peer)
 {
     struct pattern_flow_list back = {

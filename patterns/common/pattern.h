@@ -22,20 +22,23 @@
 
 #define PATTERN_RANKS_MAX 65536u
 #define PATTERN_BYTES_MAX (UINT64_C(1) << 30)
-#define PATTERN_WHOLE 1000000000u /**< a share of one: shares are in billionths */
+#define PATTERN_WHOLE 1000000000u /**< unit of shares, which are in billionths */
 
 /** @brief How a rank makes the traffic of a flow that it sends. */
 enum pattern_role {
-    PATTERN_GENERATE, /**< its own stream */
-    PATTERN_FORWARD,  /**< what it receives in this phase, sent on (a chain's middle ranks) */
+    PATTERN_GENERATE, /**< the rank's own stream */
+    PATTERN_FORWARD,  /**< data received in this phase (middle ranks of a chain) */
 };
 
 struct pattern_flow {
     uint32_t src; /**< rank that sends, 0..n-1 */
     uint32_t dst; /**< rank that receives, never equal to src */
     enum pattern_role role;
-    uint32_t share; /**< of what its source sends; 0: the source's flows divide it evenly. Either
-                       all flows of a rank have one, or none has */
+    /**
+     * @brief Share of its source's load; 0: the source's flows divide the load evenly. Either all
+     * flows of a rank have a share, or none has.
+     */
+    uint32_t share;
 };
 
 enum pattern_side { PATTERN_SENDS, PATTERN_RECEIVES };
@@ -51,31 +54,30 @@ struct pattern_ranks {
 };
 
 /**
- * @brief What is asked of a pattern.
+ * @brief Request for a pattern: its name and parameters.
  *
  * Strings are the configuration's words (doc/reference/configuration.md); NULL or 0 means the
- * pattern's default. Parameters that a pattern does not know must be unset.
+ * pattern's default. Parameters that a pattern does not have must be unset.
  */
 struct pattern_request {
     const char *name;       /**< one of PATTERNS (kind.h) */
     uint32_t n;             /**< ranks, 2..PATTERN_RANKS_MAX */
-    uint64_t seed;          /**< for everything that is drawn */
+    uint64_t seed;          /**< of all random choices */
     const char *order;      /**< aapc: shift (default) | pairwise | xor | naive */
     const char *partners;   /**< pairs: neighbours (default) | halves | shift | inside | across |
                                random | list */
     const char *directions; /**< pairs, ring: both (default) | forward; incast, fanout,
                                partial_mesh: forward (default) | both */
-    const char *draw;       /**< ring: how random ones are, uniform (default) | hpcc */
+    const char *draw;       /**< ring: distribution of random rings, uniform (default) | hpcc */
     bool forward;           /**< chain: middle ranks forward what they receive */
     uint32_t shift;         /**< pairs, partners shift: k; 2k divides n */
-    uint32_t count;         /**< pairs: at most so many pairs; ring: so many random rings; random:
-                               so many phases; pingpong, pingping: so many pairs that are drawn,
-                               a phase each (default: ranks 0 and 1); head_of_line: at most so
-                               many groups */
-    uint32_t degree;        /**< random: how often a rank draws a partner, 1 (default) to 16 */
-    const bool *natural;    /**< ring: whether the natural ring is phase 0; NULL: it is */
-    bool round_trip; /**< any: of two flows of a phase that are each other's way back there is
-                            only the lower rank's, for its messages come back by themselves */
+    uint32_t count;         /**< pairs: maximum pairs; ring: random rings; random: phases;
+                               pingpong, pingping: random pairs, one per phase (default: ranks 0
+                               and 1); head_of_line: maximum groups */
+    uint32_t degree;        /**< random: partners chosen per rank, 1 (default) to 16 */
+    const bool *natural;    /**< ring: the natural ring is phase 0; NULL: true */
+    bool round_trip; /**< any: of two opposite flows of a phase, only the lower rank's exists,
+                            because its messages are returned */
     bool local;      /**< any: the plan is one schedule (schedule.h), the phases are its steps;
                         implied where it has no other form */
     uint64_t bytes;  /**< of a message in a schedule, 0 to PATTERN_BYTES_MAX */
@@ -86,23 +88,23 @@ struct pattern_request {
     uint32_t matrix;       /**< hpl: N, rows of the matrix, default 8192 */
     uint32_t block;        /**< hpl: NB, columns of a panel, default 128 */
     uint32_t dimensions;   /**< halo: of the grid of ranks, 2 (default) | 3 */
-    uint32_t senders;      /**< fanout: how many send, 1 (default) to n - 1; the others receive */
-    uint32_t receivers;    /**< incast: how many receive, 1 (default) to n - 1; the others send.
+    uint32_t senders;      /**< fanout: sending ranks, 1 (default) to n - 1; the others receive */
+    uint32_t receivers;    /**< incast: receiving ranks, 1 (default) to n - 1; the others send.
                               head_of_line: of a group, 2 (default) or more */
     bool rotate;         /**< incast, fanout, partial_mesh, head_of_line: n phases, in each of which
                             all roles move to the next rank */
-    const char *load_of; /**< incast, fanout, partial_mesh: whose line the load is of, senders
-                            (default) | receivers: those that send to one divide it */
+    const char *load_of; /**< incast, fanout, partial_mesh: line that the load is a share of,
+                            senders (default) | receivers: the senders to one divide it */
     struct pattern_ranks list; /**< pairs, partners list; flows: sources and destinations */
-    const uint32_t *shares;    /**< flows: of each (struct pattern_flow), 0: none of its own */
-    size_t share_count;        /**< 0: none has one */
-    const struct pattern_ranks
-        *groups; /**< pairs, partners inside | across; partial_mesh: disjoint */
+    const uint32_t *shares;    /**< flows: share of each flow (struct pattern_flow); 0: none */
+    size_t share_count;        /**< 0: no flow has a share */
+    /** @brief Groups of ranks: pairs with partners inside | across; partial_mesh: disjoint. */
+    const struct pattern_ranks *groups;
     size_t group_count;
 };
 
-/* The parameters that not every pattern knows: a constant, the key in a document, the type, the
- * member and, of a list, the member that counts it. */
+/* Parameters that only some patterns have: a constant, the key in a document, the type, the
+ * member and, for a list, the member with its length. */
 /* clang-format off */
 #define PATTERN_PARAMS(X)                                                                          \
     X(ORDER, "order", WORD, order, )                                                               \
@@ -154,7 +156,7 @@ int pattern_plan_make(struct pattern_plan **plan, const struct pattern_request *
 void pattern_plan_free(struct pattern_plan *plan);
 
 /**
- * @brief Return the number of phases.
+ * @brief Return the number of phases of a plan.
  *
  * @param plan Plan.
  * @return Phases, at least 1.
@@ -162,8 +164,7 @@ void pattern_plan_free(struct pattern_plan *plan);
 uint32_t pattern_phases(const struct pattern_plan *plan);
 
 /**
- * @brief Write a short name of one phase for people: "distance 3", "round 2", "natural", "random
- * 4".
+ * @brief Write a short name of one phase for users: "distance 3", "round 2", "natural", "random 4".
  *
  * @param plan Plan.
  * @param phase Phase of the plan, from 0.
@@ -191,8 +192,8 @@ size_t pattern_flows(const struct pattern_plan *plan, uint32_t phase, uint32_t r
                      enum pattern_side side, struct pattern_flow *flows, size_t room);
 
 /**
- * @brief Return whether a rank sends the frames of its flows in their order, one of each in turn,
- * as RFC 2889 asks (5.1.3); else in any order.
+ * @brief Return whether a rank sends one frame of each flow in rotation (RFC 2889, 5.1.3), rather
+ * than in any order.
  *
  * @param plan Plan.
  * @return True: in turn.

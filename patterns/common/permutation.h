@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A seeded random permutation of 0..n-1 that is computed, not stored: the element at a
- * position and the position of an element both cost a constant time and no memory.
+ * @brief Seeded random permutations of 0..n-1, computed instead of stored: the element at a
+ * position and the position of an element take constant time and no memory.
  *
  * The same seed and stream give the same permutation on every machine.
  */
@@ -17,7 +17,7 @@ struct permutation {
 };
 
 /**
- * @brief Return the `stream`th 64 random bits of a seed.
+ * @brief Return 64 random bits for a seed and a stream number.
  *
  * @param seed Random seed.
  * @param stream Number of the word.
@@ -26,7 +26,7 @@ struct permutation {
 uint64_t random_word(uint64_t seed, uint64_t stream);
 
 /**
- * @brief Draw a permutation.
+ * @brief Make a random permutation of 0 to n - 1.
  *
  * @param n Elements, at least 1.
  * @param seed Random seed.
@@ -36,7 +36,7 @@ uint64_t random_word(uint64_t seed, uint64_t stream);
 struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream);
 
 /**
- * @brief Return the element at a position.
+ * @brief Return the element at a position of a permutation.
  *
  * @param permutation Permutation.
  * @param position Position, below n.
@@ -44,7 +44,7 @@ struct permutation permutation_draw(uint32_t n, uint64_t seed, uint64_t stream);
  */
 uint32_t permutation_at(const struct permutation *permutation, uint32_t position);
 /**
- * @brief Return the position of an element.
+ * @brief Return the position of an element in a permutation.
  *
  * @param permutation Permutation.
  * @param element Element, below n.

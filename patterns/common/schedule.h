@@ -24,18 +24,19 @@
 
 #include "pattern.h"
 
-#define SCHEDULE_SUM UINT32_MAX /**< in a rank's place: the sum over all ranks */
+#define SCHEDULE_SUM UINT32_MAX /**< in place of a rank: the sum over all ranks */
 
 enum schedule_action {
     SCHEDULE_SEND,
     SCHEDULE_RECEIVE,
-    SCHEDULE_REDUCE, /**< adds the floats of `from` to those of `at` */
-    SCHEDULE_COPY,   /**< from `from` to `at`, which do not overlap */
-    SCHEDULE_WORK,   /**< computes for so many floating point operations */
+    SCHEDULE_REDUCE, /**< adds the floats at `from` to those at `at` */
+    SCHEDULE_COPY,   /**< copies from `from` to `at`, which do not overlap */
+    SCHEDULE_WORK,   /**< computes for a number of floating point operations */
 };
 
 /**
- * @brief In the order of their steps; of one step sends and receives come first.
+ * @brief Operation of a schedule; operations are in the order of their steps, and sends and
+ * receives come first in each step.
  *
  * Places are bytes from the start of the rank's memory.
  */
@@ -57,9 +58,9 @@ struct piece {
 enum content_time { STEPS_INPUT, STEPS_RESULT };
 
 /**
- * @brief What a piece holds: bytes `offset` and on of what rank `source` has for rank `target` (0
- * where all get the same); with source SCHEDULE_SUM the floats from byte `offset` of all ranks'
- * sum.
+ * @brief Content of a piece: from byte `offset` on, the data that rank `source` has for rank
+ * `target` (0 where all targets get the same data); with source SCHEDULE_SUM, floats of the sum
+ * over all ranks.
  */
 struct content {
     struct piece piece;
@@ -67,23 +68,23 @@ struct content {
     uint32_t source;
     uint32_t target;
     uint64_t offset;
-    bool floats; /**< the data of one rank that are to be reduced */
+    bool floats; /**< data of one rank that will be reduced */
 };
 
 struct schedule {
     struct schedule_op *ops;
     size_t count;
     uint32_t steps;           /**< 0: this rank idles */
-    uint64_t memory;          /**< bytes that the rank needs */
-    uint64_t messages, bytes; /**< that it sends */
-    /** @brief What the memory holds before and after. */
+    uint64_t memory;          /**< bytes of the rank's memory */
+    uint64_t messages, bytes; /**< sent by the rank */
+    /** @brief Contents of the memory before and after a repetition. */
     struct content *contents;
     size_t content_count;
     uint32_t ranks; /**< of the plan */
 };
 
 /**
- * @brief Return whether the phases of this plan are schedules.
+ * @brief Return whether the phases of a plan are schedules.
  *
  * @param plan Plan.
  * @return True: they are.
@@ -91,8 +92,7 @@ struct schedule {
 bool pattern_is_scheduled(const struct pattern_plan *plan);
 
 /**
- * @brief Return the iterations of the whole benchmark, for its class, of which one repetition is
- * one.
+ * @brief Return the iterations of a whole benchmark in its class; a repetition is one iteration.
  *
  * @param plan Plan.
  * @return Iterations; 0: the plan is no application kernel. Results of kernels can't be verified:
@@ -112,16 +112,16 @@ uint32_t pattern_iterations(const struct pattern_plan *plan);
 int pattern_schedule(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                      struct schedule *schedule);
 /**
- * @brief Free what a schedule holds.
+ * @brief Free the memory of a schedule.
  *
  * @param schedule Schedule of the rank.
  */
 void schedule_free(struct schedule *schedule);
 
 /**
- * @brief Write a repetition's input into a rank's memory, and rubbish into the rest.
+ * @brief Write a repetition's input into a rank's memory, and arbitrary data into the rest.
  *
- * A repetition leaves its input as it was. Floats are whole numbers so small that their sum over
+ * A repetition leaves its input unchanged. Floats are whole numbers so small that their sum over
  * all ranks is exact in any order.
  *
  * @param schedule Schedule of the rank.
@@ -129,17 +129,17 @@ void schedule_free(struct schedule *schedule);
  */
 void schedule_fill(const struct schedule *schedule, void *memory);
 
-/** @brief The first wrong element that schedule_verify found. */
+/** @brief First wrong element that schedule_verify() found. */
 struct schedule_wrong {
-    uint64_t at;      /**< its place in the memory */
-    uint64_t element; /**< its number in the input that it is from: a float's or a byte's */
-    uint32_t source;  /**< the rank whose data it should be; SCHEDULE_SUM: of all ranks */
+    uint64_t at;      /**< place in the memory */
+    uint64_t element; /**< number of the float or byte in its input */
+    uint32_t source;  /**< rank whose data is expected; SCHEDULE_SUM: the sum of all ranks */
     double expected;
     double got;
 };
 
 /**
- * @brief Compare the rank's memory after a repetition with what it should hold.
+ * @brief Compare a rank's memory after a repetition with the expected contents.
  *
  * @param schedule Schedule of the rank.
  * @param memory Memory to look at.
@@ -152,7 +152,7 @@ bool schedule_verify(const struct schedule *schedule, const void *memory,
 /* --- a dissemination barrier: in round k a rank sends to the one 2^k ahead and receives from the
  * one 2^k behind (Hensgen, Finkel, Manber: Two Algorithms for Barrier Synchronization, 1988) --- */
 
-/** @brief Return the rounds of a barrier of so many ranks. */
+/** @brief Return the number of rounds of a dissemination barrier. */
 static inline unsigned schedule_barrier_rounds(uint32_t ranks)
 {
     unsigned rounds = 0;
@@ -162,13 +162,13 @@ static inline unsigned schedule_barrier_rounds(uint32_t ranks)
     return rounds;
 }
 
-/** @brief Return the rank to which `rank` sends in a round. */
+/** @brief Return the rank to which `rank` sends in a round of a dissemination barrier. */
 static inline uint32_t schedule_barrier_to(uint32_t rank, unsigned round, uint32_t ranks)
 {
     return (rank + (UINT32_C(1) << round)) % ranks;
 }
 
-/** @brief Return the rank from which `rank` receives in a round. */
+/** @brief Return the rank from which `rank` receives in a round of a dissemination barrier. */
 static inline uint32_t schedule_barrier_from(uint32_t rank, unsigned round, uint32_t ranks)
 {
     return (rank + ranks - (UINT32_C(1) << round)) % ranks;

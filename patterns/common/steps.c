@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A schedule is made of the steps that a pattern emits; an ordinary pattern's are its phases.
+ * Builder of a schedule from the steps that a pattern emits; an ordinary pattern's steps are its
+ * phases.
  */
 #include "steps.h"
 
@@ -12,7 +13,7 @@
 
 #define FIRST_ROOM 64u
 
-/* Room for one element more of an array. */
+/* Make room for one more element of an array. */
 static bool grow(struct steps *steps, void **array, size_t count, size_t *room, size_t size)
 {
     void *grown = *array;
@@ -144,8 +145,8 @@ void steps_trade(struct steps *steps, uint64_t bytes, uint32_t slot, uint32_t to
 
 /* --- an ordinary pattern as one schedule ---------------------------------------------------- */
 
-/* All messages of a rank are sent from one place; those that arrive in one phase have a place each,
- * which the next phase uses again. What is forwarded lies where the first message arrives. */
+/* A rank sends all messages from one place. Messages that arrive in one phase have a place each,
+ * which the next phase uses again. Forwarded data are where the first message arrives. */
 static struct piece place(const struct pattern_plan *plan, uint64_t number)
 {
     return (struct piece){number * plan->bytes, plan->bytes};
@@ -161,9 +162,9 @@ static void send_flows(const struct pattern_plan *plan, struct steps *steps, uin
             steps_send(steps, flows[i].dst, place(plan, role == PATTERN_FORWARD));
 }
 
-/* Each phase in which the rank has a flow is a step; what it forwards goes in a step behind the one
- * in which it arrives. The last phase in which it receives leaves its messages there; what is
- * forwarded was made by the chain's head. */
+/* Each phase in which the rank has a flow is a step; forwarded data go in the step after their
+ * arrival. The last receiving phase leaves its messages in memory; forwarded data come from the
+ * chain's head. */
 void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps)
 {
     struct pattern_flow *flows = calloc(plan->n, sizeof(*flows));
@@ -177,7 +178,7 @@ void pattern_emit_local(const struct pattern_plan *plan, struct steps *steps)
         send_flows(plan, steps, phase, PATTERN_GENERATE, flows);
         count = pattern_list(plan, phase, steps->rank, PATTERN_RECEIVES, flows);
         if (count > 0)
-            steps->schedule.content_count = 1; /* the input alone */
+            steps->schedule.content_count = 1; /* only the input */
         for (size_t i = 0; i < count; i++) {
             steps_receive(steps, flows[i].src, place(plan, i + 1));
             steps_hold_of(steps, STEPS_RESULT, flows[i].role == PATTERN_FORWARD ? 0 : flows[i].src,

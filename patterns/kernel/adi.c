@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * NAS BT and SP: alternating directions on a multi-partition: p x p ranks have p cells each, so
+ * NAS BT and SP: alternating directions on a multi-partition. p x p ranks have p cells each, so
  * that every rank works at each stage of a sweep. An iteration exchanges the cells' faces with six
- * neighbours, then solves along x, y and z, each forward and back in p stages. They differ in what
- * a stage hands on. NPB 3.4, BT and SP: make_set.f90, define.f90 (SP), copy_faces.f90, x_solve.f90.
+ * neighbours, then solves along x, y and z, each forward and back in p stages. BT and SP differ in
+ * the data that a stage passes on. NPB 3.4, BT and SP: make_set.f90, define.f90 (SP),
+ * copy_faces.f90, x_solve.f90.
  */
 #include "kernel.h"
 
 #define FACE_DOUBLES 10u /* two layers of five variables */
 
 struct sweep_size {
-    uint32_t forward, back; /* doubles for each point of a cell's face */
-    bool padded; /* BT sends its buffer, N/p + 1 points a side; SP the inner points of a cell */
-    double cube, square, line, constant; /* operations of an iteration, NPB's own count */
+    uint32_t forward, back; /* doubles per point of a cell's face */
+    bool padded; /* BT sends its buffer of N/p + 1 points per side; SP the inner points of a cell */
+    double cube, square, line, constant; /* operations of an iteration, as NPB counts them */
 };
 
 static const struct sweep_size bt_size = {30, 5, true, 3478.8, -17655.7, 28023.7, 0};
@@ -21,10 +22,10 @@ static const struct sweep_size sp_size = {22, 10, false, 881.174, -4683.91, 1148
 struct adi {
     uint32_t side;
     uint32_t p;
-    uint32_t x, y;             /* of the rank's cell with z = 0 */
+    uint32_t x, y;             /* coordinates of the rank's cell with z = 0 */
     uint32_t next[3], last[3]; /* ranks by direction */
     bool padded;
-    double stage; /* operations of a stage */
+    double stage; /* operations per stage */
 };
 
 static uint32_t beside(const struct adi *adi, uint32_t right, uint32_t down)
@@ -55,7 +56,7 @@ static struct adi adi_of(const struct pattern_plan *plan, uint32_t rank,
     return adi;
 }
 
-/* Points of a cell along one direction; inner ones are not on the border of the whole grid. */
+/* Return the points of a cell along one direction; inner points exclude the whole grid's border. */
 static uint64_t points(const struct adi *adi, uint32_t coordinate, bool inner)
 {
     uint64_t all = kernel_share(adi->side, adi->p, coordinate);
@@ -63,8 +64,8 @@ static uint64_t points(const struct adi *adi, uint32_t coordinate, bool inner)
     return inner ? all - (coordinate == 0) - (coordinate + 1 == adi->p) : all;
 }
 
-/* Points of the face across a direction of the rank's cell at a stage of a sweep that way. The
- * rank's cell with z is at x + z, y - z. */
+/* Return the points of a cell's face across a direction, for the rank's cell at a stage of a
+ * sweep in this direction. The rank's cell with z is at x + z, y - z. */
 static uint64_t face_points(const struct adi *adi, unsigned direction, uint32_t stage, bool inner)
 {
     uint32_t p = adi->p;
@@ -76,7 +77,8 @@ static uint64_t face_points(const struct adi *adi, unsigned direction, uint32_t 
            points(adi, at[(direction + 2) % 3], inner);
 }
 
-/* What goes ahead of all cells but those at the end of the grid, and back of all but the first. */
+/* Emit the exchange of faces: forward from all cells except the last, back from all but the
+ * first. */
 static void exchange_faces(struct steps *steps, const struct adi *adi)
 {
     uint64_t end = 0;
@@ -109,7 +111,7 @@ static struct piece stage_piece(const struct adi *adi, unsigned direction, uint3
     return (struct piece){0, count * doubles * KERNEL_DOUBLE};
 }
 
-/* Stages of a sweep: between two a message to the next rank. */
+/* Emit the stages of a sweep, with a message to the next rank between two stages. */
 static void sweep(struct steps *steps, const struct adi *adi, unsigned direction, bool forward,
                   uint64_t doubles)
 {
@@ -144,7 +146,7 @@ static void emit(const struct pattern_plan *plan, struct steps *steps)
     }
 }
 
-#define LEAST 3u /* points of a cell's side */
+#define LEAST 3u /* minimum points of a cell's side */
 
 const struct pattern_kind kind_nas_bt = {
     KERNEL,

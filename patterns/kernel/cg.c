@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * NAS CG: the sparse matrix lies over rows x columns of ranks, as many columns as rows or twice as
- * many. Each of the 25 inner iterations adds up the product over a row of ranks, exchanges it with
- * the transposed rank, and adds up two inner products; a last product gives the residual.
+ * NAS CG: the sparse matrix is distributed over rows x columns of ranks, with as many columns as
+ * rows or twice as many. Each of the 25 inner iterations sums the product over a row of ranks,
+ * exchanges it with the transposed rank, and sums two inner products; a last product gives the
+ * residual.
  */
 #include "kernel.h"
 
@@ -11,14 +12,14 @@
 struct cg {
     uint32_t rows, columns;
     uint32_t row, column;
-    uint64_t length;   /* of the product's part that the row of ranks has, bytes */
-    uint64_t own;      /* of it, what this rank sends to its transposed one */
+    uint64_t length;   /* bytes of the product's part at a row of ranks */
+    uint64_t own;      /* bytes of this part that go to the transposed rank */
     uint32_t opposite; /* the transposed rank */
     double product;    /* operations of one product */
 };
 
-/* What a rank has of the row's part: all, or one of two halves where there are twice the columns.
- */
+/* Return a rank's bytes of its row's part: all, or one of two halves where columns are twice the
+ * rows. */
 static uint64_t own_length(const struct cg *cg, uint64_t length, uint32_t rank)
 {
     uint64_t elements = length / KERNEL_DOUBLE;
@@ -38,7 +39,7 @@ static struct cg cg_of(const struct pattern_plan *plan, uint32_t rank)
     const struct kernel_problem *problem = plan->problem;
     uint32_t half = UINT32_C(1) << kernel_log2(plan->n) / 2;
     struct cg cg = {.rows = half, .columns = plan->n / half};
-    uint32_t pair = cg.columns / cg.rows; /* 1 or 2 ranks beside each other */
+    uint32_t pair = cg.columns / cg.rows; /* 1 or 2 adjacent ranks */
     double nonzer = problem->size[1];
 
     cg.row = rank / cg.columns;
@@ -46,7 +47,7 @@ static struct cg cg_of(const struct pattern_plan *plan, uint32_t rank)
     cg.length = row_length(plan, &cg, cg.row);
     cg.own = own_length(&cg, cg.length, rank);
     cg.opposite = pair * (rank / pair % cg.rows * cg.rows + rank / pair / cg.rows) + rank % pair;
-    /* NPB's own count of an iteration, 26 products in it. */
+    /* NPB counts 26 products per iteration. */
     cg.product = 2.0 * problem->size[0] *
                  (3 + nonzer * (nonzer + 1) + INNER * (5 + nonzer * (nonzer + 1)) + 3) /
                  (INNER + 1);
@@ -63,7 +64,8 @@ static void exchange(struct steps *steps, uint32_t partner, uint64_t out, uint64
     steps_next(steps);
 }
 
-/* Over the row of ranks, nearest first; with halves, the first exchange gives the other's away. */
+/* Sum over the row of ranks, nearest first; with halves, the first exchange sends the other
+ * half. */
 static void sum_product(struct steps *steps, const struct cg *cg)
 {
     for (uint32_t bit = 1; bit < cg->columns; bit *= 2) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * HPL, and the exchange of a space that is cut into boxes: ranks in a grid that is derived from
- * their number.
+ * HPL, and the halo exchange of a space cut into boxes: ranks form a grid derived from their
+ * number.
  */
 #include "kernel.h"
 
 #include <stdio.h>
 
-/* The largest divisor that is not above the root: of 12, 3. A prime number has a row of 1. */
+/* Return the largest divisor up to the square root: 3 for 12. A prime number has a row of 1. */
 static uint32_t divisor(uint32_t n)
 {
     uint32_t found = 1;
@@ -25,16 +25,15 @@ static uint32_t divisor(uint32_t n)
 #define MATRIX_MAX 100000000u
 
 struct hpl {
-    uint32_t rows, columns; /* of ranks, P and Q */
+    uint32_t rows, columns; /* P and Q of the grid of ranks */
     uint64_t panel;         /* bytes of a rank's part of the panel */
     uint64_t swapped;       /* bytes of the rows that a column of ranks swaps */
     double operations;
 };
 
-/* An iteration in the middle, when half of the matrix is left: as many bytes as all iterations have
- * on average. With the rows that a rank has of the panel travel the block on the diagonal, its
- * pivots and a flag. The operations are those of HPL's own rate. HPL_pdpanel_init.c,
- * HPL_pdtest.c. */
+/* A middle iteration, with half of the matrix left, has the mean bytes of all iterations. With a
+ * rank's rows of the panel travel the diagonal block, its pivots and a flag. Operations are
+ * counted as for HPL's own rate. HPL_pdpanel_init.c, HPL_pdtest.c. */
 static struct hpl hpl_of(const struct pattern_plan *plan)
 {
     double all = plan->asked.matrix;
@@ -48,7 +47,7 @@ static struct hpl hpl_of(const struct pattern_plan *plan)
     return hpl;
 }
 
-/* Along a row of ranks from each to the next one ("1ring"). */
+/* Emit the broadcast along a row of ranks, from each to the next ("1ring"). */
 static void broadcast_panel(struct steps *steps, uint64_t bytes)
 {
     if (steps->rank > 0) {
@@ -60,8 +59,8 @@ static void broadcast_panel(struct steps *steps, uint64_t bytes)
     steps_next(steps);
 }
 
-/* With the neighbours in turns, so that in each step of P - 1 a rank gets a part that it lacks,
- * from one side and then from the other (HPL_rollT.c). */
+/* Emit exchanges with alternating neighbours, so that in each of P - 1 steps a rank gets a
+ * missing part, from one side and then from the other (HPL_rollT.c). */
 static void roll(struct steps *steps, const struct partition *parts)
 {
     uint32_t n = steps->n, rank = steps->rank;
@@ -78,8 +77,8 @@ static void roll(struct steps *steps, const struct partition *parts)
     }
 }
 
-/* Along a column of ranks ("spread-roll"): spread over it by a tree, then rolled around
- * (HPL_pdlaswp01T.c). */
+/* Emit the row swap along a column of ranks ("spread-roll"): a tree spreads the rows, which then
+ * roll around the column (HPL_pdlaswp01T.c). */
 static void swap_rows(struct steps *steps, struct piece rows)
 {
     struct partition parts = partition_split(rows, steps->n, KERNEL_DOUBLE);
@@ -132,7 +131,8 @@ const struct pattern_kind kind_hpl = {
 
 /* --- a space cut into boxes ----------------------------------------------------------------- */
 
-/* Sides as equal as divisors allow: the third from near the cube root, the others from the root. */
+/* Return a grid with sides as equal as divisors allow: the third from near the cube root, the
+ * others from the square root. */
 static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t rank)
 {
     uint32_t n = plan->n, third = 1, second;
@@ -144,8 +144,7 @@ static struct kernel_grid cut_space(const struct pattern_plan *plan, uint32_t ra
     return kernel_grid_of(rank, (const uint32_t[3]){n / third / second, second, third});
 }
 
-/* With each box beside it a rank exchanges what passes the face between them; at the edge of the
- * space there is none. */
+/* Emit the exchange of faces with each neighbouring box; there is none at the edge of the space. */
 static void emit_halo(const struct pattern_plan *plan, struct steps *steps)
 {
     struct kernel_grid grid = cut_space(plan, steps->rank);

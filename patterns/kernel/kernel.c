@@ -29,7 +29,7 @@ static int check_ranks(const struct pattern_plan *plan, struct pattern_why *why)
     const struct kernel *kernel = &plan->kind->kernel;
     const struct kernel_problem *problem = plan->problem;
     uint32_t n = plan->n;
-    /* The most ranks that share a dimension of this benchmark's grid. */
+    /* Maximum ranks that share a dimension of this benchmark's grid. */
     uint32_t along =
         kernel->ranks == RANKS_SQUARE ? root_of(n) : UINT32_C(1) << (kernel_log2(n) + 1) / 2;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * NAS LU: symmetric successive over-relaxation. Planes of the grid go as a wave front over rows and
- * columns of ranks, from one corner to the other and back: many small messages in a pipeline. Then
- * the right-hand side wants two layers of each neighbour. NPB 3.4, LU/exchange_1.f90,
+ * NAS LU: symmetric successive over-relaxation. Planes of the grid move as a wave front over rows
+ * and columns of ranks, from one corner to the other and back: many small messages in a pipeline.
+ * Then the right-hand side needs two layers of each neighbour. NPB 3.4, LU/exchange_1.f90,
  * exchange_3.f90, subdomain.f90, ssor.f90.
  */
 #include "kernel.h"
@@ -13,9 +13,9 @@
 struct lu {
     struct kernel_grid grid;
     uint32_t side;
-    uint64_t edge[2]; /* bytes of a plane's edge that goes along dimension 0 and 1 */
-    uint64_t face[2]; /* of two layers */
-    double plane;     /* operations of one plane of one sweep */
+    uint64_t edge[2]; /* bytes of a plane's edge along dimensions 0 and 1 */
+    uint64_t face[2]; /* bytes of two layers */
+    double plane;     /* operations of one plane in one sweep */
 };
 
 static struct lu lu_of(const struct pattern_plan *plan, uint32_t rank)
@@ -31,11 +31,11 @@ static struct lu lu_of(const struct pattern_plan *plan, uint32_t rank)
         uint32_t at = lu.grid.at[1 - d], across = lu.grid.ranks[1 - d];
         uint64_t points = kernel_share(side, across, at);
 
-        /* Sweeps leave the border of the whole grid alone. */
+        /* Sweeps exclude the border of the whole grid. */
         lu.edge[d] = (points - (at == 0) - (at + 1 == across)) * point;
         lu.face[d] = LAYERS * points * side * point;
     }
-    /* NPB's own count of an iteration, over the inner planes of two sweeps. */
+    /* NPB counts an iteration over the inner planes of two sweeps. */
     lu.plane = (((1984.77 * n - 10923.3) * n + 27770.9) * n - 144010.0) / (2 * (n - 2));
     return lu;
 }
@@ -47,7 +47,7 @@ static bool has_neighbour(const struct lu *lu, unsigned dimension, int direction
     return direction > 0 ? at + 1 < lu->grid.ranks[dimension] : at > 0;
 }
 
-/* Where messages to and from the dimensions lie; sent ones first. */
+/* Return the place of messages to and from a dimension's neighbours; sent messages come first. */
 static struct piece place(const struct lu *lu, unsigned number, unsigned dimension)
 {
     uint64_t most = lu->edge[0] > lu->edge[1] ? lu->edge[0] : lu->edge[1];
@@ -55,7 +55,7 @@ static struct piece place(const struct lu *lu, unsigned number, unsigned dimensi
     return (struct piece){number * most, lu->edge[dimension]};
 }
 
-/* While a plane is awaited from behind, the one before it goes on ahead. */
+/* A plane is received from behind while the plane before it is sent ahead. */
 static void sweep(struct steps *steps, const struct lu *lu, int direction)
 {
     uint32_t planes = lu->side - 2;
@@ -73,7 +73,7 @@ static void sweep(struct steps *steps, const struct lu *lu, int direction)
     }
 }
 
-/* Along each dimension first ahead, then back. */
+/* Emit the exchange of layers along each dimension, first ahead, then back. */
 static void exchange_layers(struct steps *steps, const struct lu *lu)
 {
     for (unsigned d = 0; d < 2; d++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * NAS MG: a V-cycle over grids of 2^k points a side, the ranks in three dimensions. Wherever a grid
- * changes, its faces are exchanged, dimension after dimension. Of grids with fewer points than
- * ranks along a dimension only every so many ranks have some; on the way up those hand planes to
- * the ranks that were left out. NPB 3.4, MG/mg.f90: setup, mg3P, comm3, comm3_ex.
+ * NAS MG: a V-cycle over grids of 2^k points per side, with ranks in three dimensions. Where a grid
+ * changes, its faces are exchanged, dimension after dimension. In grids with fewer points than
+ * ranks along a dimension, only every 2^j-th rank has points; on the way up, these ranks send
+ * planes to the ranks without points. NPB 3.4, MG/mg.f90: setup, mg3P, comm3, comm3_ex.
  */
 #include "kernel.h"
 
-#define PER_POINT 58.0 /* operations an iteration, NPB's own count */
+#define PER_POINT 58.0 /* operations per point and iteration, as NPB counts them */
 
 static struct kernel_grid grid_of(uint32_t n, uint32_t rank)
 {
@@ -18,14 +18,14 @@ static struct kernel_grid grid_of(uint32_t n, uint32_t rank)
     return kernel_grid_of(rank, ranks);
 }
 
-/* What a rank has of a level. */
+/* A rank's part of a level. */
 struct level {
     struct kernel_grid grid;
-    uint32_t stride[3]; /* between ranks that have points */
-    uint32_t points[3]; /* without the neighbours'; 0: along this dimension it has none */
+    uint32_t stride[3]; /* distance between ranks that have points */
+    uint32_t points[3]; /* without the neighbours' points; 0: none along this dimension */
 };
 
-/* Of ranks that share a point the last one has it. */
+/* Return a rank's level; of ranks that share a point, the last one has it. */
 static struct level level_of(const struct kernel_grid *grid, unsigned number)
 {
     struct level level = {.grid = *grid};
@@ -40,7 +40,8 @@ static struct level level_of(const struct kernel_grid *grid, unsigned number)
     return level;
 }
 
-/* A later dimension's face has the neighbours' points of the earlier ones, too. */
+/* Return a face's bytes; a later dimension's face includes the neighbours' points of earlier
+ * ones. */
 static uint64_t face_bytes(const struct level *level, unsigned dimension)
 {
     uint64_t x = level->points[0], y = level->points[1], z = level->points[2];
@@ -49,7 +50,7 @@ static uint64_t face_bytes(const struct level *level, unsigned dimension)
     return faces[dimension] * KERNEL_DOUBLE;
 }
 
-/* Both neighbours' faces in each dimension that has more than one rank with points. */
+/* Emit the exchange of both faces in each dimension with more than one rank that has points. */
 static void exchange_faces(struct steps *steps, const struct level *level)
 {
     for (unsigned d = 0; d < 3; d++) {
@@ -67,8 +68,8 @@ static void exchange_faces(struct steps *steps, const struct level *level)
     }
 }
 
-/* So many times a level's faces are exchanged on the way down and up: after the restriction to it,
- * the residual and the smoothing; the finest has a last residual, the coarsest no residual. */
+/* Emit `times` exchanges of a level's faces on the way down and up: after the restriction, the
+ * residual and the smoothing; the finest level has a last residual, the coarsest none. */
 static void exchange_level(struct steps *steps, const struct kernel_grid *grid, unsigned number,
                            unsigned times)
 {
@@ -80,8 +81,8 @@ static void exchange_level(struct steps *steps, const struct kernel_grid *grid, 
         exchange_faces(steps, &level);
 }
 
-/* A plane across a dimension, with the neighbours' points; of ranks that are left out along another
- * dimension only those. */
+/* Return the bytes of a plane across a dimension, with the neighbours' points; for ranks without
+ * points along another dimension, only the neighbours' points. */
 static uint64_t plane_bytes(const struct level *level, unsigned dimension)
 {
     uint64_t bytes = KERNEL_DOUBLE;
@@ -91,8 +92,8 @@ static uint64_t plane_bytes(const struct level *level, unsigned dimension)
     return bytes;
 }
 
-/* To the ranks beside that have points of this level, but had none of the one below: the two last
- * planes to the next, the first one to the one before. */
+/* Emit planes to neighbours that have points of this level, but had none of the level below: the
+ * last two planes to the next rank, the first one to the rank before. */
 static void hand_on(struct steps *steps, const struct level *level, unsigned d, bool gives)
 {
     uint64_t plane = plane_bytes(level, d);
@@ -109,7 +110,7 @@ static void hand_on(struct steps *steps, const struct level *level, unsigned d, 
     steps_next(steps);
 }
 
-/* After the interpolation to a level. */
+/* Emit the exchange after the interpolation to a level. */
 static void take_in(struct steps *steps, const struct kernel_grid *grid, unsigned number)
 {
     struct level level = level_of(grid, number), below = level_of(grid, number - 1);
@@ -136,7 +137,7 @@ static void emit(const struct pattern_plan *plan, struct steps *steps)
     }
 }
 
-/* A rank has a point at least. */
+/* Return the maximum ranks: each has at least one point. */
 static uint64_t most(const struct kernel_problem *problem)
 {
     uint64_t side = problem->size[0];

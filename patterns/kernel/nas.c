@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * NAS Parallel Benchmarks whose communication is of collective functions: EP, IS, FT. Bailey et
- * al., The NAS Parallel Benchmarks, RNR-94-007, 1994; The NAS Parallel Benchmarks 2.0, NAS-95-020,
- * 1995; the source text of NPB 3.4. Sizes and what is left out: doc/reference/patterns.md.
+ * NAS Parallel Benchmarks whose communication consists of collective functions: EP, IS, FT. Bailey
+ * et al., The NAS Parallel Benchmarks, RNR-94-007, 1994; The NAS Parallel Benchmarks 2.0,
+ * NAS-95-020, 1995; the source text of NPB 3.4. Sizes and omissions: doc/reference/patterns.md.
  */
 #include "kernel.h"
 
 #include <math.h>
 
-/* --- EP: random pairs, counted apart; three sums at the end --------------------------------- */
+/* --- EP: random pairs, counted locally; three sums at the end -------------------------------- */
 
-/* Bailey 1994, the table of class A: 26.68e9 operations for 2^28 pairs. NPB's rate is of random
- * numbers, two a pair. */
+/* Bailey 1994, the table of class A: 26.68e9 operations for 2^28 pairs. NPB's rate counts random
+ * numbers, two per pair. */
 #define EP_PER_PAIR (26.68e9 / (1 << 28))
 #define EP_COUNTS 10u
-#define EP_BATCH 16u /* log2 of the pairs that one rank makes at a time */
+#define EP_BATCH 16u /* log2 of the pairs that one rank generates at a time */
 
-/* A rank has a batch at least. */
+/* Return the maximum ranks: each has at least one batch. */
 static uint64_t ep_most(const struct kernel_problem *problem)
 {
     return UINT64_C(1) << (problem->size[0] - EP_BATCH);
@@ -47,20 +47,20 @@ const struct pattern_kind kind_nas_ep = {
 
 /* --- IS: keys into buckets ------------------------------------------------------------------ */
 
-/* Bailey 1994, the table of class A: 0.7812e9 operations for 10 rankings of 2^23 keys. NPB's rate
- * is of keys. */
+/* Bailey 1994, the table of class A: 0.7812e9 operations for 10 rankings of 2^23 keys. NPB's
+ * rate counts keys. */
 #define IS_PER_KEY (0.7812e9 / (10.0 * (1 << 23)))
 #define IS_INT 4u
-#define IS_TEST_KEYS 5u /* travel with the bucket sizes */
+#define IS_TEST_KEYS 5u /* sent with the bucket sizes */
 
-/* The source's own limits. */
+/* Return the maximum ranks, as NPB's source limits them. */
 static uint64_t is_most(const struct kernel_problem *problem)
 {
     return problem->size[0] <= 16 ? 128 : 1024;
 }
 
-/* The sizes of all buckets, then how many keys each rank gets, then the keys; buckets are dealt out
- * so that each rank gets as many keys as another. */
+/* Emit the sizes of all buckets, then the number of keys for each rank, then the keys; buckets
+ * are distributed so that all ranks get equal numbers of keys. */
 static void emit_is(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
@@ -78,7 +78,7 @@ static void emit_is(const struct pattern_plan *plan, struct steps *steps)
         .in = partition_each((struct piece){own, 0}, plan->n, 0),
     };
 
-    /* All ranks' keys are cut alike: what arrives are copies of the rank's own part's size. */
+    /* All ranks' keys are cut alike: received parts have the size of the rank's own part. */
     data.in.bytes = partition_piece(&data.out, steps->rank).bytes;
     kernel_work(steps, IS_PER_KEY * (double)keys);
     steps_next(steps);
@@ -98,7 +98,7 @@ const struct pattern_kind kind_nas_is = {
 
 #define FT_COMPLEX 16u
 
-/* In two dimensions nz ranks cut x and y, and the others z and then y. */
+/* Return the maximum ranks: nz ranks cut x and y, and the others z and then y. */
 static uint64_t ft_most(const struct kernel_problem *problem)
 {
     uint64_t y = problem->size[1], z = problem->size[2];
@@ -106,7 +106,7 @@ static uint64_t ft_most(const struct kernel_problem *problem)
     return z * (y < z ? y : z);
 }
 
-/* One transposition of the rank's points among the ranks of the present group. */
+/* Emit one transposition of the rank's points among the ranks of the present group. */
 static void transpose(struct steps *steps, uint64_t own_bytes)
 {
     struct swap swap = {
@@ -117,9 +117,9 @@ static void transpose(struct steps *steps, uint64_t own_bytes)
     swap_linear(steps, &swap);
 }
 
-/* Up to as many ranks as planes they have whole planes, and one transposition does; beyond, nz rows
- * of ranks share the planes: x and z change places in a row of ranks, then x and y in a column (NPB
- * 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
+/* With at most as many ranks as planes, ranks have whole planes, and one transposition suffices.
+ * With more, nz rows of ranks share the planes: x and z are transposed in a row of ranks, then x
+ * and y in a column (NPB 3.4, FT/ft.f90: setup, fft). The checksum goes to rank 0. */
 static void emit_ft(const struct pattern_plan *plan, struct steps *steps)
 {
     const struct kernel_problem *problem = plan->problem;
@@ -129,7 +129,7 @@ static void emit_ft(const struct pattern_plan *plan, struct steps *steps)
     uint64_t own = (uint64_t)points / plan->n * FT_COMPLEX;
     struct sum checksum = {.input = 0, .result = FT_COMPLEX, .spare = 2 * FT_COMPLEX};
 
-    /* The NPB's own count for its rate of an iteration. */
+    /* NPB's count for its rate of an iteration. */
     kernel_work(steps, points * (5.23518 + 7.21113 * log(points)));
     steps_next(steps);
     steps_enter(steps, rank / columns * columns, 1, columns);

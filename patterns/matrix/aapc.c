@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All-to-all personalised communication: every rank sends to every other one. Three orders cut it
- * into phases in which a rank has at most one partner each way (Rauch 2005, 4.3); `naive` is the
- * uncontrolled one, all at once.
+ * All-to-all personalised communication: every rank sends to every other one. Three orders divide
+ * it into phases in which a rank has at most one partner per direction (Rauch 2005, 4.3); `naive`
+ * is the uncontrolled order, all at once.
  *
  * A full mesh (RFC 2889, 5.1.3) has the flows of `naive` in one phase, and each rank sends one
- * frame to each of the others in turn, from the next rank on.
+ * frame to each of the others in rotation, from the next rank on.
  */
 #include "kind.h"
 
@@ -22,15 +22,15 @@ static uint32_t ahead(uint32_t n, uint32_t rank, uint32_t distance)
     return rank + distance < n ? rank + distance : rank + distance - n;
 }
 
-/* Receivers are ahead, senders behind. */
+/* Add the flow at a distance: receivers are ahead, senders behind. */
 static void add_at(uint32_t n, uint32_t distance, struct pattern_flow_list *list)
 {
     pattern_add(list, ahead(n, list->rank, list->side == PATTERN_SENDS ? distance : n - distance));
 }
 
-/* The circle method of round-robin tournaments: in round r those two meet whose numbers add up to
- * r modulo an odd m. The one that would meet itself idles (n odd, m = n), or meets the last rank,
- * which stands outside of the circle (n even, m = n - 1). */
+/* The circle method of round-robin tournaments: in round r, ranks meet whose numbers add up to r
+ * modulo an odd m. The rank that would meet itself idles (n odd, m = n), or meets the last rank,
+ * which is outside of the circle (n even, m = n - 1). */
 static uint32_t circle(uint32_t n)
 {
     return n % 2 == 0 ? n - 1 : n;

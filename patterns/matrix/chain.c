@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Chain: rank i sends to rank i + 1, all at once (Rauch 2005, 4.1). With `forward` only the head
- * makes traffic and every middle rank sends on what it receives, as Dolly does.
+ * generates traffic, and every middle rank forwards it, as Dolly does.
  */
 #include "kind.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Flows: those of a list, all at once: any traffic matrix. Each may have a share of what its source
- * sends; those without divide evenly what the others of that source leave.
+ * Flows of a list, all at once: any traffic matrix. Each flow may have a share of its source's
+ * load; flows without a share divide the rest of the source's load evenly.
  */
 #include "kind.h"
 
@@ -10,8 +10,8 @@
 
 #define NONE UINT32_MAX
 
-/* By enum pattern_side the flows of a rank in the list's order: the first one, and from each the
- * next. */
+/* Flow of a list, linked by enum pattern_side with the next flow of its source and of its
+ * destination. */
 struct listed {
     uint32_t ends[2]; /* source and destination */
     uint32_t share;
@@ -21,7 +21,7 @@ struct listed {
 struct flow_list {
     struct {
         uint32_t first[2];
-        uint32_t seen; /* while it is made: the last source that sends to it, + 1 */
+        uint32_t seen; /* while the list is made: the last source that sends to this rank, + 1 */
     } * ranks;
     struct listed flows[];
 };
@@ -50,7 +50,7 @@ static struct flow_list *make_list(const struct pattern_request *request)
     return list;
 }
 
-/* Gives a rank's flows without a share what the others leave, evenly. */
+/* Divide the rest of a rank's load evenly among its flows without a share. */
 static int share_out(struct flow_list *list, uint32_t rank, struct pattern_why *why)
 {
     uint32_t first = list->ranks[rank].first[PATTERN_SENDS], without = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Head-of-line blocking and backpressure: groups of four ranks, all at once (RFC 2889, 5.5; RFC
- * 8239, 5.2). In a group the first rank sends to the two receivers in turn, half to each; the
- * second sends to the last one, which so is offered 150 % of what one rank sends. The flow from the
- * first rank to the other receiver meets no congestion: what it loses was blocked.
+ * 8239, 5.2). In a group the first rank sends to the two receivers in rotation, half to each; the
+ * second rank sends to the last one, which is thus offered 150 % of one rank's load. The flow from
+ * the first rank to the other receiver meets no congestion: its loss is head-of-line blocking.
  *
  * RFC 8239 also divides the first rank's traffic among four receivers, a quarter to each: with
  * `receivers` 4 a group has six ranks. With `rotate` all roles move to the next rank in each phase.

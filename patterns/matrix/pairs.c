@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Pairs: partners send to each other, full duplex, all pairs at once (Rauch 2005, 4.2); or one way,
- * from the first of a pair to the second. The ways to find partners differ only in which pair a
- * rank belongs to, which is worked out once for all. Neighbours are pairs at a shift of 1, halves
- * at half of the ranks.
+ * from the first of a pair to the second. The kinds of partners differ only in the pair to which a
+ * rank belongs, which is computed once per plan. Neighbours are pairs at a shift of 1, halves at
+ * half of the ranks.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -15,11 +15,11 @@
 
 #define NOBODY UINT32_MAX
 
-/* Apart from the rings' streams of the same seed. */
+/* Streams of random numbers that differ from the rings' streams of the same seed. */
 #define RANDOM_PAIRS_STREAM (UINT64_C(1) << 32)
 
-/* Where a rank sits: the number of its pair, its partner (NOBODY: it idles), and whether it is the
- * first of the two. */
+/* Seat of a rank: the number of its pair, its partner (NOBODY: it idles), and whether it is
+ * first. */
 struct seat {
     uint32_t pair;
     uint32_t partner;
@@ -28,7 +28,7 @@ struct seat {
 
 enum { NEIGHBOURS, HALVES, SHIFT, INSIDE, ACROSS, RANDOM, LIST };
 
-/* The parameter that a way needs. */
+/* Parameter that each kind of partners requires. */
 static const unsigned needs[LIST + 1] = {
     [SHIFT] = PATTERN_PARAM_SHIFT,
     [INSIDE] = PATTERN_PARAM_GROUPS,
@@ -41,7 +41,7 @@ static const char *const words[] = {
     [ACROSS] = "across",         [RANDOM] = "random", [LIST] = "list",   NULL,
 };
 
-/* --- what is refused ------------------------------------------------------------------------ */
+/* --- invalid requests ----------------------------------------------------------------------- */
 
 static bool divides(uint32_t n, uint32_t shift)
 {
@@ -107,9 +107,9 @@ static void sit(struct seat *seats, uint32_t *pair, uint32_t a, uint32_t b)
     seats[b] = (struct seat){.pair = (*pair)++, .partner = a};
 }
 
-/* Seats the ranks at a shift, those beside each other in a random order, those that follow each
- * other in a list or a group, or those that have the same place in two groups that follow each
- * other. Returns the pairs. */
+/* Assign seats to ranks at a shift, to adjacent ranks in a random order, to successive ranks in
+ * a list or group, or to ranks with equal places in two successive groups. Returns the number of
+ * pairs. */
 static uint32_t fill(unsigned way, const struct pattern_request *request, struct seat *seats)
 {
     const struct pattern_ranks *lists = way == LIST ? &request->list : request->groups;

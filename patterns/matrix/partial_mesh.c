@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Partially meshed traffic (RFC 2285, 3.3.2): each of some ranks sends to each of others, all at
- * once and in turn (RFC 2889, 5.4.3). One parameter apart it is
+ * Partially meshed traffic (RFC 2285, 3.3.2): each sending rank sends to each receiving rank, all
+ * at once and in rotation (RFC 2889, 5.4.3). By its parameters it is
  *
- *     incast        many to one, N-1 to 1 ... 2 to N-2 (RFC 2889, 5.2; RFC 8239, 3.2 and 4.2)
- *     fanout        one to many
- *     partial_mesh  one half to the other (RFC 2889, 5.4), or one group to another; in both
- *                   directions the traffic of an uplink between two devices (5.3)
+ * incast        many to one, N-1 to 1 ... 2 to N-2 (RFC 2889, 5.2; RFC 8239, 3.2 and 4.2)
+ * fanout        one to many
+ * partial_mesh  one half to the other (RFC 2889, 5.4), or one group to another; in both
+ *               directions the traffic of an uplink between two devices (5.3)
  *
  * The first ranks send, the last receive. With `rotate` all roles move to the next rank in each
- * phase, until every rank has had each.
+ * phase, until every rank has had each role.
  */
 #include "kind.h"
 
@@ -21,7 +21,7 @@
 
 enum { ALSO_BACK = 1 << 0, BY_RECEIVER = 1 << 1 }; /* plan->choice, or-ed */
 
-/* plan->state, with groups: rank by place, then place by rank. */
+/* Fill plan->state for groups: rank by place, then place by rank. */
 static void take_groups(uint32_t *ranks, uint32_t n, const struct pattern_ranks groups[2])
 {
     uint32_t *places = ranks + n, place = 0;
@@ -80,7 +80,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     return 0;
 }
 
-/* Senders have the first places, receivers those behind them; the rest idles. */
+/* Senders have the first places, receivers the next; the remaining ranks idle. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     const uint32_t *ranks = plan->state;

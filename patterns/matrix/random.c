@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Random: in each phase every rank draws a partner `degree` times and sends to it with a chance of
- * one half (Zhu et al. 2012, section 7). Draws are independent, so that several may send to one;
- * a partner that is drawn again counts once. One rank, by turns, always sends: no phase is empty.
+ * Random: in each phase every rank picks a random partner `degree` times and sends to it with a
+ * probability of one half (Zhu et al. 2012, section 7). The choices are independent, so that
+ * several ranks may send to one; a partner chosen twice counts once. One rank, in rotation, always
+ * sends: no phase is empty.
  *
- * Who sends to a rank is known by drawing for all of them: time grows with n times the degree.
+ * The senders to a rank are found by drawing for all ranks: time grows with n times the degree.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -35,7 +36,7 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
     return snprintf(name, size, "random %u", phase + 1);
 }
 
-/* One draw of a rank: whether it sends, and to whom. */
+/* Draw a rank's partner once; return whether the rank sends. */
 static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank, uint32_t turn,
                  uint32_t *partner)
 {
@@ -47,7 +48,7 @@ static bool draw(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
     return (word & 1) != 0 || (turn == 0 && rank == phase % plan->n);
 }
 
-/* The different ranks that `rank` sends to, in the order of its draws. */
+/* Find the distinct ranks to which `rank` sends, in the order of its draws. */
 static uint32_t partners(const struct pattern_plan *plan, uint32_t phase, uint32_t rank,
                          uint32_t found[DEGREE_MAX])
 {

@@ -4,9 +4,9 @@
  * (0 1 2 ...) and random ones (HPCC's b_eff). A random ring is a permutation read as a cycle: the
  * neighbours of a rank are the elements at the positions beside its own.
  *
- * HPCC 1.5 (bench_lat_bw) draws its rings in another way, by linear probing, in which ranks often
- * follow their natural predecessors: 5 of 64, where a uniform draw has 1. Such rings are made and
- * kept, for no part of one can be computed by itself.
+ * HPCC 1.5 (bench_lat_bw) makes its rings differently, by linear probing, in which ranks often
+ * follow their natural predecessors: 5 of 64, where a uniform choice has 1. Such rings are made and
+ * stored, because no part of one can be computed by itself.
  */
 #include "kind.h"
 #include "permutation.h"
@@ -21,7 +21,7 @@
 
 enum { NATURAL = 1 << 0, BOTH = 1 << 1 }; /* plan->choice, or-ed */
 
-/* Each rank in turn takes a random position, or the next one behind it that is free. */
+/* Put each rank at a random position, or at the next free one behind it. */
 static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
 {
     uint16_t *order = kept + (size_t)(number - 1) * 2 * n, *position = order + n;
@@ -38,7 +38,7 @@ static void probe(uint16_t *kept, uint32_t n, uint64_t seed, uint32_t number)
     }
 }
 
-/* plan->state: rings that are kept, each as rank by position, then position by rank. */
+/* plan->state has the stored rings, each as rank by position, then position by rank. */
 static int make(struct pattern_plan *plan, const struct pattern_request *request,
                 struct pattern_why *why)
 {
@@ -68,7 +68,7 @@ static int make(struct pattern_plan *plan, const struct pattern_request *request
     return 0;
 }
 
-/* 0: the natural ring. Random ones are numbered from 1, with it before them or without. */
+/* Return the number of a phase's ring: 0 is the natural ring, random ones count from 1. */
 static uint32_t number_of(const struct pattern_plan *plan, uint32_t phase)
 {
     return plan->choice & NATURAL ? phase : phase + 1;
@@ -82,7 +82,7 @@ static int phase_name(const struct pattern_plan *plan, uint32_t phase, char *nam
                        : snprintf(name, size, "random %u", number);
 }
 
-/* The rank at a position of a ring, or, `inverse`, the position of a rank. */
+/* Return the rank at a position of a ring, or, with `inverse`, the position of a rank. */
 static uint32_t look_up(const struct pattern_plan *plan, uint32_t number, uint32_t at, bool inverse)
 {
     const uint16_t *kept = plan->state;
@@ -95,8 +95,8 @@ static uint32_t look_up(const struct pattern_plan *plan, uint32_t number, uint32
     return inverse ? permutation_position(&order, at) : permutation_at(&order, at);
 }
 
-/* The forward flow comes first on both sides: to the successor, from the predecessor. Of two ranks
- * each is the other's successor and predecessor: one flow each way, in both directions or one. */
+/* The forward flow comes first on both sides: to the successor, from the predecessor. With two
+ * ranks each is the other's successor and predecessor: one flow per direction. */
 static void flows(const struct pattern_plan *plan, struct pattern_flow_list *list)
 {
     uint32_t n = plan->n, number = number_of(plan, list->phase);

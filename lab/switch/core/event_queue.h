@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who acts next: a tournament over a fixed number of agents, each with the one time at which it
- * wants to act. Of equal times the lower number goes first. Setting a time takes log2(agents)
- * comparisons, looking at the first none.
+ * Event queue of a fixed number of agents, each with one time at which it acts, as a tournament
+ * tree. Of equal times the lower number comes first. Setting a time takes log2(agents) comparisons,
+ * reading the first agent none.
  */
 #ifndef MODEL_EVENT_QUEUE_H
 #define MODEL_EVENT_QUEUE_H
@@ -14,7 +14,7 @@
 struct event_queue {
     unsigned leaves; /* a power of two */
     int64_t time_ns[EVENT_QUEUE_MAX];
-    uint16_t winner[2 * EVENT_QUEUE_MAX]; /* [1]: of all; [leaves + n]: agent n itself */
+    uint16_t winner[2 * EVENT_QUEUE_MAX]; /* [1]: the first of all; [leaves + n]: agent n itself */
 };
 
 static inline void event_queue_open(struct event_queue *event_queue, unsigned agents)
@@ -39,7 +39,7 @@ static inline void event_queue_set(struct event_queue *event_queue, unsigned age
         uint16_t left = event_queue->winner[2 * at], right = event_queue->winner[2 * at + 1];
         uint16_t first = times[right] < times[left] ? right : left;
 
-        /* Above, everything stays as it is when an unmoved agent wins as before. */
+        /* Above this node nothing changes when another agent wins as before. */
         if (first == event_queue->winner[at] && first != agent)
             return;
         event_queue->winner[at] = first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Planted faults. Each has its own random numbers, so that what one does does not depend on the
- * others; what they did to frames that left is counted when the frames leave.
+ * Planted faults. Each has its own random numbers, so that its effects do not depend on other
+ * faults; effects on frames are counted when the frames leave.
  */
 #include "inside.h"
 #include "signature.h"
@@ -54,7 +54,7 @@ static void let_go(struct model *model, unsigned index)
 {
     struct hold hold = model->holds[index];
 
-    /* Those behind it move up: of equal right, the first that was held goes first. */
+    /* The frames behind it move up: the frame held longest goes first. */
     model->hold_count--;
     memmove(&model->holds[index], &model->holds[index + 1],
             (model->hold_count - index) * sizeof *model->holds);
@@ -96,7 +96,7 @@ void frame_forward(struct model *model, struct model_frame *frame, unsigned out)
         faults_passed(model, &passed);
 }
 
-/* --- what each kind does; the frame is theirs --- */
+/* --- effect of each kind of fault, which owns the frame --- */
 
 static void duplicate(struct model *model, struct model_frame *frame, unsigned out)
 {
@@ -179,8 +179,9 @@ static void strike(struct model *model, unsigned number, struct model_frame *fra
 
 /* --- which frames --- */
 
-/* Whether it can be done at all: only a frame with one destination can be doubled, held back or led
- * astray, and only one whose flow is known is held back until others of its flow have gone on. */
+/* Return whether a fault can affect a frame: only a frame with one destination can be
+ * duplicated, held back or misdelivered, and only one with a known flow can wait for others of
+ * its flow. */
 static bool can(const struct model *model, unsigned number, const struct model_frame *frame,
                 unsigned out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the parts of a model share: its state, and what one part asks of another. Not for callers.
- * Each part asks those above it here: table.c, queues.c, faults.c, and switch.c all of them.
+ * Internal state of a model and functions between its parts; not for callers. A part calls only
+ * parts above it in this header: table.c, queues.c, faults.c; switch.c calls all.
  */
 #ifndef MODEL_INSIDE_H
 #define MODEL_INSIDE_H
@@ -13,9 +13,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The address table: which port a station was last heard on. It holds a limited number of
- * addresses, learns so many a second at most, and forgets one that was silent for the ageing time.
- * A full table learns nothing new: frames to the others are flooded. */
+/* Address table: the port at which each station's frames arrived last. The table holds a limited
+ * number of addresses, learns a limited number per second, and removes an address after the
+ * ageing time without frames. A full table learns nothing new: frames to other addresses are
+ * flooded. */
 struct table_entry {
     uint64_t key; /* address << 16 | TABLE_USED | port; 0: free */
     int64_t seen_ns;
@@ -24,33 +25,34 @@ struct table_entry {
 struct table {
     const struct model_table_conf *conf;
     struct table_entry *entries;
-    struct table_entry *spare; /* for sweeping */
+    struct table_entry *spare; /* second array for sweeps */
     uint32_t mask;
     int64_t ageing_ns;
     int64_t learn_gap_ns;
     int64_t next_learn_ns;
-    int64_t oldest_ns; /* no entry was seen before */
+    int64_t oldest_ns; /* lower bound of the entries' times */
     struct model_table_truth truth;
 };
 
-/* The flows that a switch has seen, with their counts. A flow is known by its addresses, the port
- * it came in by, the port it was to leave by and, where flows are told apart by phase, its tag.
- * Those beyond the first MODEL_FLOWS_MAX are counted together. Flows stay where they are in memory:
- * frames point to them. */
+/* Flows that a switch has forwarded, with their counts. A flow is identified by its addresses,
+ * its input port, its intended output port and, where flows are distinguished by phase, its tag.
+ * Flows beyond the first MODEL_FLOWS_MAX are counted together. A flow never moves in memory,
+ * because frames point to it. */
 struct flows {
-    struct model_flow all[MODEL_FLOWS_MAX + 1]; /* the last: all that have no place of their own */
+    /* The last entry counts all flows without an entry of their own */
+    struct model_flow all[MODEL_FLOWS_MAX + 1];
     uint32_t count;
-    struct model_flow *places[2 * MODEL_FLOWS_MAX]; /* open addressing */
+    struct model_flow *places[2 * MODEL_FLOWS_MAX]; /* hash table with open addressing */
 };
 
 #define NS_PER_MS INT64_C(1000000)
-#define RATE_SHIFT 20 /* times of bytes are in 2^-20 ns */
+#define RATE_SHIFT 20 /* times per byte are in 2^-20 ns */
 #define TYPE_VLAN 0x8100
 #define VLAN_TAG 4
 #define HOLDS_MAX 1024
 
 enum mark {
-    MARK_STORED = 1 << 0, /* its bytes are counted in its input's share of the buffer */
+    MARK_STORED = 1 << 0, /* its bytes count in its input's share of the buffer */
     MARK_FLOODED = 1 << 1,
     MARK_DUPLICATE = 1 << 2,
     MARK_REORDERED = 1 << 3,
@@ -63,39 +65,39 @@ struct fifo {
     struct model_frame *last;
 };
 
-/* One thing at a time: a wire or a fabric, and when it is free. */
+/* Server of one frame at a time, a wire or a fabric, and the time at which it becomes free. */
 struct server {
     uint64_t byte_time; /* in 2^-20 ns; 0: no time */
     int64_t free_ns;
-    uint64_t rest; /* the fraction of free_ns */
+    uint64_t rest; /* fraction of free_ns */
 };
 
 struct input {
-    struct fifo arriving; /* on the wire */
+    struct fifo arriving; /* frames on the wire */
     struct server wire;
-    int64_t paused_until_ns; /* its station is */
-    int64_t active_ns;       /* of the last frame */
-    struct fifo waiting;     /* before the fabric; queueing input: all; voq: unused */
+    int64_t paused_until_ns; /* until then, its station is paused */
+    int64_t active_ns;       /* time of the last frame */
+    struct fifo waiting;     /* before the fabric; queueing input: all frames; voq: unused */
     uint64_t waiting_bytes;
-    bool xoff;        /* the station has been told to pause */
-    int64_t renew_ns; /* ... and is to be told again */
+    bool xoff;        /* a PAUSE frame has stopped the station */
+    int64_t renew_ns; /* time at which the PAUSE is sent again */
 };
 
 struct output {
     struct fifo queue;
-    int64_t load_ns;     /* when all that came would have left, had nothing been dropped late */
-    int64_t recovers_ns; /* it drops all until then */
+    int64_t load_ns;     /* time at which all frames would have left without drops for recovery */
+    int64_t recovers_ns; /* end of the recovery, in which all frames are dropped */
     struct server wire;
     struct model_frame *sending;
     int64_t paused_until_ns;
-    bool control_waits; /* a PAUSE frame of `control_quanta` is to go first */
+    bool control_waits; /* a PAUSE frame of `control_quanta` is sent next */
     bool control_leaves;
     uint16_t control_quanta;
-    uint64_t bps;        /* at present; 0: no limit */
-    uint64_t most_bytes; /* in the queue */
-    uint64_t from;       /* queueing input and voq: the inputs that have a frame for it */
-    unsigned grant;      /* ... the input that comes first */
-    int64_t over_ns[MODEL_PORTS_MAX]; /* a trunk: when each input last had a frame for it */
+    uint64_t bps;        /* present rate; 0: no limit */
+    uint64_t most_bytes; /* capacity of the queue */
+    uint64_t from;       /* queueing input and voq: set of inputs with a frame for this output */
+    unsigned grant;      /* first input considered for a grant */
+    int64_t over_ns[MODEL_PORTS_MAX]; /* of a trunk: time of each input's last frame for it */
 };
 
 struct fault {
@@ -106,7 +108,7 @@ struct fault {
 struct hold {
     struct model_frame *frame;
     unsigned out;
-    uint32_t left; /* frames that may still go first */
+    uint32_t left; /* frames that may still pass first */
     bool overtaken;
     int64_t until_ns;
 };
@@ -114,33 +116,33 @@ struct hold {
 struct model {
     struct event_queue event_queue;
     int64_t now_ns;
-    int64_t down_until_ns; /* it is reset */
+    int64_t down_until_ns; /* end of a reset */
     const struct model_conf *conf;
     const struct model_host *host;
     unsigned ports;
-    uint64_t flood_mask; /* the ports that a flooded frame leaves by */
+    uint64_t flood_mask; /* output ports of a flooded frame */
     uint64_t dead;
-    int vlan_peer[MODEL_PORTS_MAX];  /* the other port of its VLAN, or MODEL_NO_PORT */
-    int cable_peer[MODEL_PORTS_MAX]; /* the port at the other end of its cable, or MODEL_NO_PORT */
+    int vlan_peer[MODEL_PORTS_MAX];  /* other port of the same VLAN, or MODEL_NO_PORT */
+    int cable_peer[MODEL_PORTS_MAX]; /* port at the cable's other end, or MODEL_NO_PORT */
     uint64_t shared_bytes;           /* in all queues */
-    uint64_t inside;                 /* frames */
-    bool reads_tags;                 /* something depends on a frame's signature */
+    uint64_t inside;                 /* frames inside the switch */
+    bool reads_tags;                 /* true where a frame's signature matters */
 
     struct server fabric;
     bool has_fabric;
     struct model_frame *in_fabric;
-    uint64_t fabric_waits; /* inputs with frames before the fabric */
+    uint64_t fabric_waits; /* set of inputs with frames before the fabric */
     unsigned fabric_next;
     uint64_t capacity_bps;
     unsigned active;
     int64_t recount_ns;
-    int64_t offered_from_ns; /* the present window of collapse */
+    int64_t offered_from_ns; /* begin of the present window of collapse */
     uint64_t offered_bytes;
-    double line_bytes; /* that all ports carry in such a window */
+    double line_bytes; /* capacity of all ports in such a window */
     uint64_t line_bps;
     bool collapsed;
 
-    uint64_t inputs_free; /* the crossbar's */
+    uint64_t inputs_free; /* free inputs and outputs of the crossbar */
     uint64_t outputs_free;
     uint64_t wanted; /* outputs whose `from` is not empty */
     unsigned match_first;
@@ -153,14 +155,15 @@ struct model {
 
     struct table table;
     struct flows flows;
-    struct flows wrong; /* flows by the wrong port that frames of theirs left by */
-    struct model_flow *last_flow[MODEL_PORTS_MAX]; /* by input: frames come in trains */
+    struct flows wrong; /* flows by the wrong output port of their frames */
+    /* By input: consecutive frames are often of one flow */
+    struct model_flow *last_flow[MODEL_PORTS_MAX];
     struct input inputs[MODEL_PORTS_MAX];
     struct output outputs[MODEL_PORTS_MAX];
     struct model_port_truth truth[MODEL_PORTS_MAX];
 };
 
-/* --- who acts at a moment, in this order: outputs, inputs, and these --- */
+/* --- agents in the order in which they act at one time: outputs, inputs, then these --- */
 
 enum agent { AGENT_FABRIC, AGENT_HOLDS, AGENT_RENEW, AGENT_MATCH, AGENTS };
 static_assert(2 * MODEL_PORTS_MAX + AGENTS <= EVENT_QUEUE_MAX, "all agents have a place");
@@ -203,13 +206,13 @@ static inline struct model_frame *fifo_pop(struct fifo *fifo)
     return frame;
 }
 
-/* Size as people count it: with FCS. */
+/* Return a frame's size with FCS, as users count it. */
 static inline uint32_t frame_size(const struct model_frame *frame)
 {
     return frame->length + MODEL_FCS;
 }
 
-/* Bytes that it takes of a wire. */
+/* Return the bytes that a frame occupies on a wire. */
 static inline uint32_t wire_bytes(const struct model_frame *frame)
 {
     uint32_t size = frame_size(frame);
@@ -222,7 +225,7 @@ static inline uint16_t big_endian(const uint8_t *at)
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-/* Six bytes as model_mac() reads them; two bytes behind them are read too. */
+/* Return six bytes as model_mac() does; reads two bytes behind them too. */
 static inline uint64_t mac_at(const uint8_t *at)
 {
     uint64_t eight;
@@ -241,7 +244,7 @@ static inline uint64_t bit(unsigned port)
     return (uint64_t)1 << port;
 }
 
-/* The lowest bit at or above `from`, else the lowest at all. `set` is not empty. */
+/* Return the lowest bit at or above `from`, else the lowest bit of all. `set` is not empty. */
 static inline unsigned next_bit(uint64_t set, unsigned from)
 {
     uint64_t behind = from < 64 ? set >> from << from : 0;
@@ -256,7 +259,7 @@ static inline uint64_t byte_time(uint64_t bps)
     return bps > 0 ? (uint64_t)(8e9 * (1 << RATE_SHIFT) / (double)bps + 0.5) : 0;
 }
 
-/* Serves so many bytes from `start_ns` on, or as soon as it is free. Returns when it is done. */
+/* Serve a number of bytes from `start_ns` on, or when the server becomes free; return the end. */
 static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t bytes)
 {
     uint64_t time;
@@ -276,52 +279,53 @@ static inline int64_t serve(struct server *server, int64_t start_ns, uint32_t by
 int table_open(struct table *table, const struct model_table_conf *conf);
 void table_close(struct table *table);
 
-/* Forgets all stations. */
+/* Remove all addresses. */
 void table_clear(struct table *table);
 
-/* The station `mac` was heard on `port`. */
+/* Store the port of the address `mac`. */
 void table_learn(struct table *table, uint64_t mac, unsigned port, int64_t now_ns);
 
-/* Its port, or MODEL_NO_PORT. */
+/* Return an address's port, or MODEL_NO_PORT. */
 int table_find(const struct table *table, uint64_t mac, int64_t now_ns);
 
-/* The flow of that key, made when it is new; the rest when there is no place. */
+/* Return the flow of a key, new if necessary; the common one where there is no room. */
 struct model_flow *flows_get(struct flows *flows, const uint64_t key[2]);
 
 void flows_key(uint64_t key[2], const struct model_flow_name *name);
 
-/* All counts to zero. */
+/* Reset all counts to zero. */
 void flows_clear(struct flows *flows);
 
-/* The port of that name; MODEL_NO_PORT: none, or no name. */
+/* Return the port with a name; MODEL_NO_PORT for NULL or an unknown name. */
 int model_port(const struct model_conf *conf, const char *name);
 
 /* --- queues.c --- */
 
-/* A copy of a frame, NULL when there is no memory. */
+/* Return a copy of a frame; NULL without memory. */
 struct model_frame *frame_copy(struct model *model, const struct model_frame *frame);
 void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why);
-/* Towards one output; false: it was dropped. */
+/* Queue a frame for one output; false where it was dropped. */
 bool frame_admit(struct model *model, struct model_frame *frame, unsigned out);
-/* Towards all ports but its source's. */
+/* Queue a frame for all ports except its source's. */
 void frame_flood(struct model *model, struct model_frame *frame);
 
-/* An output drops what waits. */
+/* Drop all frames waiting at an output. */
 void output_empty(struct model *model, unsigned port, enum model_drop why);
 void output_act(struct model *model, unsigned port);
 
-/* The module's capacity. */
+/* Capacity of the module. */
 void fabric_open(struct model *model);
 void fabric_act(struct model *model);
-/* A frame came in: the offered load, the active ports. */
+/* Count a frame that arrived: the offered load, the active ports. */
 void fabric_note(struct model *model, unsigned in, uint32_t bytes);
 uint64_t rates_at(const struct model_rates *rates, unsigned active);
 
-/* Queueing at the inputs. */
+/* Act for queues at the inputs, and for PAUSE. */
 void crossbar_act(struct model *model);
 
 void pause_act(struct model *model);
-/* Takes frames to the addresses that no bridge forwards (IEEE 802.1Q 8.6.3). True: it was one. */
+/* Consume a frame to an address that no bridge forwards (IEEE 802.1Q 8.6.3); true for such a
+ * frame. */
 bool consume_control(struct model *model, struct model_frame *frame);
 
 /* --- faults.c --- */
@@ -329,12 +333,12 @@ bool consume_control(struct model *model, struct model_frame *frame);
 int faults_check(const struct model_conf *conf, struct err *err);
 void faults_open(struct model *model);
 void faults_clear(struct model *model);
-/* The frame's tag, if it bears a sound signature. */
+/* Read the tag of a frame with a valid signature; false for other frames. */
 bool frame_tag(const struct model_frame *frame, uint16_t *tag);
-/* As frame_admit(), or to all ports with MODEL_FLOOD; frames that it overtakes by that are let go.
- */
+/* Forward a frame to one output, or to all ports with MODEL_FLOOD; release frames held until it
+ * passed. */
 void frame_forward(struct model *model, struct model_frame *frame, unsigned out);
-/* True: a fault has taken the frame. */
+/* Apply the planted faults; true where a fault has consumed the frame. */
 bool apply_faults(struct model *model, struct model_frame *frame, unsigned out, bool measured);
 void faults_act(struct model *model);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where frames wait: an output's queue with a limit, and its wire; back-pressure; a module's
+ * Places where frames wait: an output's queue with a limit, and its wire; back-pressure; a module's
  * capacity; queues at the inputs.
  */
 #include "inside.h"
 
 #define PAUSE_BYTES (MODEL_SIZE_MIN + MODEL_LAYER1)
-#define ACTIVE_NS 100000000 /* a port is active so long after a frame came in by it */
+#define ACTIVE_NS 100000000 /* time for which a port is active after a received frame */
 
 /* --- PAUSE (IEEE 802.3 annex 31B) ---------------------------------------------------------------
  */
 
-/* A station whose frames fill more than `high` is told to pause, and to go on when they fill less
- * than `low`. A PAUSE frame goes before all that waits, and is sent again when half its time is
- * over. Trunks are sent none: the module behind one has its own queues. */
+/* A station whose frames fill more than `high` is paused, and resumed below `low`. A PAUSE frame
+ * goes before all waiting frames, and is repeated after half of its time. Trunks get none: the
+ * module behind a trunk has its own queues. */
 
 #define QUANTUM_BITS 512
 #define QUANTA_MAX 0xffff
@@ -110,9 +110,10 @@ static void take_room(struct model *model, unsigned port, int64_t bytes)
         truth->queue_high_bytes = truth->queue_bytes;
 }
 
-/* The output's processor is busy with an overload until some time behind its end: what it would
- * hold had it dropped for want of room alone says when that is. An overload of a tenth drops one
- * frame of eleven, so it goes on for as long as there is no room for a second frame. */
+/* The output's processor stays busy for some time after an overload. The load that it would hold
+ * if it dropped only for lack of room gives the end of the overload. An overload of a tenth
+ * drops one frame of eleven, so the overload lasts as long as there is no room for a second
+ * frame. */
 static bool recovers(const struct model *model, struct output *output,
                      const struct model_frame *frame)
 {
@@ -211,7 +212,7 @@ void output_empty(struct model *model, unsigned port, enum model_drop why)
     }
 }
 
-/* By its flow, and by flow and the port where nobody asked for it. */
+/* Count a misdelivered frame by its flow, and by flow and wrong port. */
 static void count_wrong(struct model *model, const struct model_frame *frame, uint64_t sign)
 {
     uint64_t key[2] = {(frame->flow->key[0] & ~(uint64_t)0xff) | frame->out, frame->flow->key[1]};
@@ -221,7 +222,7 @@ static void count_wrong(struct model *model, const struct model_frame *frame, ui
         flows_get(&model->wrong, key)->counts.misdelivered += sign;
 }
 
-/* `sign`: 1, or -1 when a frame did not leave after all. */
+/* Count a frame that left; `sign` is 1, or -1 to correct the count of one that did not leave. */
 static void count_left(struct model *model, const struct model_frame *frame, uint64_t sign)
 {
     struct model_counts *counts = &frame->flow->counts;
@@ -292,7 +293,7 @@ void output_act(struct model *model, unsigned port)
 /* --- PAUSE: when --------------------------------------------------------------------------------
  */
 
-/* When the first of them is to be told again. */
+/* Plan the time of the first renewal of a PAUSE. */
 static void plan_renewal(struct model *model)
 {
     int64_t first = MODEL_NEVER;
@@ -359,9 +360,9 @@ bool consume_control(struct model *model, struct model_frame *frame)
 /* --- a module's capacity ------------------------------------------------------------------------
  */
 
-/* One server that all frames pass one by one, before which each input has a queue of its own; the
- * inputs take turns by frames. What comes by a trunk has passed the other module's, and goes to the
- * outputs' queues. */
+/* One server through which all frames pass one by one; each input has a queue before it, and the
+ * inputs take turns by frames. Frames from a trunk have passed the other module's server, and go
+ * to the outputs' queues. */
 
 uint64_t rates_at(const struct model_rates *rates, unsigned active)
 {
@@ -410,7 +411,7 @@ void fabric_open(struct model *model)
     set_capacity(model);
 }
 
-/* A trunk carries what so many senders can bring over it. */
+/* Set a trunk's rate for its present number of senders. */
 static void set_trunk(struct model *model, unsigned port)
 {
     const struct model_rates *rates = &model->conf->ports[port].senders;
@@ -437,7 +438,8 @@ static void recount(struct model *model)
     set_capacity(model);
 }
 
-/* The windows of the offered load follow each other; one without a frame counts too. */
+/* Update the collapse from successive windows of the offered load; a window without frames
+ * counts. */
 static void judge_load(struct model *model)
 {
     const struct model_conf *conf = model->conf;
@@ -520,13 +522,14 @@ void fabric_act(struct model *model)
 /* --- queueing at the inputs ---------------------------------------------------------------------
  */
 
-/* An input sends one frame at a time, an output takes one at a time, and the output's wire is the
- * pace. With one queue an input, the frame at its head blocks those behind it, whatever outputs are
- * free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform load); with a
- * queue for each output at each input it does not.
+/* An input sends one frame at a time, an output takes one at a time, at the pace of the output's
+ * wire. With one queue per input, the frame at its head blocks those behind it, even where
+ * outputs are free (Karol, Hluchyj and Morgan 1987: 2 - sqrt 2 = 58.6 % of line under uniform
+ * load); with a queue for each output at each input this does not happen.
  *
- * Matching: the free outputs in turn, beginning one further each time, grant the first input at or
- * behind their pointer that is free and has a frame for them; the pointer moves behind it. */
+ * Matching: the free outputs in order, beginning one further each time, grant the first free
+ * input at or behind their pointer that has a frame for them; the pointer moves behind this
+ * input. */
 
 static struct fifo *queue_of(struct model *model, unsigned in, unsigned out)
 {
@@ -544,7 +547,7 @@ static bool crossbar_accept(struct model *model, struct model_frame *frame)
     struct fifo *queue = queue_of(model, frame->in, frame->out);
     int64_t due = frame->time_ns > model->now_ns ? frame->time_ns : model->now_ns;
 
-    /* The port's part of the buffer is the input's here. */
+    /* With these queues, the port's part of the buffer belongs to the input. */
     if (model->truth[frame->in].input_bytes + frame_size(frame) >
         model->outputs[frame->in].most_bytes) {
         frame_drop(model, frame, MODEL_DROP_INPUT);
@@ -577,7 +580,7 @@ static void start(struct model *model, unsigned in, unsigned out)
     output_send(model, out, frame);
 }
 
-/* Matches one output. Returns when something may change by time alone. */
+/* Match one output; return the next time at which its state may change by itself. */
 static int64_t grant(struct model *model, unsigned out)
 {
     struct output *output = &model->outputs[out];
@@ -616,8 +619,8 @@ void crossbar_act(struct model *model)
     wake(model, agent_of(model, AGENT_MATCH), next);
 }
 
-/* --- the way to an output ----------------------------------------------------------------------
- */
+/* --- admission to an output
+ * -------------------------------------------------------------------- */
 
 bool frame_admit(struct model *model, struct model_frame *frame, unsigned out)
 {
@@ -652,7 +655,7 @@ void frame_flood(struct model *model, struct model_frame *frame)
             frame_admit(model, copy, (unsigned)__builtin_ctzll(outs));
             continue;
         }
-        /* A copy that could not be made is one that was made and lost. */
+        /* A copy that could not be made counts as made and lost. */
         frame->flow->counts.copies++;
         frame->flow->counts.dropped[MODEL_DROP_MEMORY]++;
         model->truth[frame->in].dropped[MODEL_DROP_MEMORY]++;

@@ -15,7 +15,7 @@ const char *const model_drop_names[MODEL_DROPS] = {
     [MODEL_DROP_LINK] = "link",
 };
 
-/* --- the way in --- */
+/* --- input --- */
 
 static struct model_flow *flow_of(struct model *model, const struct model_frame *frame,
                                   struct model_flow_name *name)
@@ -34,7 +34,7 @@ static struct model_flow *flow_of(struct model *model, const struct model_frame 
     return model->last_flow[frame->in] = last;
 }
 
-/* Why it goes no further, or MODEL_DROPS. */
+/* Return the reason to drop a frame, or MODEL_DROPS. */
 static enum model_drop refusal(const struct model *model, const struct model_frame *frame,
                                unsigned out)
 {
@@ -163,7 +163,7 @@ int64_t model_next(const struct model *model)
     return model->event_queue.time_ns[event_queue_first(&model->event_queue)];
 }
 
-/* --- truth --- */
+/* --- counts --- */
 
 void model_reset(struct model *model, int64_t down_ns)
 {
@@ -205,7 +205,7 @@ struct model_truth model_truth(const struct model *model)
     };
 }
 
-/* --- how a model is made of its description, and taken apart --- */
+/* --- open and close --- */
 
 static bool ascend(const struct model_rates *rates)
 {
@@ -215,7 +215,7 @@ static bool ascend(const struct model_rates *rates)
     return true;
 }
 
-/* The other port of the same VLAN: the first, with how many there are. */
+/* Return the first other port of a port's VLAN, and the number of such ports. */
 static int vlan_peer(const struct model_conf *conf, unsigned port, unsigned *count)
 {
     int found = MODEL_NO_PORT;

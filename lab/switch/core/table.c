@@ -12,7 +12,7 @@ static uint32_t place_of(const struct table *table, uint64_t mac)
     return (uint32_t)(mac * 0x9e3779b97f4a7c15 >> 32) & table->mask;
 }
 
-/* The address's entry, or the free one where it would go. */
+/* Return the entry of an address, or the free entry for it. */
 static struct table_entry *seek(const struct table *table, uint64_t mac)
 {
     uint32_t at = place_of(table, mac);
@@ -52,7 +52,7 @@ static bool has_aged(const struct table *table, const struct table_entry *entry,
     return now_ns - entry->seen_ns > table->ageing_ns;
 }
 
-/* Takes out what has aged: the others move to the spare entries, with no gaps in their chains. */
+/* Remove aged entries: the others move to the spare array, without gaps in their chains. */
 static void sweep(struct table *table, int64_t now_ns)
 {
     struct table_entry *old = table->entries;
@@ -75,7 +75,8 @@ static void sweep(struct table *table, int64_t now_ns)
     }
 }
 
-/* Learning takes the switch's processor some time; what waits for it is in the table already. */
+/* Learning occupies the switch's processor for some time; waiting addresses are already in the
+ * table. */
 static bool may_learn(struct table *table, int64_t now_ns)
 {
     int64_t start_ns = now_ns > table->next_learn_ns ? now_ns : table->next_learn_ns;
