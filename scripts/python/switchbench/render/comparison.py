@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,15 @@ from ..compare.comparison import (
     WORSE,
     Compared,
     Comparison,
-    Course,
     History,
     Row,
 )
 from ..records.directory import replace_bytes
 from ..records.summary_form import at
-from .printer import PAGE, TERMINAL, Column, Spec, heading, listed, note_lines, say, show, text
+from .printer import Spec, heading, listed, note_lines, say, show, text
 from .report.build import Section, Words, meanings, render, sentences
+from .tables import TABLES
+from .tables.rows import own_unit
 
 # What words and gaps of a table mean.
 _MEANINGS = {
@@ -44,34 +46,23 @@ _TIMES = 5.0  # from there on ratios are shown, not percents
 
 _STYLES = {BETTER: "green", WORSE: "bold red"}
 _ALIKE = "Switch, site and versions are the same as far as they were written down."
-_ABOUT = {
-    "interval": "Welch's confidence interval of the difference; empty where repeats can't tell",
-    "p": (
-        "Probability of so large a difference if there were none, corrected by Holm for all that "
-        "the comparison asks at once"
-    ),
-    "verdict": (
-        "better, worse: surely; not sure: runs of the same network may differ as much; same: equal "
-        "means; not known: too few repeats, not observed in both, or not judged"
-    ),
-}
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
 def _results(comparison: Comparison) -> Spec:
-    """Return the table of the results that are compared."""
+    """Return the table of the compared results."""
     base = comparison.subjects[0]
-    columns = (
-        text("result", "name", about="As it is called here",
-             value=lambda row: row.name + (" (baseline)" if row is base else "")),
-        text("directory", "directory", about="The results directory, or those of its runs",
-             value=lambda row: ", ".join(str(result.directory) for result in row.results)),
-        text("measured", "started", about="When its run began",
-             value=lambda row: at(row.measured.summary, "run.started")),
-    )  # fmt: skip
-    return Spec("results", "Results", "", columns, comparison.subjects)
+    entries = [
+        {
+            "name": one.name + " (baseline)" * (one is base),
+            "directory": ", ".join(str(result.directory) for result in one.results),
+            "started": at(one.measured.summary, "run.started"),
+        }
+        for one in comparison.subjects
+    ]
+    return replace(TABLES["results"], rows=entries)
 
 
 def _question(comparison: Comparison) -> Spec:
@@ -92,40 +83,24 @@ def _question(comparison: Comparison) -> Spec:
 
 
 def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "") -> Spec:
-    """Return one result against the baseline, a row a figure."""
-    base, other = one.base.name, one.other.name
-    columns = (
-        text("pattern", "pattern", fold=True, output=PAGE, about="Who sends to whom, and how",
-             value=lambda row: one.pairs[row["pair"]].title),
-        text("of", "of", output=PAGE, about="The phase or flow"),
-        text("measure", "measure", about="Which figure is compared (doc/reference/measures.md)",
-             value=lambda row: f"{row['title']}, {_micro(row['unit'])}"),
-        text("unit", "unit", output=PAGE, about="The figure's unit",
-             value=lambda row: _micro(row["unit"])),
-        Column(base, "baseline", "scientific", about="The baseline's mean over its repeats"),
-        Column(other, "other", "scientific", about="The other result's mean over its repeats"),
-        Column("difference", "difference", "signed",
-               value=lambda row: row["difference"] and round(row["difference"], _DIGITS),
-               about="Mean of the other result less the baseline's, both over their repeats"),
-        Column("in %", "percent", "signed", output=PAGE,
-               about="The difference in percent of the baseline"),
-        text("relative", "relative", output=TERMINAL, value=relative,
-             about="To the baseline; x: times as much"),
-        Column("from", "ci_low", "signed", about=_ABOUT["interval"], seldom=True),
-        Column("to", "ci_high", "signed", about=_ABOUT["interval"], seldom=True),
-        Column("p", "p_adjusted", "scientific", about=_ABOUT["p"], output=PAGE, seldom=True),
-        text("repeats", "repeats", fold=True, output=PAGE, about="In which it was observed",
-             value=lambda row: " and ".join(map(str, dict.fromkeys(row["repeats"])))),
-        text("verdict", "because", output=PAGE, about=_ABOUT["verdict"],
-             value=lambda row: row["verdict"] + (f" ({row['reason']})" if row["reason"] else "")),
-        text("verdict", "verdict", output=TERMINAL, about=_ABOUT["verdict"]),
-    )  # fmt: skip
-    return Spec(name, f"{other} against {base}", about, columns, rows)
-
-
-def _micro(unit: str) -> str:
-    """With the letter that people write."""
-    return unit.replace("us", "µs")
+    """Return the table of one result against the baseline, with a row per figure."""
+    spec, base, other = TABLES["differences"], one.base.name, one.other.name
+    titles = {"baseline": base, "other": other}
+    entries = [
+        {
+            **row,
+            "pattern": one.pairs[row["pair"]].title,
+            "named": f"{row['title']}, {own_unit(row)}",
+            "difference": row["difference"] and round(row["difference"], _DIGITS),
+            "relative": relative(row),
+            "repeats": " and ".join(map(str, dict.fromkeys(row["repeats"]))),
+            "because": row["verdict"] + (f" ({row['reason']})" if row["reason"] else ""),
+        }
+        for row in rows
+    ]
+    columns = tuple(replace(c, title=titles.get(c.key, c.title)) for c in spec.columns)
+    title = f"{other} against {base}"
+    return replace(spec, name=name, title=title, about=about, columns=columns, rows=entries)
 
 
 def relative(row: Row) -> str:
@@ -154,33 +129,26 @@ def sparkline(values: Sequence[float | None]) -> str:
     )
 
 
-def _history(courses: Sequence[Course]) -> Spec:
-    """Return each measure's course, a row a measure."""
-    columns = (
-        text("measure", "measure", about="doc/reference/measures.md",
-             value=lambda row: f"{row.measure.title}, {_micro(row.measure.unit)}"),
-        text("course", "values", about="A bar for each run, by date",
-             value=lambda row: sparkline(row.values)),
-        Column("first", "values", "scientific", value=lambda row: row.values[0],
-               about="Mean of the first run"),
-        Column("now", "values", "scientific", value=lambda row: row.values[-1],
-               about="Mean of the last run"),
-        Column("% a run", "slope", "signed",
-               about="Median slope of all pairs of runs (Theil and Sen); empty below 5 runs"),
-        text("trend", "trend", about="better, worse: their order is no chance (Kendall, Holm)"),
-        text("last", "verdict", about=_ABOUT["verdict"]),
-    )  # fmt: skip
-    return Spec("history", "History", "", columns, courses)
-
-
 def show_history(history: History, console: Console) -> None:
     """Print runs, courses, and what became worse."""
     dates = [str(at(run.measured.summary, "run.started")) for run in history.runs]
     say(console, f"{format.of(len(dates), 'run')}, {dates[0]} to {dates[-1]}; the last: "
         f"{history.runs[-1].measured.directory}")  # fmt: skip
     titles = [one.title for one in history.courses]
+    rows = [
+        {
+            "measure": f"{one.measure.title}, {own_unit(vars(one.measure))}",
+            "course": sparkline(one.values),
+            "first": one.values[0],
+            "now": one.values[-1],
+            "slope": one.slope,
+            "trend": one.trend,
+            "verdict": one.verdict,
+        }
+        for one in history.courses
+    ]
     show(
-        _history(history.courses).on_terminal(history.courses),
+        TABLES["history"].on_terminal(rows),
         console,
         styles=[_STYLES.get(one.verdict, _STYLES.get(one.trend, "")) for one in history.courses],
         groups=titles,
@@ -241,8 +209,9 @@ def _show_rows(one: Compared, rows: Sequence[Row], every: Sequence[Row], console
     notes = [words for word, words in _MEANINGS.items() if word in has]
     if any(row["dependent"] for row in every):
         notes.append("repeats that follow each other made an interval wider")
+    spec = _differences("differences", one, rows)
     show(
-        _differences("differences", one, rows).on_terminal(rows),
+        spec.on_terminal(spec.entries({})),
         console,
         styles=[_STYLES.get(row["verdict"], "") for row in rows],
         groups=titles,

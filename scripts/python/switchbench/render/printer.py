@@ -216,6 +216,11 @@ class Spec:
         """Of entries that were chosen from its own; only counters that are 0 are folded."""
         return self._made(entries, TERMINAL, "zeros")
 
+    def listed(self, entries: Iterable[Any], without: Sequence[str] = ()) -> Table | None:
+        """Return the table of these entries with all columns, but for those of some keys."""
+        columns = [column for column in self.columns if column.key not in without]
+        return make(self.name, self.title, self.about, columns, entries, "none")
+
     def whole(self, summary: Summary) -> Table | None:
         """Return it with all columns of the report, for CSV and JSON."""
         return self._made(self.entries(summary), PAGE, "none")

@@ -25,7 +25,7 @@ from ..records.rows import needed
 from ..records.summary_form import at
 from . import first_screen
 from .first_screen import ERROR, INFO, WARNING, findings, has_values, suite_notes, suite_of
-from .printer import Column, Entry, Spec, count, heading, listed, make, note_lines, say, show, text
+from .printer import Entry, Spec, heading, listed, note_lines, say, show
 from .tables import TABLES, subtests
 from .tables.rows import (
     curve_points,
@@ -461,49 +461,27 @@ def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
 PORTS_SHOWN = 24
 
 
-_TESTS = (
-    count("test", "test"),
-    text("pattern", "pattern", value=lambda test: _pattern(test["pattern"], test["parameters"])),
-    text("transport", "transport"),
-    text("network", "networks", value=lambda test: " + ".join(test["networks"])),
-    text("ranks", "ranks", value=lambda test: _few(test["ranks"])),
-    text("size", "sizes", value=lambda test: _few(_sizes(test))),
-    text("load", "loads", value=lambda test: _few(test["loads"]) or format.UNKNOWN),
-    text("repeat", "repeat", value=lambda test: " to ".join(
-        map(str, sorted({test["repeat"], test["repeat_most"]})))),
-    count("trials", "trials"),
-    count("phases", "phases"),
-    text("expected", "expected_s", value=lambda test: format.human(test["expected_s"])),
-)  # fmt: skip
-_CLAUSES = (
-    text("clause", "id", value=lambda clause: " ".join(
-        clause[key] for key in ("id", "clause") if key in clause) or format.UNKNOWN),
-    text("what it requires", "require", value=lambda clause: " ".join((
-        clause["measure"], "of", "the run" if clause["over"] == "run" else f"each {clause['over']}",
-        clause["require"]))),
-    count("trials", "trials", value=lambda clause: len(clause["trials"])),
-)  # fmt: skip
-_PORTS = (
-    text("network", "network"),
-    count("rank", "rank"),
-    text("port", "port"),
-    text("switch", "switch", value=lambda port: port["switch"] or ""),
-    text("switch port", "switch_port", value=lambda port: port["switch_port"] or ""),
-    text("line rate", "line_rate_bps", value=lambda port: quantities.RATE.text(
-        port["line_rate_bps"]) if port["line_rate_bps"] else "unknown"),
-)  # fmt: skip
-_PHASES = (
-    count("phase", "phase"),
-    text("name", "name"),
-    text("network", "network"),
-    text("flows", "flows"),
-)
-
-
 def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> None:
-    """Print what plan/listing.py says. `chosen`: only some phases were asked for."""
+    """Print a listing of plan/listing.py; `chosen`: the options select single phases."""
+
+    def table(name: str, rows: Sequence[Entry], more: str = "") -> None:
+        if rows:
+            say(console, "")
+            show(TABLES[name].listed(rows), console, notes=(more,))
+
     say(console, plan["site"])
-    _table(console, _TESTS, plan["tests"])
+    table("plan_tests", [
+        test | {
+            "pattern": _pattern(test["pattern"], test["parameters"]),
+            "networks": " + ".join(test["networks"]),
+            "ranks": _few(test["ranks"]),
+            "sizes": _few(_sizes(test)),
+            "loads": _few(test["loads"]) or None,
+            "repeat": " to ".join(map(str, sorted({test["repeat"], test["repeat_most"]}))),
+            "expected": format.human(test["expected_s"]),
+        }
+        for test in plan["tests"]
+    ])  # fmt: skip
     expected_s, longest_s = plan["expected_s"], plan["longest_s"]
     longest = f" to {format.human(longest_s)}" if longest_s > expected_s else ""
     say(
@@ -514,29 +492,38 @@ def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> 
     for word, key in (("load", "offered"), ("note", "notes")):
         for line in plan[key]:
             say(console, f"{word}: {line}", hang=2)
-    _table(console, _CLAUSES, plan["clauses"])
+    table("plan_clauses", [
+        {
+            "clause": " ".join(clause[key] for key in ("id", "clause") if key in clause) or None,
+            "require": f"{clause['measure']} of "
+            f"{'the run' if clause['over'] == 'run' else 'each ' + clause['over']} "
+            f"{clause['require']}",
+            "trials": len(clause["trials"]),
+        }
+        for clause in plan["clauses"]
+    ])  # fmt: skip
     if plan["clauses"]:
         say(console, f"clauses: SHA-256 {plan['clauses_sha256']}")
     ports = plan["ports"]
     if any(port["switch"] for port in ports):
         most = len(ports) if everything else PORTS_SHOWN
         more = f"… {len(ports) - most} more (--all)" if len(ports) > most else ""
-        _table(console, _PORTS, ports[:most], more)
+        table("plan_ports", [
+            port | {
+                "switch": port["switch"] or "",
+                "switch_port": port["switch_port"] or "",
+                "line_rate": quantities.RATE.text(port["line_rate_bps"])
+                if port["line_rate_bps"] else "unknown",
+            }
+            for port in ports[:most]
+        ], more)  # fmt: skip
     for one in plan["plans"]:
         heading(console, _title(one, [t for t in plan["trials"] if t["plan"] == one["plan"]]))
         rows = [{**phase, **network} for phase in one["phases"] for network in phase["networks"]]
         left = one["total_phases"] - len(one["phases"])
         more = f"… {left} more phases (--all, or --phases RANGES)" if left and not chosen else ""
-        columns = [c for c in _PHASES if c.key != "network" or len(one["networks"]) > 1]
-        show(make("plan", "", "", columns, rows, "none"), console, notes=(more,))
-
-
-def _table(
-    console: Console, columns: Sequence[Column], rows: Sequence[Entry], more: str = ""
-) -> None:
-    if rows:
-        say(console, "")
-        show(make("plan", "", "", columns, rows, "none"), console, notes=(more,))
+        without = () if len(one["networks"]) > 1 else ("network",)
+        show(TABLES["plan_phases"].listed(rows, without), console, notes=(more,))
 
 
 def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:

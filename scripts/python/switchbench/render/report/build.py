@@ -48,7 +48,7 @@ from ..first_screen import (
 from ..printer import Table
 from ..tables import Heading as s
 from . import rates, times
-from .chart import Figure
+from .chart import WORDS, Figure
 from .first_page import FirstPage, about_what, first_page
 
 # In their order: those of figures are between the page's own.
@@ -309,7 +309,7 @@ def render(
         """Return a sentence, in which `names` look as they are typed."""
         return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
-    environment.filters["prose"] = prose
+    environment.filters |= {"prose": prose, "digits": format.digits}
     return environment.from_string(_asset("page.html")).render(
         what=what,
         heading=heading,
@@ -318,6 +318,7 @@ def render(
         warning=warning,
         sections=shown,
         version=__version__,
+        advice=WORDS["advice"],
         style=_asset("page.css"),
         script=_asset("table.js") + _asset("page.js"),
         # What the page's script unpacks: gzip in base64, which nobody takes for code.

@@ -393,7 +393,7 @@ def _spec(name: str, declared: dict[str, Any]) -> ChartSpec:
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
 WORDS = _DECLARED.pop("words")
-"""Definitions of maps, and of kinds of times their name and what each is."""
+"""Definitions of maps, of kinds of times their name and what each is, advice on suspects."""
 SPECS = {name: _spec(name, declared) for name, declared in _DECLARED.items()}
 
 

@@ -19,36 +19,6 @@ MOST_CLAUSES = 12  # and suspects, on one page; the tables below have all
 MOST_SUSPECTS = 3
 _ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 _ALIKE = 0.9  # of the best port's share: a port with less is not shown as good
-# What to try, and what to ask the supplier for, by a suspect's kind.
-ADVICE = {
-    "loss": "Swap the cable, then the transceiver, then the port. Loss that stays at the port: ask "
-    "for the port's error counters (FCS, symbol errors, FEC) and a replacement.",
-    "capacity": "Look at the rate that the link negotiated, and at rate limits. A trunk: look at "
-    "its members and how flows are spread. Else ask what the device is built to forward.",
-    "size": "Look at the MTU of this port and of the path behind it.",
-    "burst": "Look at the buffer that this port may use, and at flow control. Ask how much buffer "
-    "a port can take.",
-    "dead": "Look at the link's state at both ends; swap the cable, then the port.",
-    "intermittent": "Look for a link that flaps, or other traffic, in the device's log at that "
-    "time; swap the cable.",
-    "duplication": "Look for a loop or a mirror port; ask the supplier with this report.",
-    "reordering": "Look at how a trunk spreads a flow's frames over its members; ask the supplier.",
-    "corruption": "Frames were damaged after their check sum was tested: swap the module or the "
-    "device; ask the supplier.",
-    "flooding": "Look at the address table: its size, its age, a topology that changes.",
-    "wrong-port": "Look at static addresses and VLANs; ask the supplier with this report.",
-}
-
-
-class ClauseRow(NamedTuple):
-    """A clause with what was found: value, limit and margin in words."""
-
-    words: str
-    verdict: str
-    value: str
-    limit: str
-    margin: str
-    where: str
 
 
 class FacePort(NamedTuple):
@@ -60,22 +30,14 @@ class FacePort(NamedTuple):
     about: str
 
 
-class Culprit(NamedTuple):
-    """A suspect: what it does, the evidence, and what to do."""
-
-    brief: str
-    evidence: str
-    advice: str
-
-
 class FirstPage(NamedTuple):
     """All of the page but the verdict itself, which stands above it."""
 
     facts: list[tuple[str, str]]
-    clauses: list[ClauseRow]
+    clauses: list[Mapping[str, Any]]  # of the summary, as are suspects
     further: str  # clauses and suspects that have no room
     faces: list[tuple[str, list[FacePort]]]  # of each switch
-    culprits: list[Culprit]
+    suspects: list[Mapping[str, Any]]
     again: str  # the command that measures it again
     signed: bool  # whether there is something to sign: a verdict
 
@@ -96,7 +58,7 @@ def about_what(summary: SummaryDocument) -> str:
 
 def first_page(summary: SummaryDocument) -> FirstPage:
     """Return the page of a summary."""
-    clauses = [_clause(one) for one in summary.get("expectations") or []]
+    clauses: list[Mapping[str, Any]] = list(summary.get("expectations") or ())
     suspects = summary["location"]["suspects"]
     left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
     further = " and ".join(format.of(count, noun) for count, noun in left if count > 0)
@@ -108,32 +70,12 @@ def first_page(summary: SummaryDocument) -> FirstPage:
     facts.append(("run", str(run.get("id") or format.UNKNOWN)))
     return FirstPage(
         facts=facts,
-        clauses=sorted(clauses, key=lambda one: _ORDER.index(one.verdict))[:MOST_CLAUSES],
+        clauses=sorted(clauses, key=lambda one: _ORDER.index(one["verdict"]))[:MOST_CLAUSES],
         further=f"{further} more below." if further else "",
         faces=_faces(summary),
-        culprits=[
-            Culprit(
-                one["brief"],
-                f"{one['sentence']} ({min(100 * one['confidence'], 99.9):.1f} % sure).",
-                ADVICE.get(one["kind"], ""),
-            )
-            for one in suspects[:MOST_SUSPECTS]
-        ],
+        suspects=list(suspects[:MOST_SUSPECTS]),
         again=shlex.join(run.get("command") or []),
         signed=bool(summary.get("verdict")),
-    )
-
-
-def _clause(one: Mapping[str, Any]) -> ClauseRow:
-    def number(key: str) -> str:
-        value = one[key]
-        return format.UNKNOWN if value is None else f"{format.digits(value)} {one['unit']}".strip()
-
-    words = one["clause"] or f"{one['measure']} {one['require']}"
-    name = f"{one['id']}: " if one["id"] else ""
-    where, limit = str(one["of"] or one["reason"] or ""), str(one["require"])
-    return ClauseRow(
-        f"{name}{words}", one["verdict"], number("value"), limit, number("margin"), where
     )
 
 

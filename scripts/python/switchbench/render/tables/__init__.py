@@ -108,7 +108,7 @@ def by_section() -> dict[str, tuple[Spec, ...]]:
     """Return the tables of each section of a report."""
     named: dict[str, tuple[Spec, ...]] = {
         heading: tuple(
-            TABLES[name] for name, one in _DECLARED.items() if one["section"] == heading.name
+            TABLES[name] for name, one in _DECLARED.items() if one.get("section") == heading.name
         )
         for heading in Heading
     }
