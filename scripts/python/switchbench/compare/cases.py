@@ -22,7 +22,7 @@ from ..base.errors import ConfigurationError
 from ..base.measures import MEASURES as REGISTRY
 from ..base.measures import REDUCED
 from ..base.model import SCHEDULE
-from ..importers import mpi
+from ..importers import programs
 from ..importers.reading import COMMON, GPU, MEGA
 from ..records.directory import CONFIGURATION
 from ..records.summary_form import PlanEntry, at
@@ -587,15 +587,15 @@ def _functions(subject: Subject) -> _Figures:
         name = function["pattern"]
         if function["parameters"].get("skew", "0%") != "0%":
             continue
-        ranks = _PAIR if name in mpi.OF_TWO else function["ranks"]  # further ranks only wait
+        ranks = _PAIR if name in programs.OF_TWO else function["ranks"]  # further ranks only wait
         for point in function["points"]:
             places = ((trial, function["network"]) for trial in point["trials"])
             if subject.chosen and mine.isdisjoint(places):
                 continue
             time, rate = point["imb"]["t_avg_us"] or 0.0, point["imb"]["mbytes_s"] or 0.0
             path = _path(subject, function)
-            yield path, mpi.time_in_ours(name, ranks, point["size"], time)
-            yield path, mpi.rate_in_ours(name, ranks, point["size"], rate * MEGA)
+            yield path, programs.time_in_ours(name, ranks, point["size"], time)
+            yield path, programs.rate_in_ours(name, ranks, point["size"], rate * MEGA)
 
 
 def _pingpongs(subject: Subject) -> _Figures:

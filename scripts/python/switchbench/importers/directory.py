@@ -18,12 +18,10 @@ from ..base.errors import ConfigurationError
 from ..base.source import read_regular
 from ..records.directory import RunDirectory, replace_bytes
 from ..records.summary_form import NOTHING_LOCATED, SCHEMA, Entry, SummaryDocument
-from .mpi import HPCC, IMB, NCCL, OSU
-from .pairs import IPERF3, PERFTEST
-from .reading import Kind, Read, Source
+from .programs import KINDS
+from .reading import Read, Source
 
 ORIGINALS = "originals"
-KINDS: tuple[Kind, ...] = (HPCC, IMB, OSU, NCCL, PERFTEST, IPERF3)
 _MOST_BYTES = 64 << 20  # limit of a file; the largest real ones have a few MB
 # Patterns of files that users pass by mistake, with the advice for each.
 _MISTAKES = (
@@ -70,8 +68,20 @@ def write(files: Sequence[Path], out: Path, ranks: int | None, command: Sequence
     parts = [read(path, ranks, content) for path, content in zip(files, contents, strict=True)]
     directory = RunDirectory(out)
     entries: list[Entry] = []
+    folder = out / ORIGINALS
     for path, content, part in zip(files, contents, parts, strict=True):
-        kept = _keep(path, content, out)
+        place, number = folder / path.name, 1
+        while place.exists():  # of equal names each with its number
+            number += 1
+            place = folder / f"{path.stem}-{number}{path.suffix}"
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{path} can't be kept in {folder}: {error.strerror}"
+            ) from error
+        replace_bytes(place, content)
+        kept = f"{ORIGINALS}/{place.name}"
         entries += [{**vars(figure), "file": kept} for figure in part.figures]
     warnings = [sentence for part in parts for sentence in part.warnings]
     directory.write_summary(_summary(out, files, entries, warnings, command))
@@ -83,21 +93,6 @@ def _content(path: Path) -> bytes:
         return read_regular(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror}") from error
-
-
-def _keep(path: Path, content: bytes, out: Path) -> str:
-    """Copy a file into `originals`, numbered where its name is taken; return its path there."""
-    folder = out / ORIGINALS
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"{path} can't be kept in {folder}: {error.strerror}") from error
-    place, number = folder / path.name, 1
-    while place.exists():
-        number += 1
-        place = folder / f"{path.stem}-{number}{path.suffix}"
-    replace_bytes(place, content)
-    return f"{ORIGINALS}/{place.name}"
 
 
 def _summary(

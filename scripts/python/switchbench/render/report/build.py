@@ -379,24 +379,9 @@ def meanings(sections: Iterable[Section]) -> list[Part]:
 
 _SIGNS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?"}
 _MOODS = {"green": "good", "yellow": "warn", "bold red": "bad", None: ""}
-_AT_LOAD_IS = (
-    "Ports that receive at least 97 % of the intended load, in every phase of each transport that "
-    "is not tester-limited; the load is all of the line where nothing else was asked"
-)
-_SLOWEST_IS = (
-    "The flow that is the furthest below the mean of its own plan's flows, by payload in the "
-    "window. Flows of different patterns share their ports with different numbers of others: only "
-    "those of one plan are like each other"
-)
 _ABOUT = {
-    "Fault": "What all flows and their paths show to be at fault, the most certain first",
-    "Ports": "Percent of line that ports receive, medians over the phases; alike: within 3 %",
-    "Lost": definition("lost_frames"),
-    "RTT p50/p99": "Median of the phases' medians, of the fastest transport; below, of each "
-    "transport and the longest p99, or (≤) the longest time",
-    "Tester": definition("tester_limited"),
-    "Findings": "Errors, warnings and what else is to be known, counts of one kind together",
-    "Max rate": definition("throughput.total"),
+    name: definition(words[1:]) if words.startswith("=") else words
+    for name, words in WORDS["tiles"].items()
 }
 
 
@@ -428,7 +413,8 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
         said = f"{verdict['sentence'].rstrip('.')}. {result.said.rpartition('; ')[2]}."
         if found:
             held = f"{rate} in every phase, {median}"
-            tiles.insert(0, Tile("Ports at the intended load", count, held, _AT_LOAD_IS))
+            name = "Ports at the intended load"
+            tiles.insert(0, Tile(name, count, held, _ABOUT[name]))
         return Glance(result.value, said, tiles, word, _SIGNS[word], figure, first_page(summary))
     said = f"No verdict: no clause is required (expect). {result.said}."
     name, said = f"{count} {rate}", f"In every phase; {median}. {said}" if found else said
@@ -457,7 +443,8 @@ def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
     flow = format.flow(plan["slowest"]) if plan["slowest"] else "a flow"
     what = f"{format.pattern(plan)}, {plan['transport']}, {format.of(plan['ranks'], 'rank')}"
     words = f"{flow}: {unit.show(rate)} {unit.name}, {what}, {format.size(plan)}"
-    yield Tile("Slowest flow", f"{100 * share:.1f} % of mean", words, _SLOWEST_IS)
+    name = "Slowest flow"
+    yield Tile(name, f"{100 * share:.1f} % of mean", words, _ABOUT[name])
 
 
 def verdict(summary: SummaryDocument) -> list[Part | None]:
