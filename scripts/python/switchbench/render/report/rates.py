@@ -59,25 +59,21 @@ _TRAFFIC = {
 }
 
 
-def _load(entry: Entry) -> str:
-    """Return what was asked for; nothing of ping-pong, which has no load."""
-    load = entry["intended_load"]
-    return "" if load is None or entry["traffic"] == "pingpong" else f"{load:g} % of line"
-
-
-def _network(entry: Entry) -> str:
-    networks = entry.get("concurrent_networks")
-    return f"network {entry['network']}" + (" with others" if networks else "")
-
-
 _FACETS: dict[str, Callable[[Entry], str]] = {
     "pattern": format.pattern,
     "ranks": lambda entry: format.of(entry["ranks"], "node"),
     "transport": lambda entry: str(entry["transport"]),
     "size": format.size,
-    "load": _load,
+    # Ping-pong has no load.
+    "load": lambda entry: (
+        ""
+        if entry["intended_load"] is None or entry["traffic"] == "pingpong"
+        else f"{entry['intended_load']:g} % of line"
+    ),
     "traffic": lambda entry: _TRAFFIC[entry["traffic"]],
-    "network": _network,
+    "network": lambda entry: (
+        f"network {entry['network']}{' with others' if entry.get('concurrent_networks') else ''}"
+    ),
 }
 
 
@@ -228,11 +224,21 @@ def plans(measured: Measured) -> Iterator[Figure]:
     yield _whole("plans", found.common, named, lambda plan: plan["throughput"]["mean"], unit)
     yield _whole("plan-times", found.common, named, lambda plan: plan["elapsed_s"], Unit("s", 1.0))
     number = 0
-    for some in by(several, _matrix).values():  # the same pattern over the same nodes is overlaid
-        overlaid = group(some)
+    keys = ("pattern", "ranks", "network")
+    matrices = by(several, lambda p: repr([p["parameters"].get("order"), *(p[k] for k in keys)]))
+    for same in matrices.values():  # the same pattern over the same nodes is overlaid
+        overlaid = group(same)
         for _, series in in_parts(overlaid.series, _OVERLAID_PHASES):
             number += 1
-            yield _by_phase(measured, number, series, overlaid.common)
+            phases = [_phases_of(measured, one) for one in series]
+            unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
+            traces = [
+                trace
+                for place, (one, some) in enumerate(zip(series, phases, strict=True))
+                for trace in _band(place, one.label, some, unit)
+            ]
+            panel = Panel(overlaid.common, traces, f"-{number}", unit.name)
+            yield SPECS["phases"].draw(panel)
 
 
 def _whole(
@@ -259,25 +265,8 @@ def _whole(
     return spec.draw(Panel(common, traces, unit=unit.name, height=height, layout=layout))
 
 
-def _matrix(plan: PlanEntry) -> str:
-    return repr((plan["pattern"], plan["parameters"].get("order"), plan["ranks"], plan["network"]))
-
-
 def _phases_of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry]:
     return [phase for plan in series.entries for phase in measured.phases_of(plan)]
-
-
-def _by_phase(
-    measured: Measured, number: int, series: Sequence[Series[PlanEntry]], common: str
-) -> Figure:
-    phases = [_phases_of(measured, one) for one in series]
-    unit = unit_for(phase["throughput"]["max"] for some in phases for phase in some)
-    traces = [
-        trace
-        for place, (one, some) in enumerate(zip(series, phases, strict=True))
-        for trace in _band(place, one.label, some, unit)
-    ]
-    return SPECS["phases"].draw(Panel(common, traces, f"-{number}", unit.name))
 
 
 def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
@@ -351,13 +340,17 @@ def maps(measured: Measured) -> Iterator[Figure]:
     shown = [one for one, e in zip(every, even, strict=True) if e in sorted(even)[:_MAPS]]
     lossy = [bool(np.nanmax(loss, initial=0.0) > 0) for _, _, loss in shown]
     cells = sum(rate.size * (1 + lost) for (_, rate, _), lost in zip(shown, lossy, strict=True))
+    block = max(1, math.ceil(math.sqrt(cells / _CELLS)))  # ports of a row: all maps stay small
     for number, ((plans, rate, loss), lost) in enumerate(zip(shown, lossy, strict=True), start=1):
-        axis = _Axis.of(measured, plans, _block(cells), len(every) - len(shown))
+        axis = _Axis.of(measured, plans, block, len(every) - len(shown))
         folded, common = axis.folded(rate, np.fmin), group(plans).common
         unit = unit_for([float(np.nanmax(folded))])
         title = sentence("throughput by source and destination", common)
         name = f"heat-map-{number}"
-        full = _intended_mbps(plans)
+        # Of a flow at the intended load.
+        mean, share = (plans[0]["throughput"][key] for key in ("mean", "percent_of_line"))
+        load = plans[0]["intended_load"]
+        full = mean * load / share if mean and share and load else None
         yield axis.draw(
             name, title, WORDS["map"], folded * unit.scale, "Payload", unit.name,
             full=full and full * unit.scale,
@@ -366,22 +359,9 @@ def maps(measured: Measured) -> Iterator[Figure]:
             title = sentence("loss by source and destination", common)
             folded = axis.folded(loss, np.fmax)
             yield axis.draw(
-                f"{name}-loss",
-                title,
-                WORDS["loss_map"],
-                folded,
-                "Lost frames",
-                "%",
+                f"{name}-loss", title, WORDS["loss_map"], folded, "Lost frames", "%",
                 reversescale=True,
-            )
-
-
-def _intended_mbps(plans: Sequence[PlanEntry]) -> float | None:
-    """Return the payload rate of a flow at the intended load; None where it is not known."""
-    plan = plans[0]
-    rate, share = plan["throughput"]["mean"], plan["throughput"]["percent_of_line"]
-    load = plan["intended_load"]
-    return rate * load / share if rate and share and load else None
+            )  # fmt: skip
 
 
 def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matrix] | None:
@@ -416,11 +396,6 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
     sums += np.bincount(code[known], weights=values[known], minlength=size * size)
     sums[np.bincount(code[known], minlength=size * size) == 0] = np.nan
     return sums.reshape(size, size)
-
-
-def _block(cells: int) -> int:
-    """Return how many ports share a row, so that all maps together stay small."""
-    return max(1, math.ceil(math.sqrt(cells / _CELLS)))
 
 
 @dataclass(frozen=True)

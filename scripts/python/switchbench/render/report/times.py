@@ -73,7 +73,9 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
         for key, curves in in_parts(every, _OVERLAID):
             traces, least = [], 1.0
             for label, times in curves:
-                beyond = _beyond(times)
+                # By time: the share of all that is as great or greater; at least one of them.
+                total = int(times.counts.sum())
+                beyond: Floats = (total - np.cumsum(times.counts) + times.counts) / total
                 kept, least = _kept(1 - beyond), min(least, float(beyond.min()))
                 columns = {
                     "beyond": (100 * beyond[kept]).astype(np.float32),
@@ -102,10 +104,15 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Pl
     of_plan = [measured.records.times(plan_key(plan), kind) for plan in plans]
     counts = [0 if times is None else int(times.counts.sum()) for times in of_plan]
     few = sum(0 < count < _FEWEST for count in counts)
+    # One-way delays that are shorter than clocks differ by are not known: the summary has none.
     enough = [
         plan
         for plan, count in zip(plans, counts, strict=True)
-        if count >= _FEWEST and (kind != ONE_WAY or _is_known(measured, plan))
+        if count >= _FEWEST
+        and (
+            kind != ONE_WAY
+            or any(at(p, "latency.one_way.p50") is not None for p in measured.phases_of(plan))
+        )
     ]
     found = group(_smallest(enough))
     times = []
@@ -128,35 +135,16 @@ def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
 
     Of drawn sizes none: their times are a mixture.
     """
-    least: dict[str, int] = {}
-    for plan in (plan for plan in plans if plan["traffic"] == "pingpong"):
-        if isinstance(size := plan["size"], int):
-            least[_setting(plan)] = min(size, least.get(_setting(plan), size))
-    kept = []
-    for plan in plans:
-        drawn = "scatter" in plan["parameters"] or plan["size"] != least.get(_setting(plan))
-        if plan["traffic"] != "pingpong" or not drawn:
-            kept.append(plan)
-    return kept
-
-
-def _setting(plan: PlanEntry) -> str:
-    return repr(
-        [plan["transport"], plan["pattern"], plan["parameters"], plan["ranks"], plan["network"]]
-    )
-
-
-def _is_known(measured: Measured, plan: PlanEntry) -> bool:
-    """Return whether one-way delays are longer than clocks differ by: the summary knows."""
-    phases = [phase["latency"]["one_way"] for phase in measured.phases_of(plan)]
-    return any(times is not None and times["p50"] is not None for times in phases)
-
-
-def _beyond(times: PlanTimes) -> Floats:
-    """By time: the share of all that is as great or greater; never less than one of them."""
-    total = int(times.counts.sum())
-    beyond: Floats = (total - np.cumsum(times.counts) + times.counts) / total
-    return beyond
+    keys = ("transport", "pattern", "parameters", "ranks", "network")
+    single = [p for p in plans if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
+    settings = by(single, lambda plan: repr([plan[key] for key in keys]))
+    least = {
+        id(plan)
+        for some in settings.values()
+        for plan in some
+        if plan["size"] == min(p["size"] for p in some) and "scatter" not in plan["parameters"]
+    }
+    return [plan for plan in plans if plan["traffic"] != "pingpong" or id(plan) in least]
 
 
 def _kept(share: Floats) -> NDArray[np.int64]:
@@ -369,7 +357,15 @@ def suites(measured: Measured) -> Iterator[Figure]:
             yield rates.draw(Panel(where, traces))
         elif {"load_percent", "loss"} <= keys and entries:
             losses = replace(SPECS["suite-losses"], name=name, title=f"{subtest.title} over load")
-            yield losses.draw(Panel(where, list(map(_loss_trace, entries))))
+            traces = []
+            for entry in entries:
+                rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
+                named = (("load", "load_percent"), ("loss", "loss"))
+                columns = {name: [row[key] for row in rows] for name, key in named}
+                label = f"{entry['size']} B, {entry['variant']}"
+                # At 100 % a marker is whole.
+                traces.append(Trace(label, columns, more={"cliponaxis": False}))
+            yield losses.draw(Panel(where, traces))
 
 
 def _by_size(entries: Iterable[Entry], key: str) -> Columns:
@@ -390,16 +386,6 @@ def _theoretical(entries: Sequence[Entry]) -> Columns:
     size, fps = known[0]
     sizes = np.geomspace(low, high, _SMOOTH)
     return {"size": sizes, "rate": fps * (size + OVERHEAD_BYTES) / (sizes + OVERHEAD_BYTES)}
-
-
-def _loss_trace(entry: Entry) -> Trace:
-    rows = sorted(entry["rows"], key=lambda row: row["load_percent"] or 0.0)
-    columns = {
-        "load": [row["load_percent"] for row in rows],
-        "loss": [row["loss"] for row in rows],
-    }
-    # At 100 % a marker is whole.
-    return Trace(f"{entry['size']} B, {entry['variant']}", columns, more={"cliponaxis": False})
 
 
 # --- predicted and measured -----------------------------------------------------------------------

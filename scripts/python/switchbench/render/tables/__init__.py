@@ -87,10 +87,10 @@ def columns(text: str) -> list[Column]:
 
 
 def _spec(name: str, table: dict[str, str]) -> Spec:
-    source = table["rows"]
-    made: Any = getattr(rows, source[1:]) if source[0] == "=" else source
+    source, about = table.get("rows", ""), table.get("about", "")
+    made: Any = getattr(rows, source[1:]) if source.startswith("=") else source
     some = tuple(columns(table["columns"]))
-    return Spec(name, table["title"], table["about"], some, made, table.get("defined", ""))
+    return Spec(name, table["title"], about, some, made, table.get("defined", ""))
 
 
 TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
