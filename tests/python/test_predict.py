@@ -23,6 +23,7 @@ from switchbench.predict.models import rates as model_rates
 from switchbench.predict.predictor import (
     PredictedTrial,
     Predictor,
+    demand_bps,
     fabric_of,
     measured_bps,
     measured_trials,
@@ -224,7 +225,8 @@ def test_only_flows_that_the_engine_paces_have_a_share_of_the_load(
     run = compile_run(read(Request(path)))
     (trial,) = points(run)
     (prediction,) = Predictor(fabric_of(run, None), ["max-min"]).predict(trial)
-    assert prediction.demand_bps / 1e6 == pytest.approx(each)
+    demand = demand_bps(trial, prediction.part, prediction.ranks)
+    assert demand / 1e6 == pytest.approx(each)
 
 
 def test_the_error_is_that_of_the_time() -> None:
@@ -290,7 +292,7 @@ def test_results_without_records(tmp_path: Path, cli: Command) -> None:
     assert "--set goes with a configuration" in said
     said = cli.refuses("predict", tmp_path)
     assert f"no results in {tmp_path}: it has no summary.json" in said
-    assert not measured_bps({}, tmp_path).pairs
+    assert not measured_bps({}, tmp_path)
     (tmp_path / "flows.parquet").write_text("none")
     with pytest.raises(ConfigurationError, match=r"flows\.parquet can't be read as Parquet"):
         measured_bps({}, tmp_path)

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +31,8 @@ MOST_SLOW_FLOWS = 200_000  # flow limit of the slow models, which calculate flow
 Pair = tuple[str, str]
 Place = tuple[int, str, int]
 """A trial's point, the network, the phase."""
+Seen = Mapping[Place, Mapping[Pair, Sequence[float]]]
+"""Flows with a record, each with the layer-1 rates that its destination measured, by repeat."""
 Recorded = Mapping[str, Mapping[int, Ranks]]
 """Rank pairs (source, destination) of all flows in the network's part, by network and phase."""
 
@@ -43,7 +44,6 @@ class PhasePrediction:
     part: Part
     phase: int
     ranks: Ranks  # one row per flow: source and destination in the part
-    demand_bps: Rates  # offered rate of each flow
     rates: dict[str, Rates]  # by model, at layer 1
 
     def pairs(self) -> list[Pair]:
@@ -100,7 +100,7 @@ class Predictor:
                 if len(ranks):
                     demand = demand_bps(trial, part, ranks)
                     found = rates(self._routes, places[ranks], demand, models)
-                    yield PhasePrediction(part, phase, ranks, demand, found)
+                    yield PhasePrediction(part, phase, ranks, found)
 
     def _places(self, part: Part) -> Ranks:
         """Return the fabric rank of each rank of a part; ConfigurationError for unknown hosts."""
@@ -162,26 +162,6 @@ def share_close(errors: Rates) -> float:
     return float(np.mean(np.abs(errors) <= CLOSE))
 
 
-@dataclass
-class Seen:
-    """Measured layer-1 rates of a run's flows, by place and flow."""
-
-    repeats: dict[Place, dict[Pair, list[float]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    """Rate measured at the destination in each repeat."""
-    pairs: dict[Place, set[Pair]] = field(default_factory=lambda: defaultdict(set))
-    """All flows with a record."""
-
-    @cached_property
-    def delivered(self) -> dict[Place, dict[Pair, float]]:
-        """Return the median over repeats of each flow's rate at its destination."""
-        return {
-            place: {pair: median(seen) for pair, seen in flows.items()}
-            for place, flows in self.repeats.items()
-        }
-
-
 @dataclass(frozen=True)
 class PredictedTrial:
     """Predicted and measured rates of all flows of one trial, over its networks and phases."""
@@ -216,25 +196,24 @@ class PredictedTrial:
 
 def predicted(trial: Trial, predictor: Predictor, seen: Seen | None) -> PredictedTrial:
     """Return a trial's predicted rates, with the measured rates of streams where there are any."""
-    recorded = None if seen is None else recorded_flows(trial, seen.pairs)
+    recorded = None if seen is None else recorded_flows(trial, seen)
     found: dict[str, list[Rates]] = defaultdict(list)
     measured = [np.empty(0)]
     for one in predictor.predict(trial, recorded):
         for model, bps in one.rates.items():
             found[model].append(bps)
-        flows = None
+        line_bps = np.full(len(one.ranks), np.nan)
         if seen is not None and trial.traffic == "stream":
-            flows = seen.delivered.get((trial.point, one.part.network, one.phase))
-        measured.append(
-            np.full(len(one.ranks), np.nan)
-            if flows is None  # names of flows take longer than a model
-            else np.array([flows.get(pair, np.nan) for pair in one.pairs()])
-        )
+            flows = seen.get((trial.point, one.part.network, one.phase), {})
+            for number, pair in enumerate(one.pairs() if flows else ()):
+                if repeats := flows.get(pair):
+                    line_bps[number] = median(repeats)
+        measured.append(line_bps)
     together = {model: np.concatenate(parts) for model, parts in found.items()}
     return PredictedTrial(trial, len(measured) - 1, together, np.concatenate(measured))
 
 
-def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Recorded | None:
+def recorded_flows(trial: Trial, seen: Seen) -> Recorded | None:
     """Return a trial's flows from the records, so that the engine need not plan it again.
 
     None where the records do not have all flows of the trial: a run that was cut short lacks some,
@@ -248,7 +227,7 @@ def recorded_flows(trial: Trial, pairs: Mapping[Place, Collection[Pair]]) -> Rec
                 sorted((rank[a], rank[b]) for a, b in some if a in rank and b in rank),
                 dtype=np.int64,
             ).reshape(-1, 2)
-            for (point, network, phase), some in sorted(pairs.items())
+            for (point, network, phase), some in sorted(seen.items())
             if (point, network) == (trial.point, part.network) and phase >= 0
         }
     count = sum(len(ranks) for phases in found.values() for ranks in phases.values())
@@ -285,7 +264,7 @@ def measured_trials(run: Run, directory: Path) -> dict[tuple[int, int], Trial]:
 
 def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Seen:
     """Return the rates at each flow's destination; `trials` are by (trial, repeat)."""
-    seen = Seen()
+    seen: dict[Place, dict[Pair, list[float]]] = {}
     tables = Tables(directory, ("flows",))
     opened = {
         (event["port"], event["transport"]): event
@@ -299,12 +278,11 @@ def measured_bps(trials: Mapping[tuple[int, int], Trial], directory: Path) -> Se
             continue
         for network, records in phase.by_network().items():
             flows, at = records.flows(), (trial.point, network, place)
-            seen.pairs[at].update(flows.pairs)
+            repeats = seen.setdefault(at, {})
             if transports.of(trial.transport).rdma:
                 shapes = measures.packets_of(trial.options, opened, trial.transport, flows)
                 flows = replace(flows, packets=shapes)
             found = measures.delivered_line_bps(flows).tolist()
             for pair, rate in zip(flows.pairs, found, strict=True):
-                if not np.isnan(rate):
-                    seen.repeats[at][pair].append(rate)
+                repeats.setdefault(pair, []).extend([] if np.isnan(rate) else [rate])
     return seen
