@@ -26,9 +26,7 @@ from switchbench.hosts.push import Collection, Piece
 from switchbench.run.launch.ssh import NOT_ASKED, HostResult
 
 ENGINE = f"#!/bin/sh\necho switchbench-node {__version__}\n".encode()
-COLLECTION = Collection(
-    __version__, platform.machine(), (Piece("switchbench-node", ENGINE, 0o755),)
-)
+COLLECTION = Collection(platform.machine(), (Piece("switchbench-node", ENGINE, 0o755),))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -78,9 +76,7 @@ def receive(order: push.PushOrder, task: str, archive: Path | None = None) -> An
 
 def test_a_folder_that_only_agrees_with_itself_is_not_the_build(tmp_path: Path) -> None:
     order = ordered(tmp_path / "there")
-    other = Collection(
-        __version__, platform.machine(), (Piece("switchbench-node", b"#!/bin/sh\n", 0o755),)
-    )
+    other = Collection(platform.machine(), (Piece("switchbench-node", b"#!/bin/sh\n", 0o755),))
     other.write(tmp_path / "there" / COLLECTION.name)
     assert receive(order, "ask").stdout == "switchbench push: lack\n"
     archive = tmp_path / "archive"

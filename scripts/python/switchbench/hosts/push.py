@@ -88,14 +88,8 @@ class Piece:
 class Collection:
     """All files of the engine's folder, sorted by path."""
 
-    version: str
     machine: str  # the kernel's name: x86_64
     pieces: tuple[Piece, ...]
-
-    @classmethod
-    def of(cls, pieces: list[Piece], machine: str) -> Collection:
-        """Return a collection with this version's number."""
-        return cls(__version__, machine, tuple(sorted(pieces, key=lambda one: one.place)))
 
     @property
     def digest(self) -> str:
@@ -106,7 +100,7 @@ class Collection:
     @property
     def name(self) -> str:
         """Return the folder's name on a host: `0.1.0-3f0c8a1b2d4e`."""
-        return f"{self.version}-{self.digest[:12]}"
+        return f"{__version__}-{self.digest[:12]}"
 
     @property
     def sums(self) -> str:
@@ -161,24 +155,19 @@ def collect() -> Collection:
     ]
     needed |= libraries([*drivers, *providers])
     served = {_soname(path) for path in drivers}
-    return Collection.of(
-        [
-            _piece(ENGINE, START.find(), _PROGRAM),
-            Piece("start", _START_SCRIPT.encode()),
-            *(
-                Piece(name, _SWITCH_SCRIPT.encode(), _PROGRAM)
-                for name in programs
-                if name != ENGINE
-            ),
-            *(_piece(f"libexec/{name}", path, _PROGRAM) for name, path in programs.items()),
-            *(_library(name, path) for name, path in needed.items() if name not in served),
-            *(_piece(f"lib/dpdk/{_soname(path)}", path) for path in drivers),
-            *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
-            *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
-            Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
-        ],
-        platform.machine(),
+    pieces = (
+        _piece(ENGINE, START.find(), _PROGRAM),
+        Piece("start", _START_SCRIPT.encode()),
+        *(Piece(name, _SWITCH_SCRIPT.encode(), _PROGRAM) for name in programs if name != ENGINE),
+        *(_piece(f"libexec/{name}", path, _PROGRAM) for name, path in programs.items()),
+        *(_library(name, path) for name, path in needed.items() if name not in served),
+        *(_piece(f"lib/dpdk/{_soname(path)}", path) for path in drivers),
+        *(_piece(f"lib/verbs/{path.name}", path) for path in providers),
+        *(_piece(f"lib/bpf/{path.name}", path) for path in _xdp_programs(needed)),
+        Piece(VERSION, f"{__version__} {platform.machine()}\n".encode()),
     )
+    in_order = sorted(pieces, key=lambda one: one.place)
+    return Collection(platform.machine(), tuple(in_order))
 
 
 def is_collected(program: Path) -> bool:
@@ -196,7 +185,7 @@ def _again(engine: Path) -> Collection:
         raise ConfigurationError(f"the engine can't be collected: {error}") from None
     named = {place: digest for digest, _, place in (line.partition("  ") for line in sums)}
     pieces = []
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.rglob("*"), key=str):
         place = path.relative_to(folder)
         if path.is_dir() or place == Path(SUMS):
             continue
@@ -208,7 +197,7 @@ def _again(engine: Path) -> Collection:
                 "install it again"
             )
         pieces.append(piece)
-    return Collection.of(pieces, machine_of(folder))
+    return Collection(machine_of(folder), tuple(pieces))
 
 
 def libraries(programs: Sequence[Path]) -> dict[str, Path]:
