@@ -340,7 +340,7 @@ def maps(measured: Measured) -> Iterator[Figure]:
     shown = [one for one, e in zip(every, even, strict=True) if e in sorted(even)[:_MAPS]]
     lossy = [bool(np.nanmax(loss, initial=0.0) > 0) for _, _, loss in shown]
     cells = sum(rate.size * (1 + lost) for (_, rate, _), lost in zip(shown, lossy, strict=True))
-    block = max(1, math.ceil(math.sqrt(cells / _CELLS)))  # ports of a row: all maps stay small
+    block = _block(cells)
     for number, ((plans, rate, loss), lost) in enumerate(zip(shown, lossy, strict=True), start=1):
         axis = _Axis.of(measured, plans, block, len(every) - len(shown))
         folded, common = axis.folded(rate, np.fmin), group(plans).common
@@ -396,6 +396,11 @@ def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -
     sums += np.bincount(code[known], weights=values[known], minlength=size * size)
     sums[np.bincount(code[known], minlength=size * size) == 0] = np.nan
     return sums.reshape(size, size)
+
+
+def _block(cells: int) -> int:
+    """Return how many ports share a row, so that all maps together stay small."""
+    return max(1, math.ceil(math.sqrt(cells / _CELLS)))
 
 
 @dataclass(frozen=True)
