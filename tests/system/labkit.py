@@ -80,7 +80,7 @@ def _why_no_switch() -> str:
 
 
 needs_lab = pytest.mark.skipif(bool(_why_no_lab()), reason=_why_no_lab() or "-")
-needs_ovs = pytest.mark.skipif(bool(switches.ovs_missing()), reason=switches.ovs_missing() or "-")
+needs_ovs = pytest.mark.skipif(bool(switches.ovs_lacking()), reason="needs Open vSwitch")
 needs_switch = pytest.mark.skipif(bool(_why_no_switch()), reason=_why_no_switch() or "-")
 
 

@@ -148,7 +148,12 @@ def _lab(topology: Topology, name: str | None) -> Lab:
 
 def _clear_for(lab: Lab) -> None:
     """Remove the remains of crashed labs; the caller holds the lab's lock."""
-    _remove_abandoned(lab.name)
+    for name in state.labs():  # other labs, whose run was killed before it could remove them
+        if name != lab.name and state.holder(name) is None:
+            with contextlib.suppress(LabError), state.locked(name):
+                known = state.read(name)
+                if known is not None and not known.kept:
+                    _remove(Lab(name, known.topology))
     known = state.read(lab.name)
     if known is not None and known.kept:
         raise LabError(f"lab {lab.name} is already up: `switchbench lab down {lab.name}` first")
@@ -162,45 +167,25 @@ def _clear_for(lab: Lab) -> None:
         taken = wanted.intersection(lab_addresses.namespace_names(other, other_state.topology))
         if taken:
             raise LabError(f"lab {other} already has the namespace {min(taken)}: choose a --name")
-    strays = [name for name in wanted if namespaces.exists(name)]
-    for name in strays:
+    for name in filter(namespaces.exists, wanted):
         namespaces.remove(name)
-
-
-def _remove_abandoned(but: str) -> None:
-    """Remove other labs whose run was killed before it could remove them."""
-    for name in state.labs():
-        if name == but or state.holder(name) is not None:
-            continue
-        with contextlib.suppress(LabError), state.locked(name):
-            known = state.read(name)
-            if known is not None and not known.kept:
-                _remove(Lab(name, known.topology))
 
 
 def _remove(lab: Lab) -> None:
     names = lab_addresses.namespace_names(lab.name, lab.topology)
-    _terminate(names)
-    for name in names:
-        namespaces.remove(name)
-    switches.release(lab.name, lab.topology)
-    switches.release_ovs(lab.name)
-    state.forget(lab.name)
-
-
-def _terminate(names: Sequence[str]) -> None:
-    """End the processes in these namespaces, which would keep the namespaces alive."""
-    signals = [signal.SIGTERM, signal.SIGKILL]
-    for number in signals:
-        pids = [pid for pid in namespaces.processes(names) if pid != os.getpid()]
-        if not pids:
-            return
-        for pid in pids:
+    # Processes would keep the namespaces alive.
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in (pid for pid in namespaces.processes(names) if pid != os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         deadline = time.monotonic() + _TERMINATE_TIMEOUT_S
         while namespaces.processes(names) and time.monotonic() < deadline:
             time.sleep(0.01)
+    for name in names:
+        namespaces.remove(name)
+    switches.release(lab.name, lab.topology)
+    switches.release_ovs(lab.name)
+    state.forget(lab.name)
 
 
 def _make(lab: Lab, kept: bool) -> None:
@@ -282,7 +267,21 @@ def take_down(name: str | None = None, everything: bool = False) -> Iterator[str
 
 def status() -> list[str]:
     """Return a status sentence for each lab of this machine."""
-    return [_status_of(name) for name in state.labs()] or ["no lab is up"]
+    found = []
+    for name in state.labs():
+        pid = state.holder(name)
+        try:
+            known = state.read(name)
+        except LabError as error:
+            found.append(f"{name}: unreadable: {error}")
+            continue
+        words = "down"
+        if known is not None:
+            used = "up" if known.kept else "left by a crash"
+            used = f"in use by process {pid}" if pid else used
+            words = f"{used}: {describe(known.topology)}"
+        found.append(f"{name}: {words}")
+    return found or ["no lab is up"]
 
 
 def run_command(node: str, command: Sequence[str], name: str | None = None) -> int:
@@ -339,16 +338,3 @@ def _chosen(name: str | None) -> str:
     if not labs:
         raise LabError("no lab is up")
     raise LabError(f"several labs are up, say which: {', '.join(labs)}")
-
-
-def _status_of(name: str) -> str:
-    pid = state.holder(name)
-    try:
-        known = state.read(name)
-    except LabError as error:
-        return f"{name}: unreadable: {error}"
-    if known is None:
-        return f"{name}: down"
-    condition = "up" if known.kept else "left by a crash"
-    used = f"in use by process {pid}" if pid else condition
-    return f"{name}: {used}: {describe(known.topology)}"

@@ -38,9 +38,11 @@ class LabBusyError(LabError):
     """Error: another process holds the lab's lock."""
 
     def __init__(self, lab: str, pid: int) -> None:
-        self.lab = lab
-        self.pid = pid
-        super().__init__(f"lab {lab} is in use by process {pid}{_command_of(pid)}")
+        command = ""
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+            command = f" ({words.decode(errors='replace').strip()[:80]})"
+        super().__init__(f"lab {lab} is in use by process {pid}{command}")
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,6 @@ def _acquire(path: Path, lab: str) -> int:
 def _read_pid(fd: int) -> int:
     content = os.pread(fd, 32, 0).strip()
     return int(content) if content.isdigit() else 0
-
-
-def _command_of(pid: int) -> str:
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    return f" ({b' '.join(words).decode(errors='replace').strip()[:80]})"
 
 
 def holder(lab: str) -> int | None:

@@ -209,19 +209,16 @@ def _start_one(
             stderr=stack.enter_context(_file(lab, number, "log").open("wb")),
             start_new_session=True,
         )
-        _write_all(both, description.encode(), process)
+        # The switch may end before it has read all; our own read end keeps the pipe open.
+        text = description.encode()
+        os.set_blocking(both, False)
+        while text and process.poll() is None:
+            try:
+                text = text[os.write(both, text) :]
+            except BlockingIOError:
+                time.sleep(0.001)
+        os.set_blocking(both, True)
     return process
-
-
-def _write_all(pipe: int, text: bytes, process: subprocess.Popen[bytes]) -> None:
-    """Write all bytes to a pipe until its reader ends; our own read end keeps the pipe open."""
-    os.set_blocking(pipe, False)
-    while text and process.poll() is None:
-        try:
-            text = text[os.write(pipe, text) :]
-        except BlockingIOError:
-            time.sleep(0.001)
-    os.set_blocking(pipe, True)
 
 
 def _last_words(log: Path) -> str:
@@ -344,20 +341,6 @@ def ovs_lacking() -> str | None:
     return next((name for name in OVS_PROGRAMS if _found(name) is None), None)
 
 
-def ovs_missing() -> str | None:
-    """Return the error for a missing Open vSwitch program.
-
-    None where a lab of kind ovs can be made.
-    """
-    program = ovs_lacking()
-    if program is None:
-        return None
-    return (
-        f"a lab of kind ovs needs Open vSwitch, and {program} is not installed: "
-        "`apt-get install openvswitch-switch`, or take kind bridges"
-    )
-
-
 def _found(program: str) -> str | None:
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS))
     return shutil.which(program, path=path)
@@ -408,9 +391,12 @@ def _add_tap(name: str) -> int:
 
 def start_ovs(lab: str, topology: Topology) -> None:
     """Start Open vSwitch and wait until it has all taps; a `LabError` has its own message."""
-    lack = ovs_missing()
-    if lack is not None:
-        raise LabError(lack)
+    program = ovs_lacking()
+    if program is not None:
+        raise LabError(
+            f"a lab of kind ovs needs Open vSwitch, and {program} is not installed: "
+            "`apt-get install openvswitch-switch`, or take kind bridges"
+        )
     folder = _ovs_folder(lab)
     folder.mkdir(mode=0o700)
     database, socket = folder / "conf.db", folder / "db.sock"
