@@ -32,19 +32,8 @@ from ...base.model import SCHEDULE
 from ...records.directory import CONFIGURATION, REPORT, replace_bytes
 from ...records.summary_form import SummaryDocument, definition
 from ...search.suites.declaration import Suite
-from .. import first_screen, tables
-from ..first_screen import (
-    ERROR,
-    INFO,
-    WARNING,
-    findings,
-    headline,
-    named,
-    not_run,
-    performance,
-    suite_notes,
-    suite_of,
-)
+from .. import first_screen as screen
+from .. import tables
 from ..printer import Table
 from ..tables import Heading as s
 from . import rates, times
@@ -85,7 +74,7 @@ def write(directory: Path, out: Path | None = None) -> Path:
 
 def make(measured: Measured) -> Report:
     """Return the page of what was measured."""
-    return _Page(replace(measured, summary=named(measured.summary))).finish()
+    return _Page(replace(measured, summary=screen.named(measured.summary))).finish()
 
 
 @dataclass
@@ -390,17 +379,19 @@ _ABOUT = {
 
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     """Return the verdict, or how many ports run at the load asked; the run in tiles."""
-    result, *lines = first_screen.lines(summary)
-    words = dict(zip(["Findings"], (one.text for one in findings(summary)), strict=False))
+    result, *lines = screen.lines(summary)
+    worst = next((one.text for one in screen.findings(summary)), "")
     tiles = [
-        Tile(name, line.value, words.get(name, line.said), about, _MOODS[line.style])
+        Tile(
+            name, line.value, worst if name == "Findings" else line.said, about, _MOODS[line.style]
+        )
         for name, about in _ABOUT.items()
         for line in lines
         if line.label == name
     ]
-    suite, verdict = headline(summary), summary.get("verdict")
+    suite, verdict = screen.headline(summary), summary.get("verdict")
     # The trials of a suite have any load: no port is to hold one in all of them.
-    found = None if suite else first_screen.ports_at_load(summary)
+    found = None if suite else screen.ports_at_load(summary)
     tiles += [] if suite else _slowest(summary)
     count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
     loads = {plan["intended_load"] for plan in summary["plans"]} - {None, 100.0}
@@ -420,7 +411,7 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
     name, said = f"{count} {rate}", f"In every phase; {median}. {said}" if found else said
     if found is None:
         name = suite or str(summary["status"]).capitalize()
-        said = " ".join(filter(None, (performance(summary), said)))
+        said = " ".join(filter(None, (screen.performance(summary), said)))
     return Glance(name, said, tiles, figure=figure, page=first_page(summary))
 
 
@@ -510,14 +501,14 @@ def _words(value: Any) -> str:
 # --- what was found, and what was not measured ----------------------------------------------------
 
 
-_TITLES = ((ERROR, "Errors", "bad"), (WARNING, "Warnings", "warn"), (INFO, "Info", ""))
+_TITLES = {"error": ("Errors", "bad"), "warning": ("Warnings", "warn"), "info": ("Info", "")}
 
 
 def found(summary: SummaryDocument) -> list[Part | None]:
     """Return the findings by severity; what several of one kind are made of is folded."""
-    every = findings(summary)
+    every = screen.findings(summary)
     parts: list[Part | None] = []
-    for severity, title, mark in _TITLES:
+    for severity, (title, mark) in _TITLES.items():
         some = [one for one in every if one.severity == severity]
         parts.append(sentences(title, [one.text for one in some], mark))
         parts += [
@@ -530,11 +521,11 @@ def found(summary: SummaryDocument) -> list[Part | None]:
 
 def suite(summary: SummaryDocument) -> list[Part | None]:
     """Return what a suite's document asks to be said beside its tables."""
-    found = suite_of(summary)
+    found = screen.suite_of(summary)
     if found is None:
         return []
-    notes = [sentences(title, lines) for title, lines, _ in suite_notes(summary)]
-    left_out = {f"`{found.name}-{name}`" for name in not_run(summary, found)}
+    notes = [sentences(title, lines) for title, lines, _ in screen.suite_notes(summary)]
+    left_out = {f"`{found.name}-{name}`" for name in screen.not_run(summary, found)}
     asked = [
         f"{one.word} ({one.section}): {one.asks}: {one.where}"
         for one in found.statements
