@@ -104,11 +104,11 @@ class Machine:
         if self.writes == self.dies_at:
             os._exit(9)
         if self.writes == self.fails_at:
-            raise OSError(5, "EIO")
+            raise OSError(5, os.strerror(5))
         below = path.relative_to(self.root)
         if path.name == "bind":
             if (self.root / DEVICES / text / "driver").is_symlink():
-                raise OSError(16, "EBUSY")
+                raise OSError(16, os.strerror(16))
             self.link(f"{DEVICES}/{text}/driver", f"../../drivers/{below.parts[-2]}")
             if below.parts[-2] == "ixgbe":
                 self.interface(text, "eth0" if text == A else "eth1")

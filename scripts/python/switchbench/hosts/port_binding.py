@@ -74,11 +74,6 @@ def block(when: object, sentence: str, status: int = 2) -> None:
         raise BindError(sentence, status)
 
 
-def reason(error: OSError) -> str:
-    """Return the system's description of an OSError."""
-    return os.strerror(error.errno or 0)
-
-
 def say(sentence: str) -> None:
     """Print a sentence; a closed output is ignored."""
     with contextlib.suppress(OSError):
@@ -136,7 +131,7 @@ def put(path: Path, text: str, problem: str) -> None:
     try:
         write(path, text)
     except OSError as error:
-        raise BindError(f"{problem}: {reason(error)}.", 3) from error
+        raise BindError(f"{problem}: {error.strerror}.", 3) from error
 
 
 def driver_of(pci: str) -> str:
@@ -414,7 +409,7 @@ def is_ours(status: os.stat_result) -> bool:
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o022
 
 
-def unusable(path: str, reason: str) -> BindError:
+def unusable(path: str, reason: str | None) -> BindError:
     """Return the error for a journal that cannot be written."""
     return BindError(
         f"The journal {path} can't be written ({reason}), and without it no device is touched: be "
@@ -466,7 +461,7 @@ def write_journal(path: str, journal: dict[str, Any]) -> None:
                 raise BindError(f"Another process has just written {path}: restore first.", 3)
             os.rename(temporary, path)
     except OSError as error:
-        raise unusable(path, reason(error)) from error
+        raise unusable(path, error.strerror) from error
 
 
 @contextlib.contextmanager
@@ -479,7 +474,7 @@ def opened_journal(path: str, lock: bool = False) -> Iterator[dict[str, Any] | N
         yield None
         return
     except OSError as error:
-        why = "it is a link" if error.errno == errno.ELOOP else reason(error)
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
         raise BindError(f"The journal {path} can't be read: {why}.") from error
     with os.fdopen(fd) as file:
         status = os.fstat(fd)
@@ -714,22 +709,6 @@ def reserve_hugepages(count: int) -> None:
     )
 
 
-def note_device(pci: str) -> dict[str, Any]:
-    """Return the journal entry of a device: its drivers, functions and interfaces."""
-    interfaces = [
-        {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
-        for port, name in interfaces_of(pci).items()
-    ]
-    return {
-        "pci": pci,
-        "driver": driver_of(pci),
-        "driver_override": override_of(pci),
-        "numa": number(device(pci, "numa_node")),
-        "vfs": number(device(pci, "sriov_numvfs")),
-        "interfaces": interfaces,
-    }
-
-
 # --- binding --------------------------------------------------------------------------------------
 
 
@@ -792,7 +771,20 @@ def bind(args: argparse.Namespace) -> bool:
         "driver": args.driver,
         "hugepages_reserved": args.hugepages,
         "hugepages": read_hugepages(),
-        "devices": [note_device(pci) for pci in args.addresses],
+        "devices": [
+            {
+                "pci": pci,
+                "driver": driver_of(pci),
+                "driver_override": override_of(pci),
+                "numa": number(device(pci, "numa_node")),
+                "vfs": number(device(pci, "sriov_numvfs")),
+                "interfaces": [
+                    {**read_interface(name), "dev_port": port, "settings": read_settings(name)}
+                    for port, name in interfaces_of(pci).items()
+                ],
+            }
+            for pci in args.addresses
+        ],
     }
     write_journal(args.journal, journal)
     with opened_journal(args.journal, lock=True):
@@ -824,19 +816,7 @@ def remove(path: str) -> None:
         with synced_folder(path):
             os.unlink(path)
     except OSError as error:
-        raise BindError(f"The journal {path} can't be removed: {reason(error)}.", 3) from error
-
-
-def await_interface(pci: str, state: dict[str, Any]) -> str:
-    """Return the present name of a device's interface by port number; "" where none appeared."""
-    name, named = "", 0
-    for _ in range(APPEAR_TRIES):
-        name = interfaces_of(pci).get(state["dev_port"], name)
-        named += bool(name)
-        if name == state["name"] or named == RENAME_TRIES:
-            break
-        time.sleep(TRY_S)
-    return name
+        raise BindError(f"The journal {path} can't be removed: {error.strerror}.", 3) from error
 
 
 def restore_device(entry: dict[str, Any]) -> None:
@@ -851,7 +831,14 @@ def restore_device(entry: dict[str, Any]) -> None:
     change_driver(pci, entry["driver"])
     set_functions(pci, entry["vfs"])
     for state in entry["interfaces"]:
-        name = await_interface(pci, state)
+        # The present name of the interface with this number on the device.
+        name, named = "", 0
+        for _ in range(APPEAR_TRIES):
+            name = interfaces_of(pci).get(state["dev_port"], name)
+            named += bool(name)
+            if name == state["name"] or named == RENAME_TRIES:
+                break
+            time.sleep(TRY_S)
         block(
             not name,
             f"Interface {state['name']} of PCI device {pci} has not come back within "
