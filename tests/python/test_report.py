@@ -43,7 +43,7 @@ from switchbench.records.summary_form import NOTHING_LOCATED, summary_schema
 from switchbench.render import printer, tables
 from switchbench.render.first_screen import named
 from switchbench.render.report import build, chart, rates, times
-from switchbench.render.report.chart import WORDS as TEXTS
+from switchbench.render.report.chart import WORDS as ABOUT
 from switchbench.render.report.chart import (
     ChartAxis,
     ChartSpec,
@@ -692,7 +692,7 @@ def test_a_suspect_has_its_evidence_and_what_to_do() -> None:
 
 
 def test_each_kind_of_fault_has_advice() -> None:
-    assert TEXTS["advice"].keys() == WORDS.keys()
+    assert ABOUT["advice"].keys() == WORDS.keys()
 
 
 @pytest.mark.rows
