@@ -24,8 +24,8 @@ static struct {
     char **list;
 } words; /* of the command line */
 static struct port_conf confs[BATTERY_PORTS];
-static struct transport_port *ports[BATTERY_PORTS];
 static uint16_t next_tag = 0x5b00;
+struct transport_port *battery_ports[BATTERY_PORTS];
 
 static bool can(unsigned ability)
 {
@@ -62,14 +62,6 @@ static int fetch(void *context, const struct blob_key *key, struct blob *blob)
         }
     return -EAGAIN;
 }
-
-/* One phase's lanes, and the flows as the lanes see them. */
-struct stage {
-    struct battery_run *run;
-    struct lane *lanes[BATTERY_PORTS];
-    struct schedule_executor *executors[BATTERY_PORTS];
-    struct lane_flow flows[BATTERY_PORTS][BATTERY_FLOWS];
-};
 
 /* "KEY=VALUE" */
 static void set_option(struct phase *phase, const char *word)
@@ -137,15 +129,15 @@ void battery_add(struct battery_run *run, uint32_t src, uint32_t dst, enum patte
     run->flows[run->flow_count++] = (struct battery_flow){.src = src, .dst = dst, .role = role};
 }
 
-static const struct transport_secret secret = {.key = {1, 2, 3}, .run_id = "battery"};
+const struct transport_secret battery_secret = {.key = {1, 2, 3}, .run_id = "battery"};
 
 /* A port's request: its flows, with the partners' addresses. */
-static struct lane_request request_of(struct stage *stage, uint32_t rank)
+static struct lane_request request_of(struct battery_stage *stage, uint32_t rank)
 {
     struct battery_run *run = stage->run;
     struct lane_request request = {
-        .port = ports[rank],
-        .secret = &secret,
+        .port = battery_ports[rank],
+        .secret = run->secrets[rank] != NULL ? run->secrets[rank] : &battery_secret,
         .phase = &run->phase,
         .rank = rank,
         .ranks = (uint32_t)subject->ports,
@@ -168,30 +160,53 @@ static struct lane_request request_of(struct stage *stage, uint32_t rank)
             .dst = flow->dst,
             .role = flow->role,
             .number = i,
-            .partner = transport_address(subject->transport, ports[sends ? flow->dst : flow->src])};
+            .partner = flow->other[!sends].size > 0
+                           ? flow->other[!sends]
+                           : transport_address(subject->transport,
+                                               battery_ports[sends ? flow->dst : flow->src])};
         *(sends ? &request.send_count : &request.receive_count) += 1;
     }
     return request;
 }
 
-static void prepare(struct stage *stage, struct battery_run *run)
+void battery_use(const struct battery_subject *which)
 {
-    memset(stage, 0, sizeof *stage);
-    stage->run = run;
-    for (uint32_t rank = 0; rank < subject->ports; rank++) {
-        struct lane_request request = request_of(stage, rank);
-        struct err err = {""};
-
-        if (run->plan != NULL && executor_make(&stage->executors[rank], &run->phase, run->plan,
-                                               rank, request.ranks, &err) != 0)
-            fail_msg("executor: %s", err.text);
-        request.executor = stage->executors[rank];
-        if (subject->transport->prepare(&stage->lanes[rank], &request, &err) != 0)
-            fail_msg("prepare: %s", err.text);
-    }
+    subject = which;
 }
 
-static void connect_stage(struct stage *stage)
+int battery_prepare(struct battery_stage *stage, uint32_t rank, struct err *err)
+{
+    struct lane_request request = request_of(stage, rank);
+    struct battery_run *run = stage->run;
+
+    if (run->plan != NULL && executor_make(&stage->executors[rank], &run->phase, run->plan, rank,
+                                           request.ranks, err) != 0)
+        fail_msg("executor: %s", err->text);
+    request.executor = stage->executors[rank];
+    return subject->transport->prepare(&stage->lanes[rank], &request, err);
+}
+
+static void prepare(struct battery_stage *stage, struct battery_run *run)
+{
+    struct err err = {""};
+
+    memset(stage, 0, sizeof *stage);
+    stage->run = run;
+    for (uint32_t rank = 0; rank < subject->ports; rank++)
+        if (battery_prepare(stage, rank, &err) != 0)
+            fail_msg("prepare: %s", err.text);
+}
+
+void battery_destroy(struct battery_stage *stage, uint32_t rank)
+{
+    if (stage->lanes[rank] != NULL)
+        subject->transport->destroy(stage->lanes[rank]);
+    stage->lanes[rank] = NULL;
+    executor_free(stage->executors[rank]);
+    stage->executors[rank] = NULL;
+}
+
+static void connect_stage(struct battery_stage *stage)
 {
     int64_t begun_ns = clock_now();
     bool waiting = true;
@@ -223,7 +238,7 @@ static void set_times(struct battery_run *run)
 }
 
 /* Sent and received, as far as the lanes know. */
-static bool all_over(const struct stage *stage, int64_t now_ns)
+static bool all_over(const struct battery_stage *stage, int64_t now_ns)
 {
     bool sent = true, received = true;
     int64_t last_ns = stage->run->phase.start_ns;
@@ -263,7 +278,7 @@ static bool is_woken(struct lane *lane)
 
 static void *work(void *context)
 {
-    struct stage *stage = context;
+    struct battery_stage *stage = context;
     int64_t begun_ns = clock_now();
 
     stay_on_this_core();
@@ -288,17 +303,29 @@ static void *work(void *context)
 
 struct latency battery_times[BATTERY_FLOWS][LATENCY_KINDS];
 
-/* What a lane counted and measured of its flows. */
-static void read_flows(struct lane *lane, struct battery_run *run)
+void battery_read(struct battery_stage *stage)
+{
+    for (uint32_t rank = 0; rank < subject->ports; rank++) {
+        const struct lane *lane = stage->lanes[rank];
+
+        for (uint32_t i = 0;
+             lane != NULL && i < lane->request.send_count + lane->request.receive_count; i++) {
+            const struct lane_flow *flow = &stage->flows[rank][i];
+            struct battery_flow *of = &stage->run->flows[flow->number];
+
+            *(i < lane->request.send_count ? &of->source : &of->destination) = flow->side;
+        }
+    }
+}
+
+static void read_times(struct lane *lane)
 {
     const struct lane_request *request = &lane->request;
     static struct flow_reading reading;
 
     for (uint32_t i = 0; i < request->send_count + request->receive_count; i++) {
         const struct lane_flow *flow = &request->flows[i];
-        struct battery_flow *of = &run->flows[flow->number];
 
-        *(i < request->send_count ? &of->source : &of->destination) = flow->side;
         memset(&reading, 0, sizeof reading);
         subject->transport->read_flow(lane, flow, &reading);
         for (int kind = 0; kind < LATENCY_KINDS; kind++)
@@ -307,9 +334,10 @@ static void read_flows(struct lane *lane, struct battery_run *run)
     }
 }
 
-static void finish(struct stage *stage)
+static void finish(struct battery_stage *stage)
 {
     memset(battery_times, 0, sizeof battery_times);
+    battery_read(stage);
     for (uint32_t rank = 0; rank < subject->ports; rank++) {
         struct lane *lane = stage->lanes[rank];
 
@@ -317,17 +345,16 @@ static void finish(struct stage *stage)
             fail_msg("lane: %s", lane->error.text);
         assert_true(lane->tx_done || subject->drops);
         assert_true(lane->started_ns >= stage->run->phase.start_ns);
-        read_flows(lane, stage->run);
+        read_times(lane);
         if (stage->run->look != NULL)
             stage->run->look(stage->run, rank, lane);
-        subject->transport->destroy(lane);
-        executor_free(stage->executors[rank]);
+        battery_destroy(stage, rank);
     }
 }
 
 void battery_play(struct battery_run *run)
 {
-    static struct stage stage;
+    static struct battery_stage stage;
     pthread_t worker;
 
     prepare(&stage, run);
@@ -361,7 +388,7 @@ struct port_hardware battery_hardware(size_t port)
 {
     struct port_facts facts;
 
-    subject->transport->facts(ports[port], &facts, true);
+    subject->transport->facts(battery_ports[port], &facts, true);
     return facts.hardware;
 }
 
@@ -710,17 +737,14 @@ static void spoil(struct phase *phase, const struct battery_refusal *refusal)
 
 static void case_refusals(void **state)
 {
-    static struct stage stage;
-    struct lane_request request;
-
+    static struct battery_stage stage;
     for (const struct battery_refusal *at = subject->refusals; at->says != NULL; at++) {
         struct err err = {""};
 
         begin_case(PAIRS);
         spoil(&run.phase, at);
         stage.run = &run;
-        request = request_of(&stage, 0);
-        assert_true(subject->transport->prepare(&stage.lanes[0], &request, &err) < 0);
+        assert_true(battery_prepare(&stage, 0, &err) < 0);
         assert_says(err.text, at->says);
     }
 }
@@ -774,7 +798,7 @@ static void case_facts(void **state)
     for (size_t i = 0; i < subject->ports; i++) {
         struct port_facts facts;
 
-        subject->transport->facts(ports[i], &facts, true);
+        subject->transport->facts(battery_ports[i], &facts, true);
         assert_true(facts.link_up && facts.hardware.dropped_receive <= 0);
         assert_true(facts.hardware.dropped_send <= 0 || subject->drops);
     }
@@ -782,7 +806,7 @@ static void case_facts(void **state)
 
 static void case_more(void **state)
 {
-    subject->more(ports, confs);
+    subject->more(battery_ports, confs);
 }
 
 static int open_ports(void **state)
@@ -790,7 +814,7 @@ static int open_ports(void **state)
     for (size_t i = 0; i < subject->ports; i++) {
         struct err err = {""};
 
-        if (subject->transport->open(&ports[i], &confs[i], &named, &err) != 0) {
+        if (subject->transport->open(&battery_ports[i], &confs[i], &named, &err) != 0) {
             print_error("open: %s\n", err.text);
             return -1;
         }
@@ -801,8 +825,8 @@ static int open_ports(void **state)
 static int close_ports(void **state)
 {
     for (size_t i = 0; i < subject->ports; i++)
-        if (ports[i] != NULL)
-            subject->transport->close(ports[i]);
+        if (battery_ports[i] != NULL)
+            subject->transport->close(battery_ports[i]);
     return 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#define BATTERY_PORTS 4
+#define BATTERY_PORTS 5
 #define BATTERY_SIZES 8
 
 /* A phase that prepare must refuse; the sentence must hold `says`. */
@@ -76,6 +76,8 @@ struct battery_flow {
     uint32_t src;
     uint32_t dst;
     enum pattern_role role;
+    struct blob other[2]; /* address of its other end for the source, and for the destination;
+                           * size 0: the port's */
     struct flow_side source;
     struct flow_side destination;
 };
@@ -90,9 +92,30 @@ struct battery_run {
     uint64_t woken[BATTERY_PORTS];      /* polls before which its wake descriptor was readable */
     struct pattern_plan *plan;          /* its flows are a schedule's; NULL: they are not */
     struct blob_exchange blob_exchange; /* between this run's lanes */
+    const struct transport_secret *secrets[BATTERY_PORTS]; /* NULL: battery_secret */
     /* Looks at a port's lane before it is destroyed; NULL: nobody does. */
     void (*look)(struct battery_run *run, uint32_t rank, struct lane *lane);
 };
+
+/* For tests that drive a run's phases themselves: its lanes, and the flows as these see them. */
+struct battery_stage {
+    struct battery_run *run;
+    struct lane *lanes[BATTERY_PORTS];
+    struct schedule_executor *executors[BATTERY_PORTS]; /* of the run's plan */
+    struct lane_flow flows[BATTERY_PORTS][BATTERY_FLOWS];
+};
+
+extern struct transport_port *battery_ports[BATTERY_PORTS];
+extern const struct transport_secret battery_secret;
+
+/* Instead of battery_main(): the subject; its `transport` and `ports` count. */
+void battery_use(const struct battery_subject *which);
+/* Prepares a rank's lane. Returns what the transport does, with its sentence. */
+int battery_prepare(struct battery_stage *stage, uint32_t rank, struct err *err);
+/* Copies what the lanes have counted to the run's flows. */
+void battery_read(struct battery_stage *stage);
+/* Ends a rank's lane, if it has one. */
+void battery_destroy(struct battery_stage *stage, uint32_t rank);
 
 /* A counter of port_hardware at one port, now. */
 #define BATTERY_COUNTER(port, counter) battery_hardware(port).counter

@@ -68,34 +68,29 @@ static const struct injected {
     {UDP, FOREIGN, PROBE_ANSWER, .sequence = 1000, .stranger = true},
 };
 
-static struct bed {
-    struct battery_run run;
-    struct lane *lane;
-    struct lane_flow flows[PORTS];
-    struct port_count count;
-    int sockets[2]; /* the sender's and the stranger's */
-} bed;
+static struct battery_run run;
+static struct battery_stage stage;
+static int sockets[2]; /* the sender's and the stranger's */
 
-/* A lane of a port of this rank, polled at the phase's start, with so many of the bed's flows. */
-static void make_lane(struct transport_port *port, uint32_t rank, uint32_t sends, uint32_t receives)
+static void begin(void)
 {
-    struct lane_request request = {.port = port,
-                                   .phase = &bed.run.phase,
-                                   .rank = rank,
-                                   .ranks = PORTS,
-                                   .flows = bed.flows,
-                                   .send_count = sends,
-                                   .receive_count = receives,
-                                   .count = &bed.count};
+    battery_begin(&run);
+    stage = (struct battery_stage){.run = &run};
+}
+
+/* The lane of a rank, polled at the phase's start. */
+static struct lane *make_lane(uint32_t rank)
+{
     struct err err = {""};
 
-    bed.run.phase.start_ns = bed.run.phase.open_ns = clock_now();
-    bed.run.phase.stop_ns = bed.run.phase.close_ns = bed.run.phase.start_ns + 100 * NS_PER_S;
-    if (transport->prepare(&bed.lane, &request, &err) != 0)
+    run.phase.start_ns = run.phase.open_ns = clock_now();
+    run.phase.stop_ns = run.phase.close_ns = run.phase.start_ns + 100 * NS_PER_S;
+    if (battery_prepare(&stage, rank, &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(transport->connect(bed.lane, clock_now(), &err), 0);
-    memset(&bed.count, 0, sizeof bed.count);
-    transport->poll(bed.lane, bed.run.phase.start_ns);
+    assert_int_equal(transport->connect(stage.lanes[rank], clock_now(), &err), 0);
+    memset(&run.counts[rank], 0, sizeof run.counts[rank]);
+    transport->poll(stage.lanes[rank], run.phase.start_ns);
+    return stage.lanes[rank];
 }
 
 /* A socket in a port's namespace; *sender describes a UDP one as ports do. */
@@ -127,7 +122,7 @@ static int open_socket(const struct port_conf *conf, struct ip_port *sender)
 static void send_frame(const struct injected *row, const struct blob ends[2],
                        const struct sockaddr_storage *to)
 {
-    const uint16_t phase = bed.run.phase.tag;
+    const uint16_t phase = run.phase.tag;
     const uint16_t tags[] = {phase, (uint16_t)(phase + 1), probe_answer_tag(phase)};
     const uint8_t vlan[] = {0x81, 0x00, 0x00, 0x05}, type[] = {0x88, 0xb5};
     struct signature signature = {.tag = htobe16(tags[row->tag]),
@@ -156,23 +151,25 @@ static void send_frame(const struct injected *row, const struct blob ends[2],
     payload[100] ^= row->fill_damaged;
     if (transport == &transport_packet) {
         bytes = (size_t)(payload - frame) + FRAME_BYTES - ETH_HLEN;
-        assert_int_equal(send(bed.sockets[0], frame, bytes, 0), bytes);
+        assert_int_equal(send(sockets[0], frame, bytes, 0), bytes);
     } else {
         bytes = row->announces ? 0 : FRAME_BYTES - UDP_HEADERS;
-        assert_int_equal(sendto(bed.sockets[row->stranger], payload, bytes, 0,
+        assert_int_equal(sendto(sockets[row->stranger], payload, bytes, 0,
                                 (const struct sockaddr *)to, sizeof(struct sockaddr_in)),
                          bytes);
     }
 }
 
-static void read_counters(uint64_t counters[COUNTERS])
+static void read_counters(struct lane *lane, uint64_t counters[COUNTERS])
 {
-    transport->account(bed.lane, ACCOUNT_ALL);
-    counters[FRAMES] = bed.flows[1].side.live.frames;
-    counters[CORRUPTED] = bed.flows[1].side.corrupted;
-    counters[MISDELIVERED] = bed.count.misdelivered;
-    counters[ANNOUNCED] = bed.count.arp_nd_received;
-    counters[FOREIGN] = bed.count.foreign;
+    const struct flow_side *side = &stage.flows[1][1].side; /* behind the flow that it sends */
+
+    transport->account(lane, ACCOUNT_ALL);
+    counters[FRAMES] = side->live.frames;
+    counters[CORRUPTED] = side->corrupted;
+    counters[MISDELIVERED] = run.counts[1].misdelivered;
+    counters[ANNOUNCED] = run.counts[1].arp_nd_received;
+    counters[FOREIGN] = run.counts[1].foreign;
 }
 
 static void count_each(struct transport_port **ports, const struct port_conf *confs)
@@ -183,60 +180,59 @@ static void count_each(struct transport_port **ports, const struct port_conf *co
                            transport_address(transport, ports[1])};
     struct ip_port sender, stranger;
     struct sockaddr_storage to;
+    struct lane *lane;
 
-    memset(&bed, 0, sizeof bed);
-    battery_begin(&bed.run);
-    bed.run.phase.latency.probe_fps = PROBES_FPS;
+    begin();
+    run.phase.latency.probe_fps = PROBES_FPS;
     for (int i = 0; i < 2; i++)
-        bed.sockets[i] = open_socket(&confs[0], i == 0 ? &sender : &stranger);
+        sockets[i] = open_socket(&confs[0], i == 0 ? &sender : &stranger);
     if (udp) {
         assert_true(ip_port_partner(&sender, &ends[1], &to));
         ip_port_address(&sender, &ends[0]);
     }
-    bed.flows[0] = (struct lane_flow){.src = 1, .partner = ends[0]};
-    bed.flows[1] = (struct lane_flow){.dst = 1, .partner = ends[0]};
-    make_lane(ports[1], 1, 1, 1);
+    battery_add(&run, 1, 0, PATTERN_GENERATE);
+    battery_add(&run, 0, 1, PATTERN_GENERATE);
+    run.flows[0].other[0] = run.flows[1].other[1] = ends[0];
+    lane = make_lane(1);
     for (size_t i = 0; i < sizeof injected / sizeof injected[0]; i++) {
         const int64_t until_ns = clock_now() + NS_PER_S, come = BATTERY_COUNTER(1, received_frames);
         uint64_t before[COUNTERS], after[COUNTERS];
 
         if ((injected[i].over & (udp ? UDP : PACKET)) == 0)
             continue;
-        read_counters(before);
+        read_counters(lane, before);
         send_frame(&injected[i], ends, &to);
         while (BATTERY_COUNTER(1, received_frames) == come && clock_now() < until_ns)
-            transport->poll(bed.lane, bed.run.phase.start_ns);
-        if (poll(&(struct pollfd){.fd = bed.lane->wake_fd, .events = POLLIN}, 1, 0) != 0)
+            transport->poll(lane, run.phase.start_ns);
+        if (poll(&(struct pollfd){.fd = lane->wake_fd, .events = POLLIN}, 1, 0) != 0)
             fail_msg("row %zu: all is read, and a worker that sleeps would be woken", i);
-        read_counters(after);
+        read_counters(lane, after);
         for (unsigned c = 0; c < COUNTERS; c++)
             if (after[c] - before[c] != (c == injected[i].counts))
                 fail_msg("row %zu: counter %u went from %llu to %llu", i, c,
                          (unsigned long long)before[c], (unsigned long long)after[c]);
     }
-    assert_int_equal(bed.count.probes_received, 0);
-    transport->read_flow(bed.lane, &bed.flows[0], &reading);
+    assert_int_equal(run.counts[1].probes_received, 0);
+    transport->read_flow(lane, &stage.flows[1][0], &reading);
     assert_true(reading.measured[LATENCY_ROUND_TRIP]);
     assert_int_equal(reading.latency[LATENCY_ROUND_TRIP].histogram.count, 0);
-    transport->destroy(bed.lane);
-    close(bed.sockets[0]);
-    close(bed.sockets[1]);
+    battery_destroy(&stage, 1);
+    close(sockets[0]);
+    close(sockets[1]);
 }
 
 /* --- udp's own ---------------------------------------------------------------------------------*/
 
-static void look_at_end(struct battery_run *run, uint32_t rank, struct lane *lane)
+static void look_at_end(struct battery_run *played, uint32_t rank, struct lane *lane)
 {
     if (rank == 0)
-        assert_true(lane->stopped_ns >= run->phase.stop_ns);
+        assert_true(lane->stopped_ns >= played->phase.stop_ns);
 }
 
 /* Counted frames of a stream: they begin when the window opens, and the port ends with the phase.
  */
 static void count_in_window(void)
 {
-    struct battery_run run;
-
     battery_begin(&run);
     battery_set(&run.phase, "window_frames=37");
     battery_add(&run, 0, 1, PATTERN_GENERATE);
@@ -254,25 +250,26 @@ static void count_in_window(void)
 
 /* Segments are of one destination: a burst has a train of each flow, and over the bursts each flow
  * gets as much. */
-static void divide_segments(struct transport_port **ports)
+static void divide_segments(void)
 {
-    memset(&bed, 0, sizeof bed);
-    battery_begin(&bed.run);
-    bed.run.phase.load = (struct load){.rate_fps = 32e6};
-    battery_set(&bed.run.phase, "offload=1 burst=32 catch_up=11");
-    for (uint32_t i = 0; i < 3; i++)
-        bed.flows[i] =
-            (struct lane_flow){.dst = 1 + i, .partner = transport_address(transport, ports[1 + i])};
-    make_lane(ports[0], 0, 3, 0);
+    const struct lane_flow *flows = stage.flows[0];
+    struct lane *lane;
+
+    begin();
+    run.phase.load = (struct load){.rate_fps = 32e6};
+    battery_set(&run.phase, "offload=1 burst=32 catch_up=11");
+    for (uint32_t i = 1; i < PORTS; i++)
+        battery_add(&run, 0, i, PATTERN_GENERATE);
+    lane = make_lane(0);
     for (int i = 1; i <= 64; i++) /* 11 are due: trains of 3, and 2 more */
-        transport->poll(bed.lane, bed.run.phase.start_ns + i * 1000);
-    transport->account(bed.lane, ACCOUNT_ALL);
-    assert_string_equal(bed.lane->error.text, "");
-    assert_true(bed.flows[0].side.live.frames >= 100);
+        transport->poll(lane, run.phase.start_ns + i * 1000);
+    transport->account(lane, ACCOUNT_ALL);
+    assert_string_equal(lane->error.text, "");
+    assert_true(flows[0].side.live.frames >= 100);
     for (uint32_t i = 1; i < 3; i++)
-        assert_in_range(bed.flows[i].side.live.frames, bed.flows[0].side.live.frames - 4,
-                        bed.flows[0].side.live.frames + 4);
-    transport->destroy(bed.lane);
+        assert_in_range(flows[i].side.live.frames, flows[0].side.live.frames - 4,
+                        flows[0].side.live.frames + 4);
+    battery_destroy(&stage, 0);
 }
 
 static void more(struct transport_port **ports, const struct port_conf *confs)
@@ -280,7 +277,7 @@ static void more(struct transport_port **ports, const struct port_conf *confs)
     count_each(ports, confs);
     if (transport != &transport_udp)
         return;
-    divide_segments(ports);
+    divide_segments();
     count_in_window();
 }
 

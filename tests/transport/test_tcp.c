@@ -4,8 +4,9 @@
  * one bridge, driven by one thread as the main thread and the workers would. What all transports
  * can do is proven by the battery (tests/transport/tcp.c).
  */
-#include "../transport/netlab.h"
+#include "battery.h"
 #include "clock.h"
+#include "netlab.h"
 #include "schedule_executor.h"
 #include "tcp/tcp_lane.h"
 #include "unit.h"
@@ -19,46 +20,23 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define RANKS_MOST 5u
-#define FLOWS_MOST 32u
 #define LIMIT_NS (20 * NS_PER_S)
 #define ADDRESS_AT 4 /* places of address and TCP port in the transport's blob */
 #define PORT_AT 2
 
 extern const struct transport transport_tcp;
 
-struct rank {
-    struct port_conf conf;
-    char name[24], address[16];
-    struct transport_port *port;
-    const struct transport_secret *secret;
-    struct blob blob; /* what partners are told */
-    struct lane *lane;
-    struct schedule_executor *executor; /* of bed.plan's phase 0 */
-    struct port_count count;
-    struct lane_flow flows[2 * FLOWS_MOST]; /* of each side */
-};
+static struct battery_subject subject = {.transport = &transport_tcp};
+static struct battery_run run;
+static struct battery_stage stage = {.run = &run};
+static unsigned descriptors;
+static int64_t stream_ns;
+static struct err err;
 
-struct flow {
-    uint32_t src, dst;
-    enum pattern_role role;
-    const struct flow_side *source, *destination; /* once it is prepared */
-    struct blob other; /* what the source is told instead of the destination's; size 0: nothing */
-};
-
-static struct bed {
-    struct transport_secret secret;
-    struct phase phase;
-    struct tcp_options options;
-    struct rank ranks[RANKS_MOST];
-    uint32_t rank_count;
-    struct flow flows[FLOWS_MOST];
-    uint32_t flow_count;
-    struct pattern_plan *plan;
-    unsigned descriptors;
-    int64_t stream_ns;
-    struct err err;
-} bed;
+static struct tcp_options *options(void)
+{
+    return (struct tcp_options *)run.options;
+}
 
 static unsigned open_descriptors(void)
 {
@@ -74,115 +52,71 @@ static unsigned open_descriptors(void)
 /* Opens a rank's port, in a namespace or at its loopback address. */
 static void open_port(uint32_t i, const char *netns, const char *address)
 {
-    static const struct transport_run run = {.run_id = "test", .node = "node"};
-    struct rank *rank = &bed.ranks[i];
+    static const struct transport_run named = {.run_id = "test", .node = "node"};
+    static struct port_conf confs[BATTERY_PORTS];
+    static char names[BATTERY_PORTS][2][24];
 
-    if (rank->port != NULL)
-        transport_tcp.close(rank->port);
-    snprintf(rank->name, sizeof rank->name, "node%u:lo", i);
-    snprintf(rank->address, sizeof rank->address, "127.0.0.%u", i + 2);
-    rank->secret = &bed.secret;
-    rank->conf = (struct port_conf){.name = rank->name,
-                                    .netns = netns,
-                                    .iface = netns != NULL ? "eth0" : NULL,
-                                    .tcp_address = netns != NULL ? address : rank->address};
-    if (transport_tcp.open(&rank->port, &rank->conf, &run, &bed.err) != 0)
-        fail_msg("open: %s", bed.err.text);
-    rank->blob = transport_address(&transport_tcp, rank->port);
+    if (battery_ports[i] != NULL)
+        transport_tcp.close(battery_ports[i]);
+    snprintf(names[i][0], sizeof names[i][0], "node%u:lo", i);
+    snprintf(names[i][1], sizeof names[i][1], "127.0.0.%u", i + 2);
+    confs[i] = (struct port_conf){.name = names[i][0],
+                                  .netns = netns,
+                                  .iface = netns != NULL ? "eth0" : NULL,
+                                  .tcp_address = netns != NULL ? address : names[i][1]};
+    if (transport_tcp.open(&battery_ports[i], &confs[i], &named, &err) != 0)
+        fail_msg("open: %s", err.text);
 }
 
 static void open_bed(uint32_t ranks, bool namespaces)
 {
-    bed = (struct bed){.descriptors = open_descriptors(),
-                       .secret = {.key = "a key that only this test knows", .run_id = "test"},
-                       .options = {.streams = 1, .nodelay = true},
-                       .rank_count = ranks,
-                       .stream_ns = 200 * NS_PER_MS,
-                       .phase = {.trial = 7,
-                                 .number = 1,
-                                 .tag = 0x1234,
-                                 .traffic = TRAFFIC_TRANSFER,
-                                 .transfer_bytes = 1000000,
-                                 .sizes = {65536},
-                                 .size_count = 1,
-                                 .load = {.unlimited = true},
-                                 .options = &bed.options}};
+    descriptors = open_descriptors();
+    stream_ns = 200 * NS_PER_MS;
+    subject.ports = ranks;
+    battery_use(&subject);
+    battery_begin(&run);
+    run.phase.traffic = TRAFFIC_TRANSFER;
+    run.phase.transfer_bytes = 1000000;
+    run.phase.sizes[0] = 65536;
+    run.phase.load = (struct load){.unlimited = true};
     for (uint32_t i = 0; i < ranks; i++)
         open_port(i, namespaces ? netlab_namespace(i) : NULL, NULL);
 }
 
-static struct flow *add(uint32_t src, uint32_t dst, enum pattern_role role)
+static struct blob address_of(uint32_t rank)
 {
-    struct flow *flow = &bed.flows[bed.flow_count++];
-
-    *flow = (struct flow){.src = src, .dst = dst, .role = role};
-    return flow;
+    return transport_address(&transport_tcp, battery_ports[rank]);
 }
 
-static void destroy(uint32_t rank)
+static struct battery_flow *add(uint32_t src, uint32_t dst, enum pattern_role role)
 {
-    if (bed.ranks[rank].lane != NULL)
-        transport_tcp.destroy(bed.ranks[rank].lane);
-    bed.ranks[rank].lane = NULL;
-    executor_free(bed.ranks[rank].executor);
-    bed.ranks[rank].executor = NULL;
+    battery_add(&run, src, dst, role);
+    return &run.flows[run.flow_count - 1];
 }
 
 /* The phase ends, and its flows with it. */
 static void finish(void)
 {
-    for (uint32_t i = 0; i < bed.rank_count; i++)
-        destroy(i);
-    bed.phase.number++;
-    bed.flow_count = 0;
-}
-
-static int prepare_rank(uint32_t i, const struct phase *phase, struct lane **lane)
-{
-    struct rank *rank = &bed.ranks[i];
-    struct lane_request request = {.port = rank->port,
-                                   .secret = rank->secret,
-                                   .phase = phase,
-                                   .rank = i,
-                                   .ranks = bed.rank_count,
-                                   .flows = rank->flows,
-                                   .count = &rank->count};
-
-    bed.err.text[0] = '\0';
-    for (uint32_t f = 0; f < 2 * bed.flow_count; f++) { /* sent ones, then received ones */
-        bool sends = f < bed.flow_count;
-        struct flow *flow = &bed.flows[f % bed.flow_count];
-        struct lane_flow *mine = &rank->flows[request.send_count + request.receive_count];
-
-        if ((sends ? flow->src : flow->dst) != i)
-            continue;
-        *mine = (struct lane_flow){.src = flow->src, .dst = flow->dst, .role = flow->role};
-        mine->partner = sends && flow->other.size > 0
-                            ? flow->other
-                            : bed.ranks[sends ? flow->dst : flow->src].blob;
-        *(sends ? &flow->source : &flow->destination) = &mine->side;
-        *(sends ? &request.send_count : &request.receive_count) += 1;
-    }
-    if (bed.plan != NULL)
-        assert_int_equal(
-            executor_make(&rank->executor, phase, bed.plan, i, bed.rank_count, &bed.err), 0);
-    request.executor = rank->executor;
-    return transport_tcp.prepare(lane, &request, &bed.err);
+    for (uint32_t i = 0; i < subject.ports; i++)
+        battery_destroy(&stage, i);
+    run.phase.number++;
+    run.flow_count = 0;
 }
 
 static int prepare(void)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < bed.rank_count; i++)
-        rc = prepare_rank(i, &bed.phase, &bed.ranks[i].lane);
+    err.text[0] = '\0';
+    for (uint32_t i = 0; rc == 0 && i < subject.ports; i++)
+        rc = battery_prepare(&stage, i, &err);
     return rc;
 }
 
 static int connect_rank(uint32_t rank, int64_t later_ns)
 {
-    bed.err.text[0] = '\0';
-    return transport_tcp.connect(bed.ranks[rank].lane, clock_now() + later_ns, &bed.err);
+    err.text[0] = '\0';
+    return transport_tcp.connect(stage.lanes[rank], clock_now() + later_ns, &err);
 }
 
 /* Until all are ready: 0, or a failure; -ETIMEDOUT after `limit_ns`. */
@@ -193,7 +127,7 @@ static int connect_all(int64_t limit_ns)
     for (;;) {
         bool ready = true;
 
-        for (uint32_t i = 0; i < bed.rank_count; i++) {
+        for (uint32_t i = 0; i < subject.ports; i++) {
             int rc = connect_rank(i, 0);
 
             if (rc != 0 && rc != -EAGAIN)
@@ -207,32 +141,33 @@ static int connect_all(int64_t limit_ns)
 
 static void poll_all(void)
 {
-    for (uint32_t i = 0; i < bed.rank_count; i++)
-        if (bed.ranks[i].lane != NULL)
-            transport_tcp.poll(bed.ranks[i].lane, clock_now());
+    for (uint32_t i = 0; i < subject.ports; i++)
+        if (stage.lanes[i] != NULL)
+            transport_tcp.poll(stage.lanes[i], clock_now());
+    battery_read(&stage);
 }
 
 static void start(void)
 {
-    struct phase *phase = &bed.phase;
+    struct phase *phase = &run.phase;
 
     phase->open_ns = phase->start_ns = clock_now() + 2 * NS_PER_MS;
     phase->close_ns = phase->stop_ns =
-        phase->start_ns + (phase->traffic == TRAFFIC_STREAM ? bed.stream_ns : 60 * NS_PER_S);
+        phase->start_ns + (phase->traffic == TRAFFIC_STREAM ? stream_ns : 60 * NS_PER_S);
     poll_all();
 }
 
 static void ready_to_run(void)
 {
     if (prepare() != 0 || connect_all(LIMIT_NS) != 0)
-        fail_msg("not ready: %s", bed.err.text);
+        fail_msg("not ready: %s", err.text);
     start();
 }
 
 static bool is_finished(void)
 {
-    for (uint32_t i = 0; i < bed.rank_count; i++)
-        if (!bed.ranks[i].lane->tx_done || !bed.ranks[i].lane->rx_done)
+    for (uint32_t i = 0; i < subject.ports; i++)
+        if (!stage.lanes[i]->tx_done || !stage.lanes[i]->rx_done)
             return false;
     return true;
 }
@@ -246,28 +181,22 @@ static bool is_finished(void)
 
 static const char *error_of(uint32_t rank)
 {
-    return bed.ranks[rank].lane != NULL ? bed.ranks[rank].lane->error.text : "";
+    return stage.lanes[rank] != NULL ? stage.lanes[rank]->error.text : "";
 }
 
-static void run(void)
+static void run_on(void)
 {
     POLL_UNTIL(is_finished())
-    for (uint32_t i = 0; i < bed.rank_count; i++)
+    for (uint32_t i = 0; i < subject.ports; i++)
         assert_string_equal(error_of(i), "");
 }
 
 /* Runs to the end: all that was sent has come, and is right. */
 static void run_whole(void)
 {
-    run();
-    for (uint32_t i = 0; i < bed.flow_count; i++) {
-        const struct flow_side *from = bed.flows[i].source, *to = bed.flows[i].destination;
-
-        assert_int_equal(to->corrupted + to->reordered, 0);
-        assert_true(from->live.payload_bytes > 0);
-        assert_int_equal(to->live.payload_bytes, from->live.payload_bytes);
-        assert_int_equal(to->live.messages, from->live.messages);
-    }
+    run_on();
+    battery_read(&stage);
+    battery_whole(&run, 1);
 }
 
 static void play(void)
@@ -288,7 +217,7 @@ static void is_not_held_up(void)
 static void check_refusal(int rc, int code, const char *words)
 {
     assert_int_equal(rc, code);
-    assert_says(bed.err.text, words);
+    assert_says(err.text, words);
 }
 
 static int setup(void **state)
@@ -301,18 +230,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     finish();
-    pattern_plan_free(bed.plan);
-    for (uint32_t i = 0; i < RANKS_MOST; i++)
-        if (bed.ranks[i].port != NULL)
-            transport_tcp.close(bed.ranks[i].port);
-    return open_descriptors() == bed.descriptors ? 0 : -1;
+    pattern_plan_free(run.plan);
+    for (uint32_t i = 0; i < BATTERY_PORTS; i++) {
+        if (battery_ports[i] != NULL)
+            transport_tcp.close(battery_ports[i]);
+        battery_ports[i] = NULL;
+    }
+    return open_descriptors() == descriptors ? 0 : -1;
 }
 
 #define TCP(name) TEST_BETWEEN(name, setup, teardown)
 
 static double metric_of(uint32_t rank, const char *name)
 {
-    struct lane *lane = bed.ranks[rank].lane;
+    struct lane *lane = stage.lanes[rank];
     const struct lane_flow *flow = &lane->request.flows[0];
     struct flow_reading reading = {0};
 
@@ -328,10 +259,10 @@ static double metric_of(uint32_t rank, const char *name)
 TCP(options_are_used)
 {
     add(0, 1, PATTERN_GENERATE);
-    bed.options = (struct tcp_options){
+    *options() = (struct tcp_options){
         .streams = 1, .send_buffer = 65536, .receive_buffer = 100000, .congestion = "reno"};
     play();
-    assert_string_equal(bed.ranks[0].lane->variant, "congestion control reno");
+    assert_string_equal(stage.lanes[0]->variant, "congestion control reno");
     assert_int_equal((int)metric_of(0, "send_buffer_bytes"), 131072);
     assert_int_equal((int)metric_of(1, "receive_buffer_bytes"), 200000);
     assert_int_equal((int)metric_of(1, "send_buffer_bytes"), -1);
@@ -340,25 +271,25 @@ TCP(options_are_used)
 /* While the tail does not read, the head must come to rest: nobody buffers without bound. */
 TCP(a_chain_slows_its_head)
 {
-    const uint64_t *sent = &bed.ranks[0].flows[0].side.live.payload_bytes;
+    const uint64_t *sent = &stage.flows[0][0].side.live.payload_bytes;
     uint64_t before = 0;
     int64_t begun_ns = clock_now(), moved_ns = begun_ns;
 
     for (uint32_t i = 0; i < 3; i++)
         add(i, i + 1, i == 0 ? PATTERN_GENERATE : PATTERN_FORWARD);
-    bed.phase.traffic = TRAFFIC_STREAM;
-    bed.stream_ns = 20 * NS_PER_S;
-    bed.options.send_buffer = bed.options.receive_buffer = 100000;
+    run.phase.traffic = TRAFFIC_STREAM;
+    stream_ns = 20 * NS_PER_S;
+    options()->send_buffer = options()->receive_buffer = 100000;
     ready_to_run();
     while (before == 0 || clock_now() < moved_ns + 300 * NS_PER_MS) {
         for (uint32_t i = 0; i < 3; i++)
-            transport_tcp.poll(bed.ranks[i].lane, clock_now());
+            transport_tcp.poll(stage.lanes[i], clock_now());
         moved_ns = *sent == before ? moved_ns : clock_now();
         before = *sent;
-        assert_true(moved_ns < begun_ns + bed.stream_ns / 2);
+        assert_true(moved_ns < begun_ns + stream_ns / 2);
     }
     for (uint32_t i = 0; i < 4; i++)
-        bed.ranks[i].lane->stop_ns = clock_now();
+        stage.lanes[i]->stop_ns = clock_now();
     run_whole();
 }
 
@@ -370,26 +301,26 @@ TCP(a_partner_dies)
     enum { MID_STREAM, WRITTEN, SENDER };
 
     for (uint32_t how = MID_STREAM; how <= SENDER; how++) {
-        const struct flow *flow = add(0, 1, PATTERN_GENERATE);
+        const struct battery_flow *flow = add(0, 1, PATTERN_GENERATE);
         uint32_t dead = how == SENDER ? 0 : 1, left = 1 - dead;
 
-        bed.phase.transfer_bytes = how == WRITTEN ? 150000 : UINT64_C(1) << 40;
-        bed.options.receive_buffer = how == WRITTEN ? 1 : 0;
-        bed.options.send_buffer = how == WRITTEN ? 200000 : 0;
+        run.phase.transfer_bytes = how == WRITTEN ? 150000 : UINT64_C(1) << 40;
+        options()->receive_buffer = how == WRITTEN ? 1 : 0;
+        options()->send_buffer = how == WRITTEN ? 200000 : 0;
         ready_to_run();
-        while (how == WRITTEN && bed.ranks[0].lane->stopped_ns == 0)
-            transport_tcp.poll(bed.ranks[0].lane, clock_now());
-        POLL_UNTIL(how == WRITTEN || flow->destination->live.payload_bytes >= 1000000)
-        assert_int_equal(flow->destination->corrupted, 0);
-        destroy(dead);
+        while (how == WRITTEN && stage.lanes[0]->stopped_ns == 0)
+            transport_tcp.poll(stage.lanes[0], clock_now());
+        POLL_UNTIL(how == WRITTEN || flow->destination.live.payload_bytes >= 1000000)
+        assert_int_equal(flow->destination.corrupted, 0);
+        battery_destroy(&stage, dead);
         POLL_UNTIL(error_of(left)[0] != '\0')
         assert_says(error_of(left), dead == 1 ? "(rank 1) broke" : "(rank 0) broke");
-        assert_false(bed.ranks[left].lane->tx_done && bed.ranks[left].lane->rx_done);
-        assert_int_equal(transport_tcp.poll(bed.ranks[left].lane, clock_now()), CLOCK_NEVER);
+        assert_false(stage.lanes[left]->tx_done && stage.lanes[left]->rx_done);
+        assert_int_equal(transport_tcp.poll(stage.lanes[left], clock_now()), CLOCK_NEVER);
         finish();
     }
     add(0, 1, PATTERN_GENERATE);
-    bed.phase.transfer_bytes = 1000000;
+    run.phase.transfer_bytes = 1000000;
     play();
 }
 
@@ -401,19 +332,19 @@ static uint64_t rejected_by(uint32_t rank, const char *because)
 {
     struct port_facts facts;
 
-    transport_tcp.facts(bed.ranks[rank].port, &facts, false);
+    transport_tcp.facts(battery_ports[rank], &facts, false);
     if (facts.rejected > 0)
         assert_says(facts.last_rejected, because);
     return facts.rejected;
 }
 
-static int call(const struct blob *blob)
+static int call(struct blob blob)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    memcpy(&address.sin_port, blob->bytes + PORT_AT, sizeof address.sin_port);
-    memcpy(&address.sin_addr, blob->bytes + ADDRESS_AT, sizeof address.sin_addr);
+    memcpy(&address.sin_port, blob.bytes + PORT_AT, sizeof address.sin_port);
+    memcpy(&address.sin_addr, blob.bytes + ADDRESS_AT, sizeof address.sin_addr);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
 }
@@ -437,11 +368,11 @@ TCP(strangers_hold_up_nobody)
         struct transport_port *port;
 
         open_port(1, NULL, NULL);
-        port = bed.ranks[1].port;
+        port = battery_ports[1];
         waits.fd = port->epoll;
         port->half_open_most = c->half_open;
         for (unsigned i = 0; i < c->count; i++) {
-            strangers[i] = call(&bed.ranks[1].blob);
+            strangers[i] = call(address_of(1));
             if (!c->silent && i % 2 > 0)
                 assert_true(send(strangers[i], nonsense, sizeof nonsense, MSG_NOSIGNAL) > 0);
             else if (!c->silent)
@@ -454,9 +385,9 @@ TCP(strangers_hold_up_nobody)
             const uint64_t before = port->rejected;
 
             for (unsigned i = 0; i < 20; i++)
-                assert_int_equal(transport_tcp.connect(bed.ranks[1].lane,
-                                                       now_ns + turn * 16 * NS_PER_MS, &bed.err),
-                                 -EAGAIN);
+                assert_int_equal(
+                    transport_tcp.connect(stage.lanes[1], now_ns + turn * 16 * NS_PER_MS, &err),
+                    -EAGAIN);
             assert_in_range(port->rejected - before, c->least, c->most);
             assert_int_equal(poll(&waits, 1, 0), 0);
         }
@@ -482,16 +413,16 @@ TCP(a_late_claim_counts)
         int silent;
 
         open_port(1, NULL, NULL);
-        port = bed.ranks[1].port;
+        port = battery_ports[1];
         add(0, 1, PATTERN_GENERATE);
-        bed.options.streams = late ? 1 : 100;
+        options()->streams = late ? 1 : 100;
         assert_int_equal(prepare(), 0);
         for (unsigned i = 0; i < 2; i++)
             assert_int_equal(connect_rank(1, 0), -EAGAIN);
         if (!late)
             assert_int_equal(connect_rank(0, 0), -EAGAIN);
         port->half_open_most = late ? 1 : 20;
-        silent = call(&bed.ranks[1].blob);
+        silent = call(address_of(1));
         assert_int_equal(connect_rank(1, 2 * NS_PER_S), -EAGAIN);
         assert_int_equal(port->rejected, late);
         assert_int_equal(rejected_by(1, "127.0.0.2"), late);
@@ -501,7 +432,7 @@ TCP(a_late_claim_counts)
 }
 
 /* A listener, of which a flow's source is told instead of its destination. */
-static int mislead(struct flow *flow)
+static int mislead(struct battery_flow *flow)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -510,9 +441,9 @@ static int mislead(struct flow *flow)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(fd, 16), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    flow->other = bed.ranks[flow->dst].blob;
-    memcpy(flow->other.bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
-    memcpy(flow->other.bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
+    flow->other[0] = address_of(flow->dst);
+    memcpy(flow->other[0].bytes + PORT_AT, &address.sin_port, sizeof address.sin_port);
+    memcpy(flow->other[0].bytes + ADDRESS_AT, &address.sin_addr, sizeof address.sin_addr);
     return fd;
 }
 
@@ -520,18 +451,18 @@ static int mislead(struct flow *flow)
 TCP(both_ends_must_hold_the_key)
 {
     const size_t claim_bytes = TCP_CLAIM_END - TCP_CHALLENGE_END;
-    struct transport_secret other = bed.secret;
+    struct transport_secret other = battery_secret;
     struct tcp_handshake shake;
     int listener, fd;
 
     other.key[0] ^= 1;
-    bed.ranks[3].secret = &other;
+    run.secrets[3] = &other;
     add(3, 1, PATTERN_GENERATE);
     assert_int_equal(prepare(), 0);
     check_refusal(connect_all(LIMIT_NS), -ECONNABORTED, "this run's key");
     assert_true(rejected_by(1, "127.0.0.5 port ") > 1); /* it has called again */
     assert_true(rejected_by(1, "it does not hold this run's key") > 1);
-    bed.ranks[3].secret = &bed.secret;
+    run.secrets[3] = NULL;
     finish();
     listener = mislead(add(0, 1, PATTERN_GENERATE));
     assert_int_equal(prepare(), 0);
@@ -617,9 +548,9 @@ TCP(a_check_finds_all_that_have_no_way)
         {{{0, 1}, {1, 0}}, 2, 1, .silent = true, .reached = {[1] = true}},
     };
 
-    bed.phase.traffic = TRAFFIC_PROBE;
-    bed.phase.probes = 3;
-    bed.phase.probe_timeout_ns = 400 * NS_PER_MS;
+    run.phase.traffic = TRAFFIC_PROBE;
+    run.phase.probes = 3;
+    run.phase.probe_timeout_ns = 400 * NS_PER_MS;
     for (EACH(c, cases)) {
         int listener = -1;
 
@@ -627,18 +558,18 @@ TCP(a_check_finds_all_that_have_no_way)
             add(c->pairs[i][0], c->pairs[i][1],
                 c->chain && i > 0 ? PATTERN_FORWARD : PATTERN_GENERATE);
         for (unsigned i = 0; i < c->unreachable; i++) { /* TCP port 1 */
-            bed.flows[i].other = bed.ranks[bed.flows[i].dst].blob;
-            memcpy(bed.flows[i].other.bytes + PORT_AT, (const uint8_t[]){0, 1}, 2);
+            run.flows[i].other[0] = address_of(run.flows[i].dst);
+            memcpy(run.flows[i].other[0].bytes + PORT_AT, (const uint8_t[]){0, 1}, 2);
         }
         if (c->silent)
-            listener = mislead(&bed.flows[0]);
+            listener = mislead(&run.flows[0]);
         assert_int_equal(prepare(), 0);
         assert_int_equal(connect_all(200 * NS_PER_MS), -ETIMEDOUT);
         assert_int_equal(connect_all(LIMIT_NS), 0);
         start();
-        run();
-        for (uint32_t i = 0; i < bed.flow_count; i++)
-            assert_int_equal(bed.flows[i].destination->live.messages, c->reached[i] ? 3 : 0);
+        run_on();
+        for (uint32_t i = 0; i < run.flow_count; i++)
+            assert_int_equal(run.flows[i].destination.live.messages, c->reached[i] ? 3 : 0);
         finish();
         close(listener);
     }
@@ -649,28 +580,31 @@ TCP(a_check_finds_all_that_have_no_way)
 TCP(a_partner_is_a_phase_ahead)
 {
     for (unsigned gives_up = 0; gives_up < 2; gives_up++) {
-        struct phase next = bed.phase;
-        struct lane *ahead, *behind;
+        static struct battery_run next;
+        static struct battery_stage later = {.run = &next};
+        struct lane *ahead;
 
-        next.number++;
         add(0, 1, PATTERN_GENERATE);
-        assert_int_equal(prepare_rank(0, &next, &ahead), 0);
+        next = run;
+        next.phase.number++;
+        assert_int_equal(battery_prepare(&later, 0, &err), 0);
+        ahead = later.lanes[0];
         assert_int_equal(prepare(), 0);
         for (unsigned step = 0; step < 3; step++) { /* it has made its claim before the other */
-            assert_int_equal(transport_tcp.connect(ahead, clock_now(), &bed.err), -EAGAIN);
+            assert_int_equal(transport_tcp.connect(ahead, clock_now(), &err), -EAGAIN);
             assert_int_equal(connect_rank(1, 0), -EAGAIN);
         }
         is_not_held_up();
         add(0, 1, PATTERN_GENERATE);
         if (gives_up) {
-            transport_tcp.destroy(ahead);
+            battery_destroy(&later, 0);
             play();
         } else {
-            assert_int_equal(prepare_rank(1, &next, &behind), 0);
-            POLL_UNTIL((transport_tcp.connect(behind, clock_now(), &bed.err) |
-                        transport_tcp.connect(ahead, clock_now(), &bed.err)) == 0)
-            transport_tcp.destroy(ahead);
-            transport_tcp.destroy(behind);
+            assert_int_equal(battery_prepare(&later, 1, &err), 0);
+            POLL_UNTIL((transport_tcp.connect(later.lanes[1], clock_now(), &err) |
+                        transport_tcp.connect(ahead, clock_now(), &err)) == 0)
+            battery_destroy(&later, 0);
+            battery_destroy(&later, 1);
         }
         finish();
     }
@@ -698,14 +632,15 @@ TCP(a_partner_that_is_awaited_is_named)
     int caller;
 
     assert_int_equal(listen(deaf, 0), 0);
-    caller = call(&bed.flows[1].other); /* its queue is full: the kernel answers no further call */
+    caller =
+        call(run.flows[1].other[0]); /* its queue is full: the kernel answers no further call */
     for (EACH(c, cases)) {
-        bed.flow_count = c->flows;
+        run.flow_count = c->flows;
         assert_int_equal(prepare(), 0);
         assert_int_equal(connect_rank(c->rank, 0), -EAGAIN); /* the wait begins */
         check_refusal(connect_rank(c->rank, c->later_s * NS_PER_S), c->code, c->says);
-        for (uint32_t rank = 0; rank < bed.rank_count; rank++)
-            destroy(rank);
+        for (uint32_t rank = 0; rank < subject.ports; rank++)
+            battery_destroy(&stage, rank);
     }
     close(caller);
     close(deaf);
@@ -721,10 +656,10 @@ TCP(too_many_connections_are_refused)
     few.rlim_cur = open_descriptors() + 20;
     setrlimit(RLIMIT_NOFILE, &few);
     add(0, 1, PATTERN_GENERATE);
-    bed.options.streams = 200;
+    options()->streams = 200;
     assert_true(prepare() < 0);
     setrlimit(RLIMIT_NOFILE, &before);
-    assert_says(bed.err.text, "ulimit -n");
+    assert_says(err.text, "ulimit -n");
 }
 
 /* --- schedules --- */
@@ -733,19 +668,19 @@ static void begin_schedule(const struct pattern_request *request, uint64_t count
 {
     char why[256] = "";
 
-    bed.rank_count = request->n;
-    for (uint32_t i = 0; i < bed.rank_count; i++)
+    subject.ports = request->n;
+    for (uint32_t i = 0; i < subject.ports; i++)
         open_port(i, NULL, NULL);
-    pattern_plan_free(bed.plan);
-    bed.plan = NULL;
-    assert_int_equal(pattern_plan_make(&bed.plan, request, why, sizeof why), 0);
-    bed.phase.traffic = TRAFFIC_SCHEDULE;
-    bed.phase.number = 0;
-    bed.phase.schedule =
+    pattern_plan_free(run.plan);
+    run.plan = NULL;
+    assert_int_equal(pattern_plan_make(&run.plan, request, why, sizeof why), 0);
+    run.phase.traffic = TRAFFIC_SCHEDULE;
+    run.phase.number = 0;
+    run.phase.schedule =
         (struct schedule_options){.count = count, .batch = 1, .warmup = 1, .compute = count > 0};
     for (uint32_t rank = 0; rank < request->n; rank++) {
-        struct pattern_flow flows[FLOWS_MOST];
-        size_t found = pattern_flows(bed.plan, 0, rank, PATTERN_SENDS, flows, FLOWS_MOST);
+        struct pattern_flow flows[BATTERY_FLOWS];
+        size_t found = pattern_flows(run.plan, 0, rank, PATTERN_SENDS, flows, BATTERY_FLOWS);
 
         for (size_t i = 0; i < found; i++)
             add(flows[i].src, flows[i].dst, flows[i].role);
@@ -755,7 +690,7 @@ static void begin_schedule(const struct pattern_request *request, uint64_t count
 
 static const struct tcp_end *end_of(uint32_t rank, unsigned index)
 {
-    return tcp_lane_end((const struct tcp_lane *)(void *)bed.ranks[rank].lane, index);
+    return tcp_lane_end((const struct tcp_lane *)(void *)stage.lanes[rank], index);
 }
 
 static ino_t inode_of(int fd)
@@ -772,17 +707,17 @@ TCP(two_ranks_have_one_connection)
 {
     static const struct pattern_request requests[] = {
         {.name = "exchange", .n = 2, .bytes = 8}, /* two messages of one flow in a step */
-        {.name = "bcast", .n = RANKS_MOST, .bytes = 1000},
-        {.name = "aapc", .n = RANKS_MOST, .local = true, .bytes = 8},
+        {.name = "bcast", .n = BATTERY_PORTS, .bytes = 1000},
+        {.name = "aapc", .n = BATTERY_PORTS, .local = true, .bytes = 8},
     };
 
     for (EACH(request, requests)) {
         begin_schedule(request, 3);
-        run();
-        for (uint32_t i = 0; i < bed.rank_count; i++) {
-            const struct message_lane *lane = (const struct message_lane *)bed.ranks[i].lane;
+        run_on();
+        for (uint32_t i = 0; i < subject.ports; i++) {
+            const struct message_lane *lane = (const struct message_lane *)stage.lanes[i];
 
-            assert_int_equal(bed.ranks[i].executor->execution.verified, 3);
+            assert_int_equal(stage.executors[i]->execution.verified, 3);
             for (unsigned o = 0; o < lane->out_count; o++)
                 for (unsigned n = lane->out_count; n < message_lane_ends(lane); n++)
                     assert_int_equal(inode_of(end_of(i, o)->fd) == inode_of(end_of(i, n)->fd),
@@ -797,26 +732,27 @@ TCP(two_ranks_have_one_connection)
  * the kernel is told to ask. */
 TCP(a_dead_partner_ends_all)
 {
-    const struct pattern_request request = {.name = "exchange", .n = RANKS_MOST, .bytes = 1u << 20};
+    const struct pattern_request request = {
+        .name = "exchange", .n = BATTERY_PORTS, .bytes = 1u << 20};
     const struct message_lane *lane;
     uint32_t named = 0;
     int fd, value = 0;
     socklen_t size = sizeof value;
 
     begin_schedule(&request, 0);
-    lane = (const struct message_lane *)bed.ranks[0].lane;
+    lane = (const struct message_lane *)stage.lanes[0];
     fd = end_of(0, lane->out_count)->fd;
     assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, &size), 0);
     assert_true(value != 0);
     assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &value, &size), 0);
     assert_in_range(value, 1, 30);
-    POLL_UNTIL(clock_now() >= bed.phase.start_ns + 50 * NS_PER_MS)
-    destroy(2);
+    POLL_UNTIL(clock_now() >= run.phase.start_ns + 50 * NS_PER_MS)
+    battery_destroy(&stage, 2);
     POLL_UNTIL(error_of(0)[0] != '\0' && error_of(1)[0] != '\0' && error_of(3)[0] != '\0' &&
                error_of(4)[0] != '\0')
-    for (uint32_t i = 0; i < RANKS_MOST; i++)
+    for (uint32_t i = 0; i < BATTERY_PORTS; i++)
         named += strstr(error_of(i), "(rank 2) broke") != NULL;
-    assert_in_range(named, 1, RANKS_MOST - 1);
+    assert_in_range(named, 1, BATTERY_PORTS - 1);
 }
 
 /* --- between namespaces: each test skips without root --- */
@@ -835,7 +771,7 @@ static int setup_namespaces(void **state)
 
 #define NAMESPACES(name) TEST_BETWEEN(name, setup_namespaces, teardown)
 #define NEEDS_ROOT                                                                                 \
-    if (bed.rank_count == 0)                                                                       \
+    if (subject.ports == 0)                                                                        \
     skip()
 #define IP(...) assert_true(netlab_run("ip -n " __VA_ARGS__))
 
@@ -845,25 +781,25 @@ static int setup_namespaces(void **state)
 NAMESPACES(a_rate_is_at_layer_1_in_full_segments)
 {
     const double rate = 10e6 / 8 * 1448 / 1538;
-    const struct flow *flow;
+    const struct battery_flow *flow;
     double payload, segments;
 
     NEEDS_ROOT;
     flow = add(0, 1, PATTERN_GENERATE);
-    bed.phase.traffic = TRAFFIC_STREAM;
-    bed.phase.load = (struct load){.rate_bps = 10e6};
-    bed.stream_ns = NS_PER_S;
+    run.phase.traffic = TRAFFIC_STREAM;
+    run.phase.load = (struct load){.rate_bps = 10e6};
+    stream_ns = NS_PER_S;
     ready_to_run();
     while (!is_finished()) {
         clock_sleep_until(clock_now() + NS_PER_MS);
         poll_all();
     }
     run_whole();
-    payload = (double)flow->source->live.payload_bytes;
+    payload = (double)flow->source.live.payload_bytes;
     segments = metric_of(0, "segments_sent");
     /* The block that was begun before the stop is asked for, too. */
-    assert_true((double)flow->source->intended > rate * 0.999 &&
-                (double)flow->source->intended < rate * 1.001 + 65536);
+    assert_true((double)flow->source.intended > rate * 0.999 &&
+                (double)flow->source.intended < rate * 1.001 + 65536);
     assert_true(payload > rate * 0.5 && payload < rate * 1.001 + 65536);
     assert_true(segments >= payload / 1448 && segments < 1.1 * payload / 1448 + 20);
 }
@@ -887,7 +823,7 @@ NAMESPACES(address_families)
     add(1, 0, PATTERN_GENERATE);
     open_port(0, netlab_namespace(0), "fd00:7::1");
     open_port(1, netlab_namespace(1), "fd00:7::2");
-    transport_tcp.facts(bed.ranks[1].port, &facts, false);
+    transport_tcp.facts(battery_ports[1], &facts, false);
     assert_string_equal(facts.ipv6, "fd00:7::2");
     play();
     for (EACH(c, cases)) {
