@@ -159,6 +159,7 @@ static struct lane_request request_of(struct battery_stage *stage, uint32_t rank
             .src = flow->src,
             .dst = flow->dst,
             .role = flow->role,
+            .share = flow->share,
             .number = i,
             .partner = flow->other[!sends].size > 0
                            ? flow->other[!sends]
@@ -433,12 +434,14 @@ static const struct row {
     uint64_t bytes;      /* of a transfer */
     double probe_fps;
     uint64_t line_rate_bps;
+    double fps; /* a load in frames or messages, of which flows to port 0 have 3/4; 0: the usual */
     bool all_sizes, stamps;
     bool of_frames; /* for transports that count them */
 } rows[] = {
     {"to one partner", PAIRS, .least = 100},
     {"what a phase leaves behind is not the next one's", PAIRS, .least = 100},
     {"to all", ALL, .least = 50},
+    {"shares of a load in frames", ALL, 10, .fps = 1000},
     {"all sizes in one stream", PAIRS, 10, .all_sizes = true},
     {"a transfer", PAIRS, 1, TRAFFIC_TRANSFER, 10000, .bytes = 100001},
     {"which does not end before its probes are back", PAIRS, 1, TRAFFIC_TRANSFER, 10000, 200000,
@@ -454,6 +457,20 @@ static const struct row {
 };
 
 #define CHECKS 5 /* of a connectivity check */
+
+/* Of what each port is asked for the flow to the lowest rank has 3/4, if there is another. */
+static void set_shares(double fps)
+{
+    run.phase.load = (struct load){.rate_fps = fps};
+    run.phase.in_turn = true; /* as all patterns with shares */
+    for (size_t i = 0; i < run.flow_count; i++) {
+        struct battery_flow *flow = &run.flows[i];
+
+        flow->share = subject->ports == 2             ? 1
+                      : flow->dst == (flow->src == 0) ? 0.75
+                                                      : 0.25 / (double)(subject->ports - 2);
+    }
+}
 
 /* Of the load what was intended was offered, but for what a busy machine cost. Probes are on top;
  * the load yields to them where the line is full. */
@@ -509,6 +526,8 @@ static void play_row(const struct row *row)
     }
     if (row->all_sizes)
         run.phase.load.rate_bps *= 2;
+    if (row->fps > 0)
+        set_shares(row->fps);
     battery_play(&run);
     battery_whole(&run, row->least);
     for (size_t i = 0; i < run.flow_count; i++) {
@@ -516,9 +535,18 @@ static void play_row(const struct row *row)
 
         if (row->traffic == TRAFFIC_STREAM && !row->all_sizes && row->flows != CHAIN)
             check_load(&run.flows[i]);
+        if (row->fps > 0) {
+            const double unit = counts_frames() ? 1 : run.phase.sizes[0];
+            const double due = row->fps * run.flows[i].share * (double)run.duration_ns / NS_PER_S;
+
+            assert_float_equal((double)run.flows[i].source.intended, due * unit,
+                               (2 + due / 50) * unit);
+        }
         if (row->traffic == TRAFFIC_TRANSFER)
             assert_in_range(came->payload_bytes, row->bytes,
                             row->bytes + (counts_frames() ? run.phase.sizes[0] : 0));
+        if (row->traffic == TRAFFIC_TRANSFER && !counts_frames())
+            assert_int_equal(run.flows[i].source.intended, row->bytes);
         if (row->traffic == TRAFFIC_PROBE)
             assert_int_equal(came->frames + came->messages, CHECKS);
         if (row->flows == CHAIN)
@@ -731,8 +759,8 @@ static void spoil(struct phase *phase, const struct battery_refusal *refusal)
     if (refusal->size > 0)
         phase->sizes[0] = refusal->size;
     phase->messages = refusal->message;
-    if (refusal->message)
-        phase->traffic = TRAFFIC_PINGPONG;
+    if (refusal->message || refusal->schedule)
+        phase->traffic = refusal->message ? TRAFFIC_PINGPONG : TRAFFIC_SCHEDULE;
 }
 
 static void case_refusals(void **state)
@@ -741,8 +769,10 @@ static void case_refusals(void **state)
     for (const struct battery_refusal *at = subject->refusals; at->says != NULL; at++) {
         struct err err = {""};
 
-        begin_case(PAIRS);
+        begin_case(at->forwards && !at->message ? ALL : PAIRS);
         spoil(&run.phase, at);
+        for (size_t i = 0; i < run.flow_count; i++)
+            run.flows[i].role = at->forwards ? PATTERN_FORWARD : PATTERN_GENERATE;
         stage.run = &run;
         assert_true(battery_prepare(&stage, 0, &err) < 0);
         assert_says(err.text, at->says);

@@ -23,6 +23,8 @@ struct battery_refusal {
     const char *options; /* "KEY=VALUE ..."; NULL: none is changed */
     uint32_t size;       /* 0: the battery's */
     bool message;        /* of a ping-pong */
+    bool schedule;
+    bool forwards; /* every flow is a forwarder's; one of many, unless it is a message's */
 };
 
 /* A port that open must refuse; its namespace is that of the battery's first, unless it has one. */
@@ -76,6 +78,7 @@ struct battery_flow {
     uint32_t src;
     uint32_t dst;
     enum pattern_role role;
+    double share;         /* of its port's load; 0: as much as the others */
     struct blob other[2]; /* address of its other end for the source, and for the destination;
                            * size 0: the port's */
     struct flow_side source;

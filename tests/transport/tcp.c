@@ -21,6 +21,12 @@ static const char *make(struct port_conf *confs)
 static const struct battery_refusal refusals[] = {
     {.options = "streams=2 zero_copy=0", .message = true, .says = "goes by one stream"},
     {.options = "streams=1 zero_copy=1", .message = true, .says = "zero_copy"},
+    {.options = "streams=2 zero_copy=0", .schedule = true, .says = "a step's message goes by one"},
+    {.options = "streams=1 zero_copy=0",
+     .message = true,
+     .forwards = true,
+     .says = "not forwarded"},
+    {.forwards = true, .says = "forwards one flow into one other"},
     {.options = "congestion=warp", .says = "available: "},
     {.options = "send_buffer=4294967295", .says = "net.core.wmem_max"},
     {.options = "receive_buffer=4294967295", .says = "net.core.rmem_max"},

@@ -113,20 +113,3 @@ TEST(test_on_link)
     responder.kind = HEADER_L2;
     assert_true(responder_on_link(&responder, &far));
 }
-
-TEST(test_bad_addresses)
-{
-    static const struct port_conf bad[] = {
-        {.name = "p", .ipv4 = "198.18.0.1/33"}, {.name = "p", .ipv4 = "198.18.0/16"},
-        {.name = "p", .ipv6 = "2001:2::1/129"}, {.name = "p", .ipv6 = "198.18.0.1"},
-        {.name = "p", .gateway = "router"},     {.name = "p", .ipv4 = "198.18.0.1/16x"},
-    };
-
-    for (EACH(it, bad)) {
-        struct arp_nd_responder responder = {.vlan = false};
-        struct err err = {""};
-
-        assert_true(responder_set_addresses(&responder, it, &err) < 0);
-        assert_non_null(strstr(err.text, "p: "));
-    }
-}
