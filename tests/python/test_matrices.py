@@ -57,7 +57,7 @@ def test_what_a_port_is_offered_is_known(
     test: str, percents: dict[str, float], tmp_path: Path
 ) -> None:
     trial = run_of(tmp_path, test).trials[0]
-    found = dict(oversubscribed(trial, trial.parts[0], trial.load))
+    found = dict(oversubscribed(trial, trial.parts[0]))
     assert found == pytest.approx(percents, rel=1e-6)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import mul
 from typing import Any
@@ -215,7 +215,7 @@ def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> E
         phase=phase,
         size=size,
         frame_bytes=size if trial.size_unit == "frame" else None,
-        load={name: value for name, value in asdict(trial.load).items() if value is not None},
+        load=trial.load.given,
         intended_load=_asked_percent(trial, lines),
         load_unit="percent_of_line",
     )

@@ -165,6 +165,11 @@ class Load:
     bps: float | None = None  # layer-1 bit/s
     fps: float | None = None  # frames/s (messages/s)
 
+    @property
+    def given(self) -> dict[str, float]:
+        """The one field with a value, by its name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Repeats:
@@ -332,11 +337,21 @@ class Trial:
         found = self.own.get(network or "")
         return self if found is None else replace(self, **vars(found))
 
+    def layer1_bps(self, line_bps: float) -> float:
+        """Return a port's intended bit/s at layer 1 at a line rate in bit/s; 0 where unknown."""
+        if self.load.percent is not None:
+            return line_bps * self.load.percent / 100
+        return self.load.bps or (self.load.fps or 0.0) * self._unit_bits
+
     def frames_per_s(self, line_bps: float) -> float:
         """Return a port's intended frames/s at a line rate in bit/s; 0 where unknown."""
-        load = self.load
-        bits = 8 * (sum(self.sizes) / len(self.sizes) + LAYER1_OVERHEAD)
-        return load.fps or (load.bps or line_bps * (load.percent or 0.0) / 100) / bits
+        return self.load.fps or self.layer1_bps(line_bps) / self._unit_bits
+
+    @property
+    def _unit_bits(self) -> float:
+        """Mean bits of a frame at layer 1, or of a message."""
+        overhead = LAYER1_OVERHEAD if transports.of(self.transport).frames else 0
+        return 8 * (sum(self.sizes) / len(self.sizes) + overhead)
 
     def with_options(self, **options: object) -> Trial:
         """Return the trial with options of its transport added or replaced."""

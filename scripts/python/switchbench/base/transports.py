@@ -61,22 +61,9 @@ TRANSPORTS = (
         library="libibverbs",
         package="libibverbs-dev",
     ),
-    Transport(
-        "tcp",
-        ("iface", "pci", "tcp_address"),
-        reliable=True,
-        byte_stream=True,
-    ),
-    Transport(
-        "udp",
-        ("iface", "pci", "tcp_address"),
-        frames=True,
-    ),
-    Transport(
-        "packet",
-        ("iface", "pci"),
-        frames=True,
-    ),
+    Transport("tcp", ("iface", "pci", "tcp_address"), reliable=True, byte_stream=True),
+    Transport("udp", ("iface", "pci", "tcp_address"), frames=True),
+    Transport("packet", ("iface", "pci"), frames=True),
 )
 
 _BY_NAME = {transport.name: transport for transport in TRANSPORTS}

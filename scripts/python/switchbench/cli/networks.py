@@ -333,7 +333,7 @@ def _prediction(one: PredictedTrial) -> dict[str, object]:
         "trial": trial.id,
         "pattern": trial.pattern["name"],
         "transport": trial.transport,
-        "load": {key: x for key, x in asdict(trial.load).items() if x is not None},
+        "load": trial.load.given,
         "phases": one.phases,
         "flows": trial.flows,
         "models": {name: _rates(one, name) for name in one.rates},

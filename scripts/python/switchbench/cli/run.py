@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -77,23 +77,6 @@ NOT_IN_PRODUCTION = (
 )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Circumstances of a run: start time, machine, engine, directory, excluded hosts."""
-
-    started: datetime
-    began_s: float  # start on the monotonic clock
-    machine: Entry  # the machine at the start, before cores are left to polling nodes
-    engine: Path
-    directory: RunDirectory
-    shown: Watch
-    dealt: documents.Deal
-    left_out: tuple[Unreached, ...]  # hosts that the run excludes
-    begun: Begun | None = None  # results of an interrupted run that this one continues
-    before_s: float = 0.0  # duration of the run until it was interrupted
-    watched: bool = False
-
-
 def run_command(args: argparse.Namespace) -> int:
     """Run a configuration; return the exit status of its summary."""
     begun = None
@@ -115,8 +98,10 @@ def run_command(args: argparse.Namespace) -> int:
         made = document_of(common.request(args)).data
         print(f"# the configuration\n{yaml.safe_dump(made, sort_keys=False)}", file=sys.stderr)
     run = replace(run, site=resolved(run.site))
-    if args.hosts:
-        _bring_engine(run, args.quiet)
+    if args.hosts:  # push the engine; hosts that lack it are reported with all others that do
+        results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
+        for line in () if args.quiet else side_by_side(results):
+            print(line, file=sys.stderr)
     launcher = launcher_for(run.site)
     run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     if begun is not None:
@@ -129,7 +114,7 @@ def run_command(args: argparse.Namespace) -> int:
     with offer_metrics(args.metrics, shown) as metrics, closing(launcher):
         if metrics is not None and not args.quiet:
             print(f"metrics at {metrics}", file=sys.stderr)
-        return _measure(run, args, launcher, shown, begun)
+        return _Measurement(run, args, launcher, shown, begun).measure()
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -187,167 +172,221 @@ def _resume(args: argparse.Namespace) -> tuple[Run, Begun]:
     return replace(run, on_missing="stop"), begun
 
 
-def _bring_engine(run: Run, quiet: bool) -> None:
-    """Push the engine to hosts that lack this build.
+class _Measurement:
+    """A run in its results directory, from its first connection to its exit status."""
 
-    Hosts on which this fails are reported later, with all others that cannot take part.
-    """
-    results = push.push(run.site, run.site.processes, push.order(run.site, None, None))
-    if not quiet:
-        for line in side_by_side(results):
-            print(line, file=sys.stderr)
+    def __init__(
+        self, run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch,
+        begun: Begun | None,
+    ) -> None:  # fmt: skip
+        self.run, self.args, self.launcher, self.shown, self.begun = (
+            run, args, launcher, shown, begun
+        )  # fmt: skip
+        self.engine = find_engine()
+        name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
+        path = args.begun or args.out or default_path(name)
+        self.directory = RunDirectory(path, begun=begun is not None)
+        self.path = self.directory.path
+        self.left_out: tuple[Unreached, ...] = ()  # hosts that the run excludes
+        self.before_s = 0.0  # duration of the run until it was interrupted
 
-
-def _measure(
-    run: Run, args: argparse.Namespace, launcher: Launcher, shown: Watch, begun: Begun | None
-) -> int:
-    engine = find_engine()
-    name = Path(args.conf or args.site or args.lab or args.pattern or "hosts").stem
-    path = args.begun or args.out or default_path(name)
-    directory = RunDirectory(path, begun=begun is not None)
-    attendance = Attendance(launcher)
-    try:
-        run = attendance.take(run)
-        dealt = documents.deal(run)
-    except SwitchbenchError:
-        directory.discard_if_unused()
-        raise
-    now, now_s = datetime.now(UTC), time.monotonic()
-    left_out = attendance.left_out
-    place = _Place(
-        now, now_s, _machine(), engine, directory, shown, dealt, left_out, begun,
-        watched=args.watched,
-    )  # fmt: skip
-    if begun is not None:
-        told = load_summary(path)["run"]
-        started = datetime.fromisoformat(told["started"])
-        place = replace(place, started=started, before_s=told.get("elapsed_s") or 0.0)
-    if not args.quiet:
-        announce(run)
-    outcome = _conduct(run, launcher, place)
-    while (fewer := attendance.after(run, outcome)) is not None:
-        run = fewer
-        directory.start_over()
-        place = replace(place, dealt=documents.deal(run), left_out=attendance.left_out)
-        outcome = _conduct(run, launcher, place)
-    if outcome.trials:
-        run = replace(run, trials=outcome.trials)
-    run = replace(run, again=outcome.again)
-    with Deferred() as asked:  # measurements are written before a signal takes effect
-        return _conclude(run, args, place, outcome, asked)
-
-
-def _conclude(
-    run: Run, args: argparse.Namespace, place: _Place, outcome: Outcome, asked: Deferred
-) -> int:
-    """Write summary, table, report and record of a run; return the exit status.
-
-    A failure of one does not prevent the others.
-    """
-    result = _summarize(run, place, outcome, asked)
-    try:
-        if args.json:
-            common.print_json(result)
-        elif result["trials"]:  # else nothing was measured, and the reasons follow below
-            SummaryPrinter(result, make_console(), args.all, args.latency).print(
-                str(place.directory.path), trials=not place.watched
-            )
-        else:
-            print(f"nothing was measured; log and records: {place.directory.path}")
-    except Exception as error:  # the run keeps its results and its status, as for the report
-        reason = str(error) or type(error).__name__
-        print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
-    if asked.name is None:
-        _write_report(place.directory, args.quiet)
-    else:
-        print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
-    try:
-        write_record(place.directory.path, result, args.sign)
-    except SwitchbenchError as error:
-        outcome.fail(error)
-    for fault in outcome.faults:
-        common.say_error(fault, "run")
-    return outcome.status or int(result["exit_status"])
-
-
-def _summarize(run: Run, place: _Place, outcome: Outcome, asked: Deferred) -> SummaryDocument:
-    """Return the written summary of a run's tables; changed clauses are a further fault."""
-    about = _about(run, place, round(place.before_s + time.monotonic() - place.began_s, 3))
-    fixed = clauses_sha256(run.expectations) if run.expectations else None
-    changed = changed_clauses(fixed, place.directory.path)
-    if changed:
-        outcome.fail(RunError(changed))
-    summary = _gather(run, place.directory.path, outcome, asked)
-    result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
-    try:
-        place.directory.write_summary(result)
-    # a full disk: a short summary with the reason may still have room
-    except SwitchbenchError as error:
-        outcome.fail(error)
+    def measure(self) -> int:
+        """Measure, and write the results; return the exit status."""
         try:
-            place.directory.end_in_place(Summary(run).finish(about, outcome.faults))
-        except (OSError, SwitchbenchError) as second:
-            outcome.fail(RunError(str(second)))
-    return result
+            self._find_hosts()
+            self.dealt = documents.deal(self.run)
+        except SwitchbenchError:
+            self.directory.discard_if_unused()
+            raise
+        self.started, self.began_s, self.machine = datetime.now(UTC), time.monotonic(), _machine()
+        if self.begun is not None:
+            told = load_summary(self.path)["run"]
+            self.started = datetime.fromisoformat(told["started"])
+            self.before_s = told.get("elapsed_s") or 0.0
+        if not self.args.quiet:
+            announce(self.run)
+        outcome = self._conduct()
+        while self._excludes_lost(outcome):
+            self.directory.start_over()
+            self.dealt = documents.deal(self.run)
+            outcome = self._conduct()
+        trials = outcome.trials or self.run.trials
+        self.run = replace(self.run, trials=trials, again=outcome.again)
+        with Deferred() as asked:  # measurements are written before a signal takes effect
+            return self._conclude(outcome, asked)
 
+    # --- hosts that are excluded ---
 
-def _gather(run: Run, directory: Path, outcome: Outcome, asked: Deferred) -> Summary:
-    """Return the summary of a run's tables, or one without trials where that fails.
+    def _find_hosts(self) -> None:
+        """Plan the run again without the hosts that cannot take part, or refuse it."""
+        with Handled(_interrupted):
+            missing = tuple(self.launcher.gather(self.run.site.processes))
+        if self.run.on_missing != "exclude" or len(missing) == len(self.run.site.processes):
+            refuse(missing)
+        if missing:
+            self._exclude(missing)
 
-    A failure becomes a fault of the run.
-    """
-    try:
-        return gather(finish(directory, run), directory)
-    except Exception as error:  # invalid records, a full disk, too little memory
-        words = str(error) or type(error).__name__
-        outcome.fail(RunError(words))
-    if not asked.twice:
-        with suppress(Exception), elsewhere(directory) as place:  # another disk may have room
-            return gather(finish(place, run), place)
-    return Summary(run)
+    def _excludes_lost(self, outcome: Outcome) -> bool:
+        """Exclude nodes that were lost before the first frame; return false where there are none.
 
-
-def _conduct(run: Run, launcher: Launcher, place: _Place) -> Outcome:
-    """Start the nodes, measure, and stop the nodes, whatever happens."""
-    job = job_document(run, place.shown.run_id, place.dealt)
-    controller = Controller(run, job, place.directory, place.shown, place.begun, place.watched)
-    documents.keep_off(place.dealt.polled)
-    outcome: Outcome | None = None
-    shown = place.shown.of(place.begun.rest(run) if place.begun else run, controller.summary)
-    with Interrupt() as interrupt, shown:
-        shown.stage("making the lab" if run.site.lab else "reaching the hosts")
+        A run that cannot be planned without them has one more fault.
+        """
+        lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
+        if not lost or self.run.on_missing != "exclude" or not self.run.site.launcher.is_far:
+            return False
+        before = self.run
         try:
-            with launcher:
-                place.directory.write_configuration(run.effective)
-                write_plan(place.directory.path, run)
-                place.directory.begin_summary(Summary(run).finish(_about(run, place), [NOT_ENDED]))
-                fix_clauses(run, place.directory)
-                outcome = controller.conduct(
-                    launcher, lambda name: [str(place.engine), "--name", name], interrupt
-                )
-                launcher.keep_truth(place.directory.path)
+            self._exclude(lost)
+            self._find_hosts()
         except SwitchbenchError as error:
-            if outcome is None:
-                place.directory.discard_if_unused()
-                raise
-            # the measurements exist: a failed shutdown is one more fault
+            outcome.faults.append(str(error))
+            self.run = before
+            return False
+        return True
+
+    def _exclude(self, missing: tuple[Unreached, ...]) -> None:
+        for host in missing:
+            print(f"left out: {host}", file=sys.stderr)
+        self.left_out += missing
+        names = tuple(host.host for host in self.left_out)
+        try:
+            fewer = compile_run(read_values(self.run.effective, without=names))
+            fewer = replace(fewer, site=resolved(fewer.site), locate_s=self.run.locate_s)
+            Summary(fewer)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"without {', '.join(names)} the run can't be planned: {error}"
+            ) from None
+        self.run = fewer
+
+    # --- measuring ---
+
+    def _conduct(self) -> Outcome:
+        """Start the nodes, measure, and stop the nodes, whatever happens."""
+        run, directory, begun = self.run, self.directory, self.begun
+        job = job_document(run, self.shown.run_id, self.dealt)
+        controller = Controller(run, job, directory, self.shown, begun, self.args.watched)
+        documents.keep_off(self.dealt.polled)
+        outcome: Outcome | None = None
+        shown = self.shown.of(begun.rest(run) if begun else run, controller.summary)
+        with Interrupt() as interrupt, shown:
+            shown.stage("making the lab" if run.site.lab else "reaching the hosts")
+            try:
+                with self.launcher:
+                    directory.write_configuration(run.effective)
+                    write_plan(self.path, run)
+                    directory.begin_summary(Summary(run).finish(self._about(), [NOT_ENDED]))
+                    fix_clauses(run, directory)
+                    outcome = controller.conduct(
+                        self.launcher, lambda name: [str(self.engine), "--name", name], interrupt
+                    )
+                    self.launcher.keep_truth(self.path)
+            except SwitchbenchError as error:
+                if outcome is None:
+                    directory.discard_if_unused()
+                    raise
+                # the measurements exist: a failed shutdown is one more fault
+                outcome.fail(error)
+        return outcome
+
+    def _about(self, elapsed_s: float | None = None) -> Entry:
+        """Return the summary's `run` entry, without the parts that nodes report."""
+        site = self.run.site
+        return {
+            "id": self.shown.run_id,
+            "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
+            "elapsed_s": elapsed_s,
+            "command": ["switchbench", "run", shlex.quote(str(self.path / CONFIGURATION))],
+            "launch": site.launch,
+            "lab": site.lab,
+            "excluded_hosts": [{"host": one.host, "reason": one.reason} for one in self.left_out],
+            "versions": {
+                "switchbench": __version__,
+                "python": platform.python_version(),
+                "kernel": platform.release(),
+            },
+            "machine": self.machine,
+        }
+
+    # --- results ---
+
+    def _conclude(self, outcome: Outcome, asked: Deferred) -> int:
+        """Write summary, table, report and record of the run; return the exit status.
+
+        A failure of one does not prevent the others.
+        """
+        args, result = self.args, self._summarize(outcome, asked)
+        try:
+            if args.json:
+                common.print_json(result)
+            elif result["trials"]:  # without trials nothing was measured; the reasons follow below
+                SummaryPrinter(result, make_console(), args.all, args.latency).print(
+                    str(self.path), trials=not args.watched
+                )
+            else:
+                print(f"nothing was measured; log and records: {self.path}")
+        except Exception as error:  # the run keeps its results and its status, as for the report
+            reason = str(error) or type(error).__name__
+            print(f"the table can't be shown: {reason}; {SUMMARY} is written", file=sys.stderr)
+        if asked.name is None:
+            self._write_report()
+        else:
+            print(f"{asked.name}: the results are kept; no report was made", file=sys.stderr)
+        try:
+            write_record(self.path, result, args.sign)
+        except SwitchbenchError as error:
             outcome.fail(error)
-    return outcome
+        for fault in outcome.faults:
+            common.say_error(fault, "run")
+        return outcome.status or int(result["exit_status"])
 
+    def _summarize(self, outcome: Outcome, asked: Deferred) -> SummaryDocument:
+        """Return the written summary of the run's tables; changed clauses are a further fault."""
+        about = self._about(round(self.before_s + time.monotonic() - self.began_s, 3))
+        clauses = self.run.expectations
+        changed = changed_clauses(clauses_sha256(clauses) if clauses else None, self.path)
+        if changed:
+            outcome.fail(RunError(changed))
+        summary = self._gather(outcome, asked)
+        result = summary.finish(about, outcome.faults, refused=outcome.status == REFUSED_RUN)
+        try:
+            self.directory.write_summary(result)
+        # a full disk: a short summary with the reason may still have room
+        except SwitchbenchError as error:
+            outcome.fail(error)
+            try:
+                self.directory.end_in_place(Summary(self.run).finish(about, outcome.faults))
+            except (OSError, SwitchbenchError) as second:
+                outcome.fail(RunError(str(second)))
+        return result
 
-def _write_report(directory: RunDirectory, quiet: bool) -> None:
-    """Write report.html; a failure prints a sentence and leaves the run's status."""
-    try:
-        from ..render.report import build
+    def _gather(self, outcome: Outcome, asked: Deferred) -> Summary:
+        """Return the summary of the run's tables, or one without trials where that fails.
 
-        path = build.write(directory.path)
-    except (Exception, KeyboardInterrupt) as error:
-        again = f"switchbench report {shlex.quote(str(directory.path))}"
-        reason = str(error) or type(error).__name__
-        print(f"no report.html was made: {reason}; `{again}` makes it", file=sys.stderr)
-    else:
-        if not quiet:
-            print(f"report     {path}", file=sys.stderr)
+        A failure becomes a fault of the run.
+        """
+        try:
+            return gather(finish(self.path, self.run), self.path)
+        except Exception as error:  # invalid records, a full disk, too little memory
+            outcome.fail(RunError(str(error) or type(error).__name__))
+        if not asked.twice:
+            with suppress(Exception), elsewhere(self.path) as place:  # another disk may have room
+                return gather(finish(place, self.run), place)
+        return Summary(self.run)
+
+    def _write_report(self) -> None:
+        """Write report.html; a failure prints a sentence and leaves the run's status."""
+        try:
+            from ..render.report import build
+
+            path = build.write(self.path)
+        except (Exception, KeyboardInterrupt) as error:
+            again = f"switchbench report {shlex.quote(str(self.path))}"
+            reason = str(error) or type(error).__name__
+            print(f"no report.html was made: {reason}; `{again}` makes it", file=sys.stderr)
+        else:
+            if not self.args.quiet:
+                print(f"report     {path}", file=sys.stderr)
 
 
 def announce(run: Run) -> None:
@@ -365,94 +404,20 @@ def announce(run: Run) -> None:
         print(f"{clauses}, SHA-256 {clauses_sha256(run.expectations)}", file=sys.stderr)
 
 
-def _about(run: Run, place: _Place, elapsed_s: float | None = None) -> Entry:
-    """Return the summary's `run` entry, without the parts that nodes report."""
-    again = place.directory.path / CONFIGURATION
-    return {
-        "id": place.shown.run_id,
-        "started": f"{place.started:%Y-%m-%dT%H:%M:%SZ}",
-        "elapsed_s": elapsed_s,
-        "command": ["switchbench", "run", shlex.quote(str(again))],
-        "launch": run.site.launch,
-        "lab": run.site.lab,
-        "excluded_hosts": [{"host": host.host, "reason": host.reason} for host in place.left_out],
-        "versions": {
-            "switchbench": __version__,
-            "python": platform.python_version(),
-            "kernel": platform.release(),
-        },
-        "machine": place.machine,
-    }
-
-
 def _machine() -> Entry:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpus": len(os.sched_getaffinity(0)),
-        "cpu": _cpu_model(),
+        "cpu": next(iter(models), None),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
 
 
-def _cpu_model() -> str | None:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return None
-
-
-# --- attendance -----------------------------------------------------------------------------------
-
-
 def _interrupted(number: int, _frame: FrameType | None) -> None:
     raise RunError(f"interrupted ({signal.Signals(number).name})")
-
-
-class Attendance:
-    """Hosts excluded from a run so far, and the run without them."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        """Start without excluded hosts."""
-        self._launcher = launcher
-        self.left_out: tuple[Unreached, ...] = ()
-
-    def take(self, run: Run) -> Run:
-        """Return the run, planned again without the hosts that cannot take part."""
-        with Handled(_interrupted):
-            missing = tuple(self._launcher.gather(run.site.processes))
-        if run.on_missing != "exclude" or len(missing) == len(run.site.processes):
-            refuse(missing)
-        return self._without(run, missing) if missing else run
-
-    def after(self, run: Run, outcome: Outcome) -> Run | None:
-        """Return the run to continue after nodes were lost before any traffic; None without one.
-
-        A failure to plan the run without these nodes becomes a fault of `outcome`.
-        """
-        lost = tuple(Unreached(host, f"it {why}") for host, why in outcome.lost.items())
-        if not lost or run.on_missing != "exclude" or not run.site.launcher.is_far:
-            return None
-        try:
-            return self.take(self._without(run, lost))
-        except SwitchbenchError as error:
-            outcome.faults.append(str(error))
-            return None
-
-    def _without(self, run: Run, missing: tuple[Unreached, ...]) -> Run:
-        for host in missing:
-            print(f"left out: {host}", file=sys.stderr)
-        self.left_out += missing
-        names = tuple(host.host for host in self.left_out)
-        try:
-            fewer = compile_run(read_values(run.effective, without=names))
-            run = replace(fewer, site=resolved(fewer.site), locate_s=run.locate_s)
-            Summary(run)
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"without {', '.join(names)} the run can't be planned: {error}"
-            ) from None
-        return run
 
 
 # --- fit ------------------------------------------------------------------------------------------

@@ -792,8 +792,7 @@ Rate = Annotated[
     int, ValueKind(quantities.rate_bps, quantities.RATE.form(), write=quantities.RATE.text)
 ]
 LoadField = Annotated[
-    Load,
-    ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text),
+    Load, ValueKind(quantities.load, text_like(quantities.LOAD_PATTERN), write=quantities.load_text)
 ]
 ProbeRate = Annotated[str | float, _probe_rate]
 Limit = Annotated[str, _limit]

@@ -40,15 +40,13 @@ class _Form(GenerateJsonSchema):
 
 
 def configuration_schema() -> Schema:
-    """Of a whole configuration."""
-    made = _schema("Switchbench configuration", (Configuration,), (LabSite, HostSite))
-    site = {"anyOf": [{"type": "string"}, *map(_reference, ("LabSite", "HostSite"))]}
-    of = made["$defs"]
-    of["Configuration"]["properties"]["site"] = site
-    _take_topologys_keys(of)
+    """Return the schema of a whole configuration."""
+    made = _schema("Switchbench configuration", Configuration)
     for name in ("Configuration", "Settings"):
         (swept,) = (
-            part for part in of[name]["properties"]["sweep"]["anyOf"] if part["type"] == "object"
+            part
+            for part in made["$defs"][name]["properties"]["sweep"]["anyOf"]
+            if part["type"] == "object"
         )
         swept["propertyNames"] = {"enum": sorted(_swept_keys())}
     return made
@@ -56,47 +54,25 @@ def configuration_schema() -> Schema:
 
 def site_schema() -> Schema:
     """Return the schema of a site file: hosts, or a lab with what differs from its topology."""
-    made = _schema("Switchbench site", (LabSite, HostSite))
-    _take_topologys_keys(made["$defs"])
-    return made
+    return _schema("Switchbench site", LabSite, HostSite)
 
 
 def topology_schema() -> Schema:
-    """Of a topology file."""
-    return _schema("Switchbench topology", (File,))
+    """Return the schema of a topology file."""
+    return _schema("Switchbench topology", File)
 
 
-SCHEMAS = {
-    "configuration": configuration_schema,
-    "site": site_schema,
-    "topology": topology_schema,
-}
+SCHEMAS = {"configuration": configuration_schema, "site": site_schema, "topology": topology_schema}
 
 
-def _schema(
-    title: str, models: Iterable[type[BaseModel]], parts: Iterable[type[BaseModel]] = ()
-) -> Schema:
-    """Of a file that is one of the models; `parts` are defined beside them."""
-    every = [*models, *parts]
-    _, made = models_json_schema([(model, "validation") for model in every], schema_generator=_Form)
-    references = [_reference(model.__name__) for model in models]
+def _schema(title: str, *models: type[BaseModel]) -> Schema:
+    """Return the schema of a file that is one of the models."""
+    _, made = models_json_schema(
+        [(model, "validation") for model in models], schema_generator=_Form
+    )
+    references = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
     whole = references[0] if len(references) == 1 else {"anyOf": references}
     return {"$schema": _Form.schema_dialect, "title": title, **whole, **made}
-
-
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _take_topologys_keys(definitions: Schema) -> None:
-    """Take a topology's keys into a lab's site, as they are; but `nodes` may be a number."""
-    _, topology = models_json_schema([(File, "validation")], schema_generator=_Form)
-    known = topology["$defs"]
-    definitions |= {name: form for name, form in known.items() if name not in definitions}
-    keys = known["File"]["properties"]
-    of_lab = definitions["LabSite"]["properties"]
-    of_lab |= {key: keys[key] for key, form in of_lab.items() if not form and key in keys}
-    of_lab["nodes"] = {"anyOf": [{"type": "integer", "minimum": 1}, of_lab["nodes"]]}
 
 
 def _swept_keys() -> Iterable[str]:

@@ -24,8 +24,7 @@ def load_site(document: Document, seed: int) -> Site:
     value = document.data.get("site")
     if value is None:
         raise document.problem(
-            (),
-            "has no `site`: say what exists, such as `site: {lab: one-switch}`, or give --site",
+            (), "has no `site`: say what exists, such as `site: {lab: one-switch}`, or give --site"
         )
     if isinstance(value, str):
         path = next((p for p in (document.folder / value, Path(value)) if p.is_file()), None)

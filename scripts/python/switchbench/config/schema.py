@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, SkipValidation, ValidationError, create_model
 
 from ..base.errors import MISTAKES_MOST, ConfigurationError, invalid, shown, unknown_key
 from ..base.model import LAUNCHERS, ClockChoice
@@ -22,7 +22,7 @@ from ..base.programs import ENGINE
 from ..base.source import Document, KeyPath
 from ..base.transports import NAMES
 from ..search.suites import SUITES
-from ..topology.form import DeviceKeys
+from ..topology.form import DeviceKeys, File
 from . import fields as value
 from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
 
@@ -314,27 +314,6 @@ class SwitchCountersKeys(Strict):
     timeout: value.Timeout = 10_000_000_000
 
 
-class Configuration(Settings):
-    """The whole file. `site` is read as a LabSite or a HostSite."""
-
-    switchbench: int
-    site: Any = None
-    tests: list[Settings] | None = None
-    about: About | None = None
-    expect: list[Expectation] | None = None
-    suite: Suite | None = None
-    subtests: list[value.Name] | None = None
-    suite_parameters: dict[str, value.SuiteValue] | None = None
-    device_reset: SwitchCountersKeys | None = None
-    time_limit: value.Duration | None = None
-    remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
-    switch_counters: SwitchCountersKeys | None = None
-    on_missing: Literal["stop", "exclude"] = "stop"
-    worker: Literal["auto", "sleep", "poll"] = "auto"
-    log: Literal["error", "warning", "info", "debug"] = "info"
-    clock: value.Clock = ClockChoice()
-
-
 class LabControl(Strict):
     """How the lab's nodes are watched."""
 
@@ -393,8 +372,8 @@ class StartCommand(Strict):
     engine: value.Name = ENGINE
 
 
-class LabSite(RankOrder):
-    """A lab of network namespaces; the topology's own keys replace those of its file."""
+class LabKeys(RankOrder):
+    """Keys of a lab's site, beside those of its topology."""
 
     lab: value.Name
     pack: Annotated[int, whole(1, 65536, "pack")] = 1
@@ -403,19 +382,23 @@ class LabSite(RankOrder):
     queues: Annotated[int, whole(1, 64, "the number of queues")] | None = None
     cores: value.Cores | None = None
     control: LabControl | None = None
-    # the topology's
-    kind: Any = None
-    nodes: Any = None
-    rate: Any = None
-    queue: Any = None
-    burst: Any = None
-    mtu: Any = None
-    modules: Any = None
-    trunks: Any = None
-    links: Any = None  # of one of kind: routed
-    overrides: Any = None
-    model: Any = None  # of one of kind: model
-    device: Any = None
+
+
+TOPOLOGY_KEYS = tuple(File.model_fields.keys() - {"topology", "description"})
+# The topology's reader checks the values.
+_TOPOLOGY: dict[str, Any] = {
+    key: (Annotated[(field.annotation, *field.metadata, SkipValidation)], None)
+    for key, field in File.model_fields.items()
+    if key in TOPOLOGY_KEYS
+}
+_NODES: Any = _TOPOLOGY["nodes"][0]
+_TOPOLOGY["nodes"] = (Annotated[Annotated[int, Field(ge=1)] | _NODES, SkipValidation], None)
+LabSite: type[LabKeys] = create_model(
+    "LabSite",
+    __base__=LabKeys,
+    __doc__="A lab of network namespaces; the topology's own keys replace those of its file.",
+    **_TOPOLOGY,
+)
 
 
 _PCI = r"^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$"
@@ -464,6 +447,27 @@ class HostSite(RankOrder):
     wiring: value.Wiring | None = None
     fabric: value.Name | None = None  # a topology file: the network between the switches
     device: DeviceKeys | None = None  # the one switch under test, with all its ports
+
+
+class Configuration(Settings):
+    """The whole file. `site` is read as a LabSite or a HostSite."""
+
+    switchbench: int
+    site: Annotated[str | LabSite | HostSite | None, SkipValidation] = None
+    tests: list[Settings] | None = None
+    about: About | None = None
+    expect: list[Expectation] | None = None
+    suite: Suite | None = None
+    subtests: list[value.Name] | None = None
+    suite_parameters: dict[str, value.SuiteValue] | None = None
+    device_reset: SwitchCountersKeys | None = None
+    time_limit: value.Duration | None = None
+    remeasure: Annotated[int, whole(0, 10, "remeasure")] | None = None
+    switch_counters: SwitchCountersKeys | None = None
+    on_missing: Literal["stop", "exclude"] = "stop"
+    worker: Literal["auto", "sleep", "poll"] = "auto"
+    log: Literal["error", "warning", "info", "debug"] = "info"
+    clock: value.Clock = ClockChoice()
 
 
 # --- validate -------------------------------------------------------------------------------------

@@ -24,17 +24,17 @@ from ..labs import switches
 from ..topology import topology as topologies
 from ..topology.device import check_places, default_port, device_of
 from ..topology.fabric import wired, wiring
-from ..topology.form import ROUTED, SITE, UNSHAPED, File, Shaper, Topology, TopologyError
+from ..topology.form import ROUTED, SITE, UNSHAPED, Shaper, Topology, TopologyError
 from ..topology.lab_addresses import IPV4_PREFIX, IPV6_PREFIX, LabNode, lab_node
 from .fields import csv_rows, first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks
-from .schema import HostSite, LabControl, LabSite, PortKeys, SiteControl, Slurm, Ssh
+from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, SiteControl, Slurm, Ssh
 
 _FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
 
 
 def _site(
-    model: LabSite | HostSite, place: SitePlace, seed: int, ports: Sequence[Port], **own: Any
+    model: LabKeys | HostSite, place: SitePlace, seed: int, ports: Sequence[Port], **own: Any
 ) -> Site:
     """Return a site with networks, groups and timeouts; `own`: what else it has."""
     lookup, control = Names(ports), own.pop("control")
@@ -57,7 +57,6 @@ def _site(
 
 
 NETWORK = "lab"
-TOPOLOGY_KEYS = tuple(key for key in LabSite.model_fields if key in File.model_fields)
 
 # Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
 # the more nodes want each core.
@@ -68,7 +67,7 @@ LAB_HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
 
-def build_lab(model: LabSite, place: SitePlace, seed: int) -> Site:
+def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
     """Return the lab as a site."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
@@ -148,7 +147,7 @@ def _problem(
     return place.problem(("lab",), message)
 
 
-def _lab_port(node: LabNode, topology: Topology, model: LabSite) -> Port:
+def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
     own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
     line_rate_bps = model.line_rate or node.line_rate_bps
     engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}

@@ -414,12 +414,7 @@ class _Resolver:
         return usable
 
     def _test(
-        self,
-        entry: _Entry,
-        given: Settings,
-        networks: tuple[str, ...],
-        transport: str,
-        load: Load,
+        self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str, load: Load
     ) -> ResolvedSettings:
         pattern = given.pattern
         assert pattern is not None  # of a suite's subtest, its variant's

@@ -167,10 +167,7 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
 
 def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:
     """Return where the two host ports are for these passes, first and last."""
-    return {
-        testers[0]: device.ports[2 * span[0]],
-        testers[1]: device.ports[2 * span[1] + 1],
-    }
+    return {testers[0]: device.ports[2 * span[0]], testers[1]: device.ports[2 * span[1] + 1]}
 
 
 # --- what people do -------------------------------------------------------------------------------

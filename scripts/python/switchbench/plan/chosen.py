@@ -171,7 +171,7 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
 
 def range_of(planned: Trial) -> LoadRange:
     """From a hundredth of the load that was planned to all of it, in its unit."""
-    [(field, most)] = _given(planned.load).items()
+    [(field, most)] = planned.load.given.items()
     return LoadRange(most * MIN_PART, most, UNITS[field])
 
 
@@ -287,7 +287,7 @@ def chosen_trial(
             first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
         trial = replace(trial, burst=replace(burst, frames=count))
         return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
-    [(field, most)] = _given(planned.load).items()
+    [(field, most)] = planned.load.given.items()
     load = Load(**{field: round(most if quantity == "size" else value, 6)})  # as summaries have it
     interval_s = min(planned.interval_s, seconds)
     trial = replace(trial, load=load, window_s=seconds, interval_s=interval_s)
@@ -303,11 +303,6 @@ def chosen_trial(
         assert fps is not None  # in_two_transports has asked
         return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
     return trial
-
-
-def _given(load: Load) -> dict[str, float]:
-    fields = {name: getattr(load, name) for name in UNITS}
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 # --- again ----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from ..config.tests import PointPlace, points
 from ..search.suites import SUITES
 from . import documents
 from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
-from .engine import PlanRefused, layer1_bps, plan_size, port_parts
+from .engine import PlanRefused, plan_size, port_parts
 
 Refusals = Iterator[tuple[str, str]]  # a key (or several, the first that was given), a sentence
 
@@ -224,7 +224,7 @@ def _times(point: ResolvedSettings) -> Refusals:
 def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
     """Return why a port can't be asked for this part of the load, or None."""
     load, line_bps = trial.load, port.line_rate_bps
-    wanted_bps = share * layer1_bps(trial, load)
+    wanted_bps = share * trial.layer1_bps(line_bps)
     percent = load.percent and load.percent * share
     of_line = percent if percent is not None or not line_bps else 100 * wanted_bps / line_bps
     if port.engine.get("shared") and of_line is not None and of_line > rules.SHARED_PERCENT:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..base import transports
 from ..base.errors import ConfigurationError
-from ..base.model import Load, Process, Run, Trial
+from ..base.model import Process, Run, Trial
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         named: dict[str, object] = {"network": part.network, "ranks": ranks}
         if own := trial.own.get(part.network):
             sizes = list(own.sizes)
-            named |= {"transport": own.transport, "sizes": sizes, "load": _load(own.load)}
+            named |= {"transport": own.transport, "sizes": sizes, "load": own.load.given}
         parts.append(named)
     document: dict[str, object] = {
         "id": trial.id,
@@ -296,7 +296,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "connectivity_check": trial.connectivity_check,
         "sync": trial.sync,
         "traffic": trial.traffic,
-        "load": _load(trial.load),
+        "load": trial.load.given,
         "latency": {"stamps": trial.latency_stamps}
         | ({} if trial.probe_fps is None else {"probe_fps": trial.probe_fps}),
         trial.transport: options,
@@ -317,10 +317,6 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         scatter = {} if trial.scatter is None else {**asdict(trial.scatter), "samples": True}
         document["pingpong"] = {"timeout_ns": document["drain_timeout_ns"], **scatter}
     return document
-
-
-def _load(load: Load) -> dict[str, float]:
-    return {key: value for key, value in asdict(load).items() if value is not None}
 
 
 def hand_job(run: Run, run_id: str) -> str:

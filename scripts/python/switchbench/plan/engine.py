@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic_core import from_json
 
-from ..base import transports
 from ..base.errors import ConfigurationError, RunError
-from ..base.model import LAYER1_OVERHEAD, Load, Part, Pattern, ScheduleShape, Trial
+from ..base.model import Part, Pattern, ScheduleShape, Trial
 from ..base.programs import find_engine
 
 _TIMEOUT_S = 60
@@ -176,15 +175,14 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
     return largest
 
 
-def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[tuple[str, float]]:
+def oversubscribed(trial: Trial, part: Part) -> Iterator[tuple[str, float]]:
     """Yield the ports that a phase offers more than their line, and in percent of it how much.
 
     What is beyond is lost, or held up where the network can tell the senders. Lines that are not
     known are left out.
     """
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])
-    percent = load.percent
-    loads = lines * percent / 100 if percent is not None else layer1_bps(trial, load) + 0 * lines
+    loads = np.array([trial.layer1_bps(line) for line in lines])
     for phase in plan_phases(len(lines), trial.pattern, trial.seed):
         sources, destinations = phase.flows.T
         offered = np.bincount(
@@ -194,13 +192,3 @@ def oversubscribed(trial: Trial, part: Part, load: Load) -> Iterator[tuple[str, 
         )
         for rank in np.flatnonzero((offered > lines * _SLACK) & (lines > 0)):
             yield part.ranks[rank].name, float(100 * offered[rank] / lines[rank])
-
-
-def layer1_bps(trial: Trial, load: Load) -> float:
-    """Return a load of bit/s or frames/s as bit/s at layer 1."""
-    if load.bps is not None:
-        return load.bps
-    each_bytes = sum(trial.sizes) / len(trial.sizes)
-    if transports.of(trial.transport).frames:
-        each_bytes += LAYER1_OVERHEAD
-    return 8 * each_bytes * (load.fps or 0.0)

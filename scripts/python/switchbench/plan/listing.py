@@ -227,7 +227,7 @@ def _percents(plan: list[Trial]) -> dict[str, float]:
             own = trial.of(part.network)
             if transports.of(own.transport).reliable:
                 continue
-            for port, percent in oversubscribed(own, part, own.load):
+            for port, percent in oversubscribed(own, part):
                 most[port] = max(percent, most.get(port, 0.0))
     return most
 

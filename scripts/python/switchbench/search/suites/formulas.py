@@ -353,10 +353,6 @@ def ndr_latency_rows(measured: declaration.SubtestTrials) -> declaration.Rows:
     at = {load: [last[load]] for load in loads_of_latency(ndr) if load in last}
     return [
         latency_row(replace(measured, trials=trials))
-        | {
-            "load_percent": load,
-            "of_ndr": 100 * load / ndr,
-            "rtt": trials[0][1].rtt_us.get("mean"),
-        }
+        | {"load_percent": load, "of_ndr": 100 * load / ndr, "rtt": trials[0][1].rtt_us.get("mean")}
         for load, trials in at.items()
     ]
