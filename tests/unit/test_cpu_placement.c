@@ -25,60 +25,40 @@ static struct cores_ask a_machine(size_t cores, size_t lanes)
         .usable = machine, .usable_count = cores, .lanes = no_numa, .lane_count = lanes};
 }
 
-/* What is asked of a machine, and what its workers get, or why they can't. */
+/* What is asked of a machine, and what its first workers get, or why they can't. */
+static void check_choice(const struct unit_row *row)
+{
+    static const char *const policies[] = {"auto", "sleep", "poll"};
+    const char *named = row->fields[1];
+    uint32_t cores[4];
+    char policy[8], text[160];
+    size_t usable, lanes, used;
+    struct cores_choice choice;
+    struct cores_ask ask;
+    struct err err = {""};
+
+    assert_int_equal(sscanf(row->fields[0], "%7s %zu %zu", policy, &usable, &lanes), 3);
+    ask = a_machine(usable, lanes);
+    while (strcmp(policies[ask.policy], policy) != 0)
+        ask.policy++;
+    ask.named = cores;
+    for (int more; sscanf(named, " %u%n", &cores[ask.named_count], &more) == 1; named += more)
+        ask.named_count++;
+    if (cores_choose(&choice, &ask, &err) < 0) {
+        assert_says(err.text, row->fields[2]);
+        return;
+    }
+    used = (size_t)sprintf(text, "%zu that %s:", choice.workers, choice.sleeps ? "sleep" : "poll");
+    for (size_t w = 0; w < 4 && w < choice.workers; w++)
+        used += (size_t)sprintf(text + used, " %d", choice.core[w]);
+    assert_string_equal(text, row->fields[2]);
+    for (size_t lane = 0; lane < ask.lane_count; lane++)
+        assert_int_equal(choice.worker[lane], lane % choice.workers);
+}
+
 TEST(each_choice_follows_the_rules)
 {
-    static const struct {
-        enum worker_policy policy;
-        size_t cores, lanes, named_count;
-        uint32_t named[2];
-        bool sleeps;
-        size_t workers;
-        int core[4];      /* of the first workers */
-        const char *says; /* of a refusal */
-    } cases[] = {
-        {WORKER_AUTO, 6, 4, 0, {0}, false, 4, {5, 4, 3, 2}, NULL},
-        /* One for each lane and one for all the rest: too few. */
-        {WORKER_AUTO, 5, 4, 0, {0}, true, 1, {-1}, NULL},
-        {WORKER_POLL, 3, 5, 0, {0}, false, 2, {2, 1}, NULL},
-        {WORKER_POLL, 1, 5, .says = "allow it two"},
-        {WORKER_POLL, 16, 1000, 0, {0}, false, 15, {15, 14, 13, 12}, NULL},
-        {WORKER_AUTO, 16, 3, 2, {2, 9}, false, 2, {2, 9}, NULL},
-        {WORKER_SLEEP, 16, 3, 2, {2, 9}, true, 2, {2, 9}, NULL},
-        {WORKER_AUTO,
-         16,
-         2,
-         2,
-         {3, 16},
-         .says = "16 is none of the 16 cores that this node may use (0 to 15)"},
-        {WORKER_AUTO, 16, 2, 2, {3, 3}, .says = "duplicate value 3"},
-        {WORKER_POLL, 2, 2, 2, {0, 1}, .says = "name fewer cores"},
-        /* Nothing left for the main thread: they are shared. */
-        {WORKER_AUTO, 2, 2, 2, {0, 1}, true, 2, {0, 1}, NULL},
-        {WORKER_AUTO, 2, CORES_LANES_MAX + 1, .says = "4096"},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct cores_ask ask = a_machine(cases[i].cores, cases[i].lanes);
-        struct cores_choice choice;
-        struct err err = {""};
-
-        ask.policy = cases[i].policy;
-        ask.named = cases[i].named;
-        ask.named_count = cases[i].named_count;
-        if (cores_choose(&choice, &ask, &err) < 0) {
-            if (cases[i].says == NULL || strstr(err.text, cases[i].says) == NULL)
-                fail_msg("case %zu: %s", i, err.text);
-            continue;
-        }
-        assert_null(cases[i].says);
-        assert_int_equal(choice.sleeps, cases[i].sleeps);
-        assert_int_equal(choice.workers, cases[i].workers);
-        for (size_t w = 0; w < 4 && w < choice.workers; w++)
-            assert_int_equal(choice.core[w], cases[i].core[w]);
-        for (size_t lane = 0; lane < ask.lane_count; lane++)
-            assert_int_equal(choice.worker[lane], lane % choice.workers);
-    }
+    unit_each_row("choice", check_choice);
 }
 
 TEST(a_port_gets_a_core_near_it)

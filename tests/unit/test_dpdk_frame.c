@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames as bytes: headers beside what stands here, checksums that stay right for every sequence
- * and time, and damage of any one bit that is found. (Wireshark reads them in
- * tests/system/test_capture.py.)
+ * Frames as bytes: headers and what becomes of ARP and neighbour discovery beside what stands in
+ * dpdk_frame.txt, checksums that stay right for every sequence and time, and damage of any one bit
+ * that is found. (Wireshark reads frames in tests/system/test_capture.py.)
  */
 #include "../fuzz/shapes.h"
+#include "arp_nd_responder.h"
 #include "prng.h"
 #include "unit.h"
 
@@ -51,52 +52,32 @@ static void check_sums(const uint8_t *frame, const struct frame_shape *shape, ui
     assert_int_equal(signature_ns((const struct signature *)payload), time_ns);
 }
 
-#define MACS "020000000002020000000001"
-#define V4 "c6120001c6120002"
-#define V6                                                                                         \
-    "20010002000000000000000000000001"                                                             \
-    "20010002000000000000000000000002"
+static uint32_t read_hex(uint8_t *bytes, const char *hex)
+{
+    uint32_t length = 0;
 
-/* Of a frame of 257 bytes, with the signature of number 0x12345678 at 0x123456789abc ns. */
+    for (int used; sscanf(hex, " %2hhx%n", &bytes[length], &used) == 1; hex += used)
+        length++;
+    return length;
+}
+
+/* With the signature of number 0x12345678 at 0x123456789abc ns. */
+static void check_header(const struct unit_row *row)
+{
+    static const uint8_t signature[] = {0xbe, 0xef, 0x00, 0x03, 0x9c, 0x40, 0x12, 0x34,
+                                        0x56, 0x78, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
+    struct frame_shape shape = fuzz_shape((unsigned)atoi(row->fields[0]));
+    uint8_t frame[512], expected[128];
+
+    fuzz_frame(frame, &shape, 257, 0x12345678, 0x123456789abc);
+    assert_int_equal(read_hex(expected, row->fields[1]), shape.payload);
+    assert_memory_equal(frame, expected, shape.payload);
+    assert_memory_equal(frame + shape.payload, signature, sizeof signature);
+}
+
 TEST(headers_are_these)
 {
-    static const char *const expected[KINDS] = {
-        MACS "88b5",
-        MACS "8100a123"
-             "88b5",
-        MACS "0800"
-             "45b8"
-             "00ef000040003f11ae1e" V4 "c007000900dbe209",
-        MACS "8100a123"
-             "0800"
-             "45b8"
-             "00eb000040003f11ae22" V4 "c007000900d76416",
-        MACS "86dd"
-             "6b80"
-             "000000c7113f" V6 "c007000900c7f149",
-        MACS "8100a123"
-             "86dd"
-             "6b80"
-             "000000c3113f" V6 "c007000900c3dc6b",
-    };
-    static const char signature[] = "beef00039c40"
-                                    "12345678"
-                                    "12345678"
-                                    "9abc";
-
-    for (unsigned kind = 0; kind < KINDS; kind++) {
-        struct frame_shape shape = fuzz_shape(kind);
-        uint8_t frame[512];
-        char text[256] = "";
-
-        fuzz_frame(frame, &shape, 257, 0x12345678, 0x123456789abc);
-        for (uint32_t i = 0; i < shape.payload; i++)
-            snprintf(text + 2 * i, 3, "%02x", frame[i]);
-        assert_string_equal(text, expected[kind]);
-        for (uint32_t i = 0; i < 16; i++)
-            snprintf(text + 2 * i, 3, "%02x", frame[shape.payload + i]);
-        assert_string_equal(text, signature);
-    }
+    unit_each_row("header", check_header);
 }
 
 /* Of every size of every kind, odd ones too; whatever is stamped, the headers stay as they are. */
@@ -135,4 +116,64 @@ TEST(any_flipped_bit_is_found)
 
                 assert_int_equal(LLVMFuzzerTestOneInput(input, sizeof input), 0);
             }
+}
+
+/* --- ARP and neighbour discovery --- */
+
+static const uint8_t me[6] = {2, 0, 0, 0, 0, 0x11};
+static const uint8_t other[6] = {2, 0, 0, 0, 0, 0x22};
+
+static struct arp_nd_responder make(enum header_kind kind)
+{
+    const struct port_conf conf = {.name = "n0:e0",
+                                   .ipv4 = "198.18.1.17/16",
+                                   .ipv6 = "2001:2::11/64",
+                                   .gateway = kind == HEADER_IPV6_UDP ? "2001:2::1" : "198.18.0.1"};
+    struct arp_nd_responder responder = {.kind = kind};
+    struct err err = {""};
+
+    memcpy(responder.mac, me, sizeof me);
+    assert_int_equal(responder_set_addresses(&responder, &conf, &err), 0);
+    return responder;
+}
+
+static void check_frame(const struct unit_row *row)
+{
+    const bool replies = strcmp(row->fields[2], "replies") == 0;
+    const bool finds = strcmp(row->fields[4], "gateway") == 0;
+    struct arp_nd_responder responder =
+        make(strcmp(row->fields[0], "ipv4") == 0 ? HEADER_IPV4_UDP : HEADER_IPV6_UDP);
+    uint8_t frame[128], answer[RESPONDER_FRAME_MAX], expected[RESPONDER_FRAME_MAX] = {0};
+    uint32_t length = read_hex(frame, row->fields[1]), answered = 0, due;
+
+    for (uint32_t less = 0; less < length && replies; less++)
+        assert_int_equal(responder_handle(&responder, frame, less, answer, &answered),
+                         RESPONDER_IGNORES);
+    assert_int_equal(responder_handle(&responder, frame, length, answer, &answered),
+                     replies ? RESPONDER_REPLIES : RESPONDER_IGNORES);
+    due = read_hex(expected, row->fields[3]);
+    assert_int_equal(answered, due > 0 && due < 60 ? 60 : due); /* ours are padded */
+    assert_memory_equal(answer, expected, answered);
+    assert_int_equal(responder.gateway_known, finds);
+    if (finds)
+        assert_memory_equal(responder.gateway_mac, other, 6);
+}
+
+TEST(each_frame_is_taken_for_what_it_is)
+{
+    unit_each_row("frame", check_frame);
+}
+
+TEST(test_on_link)
+{
+    struct arp_nd_responder responder = make(HEADER_IPV4_UDP);
+    struct frame_end near = {.ipv4 = {198, 18, 200, 1}}, far = {.ipv4 = {198, 19, 0, 1}};
+
+    assert_true(responder_on_link(&responder, &near));
+    assert_false(responder_on_link(&responder, &far));
+    responder.ipv4_prefix = 15;
+    assert_true(responder_on_link(&responder, &far));
+    responder.ipv4_prefix = 16;
+    responder.kind = HEADER_L2;
+    assert_true(responder_on_link(&responder, &far));
 }
