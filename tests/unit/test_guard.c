@@ -89,7 +89,7 @@ TEST(each_drawing_is_judged)
  * without any kernel interface carries nothing that the kernel knows of. odd0: neither GIDs nor a
  * device. */
 static const char layout[] =
-    "cd %s && pci=sys/bus/pci/devices rdma=sys/class/infiniband && "
+    "pci=sys/bus/pci/devices rdma=sys/class/infiniband && "
     "mkdir -p $pci/0000:3b:00.0/net/ens1f0 $pci/0000:3b:02.0/virtio3/net/vf0 "
     "  $pci/0000:5b:00.0/net/ib0 $pci/0000:6b:00.0 $rdma/mlx5_0/ports/1/gid_attrs/ndevs "
     "  $rdma/mlx5_9/ports/1 $rdma/odd0/ports/1 $rdma/rxe0/ports/1/gid_attrs/ndevs && "
@@ -118,11 +118,8 @@ TEST(interfaces_are_found_in_sys)
         {"odd0/2", -ENODEV, 0, "There is no RDMA port odd0/2"},
         {"../net/1", -ENODEV, 0, ""},
     };
-    char root[] = "/tmp/test_guard.XXXXXX", command[sizeof(layout) + sizeof(root)];
+    const char *root = unit_folder(layout);
 
-    assert_non_null(mkdtemp(root));
-    snprintf(command, sizeof(command), layout, root);
-    assert_int_equal(system(command), 0);
     for (EACH(c, cases)) {
         struct guard_interfaces found = {0};
         struct err err = {0};
@@ -134,8 +131,7 @@ TEST(interfaces_are_found_in_sys)
         if (found.count > 0)
             assert_string_equal(found.names[0], c->says);
     }
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    assert_int_equal(system(command), 0);
+    unit_folder_remove();
 }
 
 /* --- real devices --- */

@@ -15,7 +15,6 @@
 #define FRAME 1518
 #define MESSAGE 65536
 #define FPS (LINE_BPS / 8.0 / (FRAME + FRAME_OVERHEAD_L1)) /* 8,127.4 */
-#define MESSAGES (LINE_BPS / 8.0 / MESSAGE)
 
 static const struct transport frames = {.capabilities = TRANSPORT_FRAMES}, messages = {0};
 
@@ -47,67 +46,39 @@ static struct phase_lane *lay(const struct transport *transport, uint64_t line_b
     return &bed.lane;
 }
 
-static const struct {
-    const struct transport *transport;
-    uint64_t line_bps;
-    bool shared;
-    double part;
-    struct doc_load ask;
-    double bps, fps;
-    bool unlimited;
-    const char *refused; /* words of the sentence; NULL: it is not */
-} loads[] = {
-    {&frames, LINE_BPS, false, 1, {.percent = 95}, 95e6, 0, false, NULL},
-    /* A frame too many is a frame lost. */
-    {&frames, LINE_BPS, false, 1, {.percent = 100}, LINE_BPS, 0, false, NULL},
-    {&frames, LINE_BPS, false, 1, {.bps = 5e6}, 5e6, 0, false, NULL},
-    {&frames, LINE_BPS, false, 1, {.bps = LINE_BPS}, LINE_BPS, 0, false, NULL},
-    {&frames, LINE_BPS, false, 1, {.bps = 1e8 + 1}, 0, 0, false, "above its line rate of 100 Mbit"},
-    {&frames, LINE_BPS, false, 1, {.fps = FPS - 1}, 0, FPS - 1, false, NULL},
-    {&frames, LINE_BPS, false, 1, {.fps = FPS + 1}, 0, 0, false, "is above its line rate"},
-    {&messages, LINE_BPS, false, 1, {.percent = 100}, LINE_BPS, 0, true, NULL},
-    {&messages, LINE_BPS, false, 1, {.percent = 99.9}, 99.9e6, 0, false, NULL},
-    {&messages, LINE_BPS, false, 1, {.fps = MESSAGES - 1}, 0, MESSAGES - 1, false, NULL},
-    {&messages, LINE_BPS, false, 1, {.fps = MESSAGES + 1}, 0, 0, false, "above its line rate"},
-    {&messages, 0, false, 1, {.percent = 100}, 0, 0, true, NULL},
-    {&messages, 0, false, 1, {.percent = 50}, 0, 0, false, "needs a line rate"},
-    {&frames, 0, false, 1, {.percent = 1}, 0, 0, false, "set line_rate"},
-    {&frames, 0, false, 1, {.bps = 1e12}, 1e12, 0, false, NULL},
-    {&frames, 0, false, 1, {.fps = 1e9}, 0, 1e9, false, NULL},
-    /* Of an incast's sender, a seventh of what the receiver's line is asked for. */
-    {&frames, LINE_BPS, false, 1.0 / 7, {.percent = 105}, 15e6, 0, false, NULL},
-    {&frames, LINE_BPS, false, 1.0 / 7, {.fps = 700}, 0, 100, false, NULL},
-    {&frames, LINE_BPS, false, 1.0 / 7, {.percent = 701}, 0, 0, false, "is above its line rate"},
-    {&messages, LINE_BPS, false, 1.0 / 7, {.percent = 100}, 14285714, 0, false, NULL},
-    {&frames, LINE_BPS, true, 1, {.percent = 95}, 95e6, 0, false, NULL},
-    {&frames, LINE_BPS, true, 1, {.fps = FPS * 0.949}, 0, FPS * 0.949, false, NULL},
-    {&frames, LINE_BPS, true, 1, {.percent = 96}, 0, 0, false, "is shared: a load of at most 95 %"},
-    {&frames, LINE_BPS, true, 1, {.fps = FPS * 0.951}, 0, 0, false, "is shared"},
-    {&frames, LINE_BPS, true, 1, {.bps = 96e6}, 0, 0, false, "is shared"},
-    {&messages, LINE_BPS, true, 1, {.percent = 100}, 0, 0, false, "is shared"},
-    {&frames, 0, true, 1, {.bps = 1e6}, 0, 0, false, "set line_rate"},
-};
+/* "percent 95" and the like become rates and words, or a refusal. */
+static void check_load(const struct unit_row *row)
+{
+    char transport[12], kind[12], text[64];
+    unsigned long long line_bps;
+    double divisor, value;
+    struct phase_lane *lane;
+    struct err err = {0};
+    int rc;
+
+    assert_int_equal(sscanf(row->fields[0], "%11s %llu 1/%lf", transport, &line_bps, &divisor), 3);
+    assert_int_equal(sscanf(row->fields[1], "%11s %lf", kind, &value), 2);
+    lane = lay(strcmp(transport, "frames") == 0 ? &frames : &messages, line_bps,
+               strstr(row->fields[0], " shared") != NULL, 1 / divisor);
+    *(strcmp(kind, "percent") == 0 ? &bed.ask.percent
+      : strcmp(kind, "bps") == 0   ? &bed.ask.bps
+                                   : &bed.ask.fps) = value;
+    rc = lane_resolve_load(lane, &err);
+    if (rc != 0) {
+        assert_int_equal(rc, -EINVAL);
+        assert_says(err.text, "node1:e0");
+        assert_says(err.text, row->fields[2]);
+        return;
+    }
+    snprintf(text, sizeof text, "%.0f bps, %.2f fps%s", lane->phase.load.rate_bps,
+             lane->phase.load.rate_fps, lane->phase.load.unlimited ? ", unlimited" : "");
+    assert_string_equal(text, row->fields[2]);
+    assert_float_equal(lane->phase.load.part, 1 / divisor, 0);
+}
 
 TEST(a_load_is_resolved_or_refused)
 {
-    for (EACH(each, loads)) {
-        struct phase_lane *lane = lay(each->transport, each->line_bps, each->shared, each->part);
-        const struct load *load = &lane->phase.load;
-        struct err err = {0};
-
-        bed.ask = each->ask;
-        assert_int_equal(lane_resolve_load(lane, &err), each->refused != NULL ? -EINVAL : 0);
-        if (each->refused != NULL) {
-            assert_non_null(strstr(err.text, "node1:e0"));
-            assert_non_null(strstr(err.text, each->refused));
-            continue;
-        }
-        assert_string_equal(err.text, "");
-        assert_float_equal(load->rate_bps, each->bps, 1);
-        assert_float_equal(load->rate_fps, each->fps, 1e-9);
-        assert_int_equal(load->unlimited, each->unlimited);
-        assert_float_equal(load->part, each->part, 0);
-    }
+    unit_each_row("load", check_load);
 }
 
 /* Slow: the network is not known yet. Three to one partner take as long as three to each of many:

@@ -60,15 +60,11 @@ TEST(files_of_sys_are_read)
                  {'n', true, "0x20", 32},
                  {'t', true, "a long ", 5},
                  {'-', false, "", 5}};
-    char line[8], root[] = "/tmp/test_sysfs.XXXXXX", command[160];
+    const char *root = unit_folder(": >e && printf '0x20\\nmore\\n' >n && echo a long line >t && "
+                                   "ln -s ../drivers/ixgbe l");
+    char line[8];
     glob_t found;
 
-    assert_non_null(mkdtemp(root));
-    snprintf(command, sizeof command,
-             "cd %s && : >e && printf '0x20\\nmore\\n' >n && echo a long line >t && "
-             "ln -s ../drivers/ixgbe l",
-             root);
-    assert_int_equal(system(command), 0);
     for (EACH(c, cases)) {
         assert_int_equal(sysfs_line(line, sizeof line, "%s/%c", root, c->file), c->found);
         assert_string_equal(line, c->line);
@@ -85,8 +81,7 @@ TEST(files_of_sys_are_read)
     sysfs_glob(&found, "%s/[xy]", root);
     assert_int_equal(found.gl_pathc, 0);
     globfree(&found);
-    snprintf(command, sizeof command, "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    unit_folder_remove();
     assert_in_range(memory_spare(), 1, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
 

@@ -9,7 +9,6 @@
 #include "verbs.h"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 
 /* An info is of this version and this size alone; a sender fills the places that its partner
  * offers: they must be there, and as large. */
@@ -249,56 +248,26 @@ TEST(an_immediate_is_checked)
 
 /* --- which device: RoCE by GIDs, IPoIB by its port, a PCI address --- */
 
-static char sys[] = "/tmp/sb-verbs-device-XXXXXX";
-
-/* Makes the folders of a path below `sys`, and a file with `text` at its end; NULL: none. */
-static void make_file(const char *path, const char *text)
-{
-    char whole[512];
-    FILE *file;
-
-    snprintf(whole, sizeof whole, "%s/%s", sys, path);
-    for (char *slash = strchr(whole + strlen(sys) + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(whole, 0755);
-        *slash = '/';
-    }
-    if (text == NULL)
-        return;
-    file = fopen(whole, "we");
-    assert_non_null(file);
-    fprintf(file, "%s\n", text);
-    fclose(file);
-}
-
-#define PCI "bus/pci/devices/0000:3b:00.0"
-#define CLASS "class/infiniband/"
+static const char layout[] =
+    "mkdir -p class/infiniband && cd class/infiniband && "
+    "mkdir -p mlx5_0/ports/1/gid_attrs/ndevs mlx5_0/ports/2/gid_attrs/ndevs "
+    "  rxe0/ports/1/gid_attrs/ndevs mlx4_0/ports/1/gid_attrs/ndevs && "
+    "echo eth1 >mlx5_0/ports/1/gid_attrs/ndevs/0 && echo eth0 >rxe0/ports/1/gid_attrs/ndevs/0 && "
+    "echo eth10 | tee mlx5_0/ports/2/gid_attrs/ndevs/0 >mlx5_0/ports/2/gid_attrs/ndevs/1 && "
+    "cd ../.. && pci=bus/pci/devices/0000:3b:00.0 net=class/net && "
+    "mkdir -p $pci/infiniband/mlx4_0/ports/1 $pci/infiniband/mlx4_0/ports/2 $net/eth5 "
+    "  $net/ib1/device/infiniband/mlx4_0/ports/1 $net/ib1/device/infiniband/mlx4_0/ports/2 && "
+    "echo 1 >$net/ib1/dev_port";
 
 TEST(a_device_is_found)
 {
-    static const char *const files[][2] = {
-        {CLASS "mlx5_0/ports/1/gid_attrs/ndevs/0", "eth1"},
-        {CLASS "mlx5_0/ports/2/gid_attrs/ndevs/0", "eth10"},
-        {CLASS "mlx5_0/ports/2/gid_attrs/ndevs/1", "eth10"},
-        {CLASS "rxe0/ports/1/gid_attrs/ndevs/0", "eth0"},
-        {CLASS "mlx4_0/ports/1/gid_attrs/ndevs/", NULL},
-        {PCI "/infiniband/mlx4_0/ports/1/", NULL},
-        {PCI "/infiniband/mlx4_0/ports/2/", NULL},
-        {"class/net/ib1/device/infiniband/mlx4_0/ports/1/", NULL},
-        {"class/net/ib1/device/infiniband/mlx4_0/ports/2/", NULL},
-        {"class/net/ib1/dev_port", "1"},
-        {"class/net/eth5/", NULL},
-    };
     static const char *const devices[][2] = {
         {"eth1", "mlx5_0/1"}, {"eth10", "mlx5_0/2"}, {"eth0", "rxe0/1"},
         {"ib1", "mlx4_0/2"},  {"eth5", NULL},        {"eth99", NULL},
     };
-    char name[72], command[64];
+    const char *sys = unit_folder(layout);
+    char name[72];
 
-    assert_non_null(mkdtemp(sys));
-    for (EACH(file, files))
-        make_file((*file)[0], (*file)[1]);
     for (EACH(device, devices)) {
         assert_int_equal(verbs_device_of_interface(sys, (*device)[0], name, sizeof name),
                          (*device)[1] != NULL);
@@ -310,6 +279,5 @@ TEST(a_device_is_found)
     assert_false(verbs_device_of_pci(sys, "0000:00:00.0", name, sizeof name));
     assert_false(verbs_device_of_interface("/nowhere", "eth1", name, sizeof name));
     assert_false(verbs_device_of_interface(sys, "eth1", name, 8));
-    snprintf(command, sizeof command, "rm -r %s", sys);
-    assert_int_equal(system(command), 0);
+    unit_folder_remove();
 }

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 
 #define TESTS_MAX 32
 
@@ -76,6 +77,29 @@ void unit_each_row(const char *kind, void (*check)(const struct unit_row *row))
     free(line);
     fclose(file);
     assert_true(found > 0);
+}
+
+static char folder[32];
+
+const char *unit_folder(const char *commands)
+{
+    int before = open(".", O_PATH | O_CLOEXEC);
+
+    strcpy(folder, "/tmp/sb-unit.XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(system(commands), 0);
+    assert_int_equal(fchdir(before), 0);
+    close(before);
+    return folder;
+}
+
+void unit_folder_remove(void)
+{
+    char command[64];
+
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
 }
 
 void unit_same(const char *text)

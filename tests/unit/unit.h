@@ -53,6 +53,10 @@ struct unit_row {
 /* Calls `check` for each row of a kind; fails the test where there is none. */
 void unit_each_row(const char *kind, void (*check)(const struct unit_row *row));
 
+/* Runs a shell's commands in a new folder; its path, until unit_folder_remove(). */
+const char *unit_folder(const char *commands);
+void unit_folder_remove(void);
+
 /* Fails the test unless the file holds this text, beside comments (# ...). */
 void unit_same(const char *text);
 
