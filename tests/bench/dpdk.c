@@ -3,16 +3,22 @@
  * What the dpdk transport costs: 64-byte ipv4-udp frames with flow, sequence and time, through its
  * lanes. Seconds are of CPU time where one thread sends; cycles are the TSC's.
  *
- *     engine [SECONDS [FLOWS]]   frames that a worker on a core of its own sends on net_null
- *     bare [SECONDS]             the limit: a loop that gets buffers from a feed_pool, writes 16
- * bytes into each and sends the burst, and no more send SECONDS PORT          one end of a path
- * between two processes: sends one flow receive SECONDS PORT       the other: waits for the first
- * frame, and from 0.2 s after it counts what it verified forward [CHUNKS]           of a chain, on
- * ring ports: a frame is dequeued, verified and judged as every received frame is, rewritten with
- * the next hop's headers, sequence and time, and enqueued judge [ROUNDS]             receiving on
- * ring ports: headers, checksums and signature are verified, the flow is found, its sequence
- * judged, the frame freed; with and without reading the stamps, in turn. And for how long the
- *                                worker accounts flows without a look at the ring
+ * engine [SECONDS [FLOWS]]: frames that a worker on a core of its own sends on net_null.
+ *
+ * bare [SECONDS]: the limit, a loop that gets buffers from a pool, writes 16 bytes into each and
+ * sends the burst.
+ *
+ * send SECONDS PORT: one end of a path between two processes, which sends one flow.
+ *
+ * receive SECONDS PORT: the other, which waits for the first frame, and from 0.2 s after it counts
+ * what it verified.
+ *
+ * forward [CHUNKS]: of a chain, on ring ports: a frame is dequeued, verified and judged as every
+ * received frame is, rewritten with the next hop's headers, sequence and time, and enqueued.
+ *
+ * judge [ROUNDS]: receiving on ring ports: headers, checksums and signature are verified, the flow
+ * is found, its sequence judged, the frame freed; with and without reading the stamps, in turn. And
+ * for how long the worker accounts flows without a look at the ring.
  *
  * PORT: vdev=DEVICE, or iface=NAME driver=af_packet|af_xdp netns=NAME. `forward` and `judge` count
  * the polls alone, 512 frames at a time; filling and emptying the rings is not counted.
