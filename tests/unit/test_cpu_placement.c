@@ -26,7 +26,7 @@ static struct cores_ask a_machine(size_t cores, size_t lanes)
 }
 
 /* What is asked of a machine, and what its first workers get, or why they can't. */
-static void check_choice(const struct unit_row *row)
+TEST_ROWS(each_choice_follows_the_rules, "choice")
 {
     static const char *const policies[] = {"auto", "sleep", "poll"};
     const char *named = row->fields[1];
@@ -54,11 +54,6 @@ static void check_choice(const struct unit_row *row)
     assert_string_equal(text, row->fields[2]);
     for (size_t lane = 0; lane < ask.lane_count; lane++)
         assert_int_equal(choice.worker[lane], lane % choice.workers);
-}
-
-TEST(each_choice_follows_the_rules)
-{
-    unit_each_row("choice", check_choice);
 }
 
 TEST(a_port_gets_a_core_near_it)

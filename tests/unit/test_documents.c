@@ -135,20 +135,7 @@ TEST(a_job_is_read)
     document_free(document);
 }
 
-/* What stands around the keys of a row. */
-static const char *before, *after;
-
-static void check_mistake(const struct unit_row *row)
-{
-    char text[600];
-    struct err err;
-
-    snprintf(text, sizeof text, "%s%s%s", before, row->fields[0], after);
-    assert_null(parse(text, &err));
-    assert_says(err.text, row->fields[1]);
-}
-
-TEST(each_mistake_is_one_sentence)
+TEST_ROWS(each_mistake_is_one_sentence, "mistake")
 {
     static const char *const frames[][3] = {
         {"document", "", ""},
@@ -157,12 +144,15 @@ TEST(each_mistake_is_one_sentence)
         {"stream", TRIAL RATE ", ", "}}"},
         {"part", PART ", ", "}], " RATE "}}"},
     };
+    const char *const *frame = frames[0];
+    char text[600];
+    struct err err;
 
-    for (EACH(frame, frames)) {
-        before = (*frame)[1];
-        after = (*frame)[2];
-        unit_each_row((*frame)[0], check_mistake);
-    }
+    while (strcmp(frame[0], row->fields[0]) != 0)
+        frame += 3;
+    snprintf(text, sizeof text, "%s%s%s", frame[1], row->fields[1], frame[2]);
+    assert_null(parse(text, &err));
+    assert_says(err.text, row->fields[2]);
 }
 
 /* --- streams --- */

@@ -62,7 +62,7 @@ static uint32_t read_hex(uint8_t *bytes, const char *hex)
 }
 
 /* With the signature of number 0x12345678 at 0x123456789abc ns. */
-static void check_header(const struct unit_row *row)
+TEST_ROWS(headers_are_these, "header")
 {
     static const uint8_t signature[] = {0xbe, 0xef, 0x00, 0x03, 0x9c, 0x40, 0x12, 0x34,
                                         0x56, 0x78, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
@@ -73,11 +73,6 @@ static void check_header(const struct unit_row *row)
     assert_int_equal(read_hex(expected, row->fields[1]), shape.payload);
     assert_memory_equal(frame, expected, shape.payload);
     assert_memory_equal(frame + shape.payload, signature, sizeof signature);
-}
-
-TEST(headers_are_these)
-{
-    unit_each_row("header", check_header);
 }
 
 /* Of every size of every kind, odd ones too; whatever is stamped, the headers stay as they are. */
@@ -137,7 +132,7 @@ static struct arp_nd_responder make(enum header_kind kind)
     return responder;
 }
 
-static void check_frame(const struct unit_row *row)
+TEST_ROWS(each_frame_is_taken_for_what_it_is, "frame")
 {
     const bool replies = strcmp(row->fields[2], "replies") == 0;
     const bool finds = strcmp(row->fields[4], "gateway") == 0;
@@ -157,11 +152,6 @@ static void check_frame(const struct unit_row *row)
     assert_int_equal(responder.gateway_known, finds);
     if (finds)
         assert_memory_equal(responder.gateway_mac, other, 6);
-}
-
-TEST(each_frame_is_taken_for_what_it_is)
-{
-    unit_each_row("frame", check_frame);
 }
 
 TEST(test_on_link)

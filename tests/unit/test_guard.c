@@ -54,7 +54,7 @@ static void assert_judged(const char *what, int code, int right, const struct er
         fail_msg("%s: %d: '%s'", what, code, err->text);
 }
 
-static void judge(const struct unit_row *row)
+TEST_ROWS(each_drawing_is_judged, "map")
 {
     char *const *fields = row->fields;
     const bool passes = strcmp(fields[4], "-") == 0;
@@ -75,11 +75,6 @@ static void judge(const struct unit_row *row)
     code = guard_judge(&map, guard_map_find(&map, fields[1]), NULL, &rules, &err);
     guard_map_free(&map);
     assert_judged(fields[5], code, passes ? 0 : -EPERM, &err, passes ? NULL : fields[4]);
-}
-
-TEST(each_drawing_is_judged)
-{
-    unit_each_row("map", judge);
 }
 
 /* --- /sys --- */

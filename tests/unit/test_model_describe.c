@@ -19,7 +19,7 @@ static int read_text(struct description *description, struct err *err, const cha
 }
 
 /* Beside a description that says nothing, whose keys have their defaults. */
-TEST(test_every_key_arrives)
+TEST(every_key_arrives)
 {
     static const char keys[] =
         "seed: 7, mtu: 9000, sharing: shared, buffer: 500000, "
@@ -77,29 +77,14 @@ TEST(test_every_key_arrives)
     mapping_free(&plain.memory);
 }
 
-static void check_mistake(const struct unit_row *row, const char *ports)
+TEST_ROWS(each_mistake_is_one_sentence, "mistake")
 {
     struct description description;
     struct err err;
     char keys[512];
 
-    snprintf(keys, sizeof keys, "%s%s", row->fields[0], ports);
+    snprintf(keys, sizeof keys, "%s%s", row->fields[1],
+             strcmp(row->fields[0], "ports") == 0 ? ", " PORTS : "");
     assert_int_equal(read_text(&description, &err, keys), -EINVAL);
-    assert_says(err.text, row->fields[1]);
-}
-
-static void check_key(const struct unit_row *row)
-{
-    check_mistake(row, ", " PORTS);
-}
-
-static void check_whole(const struct unit_row *row)
-{
-    check_mistake(row, "");
-}
-
-TEST(test_mistakes_are_one_sentence)
-{
-    unit_each_row("key", check_key);
-    unit_each_row("whole", check_whole);
+    assert_says(err.text, row->fields[2]);
 }

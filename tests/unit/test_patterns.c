@@ -321,7 +321,7 @@ static unsigned wrong_rows;
 
 /* Sizes: none, one byte, fewer than ranks, odd, and many of no common divisor; of few ranks also
  * one that is cut into pieces. */
-static void check_row(const struct unit_row *row)
+TEST_ROWS(laws_and_digests_hold, "law")
 {
     static const uint64_t sizes[] = {0, 1, 13, 250, 4099, 1000004};
     static const uint64_t floats[] = {0, 4, 12, 148, 4012, 1000004};
@@ -347,10 +347,15 @@ static void check_row(const struct unit_row *row)
     }
 }
 
+TEST(no_digest_has_changed)
+{
+    assert_int_equal(wrong_rows, 0);
+}
+
 /* --- many ranks ----------------------------------------------------------------------------- */
 
 /* Some ranks' partners receive from them, and no schedule takes more memory than it may. */
-static void check_large(const struct unit_row *row)
+TEST_ROWS(many_ranks_keep_the_laws, "law")
 {
     static const uint32_t ranks[] = {1000, 16384, 65535, 65536};
     unsigned laws = laws_of(row);
@@ -413,7 +418,7 @@ static const char *sends_to(const struct pattern_plan *plan, uint32_t phase, uin
 }
 
 /* Fields: a phase, its name, and to whom each rank sends in it. */
-static void check_by_hand(const struct unit_row *row)
+TEST_ROWS(plans_are_as_by_hand, "hand")
 {
     struct pattern_plan *plan = plan_of(request_of(row));
     uint32_t phase = (uint32_t)atoi(row->fields[2]), rank = 0;
@@ -429,7 +434,7 @@ static void check_by_hand(const struct unit_row *row)
 
 /* What a rank does in one iteration: fields are the rank and another one (or all, most, work,
  * iterations), bytes or operations, and how many. Each piece of work is rounded down. */
-static void check_sent(const struct unit_row *row)
+TEST_ROWS(an_iteration_sends_this, "sent")
 {
     struct pattern_plan *plan = plan_of(request_of(row));
     uint64_t count = 0, bytes = 0, most = 0, same = 0, size, expected;
@@ -469,7 +474,7 @@ static void check_sent(const struct unit_row *row)
 }
 
 /* Successors from rank 0 on in a phase. */
-static void check_successors(const struct unit_row *row)
+TEST_ROWS(cycles_go_this_way, "cycle")
 {
     struct pattern_plan *plan = plan_of(request_of(row));
     uint32_t phase = (uint32_t)atoi(row->fields[2]);
@@ -484,7 +489,7 @@ static void check_successors(const struct unit_row *row)
 
 /* --- refusals ------------------------------------------------------------------------------- */
 
-static void check_refused(const struct unit_row *row)
+TEST_ROWS(wrong_requests_are_refused, "refused")
 {
     struct pattern_plan *plan = NULL;
     char why[512] = "";
@@ -550,7 +555,7 @@ static void spoil_result(struct rank *rank)
     executor->place[at] ^= 1;
 }
 
-static void check_wrong(const struct unit_row *row)
+TEST_ROWS(wrong_elements_are_named, "wrong")
 {
     const struct pattern_request *request = request_of(row);
     struct pattern_plan *plan = plan_of(request);
@@ -624,7 +629,7 @@ TEST(another_rank_s_values_or_place_are_found)
 }
 
 /* One bit of one message in flight shows in the result of every function that moves or reduces. */
-static void check_spoilt(const struct unit_row *row)
+TEST_ROWS(a_spoilt_message_is_found, "law")
 {
     unsigned laws = laws_of(row);
     struct pattern_request request = *request_of(row);
@@ -641,18 +646,4 @@ static void check_spoilt(const struct unit_row *row)
         row_fails(row, "a wrong message is not found");
     sim_free();
     pattern_plan_free(plan);
-}
-
-TEST(each_row_holds)
-{
-    static const struct {
-        const char *kind;
-        void (*check)(const struct unit_row *row);
-    } kinds[] = {{"law", check_row},      {"law", check_large},      {"law", check_spoilt},
-                 {"hand", check_by_hand}, {"sent", check_sent},      {"cycle", check_successors},
-                 {"wrong", check_wrong},  {"refused", check_refused}};
-
-    for (EACH(each, kinds))
-        unit_each_row(each->kind, each->check);
-    assert_int_equal(wrong_rows, 0);
 }

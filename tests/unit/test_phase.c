@@ -47,7 +47,7 @@ static struct phase_lane *lay(const struct transport *transport, uint64_t line_b
 }
 
 /* "percent 95" and the like become rates and words, or a refusal. */
-static void check_load(const struct unit_row *row)
+TEST_ROWS(a_load_is_resolved_or_refused, "load")
 {
     char transport[12], kind[12], text[64];
     unsigned long long line_bps;
@@ -74,11 +74,6 @@ static void check_load(const struct unit_row *row)
              lane->phase.load.rate_fps, lane->phase.load.unlimited ? ", unlimited" : "");
     assert_string_equal(text, row->fields[2]);
     assert_float_equal(lane->phase.load.part, 1 / divisor, 0);
-}
-
-TEST(a_load_is_resolved_or_refused)
-{
-    unit_each_row("load", check_load);
 }
 
 /* Slow: the network is not known yet. Three to one partner take as long as three to each of many:

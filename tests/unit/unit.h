@@ -60,6 +60,15 @@ void unit_folder_remove(void);
 /* Fails the test unless the file holds this text, beside comments (# ...). */
 void unit_same(const char *text);
 
+/* A test of each row of a kind: TEST_ROWS(name, "kind") { ... } has `row`. */
+#define TEST_ROWS(name, kind)                                                                      \
+    static void check_##name(const struct unit_row *row);                                          \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        unit_each_row(kind, check_##name);                                                         \
+    }                                                                                              \
+    static void check_##name(const struct unit_row *row)
+
 /* Fails the test, naming the row. */
 #define row_fails(row, ...)                                                                        \
     do {                                                                                           \
