@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What the program does: a run on this node; a plan that is printed; the control network
- * that is tried.
+ * @brief Tasks of the program: a run on this node; printing a plan; a test of the control network.
  */
 #ifndef ENGINE_APP_H
 #define ENGINE_APP_H
@@ -16,14 +15,14 @@ struct doc_plan;
 struct records;
 
 struct run_conf {
-    const char *file;  /* of the documents; NULL: standard input */
-    const char *name;  /* of this node; NULL: the host's */
-    const char *netns; /* to enter first; NULL: none */
-    bool plan;         /* a plan document is answered, and nothing is sent */
+    const char *file;  /* file of the documents; NULL: standard input */
+    const char *name;  /* name of this node; NULL: the host's */
+    const char *netns; /* namespace to enter first; NULL: none */
+    bool plan;         /* print the plan of a plan document, and send nothing */
 };
 
 /**
- * @brief Run this node, from its documents to its last record.
+ * @brief Run this node, from its first document to its last record.
  *
  * @param conf What the command line says.
  * @param err Takes the sentence where nothing else could tell it.
@@ -32,8 +31,8 @@ struct run_conf {
 int run(const struct run_conf *conf, struct err *err);
 
 /**
- * @brief Print a plan, its totals as a record or the flows of its phases as numbers, so that the
- * command shows exactly what the nodes will run.
+ * @brief Print a plan exactly as the nodes will run it: its totals as a record, or the flows of its
+ * phases as numbers.
  *
  * @param records Writer of records.
  * @param doc Document.
@@ -43,13 +42,12 @@ int run(const struct run_conf *conf, struct err *err);
 int plan_print(struct records *records, const struct doc_plan *doc, struct err *err);
 
 /**
- * @brief Try which nodes are heard on a control address (`switchbench doctor`); returns once `in`
- * has ended.
+ * @brief Test which nodes reach a control address (`switchbench doctor`); return once `in` has
+ * ended.
  *
- * On `in` come a token of 32 hexadecimal digits, each partner's address on a line of its own, and
- * an empty line; then, on `out`, goes {"answered": [places of the partners that replied],
- * "realtime_ns", "synchronized", "max_error_ns"}. Requests are answered until `in` ends, and only
- * those with the token.
+ * `in` brings a token of 32 hexadecimal digits, each partner's address on a line of its own, and an
+ * empty line. Then `out` gets {"answered": [places of the partners that replied], "realtime_ns",
+ * "synchronized", "max_error_ns"}. Requests with the token are answered until `in` ends.
  *
  * @param address Address and port of this host.
  * @param in Its end ends the check.

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief This host's clocks: CLOCK_MONOTONIC, which is time inside a node, the CPU's time stamp
- * counter, and what the kernel says of CLOCK_REALTIME.
+ * @brief Clocks of this host: CLOCK_MONOTONIC, which is time inside a node, the CPU's time stamp
+ * counter, and the kernel's state of CLOCK_REALTIME.
  *
- * Times that nodes agree on are run time, the clock of node 0; engine/control/endpoint.h converts.
+ * Times that nodes exchange are run time, the clock of node 0; engine/control/endpoint.h converts
+ * them.
  */
 #ifndef ENGINE_CLOCK_H
 #define ENGINE_CLOCK_H
@@ -18,16 +19,16 @@
 #define NS_PER_S 1000000000LL
 #define CLOCK_NEVER INT64_MAX
 
-/** @brief How the clocks of a run's nodes are brought together (run_clock.h). */
+/** @brief Methods of relating the clocks of a run's nodes (run_clock.h). */
 enum clock_mode { CLOCK_AUTO, CLOCK_SHARED, CLOCK_PTP, CLOCK_ESTIMATED, CLOCK_MODES };
 
-/** @brief The modes' words in documents and records, by mode; ends with NULL. */
+/** @brief Words of the clock modes in documents and records, by mode; ends with NULL. */
 extern const char *const clock_words[CLOCK_MODES + 1];
 
-/** @brief What the run asks for. */
+/** @brief Clock mode that a run requests. */
 struct clock_conf {
     enum clock_mode mode;
-    int64_t error_ns; /**< ptp: as stated, of each clock; 0: nothing is */
+    int64_t error_ns; /**< ptp: stated error of each clock; 0: none stated */
 };
 
 /**
@@ -44,29 +45,29 @@ static inline int64_t clock_now(void)
 }
 
 /**
- * @brief Sleep until the absolute time; returns at once when it is past.
+ * @brief Sleep until an absolute time; return at once when this is past.
  *
- * Signals do not end it early.
+ * Signals do not end the sleep early.
  *
  * @param time_ns Absolute time of CLOCK_MONOTONIC, ns.
  */
 void clock_sleep_until(int64_t time_ns);
 
-/** @brief A moment by the CPU's time stamp counter and by CLOCK_MONOTONIC. */
+/** @brief Reading of the CPU's time stamp counter and of CLOCK_MONOTONIC at one moment. */
 struct tsc_mark {
     uint64_t ticks; /**< 0: no invariant counter (CPUID 80000007h) */
     int64_t at_ns;
 };
 
 /**
- * @brief Read both clocks.
+ * @brief Read the CPU's time stamp counter and CLOCK_MONOTONIC.
  *
  * @return Moment; `ticks` 0: no invariant counter.
  */
 struct tsc_mark tsc_now(void);
 /**
- * @brief Return ticks per second since a moment, the better the longer that is ago (a reading may
- * be interrupted).
+ * @brief Return the time stamp counter's ticks per second since an earlier reading; longer
+ * intervals are more exact, because a reading may be interrupted.
  *
  * @param begin Earlier moment.
  * @return Ticks per second; 0: no invariant counter, or less than a tenth of a second.
@@ -74,24 +75,24 @@ struct tsc_mark tsc_now(void);
 double tsc_hz(const struct tsc_mark *begin);
 
 /**
- * @brief What the kernel says of its CLOCK_REALTIME, which something outside (phc2sys, chronyd,
- * ntpd) steers by PTP or NTP: whether it is synchronized, and the greatest error that it may have.
+ * @brief Kernel's state of CLOCK_REALTIME, which a program (phc2sys, chronyd, ntpd) disciplines by
+ * PTP or NTP: synchronization and maximum error.
  *
- * The kernel adds 500 us a second to that until it is told better, and calls the clock
- * unsynchronized once it is 16 s.
+ * The kernel adds 500 us per second to the maximum error until it is updated, and calls the clock
+ * unsynchronized at 16 s.
  *
  * @see RFC 1589; adjtimex(2)
  */
 struct kernel_sync_status {
     bool synchronized;
     int64_t offset_ns;   /**< CLOCK_REALTIME - CLOCK_MONOTONIC */
-    int64_t maxerror_ns; /**< as the kernel has it, and what reading the clocks adds */
-    int64_t esterror_ns; /**< somebody's estimate; for the record */
+    int64_t maxerror_ns; /**< the kernel's value plus the error of reading the clocks */
+    int64_t esterror_ns; /**< the kernel's estimate, for the record only */
 };
 
 struct timex; /* sys/timex.h */
 /**
- * @brief Judge what adjtimex(2) returned and wrote.
+ * @brief Classify the result of adjtimex(2).
  *
  * @param status Takes all but the offset.
  * @param state What adjtimex(2) returned.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief When to say something again that may have been lost: after 2 ms, then after an eighth
- * longer each time, but at least every 50 ms.
+ * @brief Back-off of repeated datagrams: first after 2 ms, then after intervals that grow by an
+ * eighth, up to 50 ms.
  *
  * A long wait for a slow partner costs little (28 questions in its first 0.4 s) and yet ends soon
  * after the partner is there. The growth is slow because waits build on each other: of 65,536 nodes
- * at 1 % loss some wait for one that waits for another, five losses deep, and must still ask often
- * when the last of them happens. Doubling took such a barrier ten times as long
+ * at 1 % loss, some wait for a node that waits for another, five losses deep, and must still ask
+ * often when the last loss happens. Doubling took such a barrier ten times as long
  * (tests/unit/test_barrier.c).
  */
 #ifndef ENGINE_BACKOFF_H
@@ -27,7 +27,7 @@ struct backoff {
 };
 
 /**
- * @brief Ask no more.
+ * @brief Stop the repetition of a datagram.
  *
  * @param backoff Back-off.
  */
@@ -37,7 +37,7 @@ static inline void backoff_stop(struct backoff *backoff)
 }
 
 /**
- * @brief Ask first in BACKOFF_FIRST_NS.
+ * @brief Start the repetition of a datagram, first in BACKOFF_FIRST_NS.
  *
  * @param backoff Back-off.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -49,7 +49,7 @@ static inline void backoff_start(struct backoff *backoff, int64_t now_ns)
 }
 
 /**
- * @brief Return whether it is time, and then set the next one.
+ * @brief Return whether a repetition is due, and set the time of the next one.
  *
  * @param backoff Back-off.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.

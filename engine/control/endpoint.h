@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The control endpoint of a node: one UDP socket that carries barriers, partners' addresses,
- * aborts and heartbeats, every datagram authenticated.
+ * @brief Control endpoint of a node: one UDP socket for barriers, partners' addresses, aborts and
+ * heartbeats, with every datagram authenticated.
  *
  * Everything runs in the caller's thread: poll control_fd() for reading and control_deadline() for
  * time, then call control_work(). The state machines behind it (engine/control/membership.h,
@@ -31,12 +31,12 @@ struct control; /* opaque */
 struct control_conf {
     const char *netns;               /**< namespace of the socket; NULL: the process's own */
     struct sockaddr_storage address; /**< to bind; port 0: any */
-    int64_t barrier_timeout_ns;      /**< a waiting node names whoever is missing after so long */
-    struct clock_conf clock;         /**< the same on all nodes */
+    int64_t barrier_timeout_ns; /**< time after which a waiting node reports the missing node */
+    struct clock_conf clock;    /**< equal on all nodes */
 };
 
 /**
- * @brief What all nodes of a run agree on.
+ * @brief Nodes of a run and its key, equal on all nodes.
  *
  * Copied by control_join.
  */
@@ -48,19 +48,22 @@ struct control_peers {
     uint8_t key[CONTROL_KEY_BYTES];
 };
 
-/** @brief How this node knows run time, once a barrier is passed; before that CLOCK_AUTO. */
+/**
+ * @brief Source of run time on this node, set once the first barrier is passed; before that,
+ * CLOCK_AUTO.
+ */
 struct control_clocks {
     enum clock_mode mode;
-    bool with_node_0;    /**< on its machine ... */
-    bool one_clock;      /**< ... and its CLOCK_MONOTONIC shows the same */
-    bool crowded;        /**< all nodes are on one machine, and more than its cores */
-    uint64_t id;         /**< of our CLOCK_MONOTONIC: equal on nodes that share it */
-    int64_t maxerror_ns; /**< ptp: as the kernel said last; below 0: it was not asked */
+    bool with_node_0;    /**< node 0 is on this machine */
+    bool one_clock;      /**< node 0's CLOCK_MONOTONIC is also this node's */
+    bool crowded;        /**< all nodes are on one machine and outnumber its cores */
+    uint64_t id;         /**< identity of this CLOCK_MONOTONIC: equal on nodes that share it */
+    int64_t maxerror_ns; /**< ptp: the kernel's last value; below 0: not read */
     int64_t esterror_ns;
 };
 
 /**
- * @brief Open the endpoint: bind its socket.
+ * @brief Open the control endpoint by binding its socket.
  *
  * @param out Takes the endpoint.
  * @param conf Settings; copied unless said otherwise.
@@ -69,16 +72,16 @@ struct control_clocks {
  */
 int control_open(struct control **out, const struct control_conf *conf, struct err *err);
 /**
- * @brief Close the endpoint; NULL is none.
+ * @brief Close the control endpoint; NULL is allowed.
  *
- * Answers partners first while they may need it: 125 ms after the last barrier or question, 0.4 s
- * after a fault, 1 s at most.
+ * Partners are answered first while they may need it: 125 ms after the last barrier or question,
+ * 0.4 s after a fault, 1 s at most.
  *
  * @param control Endpoint.
  */
 void control_close(struct control *control);
 /**
- * @brief Return the bound address, for the hello record.
+ * @brief Return the endpoint's bound address, for the hello record.
  *
  * @param control Endpoint.
  * @param address Takes the bound address, for the hello record.
@@ -86,7 +89,7 @@ void control_close(struct control *control);
 void control_address(const struct control *control, struct sockaddr_storage *address);
 
 /**
- * @brief Take the peers, greet them and begin to answer them.
+ * @brief Set the peers, send them HELLO and begin to answer them.
  *
  * @param control Endpoint.
  * @param peers All nodes of the run; copied.
@@ -96,21 +99,21 @@ void control_address(const struct control *control, struct sockaddr_storage *add
 int control_join(struct control *control, const struct control_peers *peers, struct err *err);
 
 /**
- * @brief Return the descriptor to poll for reading.
+ * @brief Return the endpoint's descriptor, to be polled for reading.
  *
  * @param control Endpoint.
  * @return Descriptor; the endpoint's.
  */
 int control_fd(const struct control *control);
 /**
- * @brief Return when control_work() is due even if nothing arrives.
+ * @brief Return the time at which control_work() is due even if nothing arrives.
  *
  * @param control Endpoint.
  * @return Time, ns; CLOCK_NEVER: never.
  */
 int64_t control_deadline(const struct control *control);
 /**
- * @brief Read and answer what has arrived, and send again what is due.
+ * @brief Read and answer received datagrams, and repeat datagrams that are due.
  *
  * Never blocks.
  *
@@ -121,8 +124,8 @@ int64_t control_deadline(const struct control *control);
 unsigned control_work(struct control *control, int64_t now_ns);
 
 /**
- * @brief Enter the next barrier (epochs count from 0 by themselves) with this node's values; the
- * one before must have been passed, or failed.
+ * @brief Enter the next barrier (epochs count from 0) with this node's values; the previous barrier
+ * must have passed or failed.
  *
  * @param control Endpoint.
  * @param mine This node's contribution; copied.
@@ -131,7 +134,7 @@ unsigned control_work(struct control *control, int64_t now_ns);
 void control_barrier_enter(struct control *control, const struct barrier_values *mine,
                            int64_t now_ns);
 /**
- * @brief Return where the barrier last entered stands.
+ * @brief Return the state of the barrier last entered.
  *
  * @param control Endpoint.
  * @param all Takes the reduction over all nodes, once the barrier is passed.
@@ -141,14 +144,14 @@ enum barrier_state control_barrier_state(const struct control *control, struct b
 /**
  * @brief Return the fault that ends the run.
  *
- * An abort may come at any time, also outside barriers.
+ * An abort may arrive at any time, also outside barriers.
  *
  * @param control Endpoint.
  * @return Fault; the endpoint's; NULL: none so far.
  */
 const struct control_fault *control_fault(const struct control *control);
 /**
- * @brief Tell every node that this one gives up, and why.
+ * @brief Abort the run with a reason that all nodes receive.
  *
  * Does not wait.
  *
@@ -160,10 +163,10 @@ const struct control_fault *control_fault(const struct control *control);
 void control_abort(struct control *control, const char *text, bool impossible, int64_t now_ns);
 
 /**
- * @brief Publish bytes for other nodes, under the publisher's own name for them.
+ * @brief Publish a blob for other nodes under an id of the publisher's choice.
  *
- * Publishing the same id again replaces them for nodes that have not fetched them. Possible before
- * joining.
+ * Publishing the same id again replaces the blob for nodes that have not fetched it. Possible
+ * before joining.
  *
  * @param control Endpoint.
  * @param id Number under which the blob is published.
@@ -172,9 +175,9 @@ void control_abort(struct control *control, const char *text, bool impossible, i
  */
 int control_publish(struct control *control, uint64_t id, const struct blob *blob);
 /**
- * @brief Fetch another node's published bytes: asks with back-off until the answer comes.
+ * @brief Fetch a blob that another node publishes: requests with back-off until the answer arrives.
  *
- * It is asked for as long as this is called.
+ * Requests are sent only while this function is called.
  *
  * @param control Endpoint.
  * @param node Index of the publishing node.
@@ -186,7 +189,7 @@ int control_publish(struct control *control, uint64_t id, const struct blob *blo
 int control_fetch(struct control *control, uint32_t node, uint64_t id, struct blob *blob,
                   int64_t now_ns);
 /**
- * @brief Forget what was published and fetched.
+ * @brief Remove published and fetched blobs.
  *
  * @param control Endpoint.
  * @param all All of it; false: what has CONTROL_PHASE_BLOB in its id.
@@ -194,10 +197,10 @@ int control_fetch(struct control *control, uint32_t node, uint64_t id, struct bl
 void control_forget(struct control *control, bool all);
 
 /**
- * @brief Return run time minus this node's clock at a time of this clock, past or to come.
+ * @brief Return run time minus this node's clock at a past or future time of this clock.
  *
- * Later it may be known better than it was then. For ptp the kernel is asked, and what it says
- * holds for any time.
+ * A later call may know it better. For ptp the kernel is queried, and its answer holds for any
+ * time.
  *
  * @param control Endpoint.
  * @param at_ns Time of this node's clock, ns.
@@ -205,14 +208,14 @@ void control_forget(struct control *control, bool all);
  */
 struct offset_estimate control_clock_at(struct control *control, int64_t at_ns);
 /**
- * @brief Return how this node knows run time.
+ * @brief Return the source of this node's run time, with its errors.
  *
  * @param control Endpoint.
  * @return Mode and errors.
  */
 struct control_clocks control_clocks(const struct control *control);
 /**
- * @brief Return whether the exchanges with which a run begins are answered, or can't be waited for.
+ * @brief Return whether the initial clock exchanges are answered, or need not be awaited.
  *
  * @param control Endpoint.
  * @return True: they are.
@@ -220,15 +223,14 @@ struct control_clocks control_clocks(const struct control *control);
 bool control_clock_settled(const struct control *control);
 
 /**
- * @brief Send a heartbeat down the tree; node 0 alone does, and not before the first barrier is
- * passed.
+ * @brief Send a heartbeat down the tree; only node 0 does, after the first barrier.
  *
  * @param control Endpoint.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void control_beat(struct control *control, int64_t now_ns);
 /**
- * @brief Return when the last heartbeat came.
+ * @brief Return the time of the last heartbeat.
  *
  * @param control Endpoint.
  * @return Time, ns; 0: none so far.
@@ -236,8 +238,7 @@ void control_beat(struct control *control, int64_t now_ns);
 int64_t control_last_beat_ns(const struct control *control);
 
 /**
- * @brief Return the datagrams that were counted and dropped: not of this run, forged, replayed or
- * damaged.
+ * @brief Return the number of dropped datagrams: of another run, forged, replayed or damaged.
  *
  * @param control Endpoint.
  * @return Datagrams.

@@ -85,77 +85,82 @@
 #include "datagram.h"
 
 #define MEMBERSHIP_ROUNDS_MAX 32 /**< ceil(log2) of the largest count */
-#define MEMBERSHIP_TELLS 28      /**< times that a neighbour is told of a fault, at most */
-#define MEMBERSHIP_SLOTS 4       /**< epochs that are kept */
+#define MEMBERSHIP_TELLS 28      /**< maximum times that a neighbour is sent a fault */
+#define MEMBERSHIP_SLOTS 4       /**< epochs that are stored */
 
 struct membership_conf {
     uint32_t self; /**< index of this node, below `count` */
     uint32_t count;
-    uint8_t key[DATAGRAM_KEY_BYTES]; /**< of the datagrams */
+    uint8_t key[DATAGRAM_KEY_BYTES]; /**< key of the datagrams */
     uint64_t nonce;                  /**< random, not 0 */
-    int64_t boot;                    /**< above 0; equal values: one CLOCK_MONOTONIC */
+    int64_t boot;                    /**< above 0; equal values mean one CLOCK_MONOTONIC */
     int64_t timeout_ns;              /**< silence after which a node is missing */
-    int64_t cores;                   /**< of this machine; 0: not to be counted */
-    /** @brief Sends a datagram; the times in it are the callee's to fill in. */
+    int64_t cores;                   /**< of this machine; 0: unknown */
+    /** @brief Send a datagram; the callee fills in its times. */
     void (*send)(void *context, struct datagram *datagram);
     void *context;
 };
 
 struct neighbour {
     uint32_t index;
-    uint32_t entered;    /**< the epoch that it had last entered; UINT32_MAX: none */
-    uint32_t asked;      /**< times, since it was last heard */
-    bool knows_fault;    /**< it has told us the fault that ends the run */
-    uint64_t nonce;      /**< its process's; 0: it has not said it to us yet */
-    int64_t heard_ns;    /**< -1: never */
-    int64_t transmit_ns; /**< its clock in the newest datagram from it, for the echo ... */
-    int64_t receive_ns;  /**< ... and ours when that came; DATAGRAM_NO_TIME: none yet */
+    uint32_t entered;    /**< epoch that it last entered; UINT32_MAX: none */
+    uint32_t asked;      /**< questions sent since its last datagram */
+    bool knows_fault;    /**< it has sent the fault that ends the run */
+    uint64_t nonce;      /**< of its process; 0: not received yet */
+    int64_t heard_ns;    /**< time of its last datagram; -1: never */
+    int64_t transmit_ns; /**< its clock in its newest datagram, for the echo */
+    /** @brief Our clock at the arrival of this datagram; DATAGRAM_NO_TIME: none yet. */
+    int64_t receive_ns;
 };
 
 struct membership {
     struct membership_conf conf;
     uint32_t neighbour_count;
     struct neighbour neighbours[2 * MEMBERSHIP_ROUNDS_MAX]; /**< each once, ahead ones first */
-    struct backoff backoff; /**< until a partner is asked, or neighbours are told, again */
-    /** @brief The barrier. */
-    uint32_t rounds;   /**< of dissemination: ceil(log2 count) */
-    uint32_t epoch;    /**< last entered; DATAGRAM_NONE before the first */
-    uint32_t round;    /**< in it now */
-    int64_t since_ns;  /**< when the wait for this round began */
-    int64_t active_ns; /**< when a partner last needed us: it asked, or we entered or passed */
+    /** @brief Until a partner is asked again, or neighbours are sent the fault again. */
+    struct backoff backoff;
+    /** @brief State of the barrier last entered. */
+    uint32_t rounds;  /**< of dissemination: ceil(log2 count) */
+    uint32_t epoch;   /**< last entered; DATAGRAM_NONE before the first */
+    uint32_t round;   /**< present round */
+    int64_t since_ns; /**< begin of the wait for this round */
+    /**
+     * @brief Last time that a partner needed this node: it asked, or this node entered or passed.
+     */
+    int64_t active_ns;
     struct {
         struct barrier_values values;
         uint64_t came; /**< bit k: the arrival of round k */
     } slots[MEMBERSHIP_SLOTS];
-    /** @brief Known when `met`: the first barrier is passed. */
+    /** @brief Set after the first barrier, when `met`. */
     bool met;
-    bool crowded;      /**< all nodes are on one machine, and more than its cores: by the tree */
-    int64_t root_boot; /**< node 0's */
-    /** @brief The abort. */
+    bool crowded; /**< all nodes are on one machine and outnumber its cores: the tree is used */
+    int64_t root_boot; /**< of node 0 */
+    /** @brief State of an abort. */
     bool aborted;
     bool is_over;               /**< a barrier was entered after the fault */
-    struct control_fault fault; /**< the first that we learned of */
+    struct control_fault fault; /**< the first fault received or found */
     uint32_t tells;
-    int64_t beat_ns;      /**< when the last heartbeat of node 0 came; 0: none so far */
-    int64_t beat_sent_ns; /**< and when the parent sent it: the next must be later */
+    int64_t beat_ns;      /**< arrival of node 0's last heartbeat; 0: none so far */
+    int64_t beat_sent_ns; /**< time at which the parent sent it: the next must be later */
 };
 
 /**
- * @brief Begin a membership, and greet the neighbours.
+ * @brief Start a membership, and send HELLO to the neighbours.
  *
  * @param m Member.
  * @param conf Settings; copied.
  */
 void membership_start(struct membership *m, const struct membership_conf *conf);
 /**
- * @brief Return the parent in the binomial tree: the index without its lowest set bit.
+ * @brief Return a node's parent in the binomial tree: the index without its lowest set bit.
  *
  * @param index Index of a node; node 0 has no parent.
  * @return Index.
  */
 uint32_t membership_parent(uint32_t index);
 /**
- * @brief Find a neighbour by its index.
+ * @brief Return the neighbour with an index.
  *
  * @param m Member.
  * @param index Index of a node.
@@ -164,7 +169,7 @@ uint32_t membership_parent(uint32_t index);
 struct neighbour *membership_neighbour(struct membership *m, uint32_t index);
 
 /**
- * @brief Enter the next barrier; the one before must have been passed, or failed.
+ * @brief Enter the next barrier; the previous barrier must have passed or failed.
  *
  * @param m Member.
  * @param mine This node's contribution; copied.
@@ -172,21 +177,22 @@ struct neighbour *membership_neighbour(struct membership *m, uint32_t index);
  */
 void membership_enter(struct membership *m, const struct barrier_values *mine, int64_t now_ns);
 /**
- * @brief Return where the barrier last entered stands.
+ * @brief Return the state of the barrier last entered.
  *
  * @param m Member.
  * @return State.
  */
 enum barrier_state membership_state(const struct membership *m);
 /**
- * @brief Return the reduction of the epoch last entered: over all nodes when it is passed.
+ * @brief Return the reduction of the epoch last entered, which covers all nodes when the barrier is
+ * passed.
  *
  * @param m Member.
  * @return Values of the member, until the next epoch but three.
  */
 const struct barrier_values *membership_values(const struct membership *m);
 /**
- * @brief Give up, and tell the others why.
+ * @brief Abort the run, and send the reason to the other nodes.
  *
  * @param m Member.
  * @param text Reason; cut and made printable ASCII.
@@ -195,7 +201,7 @@ const struct barrier_values *membership_values(const struct membership *m);
  */
 void membership_abort(struct membership *m, const char *text, bool impossible, int64_t now_ns);
 /**
- * @brief Tell the children in the tree that node 0 lives.
+ * @brief Send a heartbeat of node 0 to the children in the tree.
  *
  * @param m Member.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -203,8 +209,7 @@ void membership_abort(struct membership *m, const char *text, bool impossible, i
 void membership_beat(struct membership *m, int64_t now_ns);
 
 /**
- * @brief Take a datagram whose seal is right and that is for this node, of any type but FETCH and
- * BLOB.
+ * @brief Handle a datagram for this node with a valid seal, of any type except FETCH and BLOB.
  *
  * @param m Member.
  * @param datagram Datagram.
@@ -213,14 +218,14 @@ void membership_beat(struct membership *m, int64_t now_ns);
  */
 bool membership_receive(struct membership *m, const struct datagram *datagram, int64_t now_ns);
 /**
- * @brief Send what is due, at the back-off's time: m->backoff.due_ns.
+ * @brief Send the datagrams that are due at the back-off's time, m->backoff.due_ns.
  *
  * @param m Member.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
  */
 void membership_tick(struct membership *m, int64_t now_ns);
 /**
- * @brief Send a datagram; what all of this node carry is filled in.
+ * @brief Send a datagram, after filling in the fields common to all datagrams of this node.
  *
  * @param m Member.
  * @param datagram Datagram: its type, recipient and body, and what else its type has.

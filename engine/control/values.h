@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What the nodes of a run tell each other: the values of a barrier, and why it failed.
+ * @brief Values that nodes exchange: those of a barrier, and the fault that ends a run.
  */
 #ifndef ENGINE_VALUES_H
 #define ENGINE_VALUES_H
@@ -12,19 +12,19 @@
 /**
  * @brief Idempotent reductions that a barrier carries: maxima and an OR over all nodes.
  *
- * The first are the caller's; the others are what nodes say of themselves in the first barrier
+ * The first maxima are the caller's; the others are the nodes' properties in the first barrier
  * (membership.c).
  */
 #define BARRIER_MAXIMA_CALLER 6
 #define BARRIER_MAXIMA 10
 struct barrier_values {
-    uint32_t states;                 /**< OR */
-    uint32_t said;                   /**< datagram.c's: maxima that are sent */
-    int64_t maximum[BARRIER_MAXIMA]; /**< INT64_MIN: nothing to say */
+    uint32_t states;                 /**< reduced by OR */
+    uint32_t said;                   /**< number of sent maxima, set by datagram.c */
+    int64_t maximum[BARRIER_MAXIMA]; /**< INT64_MIN: unset */
 };
 
 /**
- * @brief Clear values: what every reduction begins with.
+ * @brief Clear the values of a barrier, as the start of a reduction.
  *
  * @param values Values.
  */
@@ -37,17 +37,17 @@ static inline void barrier_values_clear(struct barrier_values *values)
 
 enum barrier_state { BARRIER_WAITING, BARRIER_PASSED, BARRIER_FAILED };
 
-/** @brief Why a barrier failed or the run was aborted. */
+/** @brief Fault for which a barrier failed or the run was aborted. */
 struct control_fault {
     uint32_t node;       /**< index */
-    uint32_t epoch;      /**< the barrier that it did not reach */
-    uint32_t last_epoch; /**< the last in which it was heard; UINT32_MAX: never */
-    uint8_t missing;     /**< 1: `node` was found not to answer; 0: `node` says `text` itself */
-    uint8_t impossible;  /**< 1: what was asked for can't be, says `node`: no run goes wrong here */
-    uint8_t heard;       /**< 1: whoever sends this has it from the recipient */
+    uint32_t epoch;      /**< barrier that the node did not reach */
+    uint32_t last_epoch; /**< last barrier with a datagram from the node; UINT32_MAX: never */
+    uint8_t missing;     /**< 1: `node` does not answer; 0: `node` itself sends `text` */
+    uint8_t impossible;  /**< 1: `node` reports an impossible request, not a failure */
+    uint8_t heard;       /**< 1: the sender has the fault from the recipient */
     uint8_t zero;
-    int64_t silence_ns; /**< since it was last heard; -1: never */
-    char text[256];     /**< "" or the node's own reason */
+    int64_t silence_ns; /**< since its last datagram; -1: never */
+    char text[256];     /**< reason given by the node, or "" */
 };
 
 #endif

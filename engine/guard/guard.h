@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The guard: line-rate traffic is a weapon, so the node asks here before it opens a port
- * (doc/reference/safety.md).
+ * @brief Safety guard: checks a port before the node opens it, because line-rate traffic can take a
+ * network down (doc/reference/safety.md).
  *
- * An interface is blocked when a default route or the controller's connection leaves by it, by what
- * sits on its cable, or by a tunnel over it; when it is a bond or a member of a bond or bridge; and
- * when it is the loopback.
+ * An interface is blocked when a default route or the controller's connection leaves by it, by an
+ * interface on its cable, or by a tunnel over it; when it is a bond or a member of a bond or
+ * bridge; and when it is the loopback.
  */
 #ifndef ENGINE_GUARD_H
 #define ENGINE_GUARD_H
@@ -20,22 +20,28 @@
 #define GUARD_INTERFACES_MAX 64
 
 /**
- * @brief What is known of the port that is to be opened.
+ * @brief Properties of the port to be opened.
  *
  * Strings are the caller's.
  */
 struct guard_rules {
-    const char *controller; /**< numeric address of the controller's end of the connection that
-                               started this node (SSH_CONNECTION's first word); NULL or "": none */
-    const char *driver;     /**< who will drive the port, for sentences: "tcp", "af_packet" */
-    bool shared;            /**< the port's configuration says `shared: true` */
-    bool isolates_flows;    /**< this driver takes only our frames off the port (rte_flow isolated
-                               mode) and leaves the rest to the kernel, or will not open it */
-    bool leaves_kernel;     /**< opening the port takes the device away from its kernel driver */
+    /**
+     * @brief Numeric address of the controller's end of the connection that started this node
+     * (SSH_CONNECTION's first word); NULL or "": none.
+     */
+    const char *controller;
+    const char *driver; /**< driver of the port, for sentences: "tcp", "af_packet" */
+    bool shared;        /**< the port's configuration has `shared: true` */
+    /**
+     * @brief The driver takes only our frames off the port (rte_flow isolated mode) and leaves the
+     * rest to the kernel, or refuses to open it.
+     */
+    bool isolates_flows;
+    bool leaves_kernel; /**< opening the port unbinds the device from its kernel driver */
 };
 
 /**
- * @brief Decide whether the port may send through an interface.
+ * @brief Check whether a port may send through an interface.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param iface Name of the network interface.
@@ -49,8 +55,8 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
                           struct err *err);
 
 /**
- * @brief Decide the same for the kernel interfaces of a PCI device; one without any (it has left
- * its kernel driver already) passes.
+ * @brief Check the kernel interfaces of a PCI device; a device without any (already unbound from
+ * its kernel driver) passes.
  *
  * @param pci PCI address, "0000:3b:00.0".
  * @param rules What is known of the port.
@@ -60,9 +66,9 @@ int guard_check_interface(const char *netns, const char *iface, const struct gua
 int guard_check_pci(const char *pci, const struct guard_rules *rules, struct err *err);
 
 /**
- * @brief Decide the same for the kernel interfaces that share the cable of an RDMA port.
+ * @brief Check the kernel interfaces that share the cable of an RDMA port.
  *
- * Where it is not known whether there are any, the port is blocked.
+ * Where it is unknown whether there are any, the port is blocked.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param rdma RDMA port, "mlx5_2/1".
@@ -74,8 +80,8 @@ int guard_check_rdma(const char *netns, const char *rdma, const struct guard_rul
                      struct err *err);
 
 /**
- * @brief Decide the same for a DPDK device by its arguments: every value in them that is an
- * interface of `netns` or a PCI address is checked.
+ * @brief Check a DPDK device by its arguments: every value that is an interface of `netns` or a PCI
+ * address.
  *
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.
  * @param vdev Arguments of a DPDK device, "net_af_packet0,iface=eth0".
@@ -93,7 +99,7 @@ struct guard_interfaces {
 };
 
 /**
- * @brief List the interfaces of a PCI device.
+ * @brief List the kernel interfaces of a PCI device.
  *
  * @param root Put before each path; "" outside tests.
  * @param pci PCI address, "0000:3b:00.0".
@@ -105,8 +111,8 @@ int guard_host_pci(const char *root, const char *pci, struct guard_interfaces *i
                    struct err *err);
 
 /**
- * @brief List the interfaces that share the cable of an RDMA port ("mlx5_2/1", "mlx5_2"): those
- * that its GIDs name, and those of its PCI device (IPoIB is in no GID table).
+ * @brief List the kernel interfaces that share the cable of an RDMA port ("mlx5_2/1", "mlx5_2"):
+ * those that its GIDs name, and those of its PCI device (IPoIB is in no GID table).
  *
  * @param root Put before each path; "" outside tests.
  * @param port RDMA port.
@@ -121,7 +127,7 @@ struct guard_map; /* guard_map.h */
 struct guard_link;
 
 /**
- * @brief Decide for a port by a map.
+ * @brief Check a port against a map of devices.
  *
  * @param map Devices and what the host needs of them.
  * @param port Port of the map.

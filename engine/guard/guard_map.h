@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The devices of a network namespace, and what a host needs that leaves by them: read from
+ * @brief Devices of a network namespace, and the routes that a host needs through them: read from
  * rtnetlink(7) by one dump of links and one of routes.
  *
  * Plain data: tests make maps by hand.
@@ -21,20 +21,20 @@ struct guard_link {
     int index;
     int master;     /**< ifindex of its bridge, bond, VRF; 0: none */
     int lower;      /**< ifindex of the device below a VLAN or macvlan; 0: none */
-    bool elsewhere; /**< that device is in another namespace */
+    bool elsewhere; /**< the lower device is in another namespace */
     bool loopback;
     char name[IF_NAMESIZE];
     char kind[IF_NAMESIZE]; /**< "bridge", "veth", ...; "": hardware */
-    /** @brief Of a tunnel: where its packets go, and by which device below; both can be unknown. */
+    /** @brief Destination of a tunnel's packets, and the device below; both can be unknown. */
     unsigned char remote[16]; /**< 4 bytes of IPv4 or 16 of IPv6 */
-    int remote_bytes;         /**< 4, 16; 0: no remote address, or none that the kernel tells */
-    int below;                /**< ifindex; 0: not told */
+    int remote_bytes;         /**< 4, 16; 0: none, or not reported by the kernel */
+    int below;                /**< ifindex; 0: not reported */
 };
 
-/** @brief Something that the host needs. */
+/** @brief Use of a device that the host needs. */
 struct guard_use {
-    int index;     /**< ifindex of the device by which it leaves; ANY_DEVICE: that is not known */
-    int part;      /**< while it is read: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
+    int index;     /**< ifindex of the device; ANY_DEVICE: unknown */
+    int part;      /**< while reading: 4 or 6, a route to a part of all IPv4 or IPv6 addresses */
     char what[96]; /**< "the IPv4 default route (table main)" */
 };
 
@@ -46,14 +46,14 @@ struct guard_map {
 };
 
 /**
- * @brief Free what the map holds.
+ * @brief Free the memory of a map.
  *
  * @param map Devices and what the host needs of them.
  */
 void guard_map_free(struct guard_map *map);
 
 /**
- * @brief Add a device, copied.
+ * @brief Add a copy of a device to a map.
  *
  * @param map Devices and what the host needs of them.
  * @param link Device; copied.
@@ -61,7 +61,7 @@ void guard_map_free(struct guard_map *map);
  */
 int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
 /**
- * @brief Add something that the host needs, copied.
+ * @brief Add a use that the host needs to a map.
  *
  * @param map Devices and what the host needs of them.
  * @param index Index of the device by which it leaves, or ANY_DEVICE.
@@ -71,7 +71,7 @@ int guard_map_add_link(struct guard_map *map, const struct guard_link *link);
 int guard_map_add_use(struct guard_map *map, int index, const char *what);
 
 /**
- * @brief Find a device by its name.
+ * @brief Return the device of a map with a name.
  *
  * @param map Devices and what the host needs of them.
  * @param name Name.
@@ -79,7 +79,7 @@ int guard_map_add_use(struct guard_map *map, int index, const char *what);
  */
 const struct guard_link *guard_map_find(const struct guard_map *map, const char *name);
 /**
- * @brief Find a device by its index.
+ * @brief Return the device of a map with an index.
  *
  * @param map Devices and what the host needs of them.
  * @param index Index of the device.
@@ -91,7 +91,8 @@ const struct guard_link *guard_map_at(const struct guard_map *map, int index);
  * @brief Return whether a device sends its packets inside of others, by a device that no link
  * names.
  *
- * Every virtual kind counts that is not known to send by its links (VLAN, bridge, bond, veth, ...).
+ * Every virtual kind counts, except those known to send by their links (VLAN, bridge, bond, veth,
+ * ...).
  *
  * @param link Device.
  * @return True: it does.
@@ -99,11 +100,11 @@ const struct guard_link *guard_map_at(const struct guard_map *map, int index);
 bool guard_link_is_tunnel(const struct guard_link *link);
 
 /**
- * @brief Read a namespace: devices, default routes and routes that together cover half of all
- * addresses, and, in the process's own, the route to the controller.
+ * @brief Read a namespace's devices, default routes, routes that together cover half of all
+ * addresses, and, in the process's own namespace, the route to the controller.
  *
- * What leaves by a tunnel leaves by the device below, too, found by the tunnel's settings or by the
- * route to its remote address; where neither tells, by ANY_DEVICE.
+ * Traffic of a tunnel also uses the device below, found by the tunnel's settings or by the route to
+ * its remote address; where neither is available, it uses ANY_DEVICE.
  *
  * @param map Takes what is read; the caller frees it by guard_map_free(), also after a failure.
  * @param netns Network namespace, as netns_enter() takes it; NULL: the process's own.

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What is counted, by whom.
+ * @brief Counters of flows and ports during a phase.
  *
  * A counter is written by the one worker that owns the flow's side or the port, and read by the
  * main thread after the worker has finished the phase; so nothing here is atomic. Counts of
  * progress that are read while a phase runs are copied by the worker itself.
  *
  * "Frame bytes" include the FCS (RFC 2544); layer-1 bytes are frame bytes + 20 (preamble, start
- * delimiter, inter-frame gap); payload is what an application would call its data: the bytes
- * behind the header for dpdk, the stream's bytes for tcp.
+ * delimiter, inter-frame gap); payload is an application's data: the bytes behind the header for
+ * dpdk, the stream's bytes for tcp.
  *
  * @see RFC 2285, section 3.5, and RFC 2544, section 4, for loads and frame sizes
  */
@@ -24,81 +24,84 @@
 
 #define FRAME_OVERHEAD_L1 20u /**< preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3) */
 #define FRAME_FCS 4u
-#define MISDELIVERED_SLOTS 256u /**< flows that are told apart: 4 KB a queue; a power of two */
-#define FLOW_ENDLESS UINT64_MAX /**< bytes of a stream that goes on until it is stopped */
+#define MISDELIVERED_SLOTS 256u /**< flows counted separately: 4 KB per queue; a power of two */
+#define FLOW_ENDLESS UINT64_MAX /**< bytes of a stream without an end */
 
 /**
- * @brief What passed on one side of one flow since the phase began.
+ * @brief Traffic of one side of one flow since the phase began.
  *
- * The source counts what was really sent (offered, RFC 2285), the destination what it verified
- * (delivered).
+ * The source counts sent traffic (offered, RFC 2285), the destination verified traffic (delivered).
  */
 struct flow_count {
-    uint64_t frames; /**< dpdk only: tcp and verbs see no frames */
+    uint64_t frames; /**< raw frames only: tcp and verbs see none */
     uint64_t frame_bytes;
     uint64_t payload_bytes;
     uint64_t messages; /**< tcp: whole blocks; verbs: messages */
 };
 
-/** @brief The common window: the live counts as they stood when the worker passed its two ends. */
+/** @brief Live counts of a flow's side at the begin and the end of the common window. */
 struct flow_window {
     struct flow_count open;
     struct flow_count close;
 };
 
 /**
- * @brief How the reordered frames of a flow were out of order; dpdk only.
+ * @brief Reordering of a flow's frames; dpdk only.
  *
  * doc/reference/measures.md has formulas.
  */
 struct flow_reordering {
-    uint64_t extent_sum; /**< RFC 4737, 4.2: arrivals since a greater sequence came first */
-    uint64_t near;       /**< RFC 4737, section 5: 3-reordered, as TCP takes for lost */
+    uint64_t extent_sum; /**< RFC 4737, 4.2: arrivals since a greater sequence arrived first */
+    uint64_t near;       /**< RFC 4737, section 5: 3-reordered, which TCP takes as lost */
     uint64_t extent_max;
 };
 
 /**
- * @brief One side of one flow.
+ * @brief Counters of one side of one flow.
  *
- * The judgements are the destination's; 0 at the source.
+ * Counters of errors belong to the destination; 0 at the source.
  */
 struct flow_side {
-    /** @brief Counts of queues add up, up to `reordering.near`. */
+    /**
+     * @brief Live counts of the flow's side. Counts of several queues add up, up to
+     * `reordering.near`.
+     */
     struct flow_count live;
     struct flow_window window;
     uint64_t duplicated;
-    uint64_t reordered; /**< RFC 4737: a sequence smaller than one already seen */
-    uint64_t late;      /**< older than the 1,024 sequences in which the two above are judged */
-    uint64_t forged;    /**< dpdk, udp: so far ahead that the sender can't have sent it yet */
-    uint64_t numbers;   /**< dpdk: one more than the greatest sequence of each stream, in total */
-    uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: bytes other than expected */
-    uint64_t intended;  /**< source: frames (tcp: bytes) that the load asked for until the stop */
+    uint64_t reordered; /**< RFC 4737: a sequence smaller than an earlier one */
+    /** @brief Older than the 1,024 sequences in which duplicates and reordering are found. */
+    uint64_t late;
+    uint64_t forged;    /**< dpdk, udp: so far ahead that the sender cannot have sent it yet */
+    uint64_t numbers;   /**< dpdk: sum over streams of the greatest sequence + 1 */
+    uint64_t corrupted; /**< dpdk: bad checksum or payload; tcp: unexpected bytes */
+    uint64_t intended;  /**< source: frames (tcp: bytes) intended by the load until the stop */
     struct flow_reordering reordering;
-    int64_t gap_ns;   /**< dpdk: when the frame behind the last gap was sent, since the start */
-    int64_t first_ns; /**< local time of the first and last frame or byte; 0: none */
+    int64_t gap_ns;   /**< dpdk: send time of the frame after the last gap, since the start */
+    int64_t first_ns; /**< local time of the first frame or byte; 0: none */
     int64_t last_ns;
-    bool is_copy; /**< source: its frames are those of another flow of the port: they go to all */
+    bool is_copy; /**< source: the frames are those of another flow of the port, sent to all */
 };
 
-/** @brief Note that something passes on a flow's side now. */
+/** @brief Set the times of a side's first and last traffic. */
 static inline void flow_side_time(struct flow_side *side, int64_t now_ns)
 {
     side->first_ns = side->first_ns > 0 ? side->first_ns : now_ns;
     side->last_ns = now_ns;
 }
 
-/** @brief A flow whose frames came to a port and are for another rank. */
+/** @brief Flow whose frames arrived at a port but belong to another rank. */
 struct misdelivered_flow {
     uint64_t frames; /**< 0: a free slot */
-    uint16_t src;    /**< ranks, of the frames' signatures */
+    uint16_t src;    /**< ranks in the frames' signatures */
     uint16_t dst;
 };
 
 /**
- * @brief Those flows: what a switch flooded or sent out by the wrong port.
+ * @brief Table of misdelivered flows of a port, which a switch flooded or sent by the wrong port.
  *
- * A fixed table, because how many flows stray is the switch's choice; those that find no room are
- * counted together.
+ * The table has a fixed size, because the number of such flows depends on the switch; flows without
+ * a slot are counted together.
  */
 struct misdelivered_flows {
     struct misdelivered_flow flows[MISDELIVERED_SLOTS]; /**< open addressing */
@@ -106,7 +109,7 @@ struct misdelivered_flows {
 };
 
 /**
- * @brief Count frames of a flow; without a free slot they are counted together.
+ * @brief Add frames to a misdelivered flow; without a free slot they count in `others`.
  *
  * @param misdelivered Table of misdelivered flows.
  * @param part What is added.
@@ -132,7 +135,7 @@ static inline void misdelivered_add(struct misdelivered_flows *misdelivered,
 }
 
 /**
- * @brief Add the table of another queue.
+ * @brief Add the table of misdelivered flows of another queue.
  *
  * @param sum Table that is added to.
  * @param part What is added.
@@ -146,24 +149,27 @@ static inline void misdelivered_merge(struct misdelivered_flows *sum,
     sum->others += part->others;
 }
 
-/** @brief One port in one phase; with several queues one of each, kept by its worker. */
+/**
+ * @brief Counters of one port in one phase; with several queues, one struct per queue, kept by its
+ * worker.
+ */
 struct port_count {
-    uint64_t misdelivered;    /**< frames of this trial meant for another rank (flooding) */
-    uint64_t foreign;         /**< frames that are not ours at all, or of another run or phase */
-    uint64_t arp_nd_sent;     /**< learning, ARP and ND frames that this port sent ... */
-    uint64_t arp_nd_received; /**< ... and that it received, PAUSE among them */
-    uint64_t send_refused;    /**< frames that the driver did not take at the first try */
+    uint64_t misdelivered;    /**< frames of this trial for another rank (flooding) */
+    uint64_t foreign;         /**< frames of other programs, runs or phases */
+    uint64_t arp_nd_sent;     /**< learning, ARP and ND frames sent by this port */
+    uint64_t arp_nd_received; /**< ARP, ND and PAUSE frames received by this port */
+    uint64_t send_refused;    /**< frames that the driver did not take at the first attempt */
     /**
-     * @brief Frames of latency probes and the answers to them; of ping-pong messages the
-     * answers and end marks: neither load nor loss.
+     * @brief Frames of latency probes and their answers; in ping-pong, answers and end marks:
+     * neither load nor loss.
      */
     uint64_t probes_sent;
     uint64_t probes_received;
-    struct misdelivered_flows misdelivered_flows; /**< the misdelivered, by flow */
+    struct misdelivered_flows misdelivered_flows; /**< misdelivered frames by flow */
 };
 
 /**
- * @brief Return what is left of a count without a part of it; a count is never negative.
+ * @brief Return a count less a part of it; a count is never negative.
  *
  * @param count Whole count; below 0: not known.
  * @param part Part of it; below 0: not known.
@@ -174,7 +180,7 @@ static inline int64_t count_rest(int64_t count, int64_t part)
     return part < 0 || count < part ? -1 : count - part;
 }
 
-/** @brief Add so many bytes of counts. */
+/** @brief Add an array of 64-bit counts to another, `bytes` in total. */
 static inline void counts_add(void *sum, const void *part, size_t bytes)
 {
     for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
@@ -182,7 +188,7 @@ static inline void counts_add(void *sum, const void *part, size_t bytes)
 }
 
 /**
- * @brief Add what one of several queues counted of a flow's side.
+ * @brief Add one queue's counters of a flow's side.
  *
  * @param sum Takes the sum.
  * @param part What is added.
@@ -201,7 +207,7 @@ static inline void flow_side_add(struct flow_side *sum, const struct flow_side *
 }
 
 /**
- * @brief Add what one of several queues counted of a port.
+ * @brief Add one queue's counters of a port.
  *
  * @param sum Takes the sum.
  * @param part What is added.
@@ -212,22 +218,22 @@ static inline void port_count_add(struct port_count *sum, const struct port_coun
     misdelivered_merge(&sum->misdelivered_flows, &part->misdelivered_flows);
 }
 
-/** @brief What the port's driver has counted: only differences mean something. -1: unknown. */
+/** @brief Counters of a port's driver, of which only differences have a meaning. -1: unknown. */
 struct port_hardware {
     int64_t received_frames;
-    int64_t sent_frames;     /**< that left, without those of dropped_send */
-    int64_t dropped_receive; /**< no room in the receive ring, no buffer */
+    int64_t sent_frames;     /**< frames that left, without dropped_send */
+    int64_t dropped_receive; /**< no room in the receive ring, or no buffer */
     int64_t dropped_send;    /**< in this host: queueing discipline, driver */
-    int64_t no_carrier; /**< of sent_frames: dropped by the kernel, as the cable had no carrier */
-    int64_t errors;     /**< bad FCS, length */
-    int64_t pause_received; /**< PAUSE and PFC frames */
-    /** @brief RDMA devices only. */
-    int64_t retransmitted;   /**< requests sent again, after a time-out or a sequence error */
-    int64_t out_of_sequence; /**< packets that came in another order, or behind a lost one */
+    int64_t no_carrier;      /**< part of sent_frames that the kernel dropped without a carrier */
+    int64_t errors;          /**< bad FCS, length */
+    int64_t pause_received;  /**< PAUSE and PFC frames */
+    /** @brief Counters of RDMA devices only. */
+    int64_t retransmitted;   /**< repeated requests, after a time-out or a sequence error */
+    int64_t out_of_sequence; /**< packets out of order, or after a lost one */
     int64_t not_ready;       /**< receiver-not-ready negative acknowledgements */
     int64_t cnp_sent;        /**< congestion notification packets */
     int64_t cnp_handled;
-    int64_t ecn_marked;              /**< RoCE packets that came with congestion experienced */
+    int64_t ecn_marked;              /**< RoCE packets received with congestion experienced */
     int64_t device[DEVICE_COUNTERS]; /**< of the interface's driver; PAUSE is in pause_received */
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What a stream's frames say of time: one-way delay, from a frame's stamp to its arrival,
- * and its variation between frames that follow each other (IPDV: RFC 3393, RFC 5481 4.1).
+ * @brief Delay statistics of a stream's frames: one-way delay, from a frame's stamp to its arrival,
+ * and its variation between successive frames (IPDV: RFC 3393, RFC 5481 4.1).
  *
- * No I/O and nothing of DPDK's.
+ * No I/O and no DPDK.
  *
- * Every frame is measured, so what it touches is small: one line by stream. The frames of a
- * sender's burst share its stamp, and those of a receiver's their arrival, so most have the same
- * delay as the frame before. Such a run is counted where it is, and added to the sums and buckets
- * when it ends. Numbers of values are not counted: buckets know them.
+ * Every frame is measured, so its data are small: one cache line per stream. The frames of a
+ * sender's burst share a stamp, and those of a receiver's burst an arrival, so most frames have the
+ * same delay as the frame before. A run of equal delays is counted, and added to the sums and
+ * buckets when it ends. Numbers of values are not counted, because the buckets have them.
  *
  * @see RFC 3393; RFC 5481, section 4.1
  */
@@ -21,13 +21,13 @@
 #include <assert.h>
 #include <string.h>
 
-#define DELAY_NONE UINT64_MAX /**< no delay that the next frame's could be compared with */
-#define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< then a burst more still has room */
+#define DELAY_NONE UINT64_MAX             /**< no delay to compare the next frame's with */
+#define DELAY_RUN_MAX (UINT32_MAX - 1024) /**< leaves room for one burst more */
 
 enum delay_kind { DELAY_ONE_WAY, DELAY_IPDV, DELAY_KINDS };
 
 /**
- * @brief A flow's, which its streams share.
+ * @brief Delay buckets of a flow, which its streams share.
  *
  * 36 KB, of which a flow touches some pages.
  */
@@ -43,14 +43,14 @@ struct delay_stats_bounds {
 
 struct delay_stats {
     struct delay_stats_bounds bounds[DELAY_KINDS];
-    uint64_t last_ns; /**< the delay of the stream's last frame, or DELAY_NONE */
-    uint32_t run;     /**< frames with that delay, one right behind the other, not yet added */
-    uint32_t flow;    /**< whose buckets, among all */
+    uint64_t last_ns; /**< delay of the stream's last frame, or DELAY_NONE */
+    uint32_t run;     /**< successive frames with this delay, not yet added */
+    uint32_t flow;    /**< index of the flow's buckets */
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct delay_stats) == 64, "a stream's statistics are one cache line");
 
 /**
- * @brief Begin a stream, whose first frame is compared with none.
+ * @brief Initialise a stream's delay statistics; its first frame is not compared with another.
  *
  * @param stats Delays of a stream.
  * @param flow Flow whose buckets it has, among all.
@@ -63,7 +63,7 @@ static inline void delay_stats_init(struct delay_stats *stats, uint32_t flow)
 }
 
 /**
- * @brief Add equal values.
+ * @brief Add equal delays to bounds and buckets.
  *
  * @param bounds Sum, least and greatest; added to.
  * @param counts Buckets; added to.
@@ -80,9 +80,9 @@ static inline void delay_stats_count(struct delay_stats_bounds *bounds, uint64_t
 }
 
 /**
- * @brief Add the run to sums and buckets.
+ * @brief Add a run of equal delays to sums and buckets.
  *
- * Its first frame was compared when it came, the others differ by nothing.
+ * The run's first frame was compared when it arrived; the others differ by nothing.
  *
  * @param stats Delays of a stream.
  * @param all Buckets by flow.
@@ -100,7 +100,7 @@ static inline void delay_stats_end_run(struct delay_stats *stats, struct delay_s
 }
 
 /**
- * @brief Compare the next frame with none.
+ * @brief Start a new comparison, so that the next frame is not compared with the last one.
  *
  * @param stats Delays of a stream.
  * @param all Buckets by flow.
@@ -112,7 +112,7 @@ static inline void delay_stats_restart(struct delay_stats *stats, struct delay_s
 }
 
 /**
- * @brief Return by how much two delays differ.
+ * @brief Return the absolute difference of two delays.
  *
  * @param a_ns Delay, ns.
  * @param b_ns Delay, ns.
@@ -124,8 +124,7 @@ static inline uint64_t delay_stats_difference(uint64_t a_ns, uint64_t b_ns)
 }
 
 /**
- * @brief Add frames of one delay that were delivered, right one behind the other and behind the
- * last one.
+ * @brief Add successive delivered frames of one delay, which directly follow the last frame.
  *
  * @param stats Delays of a stream.
  * @param all Buckets by flow.
@@ -148,10 +147,10 @@ static inline void delay_stats_follow(struct delay_stats *stats, struct delay_st
 }
 
 /**
- * @brief Add one frame that was delivered.
+ * @brief Add one delivered frame.
  *
- * Only neighbours in sequence, in order, are compared: behind a gap the comparison begins again,
- * and a reordered frame does not take part.
+ * Only frames in sequence are compared with their predecessor: after a gap the comparison starts
+ * again, and a reordered frame is left out.
  *
  * @param stats Delays of a stream.
  * @param all Buckets by flow.
@@ -174,7 +173,7 @@ static inline void delay_stats_add(struct delay_stats *stats, struct delay_stats
 /**
  * @brief Return the delay between a stamp and an arrival, each by its end's clock.
  *
- * A stamp that is later than the arrival shows what clocks differ by: 0 is the nearest that can be.
+ * A stamp later than the arrival shows a clock difference; the delay is then 0.
  *
  * @param came_ns Arrival, ns since the phase's start.
  * @param stamp_ns Stamp, ns since the phase's start.
@@ -188,7 +187,7 @@ static inline uint64_t delay_stats_delay(int64_t came_ns, uint64_t stamp_ns)
 }
 
 /**
- * @brief Add a flow's statistics, of all its streams; ends their runs.
+ * @brief Add the delay statistics of all streams of a flow to a sum; ends their runs.
  *
  * @param streams Streams of the flow.
  * @param count How many streams.

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A histogram of times in fixed memory: each value falls into a bucket whose middle is
- * within HISTOGRAM_ERROR of it, from 1 ns to 2^40 ns (18 minutes); least, greatest, sum and number
- * are exact.
+ * @brief Histogram of times in fixed memory: each value falls into a bucket whose middle is within
+ * HISTOGRAM_ERROR of it, from 1 ns to 2^40 ns (18 minutes); min, max, sum and number are exact.
  *
  * Histograms add up over flows, nodes and repeats without further error.
  *
- * Buckets are logarithmic by powers of two and linear within one (64 a power): below 128 ns each
- * value has its own, above the width is 1/64 of the power. The index of a value is
- * (power - 6) * 64 + (value >> (power - 6)), power = floor(log2 value); so bucket boundaries are
- * the same everywhere, and whoever has the index and this sentence can rebuild each percentile.
+ * Buckets are logarithmic by powers of two and linear within one (64 per power): below 128 ns each
+ * value has its own, above the width is 1/64 of the power. The index of a value is (power - 6) * 64
+ * + (value >> (power - 6)), power = floor(log2 value); so bucket boundaries are fixed, and each
+ * percentile can be rebuilt from indices alone.
  *
- * Of G. Tene's HdrHistogram, whose layout this is; ours has one fixed shape, and no dependency.
+ * The layout is that of G. Tene's HdrHistogram; ours has one fixed shape, and no dependency.
  *
  * @see G. Tene: HdrHistogram
  */
@@ -28,21 +27,21 @@
 #define HISTOGRAM_ERROR (1.0 / 128) /**< of a bucket's middle against any value in it */
 
 /**
- * @brief 18 KB.
+ * @brief Histogram of times, 18 KB; all zero is an empty one.
  *
  * All zero is an empty one.
  */
 struct histogram {
     uint64_t count;
     uint64_t sum_ns;
-    uint64_t min_ns; /**< of no meaning when count is 0, as is the next */
+    uint64_t min_ns; /**< undefined while count is 0, as is the next */
     uint64_t max_ns;
-    uint64_t beyond; /**< values of 2^40 ns and more: in the last bucket, their size is not kept */
+    uint64_t beyond; /**< values of 2^40 ns and more: counted in the last bucket */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
 /**
- * @brief Return the bucket of a value.
+ * @brief Return the bucket index of a time.
  *
  * @param value_ns Time, ns.
  * @return Index.
@@ -60,7 +59,7 @@ static inline uint32_t histogram_index(uint64_t value_ns)
 }
 
 /**
- * @brief Add equal values: one burst of frames is stamped and read together.
+ * @brief Add equal times to a histogram: frames of one burst share stamp and arrival.
  *
  * @param histogram Histogram.
  * @param value_ns Time, ns.
@@ -80,7 +79,7 @@ static inline void histogram_add_times(struct histogram *histogram, uint64_t val
 }
 
 /**
- * @brief Add one time.
+ * @brief Add one time to a histogram.
  *
  * @param histogram Histogram.
  * @param value_ns Time, ns.
@@ -99,8 +98,8 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value_ns)
 void histogram_merge(struct histogram *sum, const struct histogram *part);
 
 /**
- * @brief Return the value that at least `share` of all values do not exceed: the middle of its
- * bucket, but never outside of least to greatest.
+ * @brief Return a quantile of a histogram: the middle of the bucket that holds it, within min and
+ * max.
  *
  * @param histogram Histogram.
  * @param share Share of all values, 0 to 1.
@@ -109,7 +108,7 @@ void histogram_merge(struct histogram *sum, const struct histogram *part);
 uint64_t histogram_quantile(const struct histogram *histogram, double share);
 
 /**
- * @brief Write the buckets that hold something, as "index:count" with single spaces between.
+ * @brief Write the filled buckets of a histogram as "index:count", separated by single spaces.
  *
  * @param histogram Histogram.
  * @return Text, which the caller frees; NULL: out of memory.

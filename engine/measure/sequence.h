@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What a stream's receiver makes of a sequence number, and how frames were out of order.
+ * @brief Classification of a stream's sequence numbers at the receiver, and measures of reordering.
  *
- * 32 bits on the wire are unwrapped to 64 around the number that is expected next. Reordering as
- * RFC 4737 (type-P-reordered): a frame is reordered when its sequence is smaller than one that came
- * before it. Duplicates and reordering are told apart within the last SEQUENCE_WINDOW numbers; what
- * is older is late.
+ * 32 bits on the wire are unwrapped to 64 around the number expected next. Reordering is RFC 4737's
+ * (type-P-reordered): a frame is reordered when its sequence is smaller than an earlier frame's.
+ * Duplicates and reordering are distinguished within the last SEQUENCE_WINDOW numbers; older
+ * numbers are late.
  *
- * Of frames that are not the next one the extent (RFC 4737, 4.2) and n-reordering (section 5) are
- * kept in fixed memory; a stream in order pays nothing. Arrivals are counted without duplicates and
- * without what is late, from 1.
+ * For frames out of order the extent (RFC 4737, 4.2) and n-reordering (section 5) are computed in
+ * fixed memory; a stream in order costs nothing. Arrivals are counted from 1, without duplicates
+ * and late frames.
  *
  * @see RFC 4737, sections 3, 4.2 and 5
  */
@@ -26,25 +26,25 @@
 #define SEQUENCE_WINDOW 1024u
 #define SEQUENCE_WORDS (SEQUENCE_WINDOW / 64)
 
-/** @brief What a frame in order needs: small, so that it can lie beside the stream's counters. */
+/** @brief State for frames in order: small, so that it fits beside the stream's counters. */
 struct sequence {
-    uint64_t next;   /**< one more than the greatest seen (RFC 4737's NextExp) */
-    uint64_t recent; /**< bit n % 64: n came, of the 64 numbers among which next - 1 is */
+    uint64_t next;   /**< one more than the greatest received (RFC 4737's NextExp) */
+    uint64_t recent; /**< bit n % 64: n was received, for the 64 numbers that contain next - 1 */
 };
 
 /**
- * @brief And what only one in 64 needs: the 16 words of 64 numbers before those.
+ * @brief State that only one in 64 frames needs: the 16 words of 64 numbers before `recent`.
  *
- * Bit n % 64 of word n / 64 % 16: n came.
+ * Bit n % 64 of word n / 64 % 16: n was received.
  */
 struct sequence_past {
     uint64_t seen[SEQUENCE_WORDS];
 };
 
 /**
- * @brief Exclusive: each frame gets one.
+ * @brief Verdict on a frame's sequence number; each frame has exactly one.
  *
- * Fresh and reordered ones are delivered.
+ * Fresh and reordered frames are delivered.
  */
 enum sequence_verdict {
     SEQUENCE_FRESH,
@@ -55,7 +55,7 @@ enum sequence_verdict {
 };
 
 /**
- * @brief Return the 64 bits of a number on the wire, of which `next` is near.
+ * @brief Return the 64-bit number of a number on the wire near `next`.
  *
  * @param next Number that is expected next.
  * @param wire Number as it came on the wire.
@@ -67,7 +67,7 @@ static inline uint64_t sequence_unwrap(uint64_t next, uint32_t wire)
 }
 
 /**
- * @brief Mark the number if it is the next one and no word begins with it.
+ * @brief Mark a number as received if it is the next one and does not begin a word.
  *
  * @param stream State of the stream's numbers.
  * @param wire Number as it came on the wire.
@@ -85,7 +85,7 @@ static inline bool sequence_follows(struct sequence *stream, uint32_t wire)
 }
 
 /**
- * @brief Mark a number; those between the next and it were not seen.
+ * @brief Mark a number as received; the numbers from the next one up to it are missing.
  *
  * @param stream State of the stream's numbers.
  * @param past Older numbers of the same stream.
@@ -106,7 +106,7 @@ static inline void sequence_mark(struct sequence *stream, struct sequence_past *
 }
 
 /**
- * @brief Judge a number and mark it.
+ * @brief Classify a number on the wire and mark it as received.
  *
  * @param stream State of the stream's numbers.
  * @param past Older numbers of the same stream.
@@ -126,7 +126,7 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
         return SEQUENCE_FRESH;
     }
     if (stream->next - n > SEQUENCE_WINDOW || n > stream->next)
-        return SEQUENCE_LATE; /* the latter: a number before the stream's first */
+        return SEQUENCE_LATE; /* the latter: before the stream's first number */
     if (n / 64 == (stream->next - 1) / 64)
         word = &stream->recent;
     if (*word & bit)
@@ -139,29 +139,32 @@ static inline enum sequence_verdict sequence_judge(struct sequence *stream,
 
 #define REORDERING_FIRST 3u
 
-/** @brief A number, and an arrival; 0: none. */
+/** @brief Number of a frame and of its arrival; 0: none. */
 struct reordering_arrival {
     uint32_t number;
     uint32_t arrival;
 };
 
 /**
- * @brief Where few numbers are missing at a time, one cache line is all that a gap or a reordered
- * frame touches.
+ * @brief Reordering state of a stream; with few missing numbers a gap or a reordered frame touches
+ * only this cache line.
  */
 struct reordering {
-    /** @brief By number, of some that are missing: the first arrival with a greater one. */
+    /** @brief First arrivals with a greater number, for some missing numbers. */
     struct reordering_arrival overtaken[REORDERING_FIRST];
-    struct reordering_arrival recent[REORDERING_NEAR]; /**< the last few reordered arrivals */
+    struct reordering_arrival recent[REORDERING_NEAR]; /**< last few reordered arrivals */
     uint32_t recent_at;
-    /** @brief The same as `overtaken` of SEQUENCE_WINDOW numbers, all zero; the caller's. Low bits
-     * do: no more than twice as many frames arrive while a number is missing. */
+    /**
+     * @brief First arrivals with a greater number, for SEQUENCE_WINDOW numbers, all zero at first;
+     * owned by the caller. Low bits suffice: at most twice as many frames arrive while a number is
+     * missing.
+     */
     uint16_t *far;
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct reordering) == 64, "a stream's reordering is one cache line");
 
 /**
- * @brief Note a gap: numbers before the frame that just came were not seen.
+ * @brief Record a gap: numbers before the present frame are missing.
  *
  * @param reordering Reordering of the stream.
  * @param from First number that was not seen.
@@ -182,8 +185,8 @@ static inline void reordering_gap(struct reordering *reordering, uint64_t from, 
     }
 }
 
-/* How many arrivals directly before the frame have a greater number: all since it was overtaken,
- * but for reordered ones with a smaller number. Exact up to REORDERING_NEAR. */
+/* Return how many arrivals directly before the frame have a greater number: all since it was
+ * overtaken, except reordered ones with a smaller number. Exact up to REORDERING_NEAR. */
 static inline uint64_t count_nearest(const struct reordering *reordering, uint64_t number,
                                      uint64_t arrival, uint64_t extent)
 {
@@ -200,7 +203,7 @@ static inline uint64_t count_nearest(const struct reordering *reordering, uint64
 }
 
 /**
- * @brief Count a frame that just came and is reordered.
+ * @brief Count a reordered frame that has just arrived.
  *
  * @param reordering Reordering of the stream.
  * @param number Number of the frame.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A node of a run: what the parts above the workers share.
+ * @brief Node of a run: the state that the parts above the workers share.
  *
- * Only node/, trial/ and app/ know this struct; transports, workers, the
- * control endpoint and the records know nothing of each other.
+ * Only node/, trial/ and app/ use this struct; transports, workers, the control endpoint and the
+ * records do not depend on each other.
  */
 #ifndef ENGINE_NODE_H
 #define ENGINE_NODE_H
@@ -21,57 +21,58 @@
 
 #define NODE_WORKERS_MAX CORES_WORKERS_MAX
 
-/** @brief Why the run ends. */
+/** @brief Reason for which a run ends. */
 enum node_end {
     NODE_GOES_ON,
-    NODE_QUIT,              /**< the document */
+    NODE_QUIT,              /**< the document `quit` */
     NODE_END_OF_INPUT,      /**< the controller is gone */
     NODE_SIGNAL,            /**< SIGTERM, SIGINT */
-    NODE_HEARTBEAT_TIMEOUT, /**< no heartbeat */
+    NODE_HEARTBEAT_TIMEOUT, /**< the controller's heartbeats stopped */
     NODE_PEER,              /**< another node is missing or gave up */
-    NODE_ERROR,             /**< this node can't go on; node->err says why */
+    NODE_ERROR,             /**< this node cannot continue; node->err has the reason */
 };
 
-/** @brief A port in one of its transports. */
+/** @brief Port of this node in one of its transports. */
 struct port_opening {
-    const struct transport *transport; /**< NULL: the list's end */
-    struct transport_port *open;       /**< NULL: it is closed */
-    bool is_reported;                  /**< since the node began */
+    const struct transport *transport; /**< NULL: end of the list */
+    struct transport_port *open;       /**< NULL: closed */
+    bool is_reported;                  /**< true once a record describes it */
 };
 
 /**
- * @brief One port of this node.
+ * @brief Port of this node.
  *
  * A port is used in one transport at a time: AF_XDP would steal the kernel's TCP segments, and an
  * AF_PACKET ring would fill with them.
  */
 struct node_port {
     const struct doc_port *doc;
-    struct port_conf conf; /**< the document's, with the number of queues decided */
+    struct port_conf conf; /**< the document's configuration, with the number of queues decided */
     struct port_opening openings[DOC_TRANSPORTS_MAX]; /**< in the order of first use */
-    unsigned capabilities;                            /**< of all its transports */
-    bool leaves_kernel;                /**< its PCI device has to leave its kernel driver for one */
-    char iface[IF_NAMESIZE];           /**< of its PCI device, when the document does not say it */
-    size_t first_lane;                 /**< of all the node's: its queue 0's */
-    const struct transport *wanted;    /**< in the present trial; NULL: it has no rank there */
-    const struct transport *transport; /**< in which it is used; NULL: in none */
+    unsigned capabilities;                            /**< of all its transports together */
+    bool leaves_kernel;      /**< a transport needs its PCI device unbound from the kernel driver */
+    char iface[IF_NAMESIZE]; /**< interface of its PCI device, where the document has none */
+    size_t first_lane;       /**< index of its queue 0's lane in the node */
+    /** @brief Transport of the present trial; NULL: it has no rank there. */
+    const struct transport *wanted;
+    const struct transport *transport; /**< transport in use; NULL: none */
     struct transport_port *open;
-    uint32_t queues;        /**< that it has in that transport */
-    struct blob address;    /**< there */
-    int connect_fd;         /**< readable when its lanes can be connected further; -1: none */
-    uint64_t line_rate_bps; /**< as resolved when its link came up; 0: unknown */
-    double core_fps;        /**< frames/s that one core can send there at most; 0: no bound known */
-    bool link_up;           /**< as last seen */
-    bool had_link;          /**< since it was opened: only then it can lose it */
-    int64_t down_ns;        /**< since when the link is down; 0: it is up */
-    uint64_t rejected_told; /**< as many are in the records, since it was opened */
+    uint32_t queues;        /**< queues in the transport in use */
+    struct blob address;    /**< address in the transport in use */
+    int connect_fd;         /**< readable when connecting its lanes can continue; -1: none */
+    uint64_t line_rate_bps; /**< rate found when its link came up; 0: unknown */
+    double core_fps;        /**< frames/s that one core can send there at most; 0: unknown */
+    bool link_up;           /**< state of the link at its last check */
+    bool had_link;          /**< link seen since it was opened: only then its loss is an error */
+    int64_t down_ns;        /**< time at which the link went down; 0: it is up */
+    uint64_t rejected_told; /**< rejected connections that were recorded since it was opened */
 };
 
-/** @brief Where a port of the run lives. */
+/** @brief Location of a port of the run: its node and its index there. */
 struct port_location {
     const char *name;
     uint32_t node;
-    uint32_t port; /**< of that node */
+    uint32_t port; /**< index in this node */
 };
 
 struct node {
@@ -84,23 +85,24 @@ struct node {
     struct input *input;
     int input_fd;
     int signal_fd;
-    int event_fd; /**< workers' */
+    int event_fd; /**< written by workers */
     struct records *records;
     struct control *control;
     struct document *job_document;
     const struct doc_job *job;
     struct transport_run run;
     struct transport_secret secret; /**< all zero until the node has joined */
-    struct tsc_mark begun;          /**< when the node began */
+    struct tsc_mark begun;          /**< time at which the node began */
     bool joined;                    /**< barriers can be entered */
     bool ready;                     /**< all nodes are there: the first barrier is passed */
-    bool leaving;                   /**< all is done: only the last barrier is left */
-    int64_t beat_ns;                /**< when the controller's last heartbeat came */
-    int64_t spin_ns; /**< in a barrier, before the kernel is asked to wake us; 0: not yet known */
+    bool leaving;                   /**< only the last barrier is left */
+    int64_t beat_ns;                /**< arrival of the controller's last heartbeat */
+    /** @brief Time in a barrier before the kernel wakes the thread; 0: not yet measured. */
+    int64_t spin_ns;
 
     struct node_port *ports;
     size_t port_count;
-    bool has_shared_port; /**< one of its ports carries other traffic, its own records too */
+    bool has_shared_port; /**< a port carries other traffic too, such as the node's own records */
     struct port_location *places; /**< all ports of the run, by name */
     size_t place_count;
 
@@ -127,8 +129,8 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
 /* --- the loop of the main thread (event_loop.c) --- */
 
 /**
- * @brief Take one turn of the node's loop: wait until something happens or a time, then answer
- * control datagrams, read documents, and look for reasons to end.
+ * @brief Run the node's loop once: wait for an event or a time, then answer control datagrams, read
+ * documents, and check for reasons to end.
  *
  * @param node This node.
  * @param until_ns Time of CLOCK_MONOTONIC, ns.
@@ -136,7 +138,8 @@ static inline size_t node_worker_of(const struct node *node, const struct node_p
  */
 int node_turn(struct node *node, int64_t until_ns);
 /**
- * @brief Take one turn as node_turn() does, which also ends when a descriptor is readable.
+ * @brief Run the node's loop once as node_turn() does, and also return when a descriptor is
+ * readable.
  *
  * @param node This node.
  * @param until_ns Time of CLOCK_MONOTONIC, ns.
@@ -146,7 +149,7 @@ int node_turn(struct node *node, int64_t until_ns);
 int node_poll(struct node *node, int64_t until_ns, int fd);
 
 /**
- * @brief Wait for the next document of a kind while the node's loop goes on; heartbeats are
+ * @brief Wait for the next document of a kind while the node's loop continues; heartbeats are
  * consumed.
  *
  * @param node This node.
@@ -157,7 +160,7 @@ int node_poll(struct node *node, int64_t until_ns, int fd);
 int node_await_document(struct node *node, struct document **document);
 
 /**
- * @brief Enter the next barrier with these values and wait.
+ * @brief Enter the next barrier with the given values and wait for all nodes.
  *
  * @param node This node.
  * @param values Contribution of this node; takes the reduction. NULL: it has nothing to say.
@@ -167,11 +170,12 @@ int node_await_document(struct node *node, struct document **document);
 int node_barrier(struct node *node, struct barrier_values *values);
 
 /**
- * @brief Claim precedence for this thread on shared cores, or give it back: others wait for it in
- * barriers.
+ * @brief Raise the main thread's priority on shared cores, or restore it: other nodes wait for this
+ * thread in barriers.
  *
- * Where the nodes outnumber the cores of one machine it is real-time; it then looks for datagrams
- * itself no longer than elsewhere (spin_ns), for it keeps the core from workers meanwhile.
+ * Where the nodes outnumber the cores of one machine the priority is real-time. The thread then
+ * polls for datagrams no longer than elsewhere (spin_ns), because it keeps the core from workers
+ * meanwhile.
  *
  * @param node This node.
  * @param claims Claim precedence; false: give it back.
@@ -179,7 +183,7 @@ int node_barrier(struct node *node, struct barrier_values *values);
 void set_thread_priority(struct node *node, bool claims);
 
 /**
- * @brief End the run because this node can't go on, and tell the others at once.
+ * @brief End the run because this node cannot continue, and tell the other nodes at once.
  *
  * @param node This node; its err has the sentence, of which the first stays.
  * @param code Negative errno, which gives the exit status.
@@ -188,7 +192,7 @@ void set_thread_priority(struct node *node, bool claims);
 int node_fail(struct node *node, int code);
 
 /**
- * @brief Return a node's name.
+ * @brief Return the name of a node of the run.
  *
  * @param node This node.
  * @param index Index of the node.
@@ -219,36 +223,36 @@ const struct port_location *node_find_port(const struct node *node, const char *
 /* --- ports (ports.c) --- */
 
 /**
- * @brief Open this node's ports in turn in each of their transports and report what they are; the
- * guard is asked first.
+ * @brief Open this node's ports in turn in each of their transports and record their properties;
+ * the guard is asked first.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_survey(struct node *node);
 /**
- * @brief Open each port that is wanted in a transport there, closing what is open otherwise: of the
- * other ports what is not in `rest`.
+ * @brief Open each wanted port in its transport, and close its other transport; other ports are
+ * closed unless they are in `rest`.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_use(struct node *node, const struct transport *rest);
 /**
- * @brief Close all ports.
+ * @brief Close all ports of the node.
  *
  * @param node This node.
  */
 void ports_close(struct node *node);
 /**
- * @brief Wait until all open ports have a link; names those that have none.
+ * @brief Wait until all open ports have a link; on failure the error names those without.
  *
  * @param node This node.
  * @return 0; -ECANCELED; another negative errno, and node->err has the sentence.
  */
 int ports_await_link(struct node *node);
 /**
- * @brief Report links that went down or came back since the last call.
+ * @brief Record links that went down or came back since the last call.
  *
  * @param node This node.
  * @return 0; -ENOLINK: one stays down for too long, and node->err has the sentence.

@@ -16,7 +16,7 @@
 #define ADDRESS_TEXT_MAX (INET6_ADDRSTRLEN + 9) /**< brackets, colon, port, end */
 
 /**
- * @brief Read a numeric socket address.
+ * @brief Parse a numeric socket address.
  *
  * @param text Zero-terminated text; not kept.
  * @param address Socket address or address bytes.
@@ -25,7 +25,7 @@
  */
 int address_parse(const char *text, struct sockaddr_storage *address, struct err *err);
 /**
- * @brief Write an address as address_parse() reads it.
+ * @brief Write a socket address in the form that address_parse() reads.
  *
  * @param address Socket address or address bytes.
  * @param text Zero-terminated text; not kept.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A few bytes that one node publishes and another fetches: what a partner must know to reach
- * a port or a queue pair.
+ * @brief Small data that one node publishes and another fetches: the values by which a partner
+ * reaches a port or a queue pair.
  *
- * The transport's own; opaque to all others.
+ * Opaque to all except the transport.
  */
 #ifndef ENGINE_BLOB_H
 #define ENGINE_BLOB_H

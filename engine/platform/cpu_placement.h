@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Which workers a node has, on which cores, and whether they poll or sleep.
+ * @brief Number of a node's workers, their cores, and whether they poll or sleep.
  *
  * A lane is one queue of one port; each lane has one worker, each worker one core.
  *
- *     cores are named   they are the workers', and nobody else's: poll, unless none is left for the
- *                       node's main thread or `sleep` was said
- *     more cores than   poll, each lane on a core of its own; the main thread keeps the others
- *     lanes + 1
- *     otherwise         one worker that sleeps until its next frame is due, on any core
+ * cores are named   they are the workers' alone: poll, unless none is left for the node's main
+ *                   thread or `sleep` is set
+ * more cores than   poll, each lane on a core of its own; the main thread keeps the others
+ * lanes + 1
+ * otherwise         one worker that sleeps until its next frame is due, on any core
  *
- * A lane is given a core on its port's NUMA node where there is one left.
+ * A lane gets a core on its port's NUMA node where one is free.
  */
 #ifndef ENGINE_CPU_PLACEMENT_H
 #define ENGINE_CPU_PLACEMENT_H
@@ -30,24 +30,24 @@ enum worker_policy { WORKER_AUTO, WORKER_SLEEP, WORKER_POLL };
 
 struct core {
     int number;
-    int numa; /**< -1: not known */
+    int numa; /**< -1: unknown */
 };
 
 struct cores_ask {
     enum worker_policy policy;
-    const struct core *usable; /**< where this process may run, ascending */
+    const struct core *usable; /**< cores on which this process may run, ascending */
     size_t usable_count;
-    const uint32_t *named; /**< `cores`, if count > 0 */
+    const uint32_t *named; /**< configured `cores`, if count > 0 */
     size_t named_count;
-    const int *lanes;  /**< the NUMA node of each lane's port; -1: none */
+    const int *lanes;  /**< NUMA node of each lane's port; -1: none */
     size_t lane_count; /**< at least 1 */
 };
 
 struct cores_choice {
     bool sleeps;
     size_t workers;
-    int core[CORES_WORKERS_MAX];     /**< of each worker; -1: any */
-    uint8_t worker[CORES_LANES_MAX]; /**< of each lane */
+    int core[CORES_WORKERS_MAX];     /**< core of each worker; -1: any */
+    uint8_t worker[CORES_LANES_MAX]; /**< worker of each lane */
 };
 
 /**
@@ -62,8 +62,8 @@ struct cores_choice {
 int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struct err *err);
 
 /**
- * @brief Return how many queues a port may have that did not say: as many as leave each lane a
- * core.
+ * @brief Return the queues of a port without a configured number: as many as leave a core for each
+ * lane.
  *
  * @param ask What may be chosen from.
  * @param ports Ports of the node.
@@ -72,7 +72,7 @@ int cores_choose(struct cores_choice *choice, const struct cores_ask *ask, struc
 uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 
 /**
- * @brief List the cores of this machine on which this thread runs.
+ * @brief List the cores of this machine on which this thread may run.
  *
  * @param cores Cores.
  * @param room How many fit.
@@ -82,7 +82,8 @@ uint32_t cores_queues(const struct cores_ask *ask, size_t ports);
 size_t cores_usable(struct core *cores, size_t room, bool all);
 
 /**
- * @brief Keep all threads that this process has now, and what they start, off the workers' cores.
+ * @brief Keep all present threads of this process, and threads that they start, off the workers'
+ * cores.
  *
  * Workers are started afterwards.
  *
@@ -90,20 +91,20 @@ size_t cores_usable(struct core *cores, size_t room, bool all);
  */
 void cores_yield(const struct cores_choice *choice);
 
-/** @brief How the calling thread goes on a core that it shares. */
+/** @brief Priority of the calling thread on a shared core. */
 enum cores_precedence {
-    CORES_AS_OTHERS, /**< as it did before it claimed anything */
-    CORES_IN_TIME,   /**< before whoever else computes: a frame leaves when it is due */
+    CORES_AS_OTHERS, /**< original priority */
+    CORES_IN_TIME,   /**< above other computing threads: a frame leaves when it is due */
     /**
-     * @brief At once when something comes for it, whoever runs: for what takes microseconds while
-     * other nodes wait for it.
+     * @brief Real-time priority: the thread runs at once when data arrive, for tasks of
+     * microseconds that other nodes wait for.
      *
      * A kernel that preempts only at its ticks, 4 ms apart, does so for a real-time thread alone.
      */
     CORES_AT_ONCE,
 };
 /**
- * @brief Set how the calling thread runs on a core that it shares.
+ * @brief Set the priority of the calling thread on a shared core.
  *
  * @param precedence How to run.
  * @return False: not permitted; the thread then runs as near to it as it may.

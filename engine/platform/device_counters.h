@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Counters of a device that its driver names as it likes (`ethtool -S`), under one name
- * each.
+ * @brief Counters of a device under common names, whatever names its driver uses (`ethtool -S`).
  */
 #ifndef ENGINE_DEVICE_COUNTERS_H
 #define ENGINE_DEVICE_COUNTERS_H
 
 #include <stdint.h>
 
-#define DEVICE_STATISTICS_MAX 128 /**< statistics of one device that have a meaning here */
+#define DEVICE_STATISTICS_MAX 128 /**< statistics of one device with a meaning here */
 
-/** @brief The counters; their names in `port` records are device_counter_name's. */
+/** @brief Device counters; device_counter_name() has their names in `port` records. */
 enum device_counter {
-    DEVICE_FEC_CORRECTED,   /**< code words, or bits where the driver counts those */
+    DEVICE_FEC_CORRECTED,   /**< code words, or bits where the driver counts bits */
     DEVICE_FEC_UNCORRECTED, /**< code words */
     DEVICE_SYMBOL_ERRORS,
     DEVICE_PAUSE_RECEIVED, /**< PAUSE and PFC frames */
     DEVICE_PAUSE_SENT,
-    DEVICE_RX_DISCARDS, /**< good frames that found no room in the device */
+    DEVICE_RX_DISCARDS, /**< good frames without room in the device */
     DEVICE_TX_DISCARDS,
     DEVICE_COUNTERS,
 };
 
-/** @brief Which of a device's statistics are parts of which counter. */
+/** @brief Statistics of a device, and the counter to which each belongs. */
 struct device_statistics {
-    uint32_t count; /**< that the device has */
+    uint32_t count; /**< statistics of the device */
     uint32_t used;
     struct {
         uint32_t index;
@@ -34,7 +33,7 @@ struct device_statistics {
 };
 
 /**
- * @brief Return a counter's key in `port` records.
+ * @brief Return the key of a device counter in `port` records.
  *
  * @param counter Below DEVICE_COUNTERS.
  * @return Static text.
@@ -42,7 +41,7 @@ struct device_statistics {
 const char *device_counter_name(enum device_counter counter);
 
 /**
- * @brief Return the counter that a driver's statistic is a part of.
+ * @brief Return the device counter to which a driver's statistic belongs.
  *
  * @param name As `ethtool -S` shows it.
  * @return DEVICE_COUNTERS: of none.
@@ -50,7 +49,7 @@ const char *device_counter_name(enum device_counter counter);
 enum device_counter device_counter_of(const char *name);
 
 /**
- * @brief Look up a device's statistics.
+ * @brief Find the statistics of a device.
  *
  * @param statistics Takes them; without any where the driver has none.
  * @param fd Any socket of the interface's network namespace; stays the caller's.
@@ -59,7 +58,7 @@ enum device_counter device_counter_of(const char *name);
 void device_statistics_find(struct device_statistics *statistics, int fd, const char *iface);
 
 /**
- * @brief Read the counters.
+ * @brief Read the counters of a device.
  *
  * @param statistics As they were found.
  * @param fd Any socket of the interface's network namespace; stays the caller's.

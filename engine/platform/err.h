@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief One error convention: functions return 0 or a negative errno; the sentence for a person is
- * made where the cause is known, carried up in a struct err, and printed once, by main.
+ * @brief Error convention: functions return 0 or a negative errno; the sentence for the user is
+ * made where the cause is known, passed up in a struct err, and printed once, by main.
  */
 #ifndef ENGINE_ERR_H
 #define ENGINE_ERR_H
@@ -14,8 +14,8 @@ struct err {
 };
 
 /**
- * @brief Write the sentence, so that a failing function ends with `return err_set(err, -EINVAL,
- * "...");`.
+ * @brief Set the sentence of an error, so that a failing function ends with `return err_set(err,
+ * -EINVAL, "...");`.
  *
  * @param err Takes the sentence, unless it has one: the first cause wins.
  * @param code Negative errno.
@@ -26,7 +26,7 @@ int err_set(struct err *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /**
- * @brief Return the exit status of a failure.
+ * @brief Return the exit status of an error.
  *
  * @param code Negative errno.
  * @return 2: what was asked for is impossible, as -EINVAL says; 3: it went wrong.

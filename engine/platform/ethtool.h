@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief ethtool's questions about an interface.
+ * @brief Queries of an interface by ethtool's interface to the kernel.
  *
  * `fd` is any socket of the interface's network namespace.
  */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /**
- * @brief Send a command, which is answered in place.
+ * @brief Send an ethtool command, which the kernel answers in place.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
@@ -22,7 +22,7 @@
 int ethtool_ask(int fd, const char *iface, void *command);
 
 /**
- * @brief Read the driver's name and bus address.
+ * @brief Read the driver's name and bus address of an interface.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
@@ -31,7 +31,7 @@ int ethtool_ask(int fd, const char *iface, void *command);
 struct ethtool_drvinfo ethtool_driver(int fd, const char *iface);
 
 /**
- * @brief Read the number that a command answers with (ETHTOOL_GTSO, ETHTOOL_GFLAGS).
+ * @brief Read the number that an ethtool command returns (ETHTOOL_GTSO, ETHTOOL_GFLAGS).
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.
@@ -41,7 +41,8 @@ struct ethtool_drvinfo ethtool_driver(int fd, const char *iface);
 uint32_t ethtool_number(int fd, const char *iface, uint32_t command);
 
 /**
- * @brief Return the link's speed as the driver says, also where it is made up (veth, bridges).
+ * @brief Return the link speed of an interface as its driver reports it, even an invented one
+ * (veth, bridges).
  *
  * @param fd Open descriptor; stays the caller's.
  * @param iface Name of the network interface.

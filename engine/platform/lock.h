@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A lock between threads of different priority: whoever holds it runs at the priority of
- * whoever waits for it.
+ * @brief Lock between threads of different priority: its holder runs at the priority of the waiting
+ * thread.
  *
- * The main thread may be at real-time priority (cores.h); by a plain lock it would wait for a
- * worker that does not get the core because others are before it.
+ * The main thread may be at real-time priority (cpu_placement.h); with a plain lock it would wait
+ * for a worker that does not get the core because other threads come first.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H
@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 /**
- * @brief Make a lock whose holder inherits the priority of who waits for it.
+ * @brief Initialise a lock with priority inheritance.
  *
  * @param lock Lock; the caller destroys it by pthread_mutex_destroy().
  */

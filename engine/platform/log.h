@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The log: lines for a person on standard error, never from the data path.
+ * @brief Log lines for users on standard error, never from the data path.
  *
  * Each line is "switchbench-node NAME: level: text".
  */
@@ -11,7 +11,7 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /**
- * @brief Set the node's name in each line and the most talkative level that is printed.
+ * @brief Set the node's name in each log line, and the most detailed level that is printed.
  *
  * @param name Node's name; copied.
  * @param most Most talkative level that is printed.
@@ -19,7 +19,8 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_setup(const char *name, enum log_level most);
 
 /**
- * @brief Write a line to standard error, unless its level is above the one that is set.
+ * @brief Write a log line to standard error, unless its level is more detailed than the configured
+ * one.
  *
  * @param level Level of the line.
  * @param format Line without its end, as printf takes it.

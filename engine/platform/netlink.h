@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The one client of rtnetlink(7): requests, dumps, readers of attributes; and what several
- * parts ask: the state of a link, and where packets to an address go.
+ * @brief Client of rtnetlink(7): requests, dumps and attributes; with queries of several callers: a
+ * link's state, and the route to an address.
  *
- * Messages are laid out by libmnl. `fd` is a socket of netlink_open(); answers are about its
+ * Messages are laid out by libmnl. `fd` is a socket of netlink_open(); answers concern its
  * namespace. No privilege is needed.
  *
- * Answers are input: a message that is shorter than its fixed part, an answer that is cut off, or a
- * dump that ends with an error is an error here. No call blocks: the kernel answers inside the
- * request.
+ * Answers are checked: a message that is shorter than its fixed part, a truncated answer, or a dump
+ * that ends with an error is an error here. No call blocks: the kernel answers inside the request.
  */
 #ifndef ENGINE_NETLINK_H
 #define ENGINE_NETLINK_H
@@ -20,18 +19,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NETLINK_REQUEST_BYTES 8192 /**< a whole route of any origin fits */
+#define NETLINK_REQUEST_BYTES 8192 /**< a whole route of any kind fits */
 
 struct netlink_request {
     union {
         struct nlmsghdr header;
         uint8_t bytes[NETLINK_REQUEST_BYTES];
     };
-    size_t fixed_bytes; /**< of the part before the attributes; answers have the same */
+    size_t fixed_bytes; /**< bytes before the attributes, equal in answers */
 };
 
 /**
- * @brief Begin a request; its fixed part is all zeros, and attributes follow by mnl_attr_put().
+ * @brief Begin a netlink request with a zeroed fixed part; attributes follow by mnl_attr_put().
  *
  * @param request Takes the request.
  * @param type One of RTM_*.
@@ -43,14 +42,14 @@ void *netlink_begin(struct netlink_request *request, uint16_t type, uint16_t fla
                     size_t fixed_bytes);
 
 /**
- * @brief Open a socket of the thread's namespace, where it stays.
+ * @brief Open a netlink socket in the thread's namespace.
  *
  * @return Descriptor, which the caller closes; or a negative errno.
  */
 int netlink_open(void);
 
 /**
- * @brief Send the request and hand each answer to a reader.
+ * @brief Send a netlink request and pass each answer to a reader.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param request Request that netlink_begin() began.
@@ -64,7 +63,7 @@ int netlink_ask(int fd, struct netlink_request *request,
                 int (*each)(const struct nlmsghdr *answer, void *data), void *data);
 
 /**
- * @brief Find the first attribute of this type behind a fixed part of so many bytes.
+ * @brief Find the first attribute of a type behind a message's fixed part.
  *
  * @param message Message.
  * @param fixed_bytes Bytes before its attributes.
@@ -74,7 +73,7 @@ int netlink_ask(int fd, struct netlink_request *request,
 const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_bytes,
                                   uint16_t type);
 /**
- * @brief Find an attribute among those inside of another.
+ * @brief Find an attribute among those nested in another.
  *
  * @param outer Attribute that holds others; NULL: none.
  * @param type Type that is looked for.
@@ -83,7 +82,7 @@ const struct nlattr *netlink_find(const struct nlmsghdr *message, size_t fixed_b
 const struct nlattr *netlink_find_in(const struct nlattr *outer, uint16_t type);
 
 /**
- * @brief Return an attribute's number.
+ * @brief Return the number in an attribute.
  *
  * @param attribute Attribute; NULL: missing.
  * @param missing Value where there is none.
@@ -91,7 +90,7 @@ const struct nlattr *netlink_find_in(const struct nlattr *outer, uint16_t type);
  */
 uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
 /**
- * @brief Copy an attribute's value.
+ * @brief Copy the value of an attribute.
  *
  * @param attribute Attribute; NULL: missing.
  * @param to Takes the value.
@@ -100,7 +99,7 @@ uint32_t netlink_u32(const struct nlattr *attribute, uint32_t missing);
  */
 bool netlink_copy(const struct nlattr *attribute, void *to, size_t bytes);
 /**
- * @brief Copy an attribute's text, cut to the size; unchanged where it is missing.
+ * @brief Copy the text of an attribute, cut to the size; without the attribute, nothing changes.
  *
  * @param attribute Attribute; NULL: missing.
  * @param to Takes the text.
@@ -113,22 +112,23 @@ struct link_state {
     uint16_t type;  /**< ARPHRD_* */
     uint32_t mtu;
     uint8_t mac[6];
-    uint32_t carrier_downs; /**< times that the carrier was lost */
+    uint32_t carrier_downs; /**< number of lost carriers */
     struct rtnl_link_stats64 stats;
 };
 
 /**
- * @brief Frames that a link did not send, since link_drops_begin.
+ * @brief Frames that a link failed to send since link_drops_begin(), by host and by missing
+ * carrier.
  *
- * The kernel counts in tx_dropped both what the host dropped and what it had no carrier for
- * (noop_qdisc, __dev_direct_xmit), and none of the latter in tx_carrier_errors. So all of
- * tx_dropped between two readings is the cable's if the carrier was away at one of them or was lost
- * between them.
+ * The kernel's tx_dropped counts both frames that the host dropped and frames without a carrier
+ * (noop_qdisc, __dev_direct_xmit), and tx_carrier_errors has none of the latter. So all of
+ * tx_dropped between two readings counts as the cable's if the carrier was away at one of them or
+ * was lost between them.
  */
 struct link_drops {
     uint64_t host;
     uint64_t no_carrier;
-    uint64_t last_dropped; /**< as last read, as the two below */
+    uint64_t last_dropped; /**< values of the last reading, as the next two */
     uint32_t last_downs;
     bool last_running;
 };
@@ -152,14 +152,14 @@ int link_read(int fd, int ifindex, struct link_state *link);
 bool link_is_running(const struct link_state *link);
 
 /**
- * @brief Begin to count what a link does not send.
+ * @brief Begin to count the frames that a link fails to send.
  *
  * @param drops Counts.
  * @param now Present state.
  */
 void link_drops_begin(struct link_drops *drops, const struct link_state *now);
 /**
- * @brief Add what the link has not sent since the last call.
+ * @brief Add the frames that a link failed to send since the last call.
  *
  * @param drops Counts.
  * @param now Present state.
@@ -167,7 +167,7 @@ void link_drops_begin(struct link_drops *drops, const struct link_state *now);
 void link_drops_update(struct link_drops *drops, const struct link_state *now);
 
 /**
- * @brief Return the packets that the link's root queueing discipline dropped.
+ * @brief Return the packets that a link's root queueing discipline dropped.
  *
  * @param fd Open descriptor; stays the caller's.
  * @param ifindex Index of the interface.

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Visits to another network namespace.
+ * @brief Temporary moves of the calling thread into another network namespace.
  *
- * The calling thread moves there, makes its sockets or devices, and moves back; what was made stays
- * in the namespace where it was made. Other threads are not moved.
+ * The thread moves there, makes its sockets or devices, and moves back; these stay in the namespace
+ * where they were made. Other threads do not move.
  */
 #ifndef ENGINE_NETNS_H
 #define ENGINE_NETNS_H
 
 #include "err.h"
 
-/** @brief The thread's own namespace; /proc/self would be that of the process's first thread. */
+/**
+ * @brief The calling thread's namespace; /proc/self would be that of the process's first thread.
+ */
 #define NETNS_OWN "/proc/thread-self/ns/net"
 
 /**
@@ -26,7 +28,7 @@
 int netns_enter(const char *name, int *previous_fd, struct err *err);
 
 /**
- * @brief Move the thread back and close the descriptor.
+ * @brief Move the calling thread back into its previous namespace and close the descriptor.
  *
  * A thread that could not go back would work in the wrong network from then on, so the process ends
  * there.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What is drawn by a seed: the same on every machine that draws the nth of the same seed, so
- * that both ends of a flow know its sizes without telling each other.
+ * @brief Seeded random numbers, equal on every machine for the nth number of a seed, so that both
+ * ends of a flow compute its sizes without exchanging them.
  *
- * Nothing is kept between draws.
+ * No state is kept between calls.
  */
 #ifndef ENGINE_PRNG_H
 #define ENGINE_PRNG_H
@@ -30,7 +30,8 @@ static inline uint64_t prng_bits(uint64_t seed, uint64_t n)
 }
 
 /**
- * @brief Return the next 64 bits of a sequence: the nth call gives the nth bits of the first state.
+ * @brief Return the next 64 bits of a sequence: the nth call gives the nth bits of its initial
+ * state.
  *
  * @param state State of the sequence; moved on.
  * @return Bits.
@@ -44,7 +45,8 @@ static inline uint64_t prng_next(uint64_t *state)
 }
 
 /**
- * @brief Return the next number from 0 to n - 1; the error of the multiplication is below n / 2^32.
+ * @brief Return the next random number from 0 to n - 1; the multiplication's error is below n /
+ * 2^32.
  *
  * @param state State of the sequence; moved on.
  * @param n How many, or the number in a sequence, from 0.
@@ -56,7 +58,7 @@ static inline uint32_t prng_below(uint64_t *state, uint32_t n)
 }
 
 /**
- * @brief Return a seed of its own for the flow between two ranks.
+ * @brief Return a separate seed for the flow between two ranks.
  *
  * @param seed Random seed.
  * @param src Rank that sends.
@@ -66,19 +68,19 @@ static inline uint32_t prng_below(uint64_t *state, uint32_t n)
 uint64_t prng_seed(uint64_t seed, uint32_t src, uint32_t dst);
 
 /**
- * @brief Sizes from `least` to `most` bytes, both possible, uniform in their logarithm (as in
- * Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems").
+ * @brief Random sizes from `least` to `most` bytes, both included, uniform in their logarithm (as
+ * in Salmon, Stein and Sterling 1998, "Scaling of Beowulf-class distributed systems").
  */
 struct prng_sizes {
     uint64_t seed;
     uint32_t least;
-    uint32_t most; /**< 0: nothing is drawn */
-    double low;    /**< of their logarithms to base 2 */
+    uint32_t most; /**< 0: no random sizes */
+    double low;    /**< base-2 logarithm of `least`; `span` is the distance to that of `most` */
     double span;
 };
 
 /**
- * @brief Prepare sizes from `least` to `most` bytes.
+ * @brief Prepare random sizes from `least` to `most` bytes.
  *
  * @param seed Random seed.
  * @param least Least size, bytes.
@@ -87,7 +89,7 @@ struct prng_sizes {
  */
 struct prng_sizes prng_sizes(uint64_t seed, uint32_t least, uint32_t most);
 /**
- * @brief Return the nth size.
+ * @brief Return the nth random size.
  *
  * @param sizes Sizes.
  * @param n How many, or the number in a sequence, from 0.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Files of /sys and /proc: those with one line, links, and what memory is to spare.
+ * @brief Files of /sys and /proc: single lines, numbers, links, and available memory.
  *
- * Paths are given as a format, as printf takes it.
+ * Paths are printf formats.
  */
 #ifndef ENGINE_SYSFS_H
 #define ENGINE_SYSFS_H
@@ -16,7 +16,7 @@
 #define SYSFS_PATH(path, arguments) __attribute__((format(printf, path, arguments)))
 
 /**
- * @brief Return whether there is such a file.
+ * @brief Return whether a file exists.
  *
  * @param path Path as a printf format, its arguments behind it.
  * @return True: there is.
@@ -24,7 +24,7 @@
 bool sysfs_exists(const char *path, ...) SYSFS_PATH(1, 2);
 
 /**
- * @brief Read the first line of a file, without its end.
+ * @brief Read the first line of a file, without its newline.
  *
  * @param line Takes the line.
  * @param size Bytes that there are or that may be written.
@@ -34,7 +34,7 @@ bool sysfs_exists(const char *path, ...) SYSFS_PATH(1, 2);
 bool sysfs_line(char *line, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
 /**
- * @brief Read a number, decimal or with "0x".
+ * @brief Read a number from a file, decimal or with "0x".
  *
  * @param missing Value where there is none.
  * @param path Path as a printf format, its arguments behind it.
@@ -43,7 +43,7 @@ bool sysfs_line(char *line, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
 long long sysfs_number(long long missing, const char *path, ...) SYSFS_PATH(2, 3);
 
 /**
- * @brief Read the last part of what a symbolic link points to; "" where it is no link.
+ * @brief Read the last part of a symbolic link's target; "" for other files.
  *
  * @param name Takes the name; "": no link.
  * @param size Bytes that there are or that may be written.
@@ -52,8 +52,8 @@ long long sysfs_number(long long missing, const char *path, ...) SYSFS_PATH(2, 3
 void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4);
 
 /**
- * @brief List the paths that match a pattern; the caller frees them by globfree(), also where there
- * are none.
+ * @brief List the paths that match a pattern; the caller frees the list by globfree(), even an
+ * empty one.
  *
  * @param found Takes the paths.
  * @param pattern Pattern as a printf format, its arguments behind it.
@@ -61,8 +61,8 @@ void sysfs_link(char *name, size_t size, const char *path, ...) SYSFS_PATH(3, 4)
 void sysfs_glob(glob_t *found, const char *pattern, ...) SYSFS_PATH(2, 3);
 
 /**
- * @brief Return the bytes that may be taken now: seven eighths of the kernel's MemAvailable
- * (proc(5)), which is an estimate, and others live on the host, too.
+ * @brief Return the memory that may be used now: seven eighths of the kernel's MemAvailable
+ * (proc(5)), which is an estimate, and which other processes use too.
  *
  * @return Bytes; UINT64_MAX: not known.
  */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Records: one JSON object a line on standard output (doc/developer/node-protocol.md).
+ * @brief Writer of records: one JSON object per line on standard output
+ * (doc/developer/node-protocol.md).
  *
- * Standard output has its own thread and a queue, so a blocked pipe never delays the barrier or a
- * worker; of all records only `progress` may be dropped.
+ * Standard output has its own thread and a queue, so that a blocked pipe never delays the barrier
+ * or a worker; only `progress` records may be dropped.
  */
 #ifndef ENGINE_RECORD_WRITER_H
 #define ENGINE_RECORD_WRITER_H
@@ -18,7 +19,7 @@
 struct records; /* opaque */
 
 /**
- * @brief Start the writer.
+ * @brief Start the writer of records.
  *
  * @param records Takes the writer.
  * @param fd Open descriptor; stays the caller's.
@@ -28,7 +29,7 @@ struct records; /* opaque */
  */
 int records_open(struct records **records, int fd, const char *node, struct err *err);
 /**
- * @brief Write what waits, for at most a second when nobody reads, and end the writer.
+ * @brief Write the waiting records, for at most a second without a reader, and end the writer.
  *
  * @param records Writer of records.
  * @return 0; -EPIPE: some were lost.
@@ -36,7 +37,7 @@ int records_open(struct records **records, int fd, const char *node, struct err 
 int records_close(struct records *records);
 
 /**
- * @brief Make a record of a type, with the node's name in it.
+ * @brief Make a record of a type that contains the node's name.
  *
  * @param records Writer of records.
  * @param type Type of the record.
@@ -54,7 +55,7 @@ struct record_row {
     json_t *value;
 };
 /**
- * @brief Add rows to a mapping.
+ * @brief Add rows to a mapping of a record.
  *
  * @param record Record; taken over.
  * @param rows Rows; their values are taken over.
@@ -62,41 +63,41 @@ struct record_row {
  */
 json_t *record_fill(json_t *record, const struct record_row *rows);
 /**
- * @brief Make a number of a count that is never below 0.
+ * @brief Make a JSON number of an unsigned count.
  *
  * @return Value, for a row.
  */
 #define record_u64(value) json_integer((json_int_t)(value))
 /**
- * @brief Make a count; null where it is below 0.
+ * @brief Make a JSON integer of a count; null where the count is below 0.
  *
  * @return Value, for a row.
  */
 json_t *record_count(int64_t value);
 /**
- * @brief Make an amount; null where it is below 0.
+ * @brief Make a JSON number of an amount; null where the amount is below 0.
  *
  * @return Value, for a row.
  */
 json_t *record_amount(double value);
 /**
- * @brief Make a text; null where it is NULL.
+ * @brief Make a JSON string of a text; null where the text is NULL.
  *
  * @param text Text; copied. NULL: none.
  * @return Value, for a row.
  */
 json_t *record_text(const char *text);
 /**
- * @brief List the numbers that are not below 0; null where there are none.
+ * @brief Make a JSON list of the numbers that are not below 0; null where there are none.
  *
  * @return Value, for a row.
  */
 json_t *record_numbers(const int *numbers, size_t count);
 
 /**
- * @brief Send the record and let go of it.
+ * @brief Send a record and release it.
  *
- * Waits only where 256 MiB wait already, while the reader takes some of it every ten seconds.
+ * Waits only where 256 MiB wait already, while the reader takes some of them every ten seconds.
  *
  * @param records Writer of records.
  * @param record Record; taken over.
@@ -104,7 +105,7 @@ json_t *record_numbers(const int *numbers, size_t count);
  */
 void record_send(struct records *records, json_t *record, bool droppable);
 /**
- * @brief Send a record of these rows.
+ * @brief Send a record with the given rows.
  *
  * @param records Writer of records.
  * @param type Type of the record.
@@ -112,7 +113,7 @@ void record_send(struct records *records, json_t *record, bool droppable);
  */
 void record_write(struct records *records, const char *type, const struct record_row *rows);
 /**
- * @brief Send an `event`, of a port or of none (NULL).
+ * @brief Send an `event` record about a port or, with NULL, about the node.
  *
  * @param records Writer of records.
  * @param what What happened.
@@ -121,17 +122,18 @@ void record_write(struct records *records, const char *type, const struct record
  */
 void record_event(struct records *records, const char *what, const char *port, const char *text);
 /**
- * @brief Return whether others wait, so that a record that can wait, too, had better.
+ * @brief Return whether records wait in the queue, so that less urgent records should be sent
+ * later.
  *
  * @param records Writer of records.
  * @return True: they do.
  */
 bool records_crowded(const struct records *records);
 /**
- * @brief Hold records back, or let them go: a shared port carries them too, and what is measured
- * there is not to meet them.
+ * @brief Hold records back, or release them: on a shared port, records must not disturb the
+ * measurement.
  *
- * Closing lets them go.
+ * Closing releases them.
  *
  * @param records Writer of records.
  * @param hold Hold them back.
@@ -139,14 +141,15 @@ bool records_crowded(const struct records *records);
 void records_hold(struct records *records, bool hold);
 
 /**
- * @brief Return how many records were dropped.
+ * @brief Return the number of dropped records.
  *
  * @param records Writer of records.
  * @return Records.
  */
 uint64_t records_dropped(const struct records *records);
 /**
- * @brief Return whether records are being lost: standard output is closed or full beyond the queue.
+ * @brief Return whether records are being lost: standard output is closed, or full beyond the
+ * queue.
  *
  * @param records Writer of records.
  * @return True: they are.

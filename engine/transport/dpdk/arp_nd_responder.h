@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief What a raw port does as a host on the network: it announces its address (switches learn
- * it), it answers ARP requests and neighbour solicitations for its own addresses, and it resolves
- * its gateway, the only next hop besides its peers.
+ * @brief ARP and ND responder, a raw port's host stack: announces its addresses (switches learn
+ * them), answers ARP requests and neighbour solicitations for them, and resolves its gateway, the
+ * only next hop besides its peers.
  *
  * Bytes in, bytes out: no I/O.
  *
@@ -30,42 +30,45 @@ struct arp_nd_responder {
     uint8_t gateway6[16];
     bool gateway_known;
     uint8_t gateway_mac[FRAME_MAC];
-    /** @brief How it speaks: as the last phase that was prepared on its port. */
+    /**
+     * @brief Header kind of the responder's frames: that of the last phase prepared on its port.
+     */
     enum header_kind kind;
     bool vlan;
     uint16_t vlan_tci;
 };
 
 /**
- * @brief Reads "198.19.0.1/16", "2001:2:0:1::1/64" and the gateway of either family; each may be
- * NULL.
+ * @brief Set the responder's addresses from "198.19.0.1/16", "2001:2:0:1::1/64" and the gateway of
+ * either family; each may be NULL.
  *
- * -EINVAL with the sentence.
+ * Returns -EINVAL with the sentence.
  *
  * @param err Takes the sentence of a failure; unchanged on success.
  */
 int responder_set_addresses(struct arp_nd_responder *responder, const struct port_conf *conf,
                             struct err *err);
 
-/** @brief Return whether a peer is reached directly: no gateway, or inside the prefix. */
+/** @brief Return whether a peer is reached directly: without a gateway, or inside the prefix. */
 bool responder_on_link(const struct arp_nd_responder *responder, const struct frame_end *peer);
 
 /**
- * @brief Write one frame of at most RESPONDER_FRAME_MAX bytes and return its length.
+ * @brief Write an announcement of the port's address, and return its length, at most
+ * RESPONDER_FRAME_MAX.
  *
- * Announcement: an ARP announcement, an unsolicited neighbour advertisement, or for l2 a broadcast
- * that only other ports of ours know. Request: who has the gateway's address?
+ * An ARP announcement, an unsolicited neighbour advertisement, or for l2 a broadcast that only our
+ * ports understand. responder_request() writes a request for the gateway's address.
  */
 uint32_t responder_announcement(const struct arp_nd_responder *responder, uint8_t *frame);
-/** @brief Learning: a frame to one station that only other ports of ours know. */
+/** @brief Write a learning frame to one station, which only our ports understand. */
 uint32_t responder_learning(const struct arp_nd_responder *responder, uint8_t *frame,
                             const uint8_t to[FRAME_MAC]);
 uint32_t responder_request(const struct arp_nd_responder *responder, uint8_t *frame);
 
 /**
- * @brief What a received frame is to the responder.
+ * @brief Verdict of the responder on a received frame.
  *
- * REPLIES: `*answer_length` bytes wait in `answer`. Learns the gateway's address on the way.
+ * REPLIES: `*answer_length` bytes are in `answer`. The gateway's address is stored on the way.
  */
 enum responder_verdict { RESPONDER_IGNORES, RESPONDER_CONSUMES, RESPONDER_REPLIES };
 enum responder_verdict responder_handle(struct arp_nd_responder *responder, const uint8_t *frame,

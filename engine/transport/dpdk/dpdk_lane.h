@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A queue's share of one phase: a lane of frames (frame_lane.h) over DPDK.
+ * @brief Lane of one queue in one phase: a lane of frames (frame_lane.h) over DPDK.
  *
- * lane.c makes it and is the transport's table; hot.c is its hot path.
+ * lane.c makes it and has the transport's table; hot.c is its hot path.
  */
 #ifndef ENGINE_DPDK_LANE_H
 #define ENGINE_DPDK_LANE_H
@@ -14,34 +14,35 @@
 #include "frame_lane.h"
 #include "port_state.h"
 
-/** Where one stream is received: how the last frame began that was verified in full. One of the
- * same length that begins so, too, is of that stream, and only signature and fill are left to
- * verify. */
+/**
+ * Begin of the last fully verified frame of a received stream. A frame of equal length that begins
+ * alike belongs to this stream, and only its signature and fill remain to be verified.
+ */
 struct verified_start {
-    uint32_t length; /**< in memory; 0: none came yet */
+    uint32_t length; /**< in memory; 0: none yet */
     const struct frame_expect *expect;
     uint8_t start[FRAME_START_MAX];
 };
 
-/** A port's addresses are made known, one frame each. */
+/** Announcement of a port's addresses, one frame each. */
 struct learning {
     struct pace pace;
     uint32_t next;
-    int64_t until_ns; /**< 0: it has not begun */
+    int64_t until_ns; /**< 0: not begun */
 };
 
 struct dpdk_lane {
-    struct frame_lane frame; /**< first */
+    struct frame_lane frame; /**< first member */
     struct transport_port *port;
     struct port_queue *queue;
     struct frame_shape shape;
     struct frame_check check;
     struct verified_start verified;
-    struct frame_expect expect[TRANSPORT_SIZES_MAX]; /**< of frames of each different size */
+    struct frame_expect expect[TRANSPORT_SIZES_MAX]; /**< one per frame size */
     struct learning learning;
     bool announced;
-    bool started;     /**< its worker polls it */
-    int64_t asked_ns; /**< the gateway, last */
+    bool started;     /**< a worker polls it */
+    int64_t asked_ns; /**< time of the last request for the gateway */
     int64_t connecting_ns;
 };
 
@@ -50,13 +51,13 @@ static inline struct dpdk_lane *dpdk_lane_of(struct frame_lane *lane)
     return (struct dpdk_lane *)lane;
 }
 
-/** @brief Return the partner at a place (frame_single). */
+/** @brief Return the partner at an index (frame_single). */
 static inline struct frame_end *dpdk_partner(const struct dpdk_lane *lane, uint32_t place)
 {
     return (struct frame_end *)lane->frame.partners + place;
 }
 
-/* --- hot.c: hooks on the hot path and beside it; it asks nothing of lane.c ---------------------*/
+/* --- hot.c: hooks on and beside the hot path; independent of lane.c --------------------------- */
 
 frame_send dpdk_choose_send(const struct frame_lane *lane);
 frame_receive dpdk_choose_receive(const struct frame_lane *lane);
@@ -65,22 +66,26 @@ bool dpdk_send_single(struct frame_lane *lane, const struct frame_single *single
 bool dpdk_is_sound(const struct frame_lane *lane, const struct frame_seen *seen);
 uint16_t dpdk_source_of(const struct frame_lane *lane, const struct frame_seen *seen);
 int64_t dpdk_arrived(const struct frame_lane *lane, const struct frame_seen *seen);
-/** @brief Find who sends a flow's frames and who gets them: this rank, and the partner at the
- * flow's other end, by way of the gateway where it is not on the same link. */
+/**
+ * @brief Find the two ends of a flow's frames: this rank, and the partner, or the gateway where the
+ * partner is not on this link.
+ */
 void dpdk_ends(const struct dpdk_lane *lane, uint32_t place, struct frame_end ends[2]);
-/** @brief Write the phase's frame into the buffers of the queue's send pool, once templates are
- * built. */
+/**
+ * @brief Write the phase's frame into the buffers of the queue's send pool, after templates are
+ * built.
+ */
 void dpdk_prefill(struct dpdk_lane *lane);
 /** @brief Free a forwarded frame. */
 void dpdk_release(void *frame);
 
-#define ADDRESSES_MAX (1 << 20)   /**< as many numbers as fit ... */
-#define ADDRESSES_RANKS_MAX 4096u /**< ... and as many ranks */
-#define ADDRESSES_PREFIX 0x0eu    /**< locally administered, of one station (IEEE 802) */
+#define ADDRESSES_MAX (1 << 20)   /**< limit of addresses */
+#define ADDRESSES_RANKS_MAX 4096u /**< limit of ranks with addresses */
+#define ADDRESSES_PREFIX 0x0eu    /**< locally administered unicast address (IEEE 802) */
 
 /**
- * @brief A destination, in the first six bytes of `to`, that stands for one of its port's
- * addresses.
+ * @brief Write a destination address that stands for one of a port's addresses into the first six
+ * bytes of `to`.
  */
 static inline void address_write(uint8_t *to, uint8_t block, uint16_t rank, uint32_t number)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief DPDK's environment (EAL) in a process that is not DPDK's: started once, when the first
- * port opens, quiet, without files, without moving the caller to another core, without taking
- * signals.
+ * @brief DPDK's environment (EAL) inside another program: started once, when the first port opens;
+ * without output, files, changes of the caller's core, or signal handlers.
  */
 #ifndef ENGINE_DPDK_EAL_H
 #define ENGINE_DPDK_EAL_H
@@ -11,7 +10,7 @@
 #include "err.h"
 
 /**
- * @brief Starts the EAL if it does not run yet; it ends with the process.
+ * @brief Start the EAL if it does not run yet; it ends with the process.
  *
  * With hugepages when enough of them are free (EAL_HUGE_MIN), else without. Not thread-safe: the
  * main thread opens ports.
@@ -21,26 +20,26 @@
 int eal_start(const char *node, struct err *err);
 
 /**
- * @brief Gives the calling thread a DPDK number (mempool caches need one) until it ends.
+ * @brief Give the calling thread a DPDK number (mempool caches need one) until it ends.
  *
- * Cheap when it has one already; a thread beyond RTE_MAX_LCORE goes on without, which the log says
- * once.
+ * Cheap for a thread that has one already. A thread beyond RTE_MAX_LCORE continues without, which
+ * is logged once.
  */
 void eal_thread(void);
 
 /**
- * @brief Forgets what DPDK has logged so far, and the first line that it has logged since: the
- * cause of a failure in its own words; "" when it said nothing.
+ * @brief Clear DPDK's log, and return its first line since, which has the cause of a failure; ""
+ * where there is none.
  *
  * Valid until the next call of either.
  */
 void eal_log_clear(void);
 const char *eal_log_first(void);
 
-/** @brief Keeps the libraries behind AF_XDP from printing on standard error. */
+/** @brief Keep the libraries behind AF_XDP from printing on standard error. */
 void eal_silence_xdp(void);
 
-/** @brief What a person can do when memory for packets runs out, by the kind of memory in use. */
+/** @brief Return advice for a lack of packet memory, by the kind of memory in use. */
 const char *eal_memory_remedy(void);
 
 #endif

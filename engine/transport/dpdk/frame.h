@@ -3,13 +3,13 @@
  * @file
  * @brief Frames as bytes: headers, signature, fill.
  *
- * No I/O and nothing of DPDK's.
+ * No I/O and no DPDK.
  *
- *     Ethernet 14 | 802.1Q 4 | IPv4 20 or IPv6 40, UDP 8 | signature 18 | fill
+ * Ethernet 14 | 802.1Q 4 | IPv4 20 or IPv6 40, UDP 8 | signature 18 | fill
  *
- * Sizes count the FCS (RFC 2544), which the device adds: `length` is what lies in memory, 4 less.
- * The fill is the same pseudo-random bytes in every frame (a prefix of one table), so a receiver
- * compares instead of summing, and templates of one size may be copied over one another.
+ * Sizes count the FCS (RFC 2544), which the device adds: `length` is in memory, 4 less. The fill is
+ * equal pseudo-random bytes in every frame (a prefix of one table), so a receiver compares instead
+ * of summing, and templates of one size may be copied over one another.
  */
 #ifndef ENGINE_DPDK_FRAME_H
 #define ENGINE_DPDK_FRAME_H
@@ -19,15 +19,15 @@
 
 #include <netinet/in.h>
 
-/* --- what a trial may say below `dpdk` --- */
+/* --- options of a trial below `dpdk` --- */
 
 enum header_kind { HEADER_L2, HEADER_IPV4_UDP, HEADER_IPV6_UDP };
 
-/** @brief To whom a flow's frames go: the partner's port, or every other port of the network. */
+/** @brief Destination of a flow's frames: the partner's port, or all other ports of the network. */
 enum frame_destination { DESTINATION_PORT, DESTINATION_BROADCAST, DESTINATION_MULTICAST };
 
 struct dpdk_options {
-    struct frame_options frame; /**< first */
+    struct frame_options frame; /**< first member */
     enum header_kind header;
     bool vlan; /**< with an 802.1Q tag of vlan_id and pcp */
     uint16_t vlan_id;
@@ -36,19 +36,20 @@ struct dpdk_options {
     uint8_t ttl;
     uint16_t udp_sources; /**< UDP source ports per flow, each a stream with its own sequence */
     enum frame_destination destination;
-    uint32_t addresses;     /**< of each port: a flow's frames go to them in turn */
-    uint8_t address_block;  /**< which: different blocks have no address in common */
-    uint32_t address_first; /**< the first one's number within the block */
-    double learning_rate;   /**< learning frames a second, of each port that receives */
+    uint32_t addresses;     /**< per port: a flow's frames go to them in rotation */
+    uint8_t address_block;  /**< number of the block: different blocks have no common address */
+    uint32_t address_first; /**< number of the first address within the block */
+    double learning_rate;   /**< learning frames per second, for each receiving port */
     bool undersize;         /**< frames may be below 64 bytes (RFC 2889, 5.9) */
-    double falls_to;        /**< a stream's load, in percent of what it was; 0: it stays ... */
-    double falls_after_ns;  /**< ... so long behind the phase's start (RFC 2544, 26.5) */
+    /** @brief A stream's load after falls_after_ns, in percent of the load before; 0: constant. */
+    double falls_to;
+    double falls_after_ns; /**< time after the phase's start (RFC 2544, 26.5) */
 };
 
 extern const struct option_table dpdk_option_table;
 
 /**
- * @brief Return the phase's options of `dpdk`.
+ * @brief Return the options of `dpdk` in a phase.
  *
  * @param phase Phase.
  * @return Options; the phase's.
@@ -78,14 +79,14 @@ static inline const struct dpdk_options *dpdk_options(const struct phase *phase)
 
 /**
  * @brief UDP ports: sources count up from the first dynamic port (RFC 6335); the destination is
- * discard (RFC 863), which throws away any data that it receives.
+ * discard (RFC 863), whose receiver ignores all data.
  */
 #define FRAME_UDP_SOURCE 49152
 #define FRAME_UDP_SOURCES_MAX 16384
 #define FRAME_UDP_DESTINATION 9
 
 /**
- * @brief In place of a rank: all of them, by an address of all stations, or of a group that is
+ * @brief Rank number that stands for all ranks, with the address of all stations, or of a group
  * documented as an example (RFC 7042 2.1.1).
  */
 #define FRAME_RANK_ALL 0xffffu
@@ -98,7 +99,7 @@ static inline const struct dpdk_options *dpdk_options(const struct phase *phase)
         0x01, 0x00, 0x5e, 0x90, 0x10, 0x00                                                         \
     }
 
-/** @brief One end of a flow. */
+/** @brief Addresses of one end of a flow. */
 struct frame_end {
     uint8_t mac[FRAME_MAC];
     uint8_t ipv4[4];
@@ -106,64 +107,66 @@ struct frame_end {
     uint16_t rank;
 };
 
-/** @brief What all frames of a phase have in common. */
+/** @brief Common layout of all frames of a phase. */
 struct frame_shape {
     enum header_kind kind;
     bool vlan;
     uint16_t vlan_tci;
-    uint8_t traffic_class; /**< DSCP in its upper six bits */
+    uint8_t traffic_class; /**< DSCP in the upper six bits */
     uint8_t ttl;
     uint16_t tag;
-    uint16_t network; /**< offset of what follows Ethernet and 802.1Q */
+    uint16_t network; /**< offset behind Ethernet and 802.1Q */
     uint16_t payload; /**< offset of the signature */
 };
 
 void frame_shape(struct frame_shape *shape, const struct dpdk_options *options, uint16_t tag);
 
-/** @brief The smallest size that holds headers and signature: 64 at least. */
+/** @brief Return the smallest frame size that holds headers and signature, at least 64. */
 uint32_t frame_least(const struct frame_shape *shape);
 
-/** @brief "l2", "ipv4-udp", "ipv6-udp". */
+/** @brief Return a header kind's name: "l2", "ipv4-udp", "ipv6-udp". */
 const char *frame_kind_name(enum header_kind kind);
 
 /**
- * @brief The first FRAME_TEMPLATE bytes of the flow's frames of `size`, with a right UDP checksum
- * and a sound signature of sequence 0 at time 0.
+ * @brief Write the first FRAME_TEMPLATE bytes of a flow's frames of `size`, with a correct UDP
+ * checksum and a valid signature of sequence 0 at time 0.
  */
 void frame_template(struct frame_template *out, const struct frame_shape *shape,
                     const struct frame_end ends[2], uint16_t udp_source, uint32_t size);
 
 /**
- * @brief A whole frame beside the load: the tag is `shape`'s, as the load's but for a probe.
+ * @brief Write a whole frame that is not part of the load; the tag is `shape`'s, except in a probe.
  *
- * A buffer has room for FRAME_TEMPLATE bytes at least.
+ * A buffer has room for at least FRAME_TEMPLATE bytes.
  */
 void frame_write(uint8_t *frame, const struct frame_shape *shape, const struct frame_end ends[2],
                  const struct frame_single *single);
 
 /**
- * @brief What a receiver expects of its frames' headers, chosen once so that checking takes no
+ * @brief Expected headers of received frames, chosen once per phase so that checking reads no
  * option.
  */
 struct frame_check {
-    uint32_t outer; /**< bytes 12 to 15: EtherType, or 802.1Q and VLAN id (PCP may be remarked) */
+    /** @brief Bytes 12 to 15: EtherType, or 802.1Q and VLAN id (PCP may change on the way). */
+    uint32_t outer;
     uint32_t outer_mask;
-    uint64_t inner_mask; /**< of frame_expect.inner: what switches and routers may not change */
+    /** @brief Mask of frame_expect.inner: bits that switches and routers may not change. */
+    uint64_t inner_mask;
     uint16_t network;
     uint16_t payload;
     const struct fill *fill;
 };
 
-/** @brief And what it expects of those of one length. */
+/** @brief Expected headers of received frames of one length. */
 struct frame_expect {
-    uint64_t inner;      /**< the kind's EtherType and what follows it, to the IP length */
-    uint16_t udp_length; /**< as on the wire */
+    uint64_t inner;      /**< the kind's EtherType and the bytes behind it, to the IP length */
+    uint16_t udp_length; /**< in network byte order */
     uint16_t fill;       /**< bytes behind the signature */
-    uint32_t sum;        /**< of the pseudo header's protocol and length, and the fill */
+    uint32_t sum;        /**< of the pseudo header's protocol and length, and of the fill */
 };
 
 void frame_check(struct frame_check *check, const struct frame_shape *shape);
-/** @brief `length` >= payload + SIGNATURE_BYTES. */
+/** @brief Compute the expected headers of frames; `length` >= payload + SIGNATURE_BYTES. */
 void frame_expect(struct frame_expect *expect, const struct frame_shape *shape, uint32_t length);
 
 static inline uint16_t frame_u16(const uint8_t *at)
@@ -175,15 +178,15 @@ static inline uint16_t frame_u16(const uint8_t *at)
 }
 
 /**
- * @brief Checks below are gathered into few branches, all of which are taken one way for sound
- * frames; a compiler that thought them even would move half of the code out of the way.
+ * @brief Hint that a check succeeds: the checks below are combined into few branches, all of which
+ * go one way for valid frames; a compiler that assumed even odds would move half of the code away.
  */
 #define FRAME_LIKELY(condition) __builtin_expect((condition), true)
 #define FRAME_INLINE static inline __attribute__((always_inline))
 
 /**
- * @brief 0: EtherTypes are ours (802.1Q and id when tagged, then the kind's), and so is what
- * follows.
+ * @brief Compare a frame's EtherTypes (802.1Q and id when tagged, then the kind's) and the bytes
+ * behind with the expected ones; 0: equal.
  */
 FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
                                     const struct frame_expect *expect, const uint8_t *frame)
@@ -198,10 +201,10 @@ FRAME_INLINE uint64_t frame_differs(const struct frame_check *check,
 }
 
 /**
- * @brief From the kind's EtherType to the signature's ranks: what frames of one stream and length
- * all begin with.
+ * @brief Return the bytes from the kind's EtherType to the signature's ranks, which are equal in
+ * all frames of one stream and length.
  *
- * Of tagged ones the tag lies before it.
+ * The tag of tagged frames is before them.
  */
 #define FRAME_START_MAX (2 + FRAME_IPV6 + FRAME_UDP + 6)
 
@@ -214,7 +217,7 @@ FRAME_INLINE size_t frame_start_bytes(enum header_kind kind)
     return 2 + headers + offsetof(struct signature, sequence);
 }
 
-/** @brief Return whether a frame begins as `start`, and has the phase's tag. */
+/** @brief Return whether a frame begins with `start` and has the phase's tag. */
 FRAME_INLINE bool frame_starts(const struct frame_check *check, const uint8_t *start,
                                const uint8_t *frame, enum header_kind kind)
 {
@@ -225,7 +228,7 @@ FRAME_INLINE bool frame_starts(const struct frame_check *check, const uint8_t *s
            memcmp(frame + check->network - 2, start, frame_start_bytes(kind)) == 0;
 }
 
-/** @brief Everything behind the signature is the fill. */
+/** @brief Return whether all bytes behind the signature are the fill. */
 FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct frame_expect *expect,
                                const uint8_t *frame)
 {
@@ -234,8 +237,8 @@ FRAME_INLINE bool frame_filled(const struct frame_check *check, const struct fra
 }
 
 /**
- * @brief The UDP checksum, the fill's part being known: pseudo header (addresses, protocol, length:
- * RFC 768, RFC 8200 8.1), header and signature are summed.
+ * @brief Check a frame's UDP checksum with the fill's known sum: pseudo header (addresses,
+ * protocol, length: RFC 768, RFC 8200 8.1), header and signature are summed.
  */
 FRAME_INLINE bool frame_udp_sound(const struct frame_check *check,
                                   const struct frame_expect *expect, const uint8_t *frame,
@@ -248,11 +251,12 @@ FRAME_INLINE bool frame_udp_sound(const struct frame_check *check,
 }
 
 /**
- * @brief Return whether the headers of a frame with our tag are as they were sent, from the
- * EtherType to the signature, but for what switches and routers may change; UDP checksums say so of
- * what the fill sums to, too.
+ * @brief Return whether the headers of a frame with our tag are unchanged from the EtherType to the
+ * signature, except for fields that switches and routers may change; UDP checksums also cover the
+ * fill.
  *
- * One of these three for a phase, by its header kind; of frames of the expected length only.
+ * One of these three functions per phase, by its header kind; only for frames of the expected
+ * length.
  */
 FRAME_INLINE bool frame_headers_l2(const struct frame_check *check,
                                    const struct frame_expect *expect, const uint8_t *frame)
@@ -285,7 +289,10 @@ FRAME_INLINE bool frame_headers_ipv6(const struct frame_check *check,
     return FRAME_LIKELY(differs == 0) && FRAME_LIKELY(frame_udp_sound(check, expect, frame, 32));
 }
 
-/** @brief And everything behind the signature is the fill. */
+/**
+ * @brief Return whether a frame's headers are unchanged and all bytes behind the signature are the
+ * fill.
+ */
 FRAME_INLINE bool frame_sound_l2(const struct frame_check *check, const struct frame_expect *expect,
                                  const uint8_t *frame)
 {
