@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The node's documents (doc/developer/node-protocol.md): lines of JSON in, plain data out.
+ * @brief Documents of a node (doc/developer/node-protocol.md): lines of JSON in, plain data out.
  *
  * A document is one object with exactly one of the keys of struct document.
  */
@@ -22,7 +22,7 @@
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define NODE_PROTOCOL 2u
-#define DOC_TRANSPORTS_MAX 8 /**< of a build, and of one port */
+#define DOC_TRANSPORTS_MAX 8 /**< limit of a build, and of one port */
 
 struct doc_port {
     struct port_conf conf;
@@ -36,7 +36,7 @@ struct doc_node {
     char *control_address; /**< "192.0.2.1:7600", "[2001:db8::1]:0"; NULL: any address and port */
     struct doc_port *ports;
     unsigned ports_count;
-    uint32_t *cores; /**< the workers'; none: the node chooses */
+    uint32_t *cores; /**< cores of the workers; empty: the node chooses */
     unsigned cores_count;
 };
 
@@ -49,7 +49,7 @@ struct doc_job {
     enum worker_policy worker;
     enum log_level log;
     struct clock_conf clock; /**< absent: all 0 */
-    bool bind;               /**< PCI ports leave their kernel driver for dpdk (ports.c) */
+    bool bind;               /**< PCI ports are bound to DPDK (ports.c) */
     struct doc_node *nodes;
     unsigned nodes_count;
 };
@@ -68,7 +68,7 @@ struct doc_load { /* exactly one is above 0 */
     double fps;
 };
 
-/** @brief One network's share of a trial; what its mapping does not say is the trial's. */
+/** @brief One network's share of a trial; absent keys take the trial's values. */
 struct doc_part {
     char *network;
     char **ranks; /**< port names in rank order */
@@ -77,7 +77,8 @@ struct doc_part {
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load *load;
-    const void *options; /**< of its transport, as its table fills them; NULL: not in this build */
+    /** @brief Options of its transport, as its table fills them; NULL: not in this build. */
+    const void *options;
 };
 
 struct doc_trial {
@@ -90,16 +91,16 @@ struct doc_trial {
     uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool probe;
-    uint32_t *connectivity_check_sizes; /**< of its messages in turn; NULL: `sizes` */
+    uint32_t *connectivity_check_sizes; /**< sizes of its messages in rotation; NULL: `sizes` */
     unsigned connectivity_check_sizes_count;
     bool by_clock; /**< sync: none */
-    bool listen;   /**< ports without a flow in a phase count what comes */
+    bool listen;   /**< ports without a flow in a phase count received frames */
     /**
-     * @brief What all phases and parts have in common: traffic, transfer_bytes, pingpong, schedule,
-     * burst and latency.
+     * @brief Parts of a phase that are common to all phases and parts: traffic, transfer_bytes,
+     * pingpong, schedule, burst and latency.
      */
     struct phase phase;
-    bool has_pingpong, has_schedule, has_burst, has_latency; /**< these keys are there */
+    bool has_pingpong, has_schedule, has_burst, has_latency; /**< these keys are present */
     uint32_t *sizes;
     unsigned sizes_count;
     struct doc_load load;
@@ -109,14 +110,14 @@ struct doc_trial {
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;
-    int64_t interval_ns; /**< from one interval result to the next; 0: none */
-    double compute;      /**< beside messages: a share of the time, 0 to 1 */
-    /** @brief Of each transport, by the registry's order. */
+    int64_t interval_ns; /**< time between interval results; 0: none */
+    double compute;      /**< concurrent computation, as a share of the time, 0 to 1 */
+    /** @brief Options of each transport, in the registry's order. */
     max_align_t options[DOC_TRANSPORTS_MAX][OPTION_BYTES_MAX / sizeof(max_align_t)];
 };
 
 struct doc_plan {
-    struct pattern_request pattern; /**< whole */
+    struct pattern_request pattern; /**< n is the whole plan's */
     uint32_t *phases;               /**< NULL: all */
     unsigned phases_count;
     bool totals_only;
@@ -132,7 +133,7 @@ enum document_kind {
 };
 
 struct document {
-    enum document_kind kind; /**< whose pointer is set */
+    enum document_kind kind; /**< kind of the pointer that is set */
     struct doc_job *job;
     struct doc_peers *peers;
     struct doc_trial *trial;
@@ -145,8 +146,8 @@ struct document {
 /**
  * @brief Parse and check one document.
  *
- * Unknown keys and wrong types are refused with their position (mapping_reader.h), and what no
- * table of keys can say: keys that need or exclude each other.
+ * Unknown keys and wrong types are rejected with their position (mapping_reader.h), and so are keys
+ * that need or exclude each other.
  *
  * @param document Takes the document.
  * @param text Text of one document.
@@ -170,9 +171,9 @@ void document_free(struct document *document);
 struct input; /* opaque */
 
 /**
- * @brief Begin to read documents.
+ * @brief Open a stream of documents.
  *
- * On a pipe, a document that is cut short by the end is not run.
+ * On a pipe, a document that is cut off by the end is ignored.
  *
  * @param input Takes the stream.
  * @param fd Open descriptor; stays the caller's.
@@ -184,14 +185,14 @@ struct input; /* opaque */
 int input_open(struct input **input, int fd, bool whole, const struct transport *const *transports,
                struct err *err);
 /**
- * @brief End reading; the descriptor stays the caller's.
+ * @brief Close a stream of documents; the descriptor stays the caller's.
  *
  * @param input Stream.
  */
 void input_close(struct input *input);
 
 /**
- * @brief Take in what is there.
+ * @brief Read the available bytes of a stream of documents.
  *
  * @param input Stream.
  * @param err Takes the sentence of a failure; unchanged on success.
@@ -207,7 +208,7 @@ int input_read(struct input *input, struct err *err);
 bool input_ended(const struct input *input);
 
 /**
- * @brief Return the next whole document; empty lines are passed over.
+ * @brief Return the next complete document; empty lines are skipped.
  *
  * @param input Stream.
  * @param document Takes the document.

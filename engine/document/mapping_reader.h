@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief One JSON object into a struct, by a table of its keys (traffic/option.h).
+ * @brief Reader of one JSON object into a struct, by a table of its keys (traffic/option.h).
  */
 #ifndef ENGINE_MAPPING_READER_H
 #define ENGINE_MAPPING_READER_H
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-/* What was allocated for a document, freed together. All zero: nothing. */
+/* Memory allocated for a document, freed together. All zero: none. */
 struct mapping_block;
 SLIST_HEAD(mapping_memory, mapping_block);
 
-/** @brief Free what was allocated. */
+/** @brief Free the memory allocated for a document. */
 void mapping_free(struct mapping_memory *memory);
 
-/* The text of one document, and the line of its stream that it is. */
+/* Text of one document, and its line in the stream. */
 struct mapping_text {
     const char *text;
     size_t size;
@@ -27,10 +27,10 @@ struct mapping_text {
 };
 
 /**
- * @brief Reads a document, which is a JSON object, into a struct.
+ * @brief Read a document, which is a JSON object, into a struct.
  *
- * Unknown and duplicate keys, values of another type or out of range are refused. Absent keys have
- * their defaults.
+ * Unknown and duplicate keys, and values of another type or out of range, are rejected. Absent keys
+ * have their defaults.
  *
  * @param table the mapping's keys; ends with a NULL key
  * @param into the struct that the table describes, whole
@@ -40,7 +40,7 @@ struct mapping_text {
 int mapping_read(const struct mapping_text *text, const struct option *table, void *into,
                  struct mapping_memory *memory, struct err *err);
 
-/* The members of an entry of a table: of struct `in` its member, below this key. */
+/* First members of a table's entry: for struct `in` its member, under this key. */
 #define KEY_BYTES(in, member) sizeof(((struct in *)NULL)->member)
 #define KEY_STRING(in, key, member) OPTION(OPTION_STRING, in, key, member)
 #define KEY_FLAG(in, key, member) OPTION(OPTION_BOOL, in, key, member)
@@ -50,7 +50,7 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
 #define KEY_U32(in, key, member) KEY_NUMBER(in, key, member, 0, UINT32_MAX, 0)
 #define KEY_U64(in, key, member) KEY_NUMBER(in, key, member, 0, INT64_MAX, 0)
 #define KEY_WORD(in, key, member, among) OPTION(OPTION_WORD, in, key, member), .words = (among)
-/* `element` is an option; from `least` to `most` of them, their number in `counter`. */
+/* A list of `least` to `most` elements; `element` is an option, and `counter` has their number. */
 #define KEY_LIST_OF(in, key, member, counter, element, least, most)                                \
     OPTION(OPTION_LIST, in, key, member), .count = offsetof(struct in, counter),                   \
                                           .count_size = KEY_BYTES(in, counter), .of = &(element),  \
@@ -59,7 +59,7 @@ int mapping_read(const struct mapping_text *text, const struct option *table, vo
     KEY_LIST_OF(in, key, member, member##_count, element, least, most)
 #define KEY_MAPPING(in, key, member, inner)                                                        \
     OPTION(OPTION_MAPPING, in, key, member), .table = (inner)
-/* A mapping whose keys are of the same struct, which notes whether it is there. */
+/* A mapping whose keys are members of the same struct, which records its presence. */
 #define KEY_INSIDE(in, name, noted, inner)                                                         \
     .key = (name), .type = OPTION_MAPPING, .table = (inner), .given = offsetof(struct in, noted)
 #define KEY_POINTER(in, key, member, element)                                                      \

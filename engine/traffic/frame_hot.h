@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The hot path of a lane of frames, for a transport's one hot file.
+ * @brief Hot path of a lane of frames, for a transport's one hot file.
  *
  * Included behind the transport's hooks, so that the compiler makes variants of each body:
  *
- *     frame_t                                   a frame in the transport's hands
- *     tx_take, tx_data, tx_set, tx_burst,       frames to be sent, and those that were not taken
- *     tx_put_back, pass_frame, pass_data
- *     rx_burst, rx_prefetch, rx_classify,       frames that came
- *     rx_see, rx_unexpected, rx_free, rx_release
+ * frame_t                                   a frame of the transport
+ * tx_take, tx_data, tx_set, tx_burst,       frames to be sent, and those not taken
+ * tx_put_back, pass_frame, pass_data
+ * rx_burst, rx_prefetch, rx_classify,       received frames
+ * rx_see, rx_unexpected, rx_free, rx_release
  *
- * Sending, run to completion: as many frames as are due, a burst at most, are written over buffers
- * that hold the phase's frame already. A frame that the device does not take never was: its
+ * Sending, run to completion: the due frames, a burst at most, are written over buffers that
+ * already hold the phase's frame. A frame that the device does not take counts as never sent: its
  * sequence number is used again.
  *
- * Receiving: passes over a burst. Each frame is classified (is it sound, whose is it?); each of
- * ours is accounted by its sequence; where delays are measured a third pass measures those of the
- * delivered; then frames are freed, or handed to the forwarder. With many flows a stream's line
- * lies in no near cache: the first pass asks for it, the second finds it there.
+ * Receiving: passes over a burst. The first pass classifies each frame (is it valid, and whose?).
+ * The second counts each of ours by its sequence. Where delays are measured, a third pass measures
+ * the delivered frames. Then frames are freed, or passed to the forwarder. With many flows a
+ * stream's cache line is in no near cache: the first pass prefetches it for the second.
  *
  * A frame counts once: delivered (fresh or reordered), duplicated, late, forged, corrupted,
- * misdelivered, the responder's, or foreign; so the sum is what the device received.
+ * misdelivered, the responder's, or foreign; so the sum is the number of frames received by the
+ * device.
  */
 #ifndef ENGINE_FRAME_HOT_H
 #define ENGINE_FRAME_HOT_H
@@ -34,61 +35,63 @@
 #define HOT_LIKELY(condition) __builtin_expect(!!(condition), true)
 #define HOT_UNLIKELY(condition) __builtin_expect(!!(condition), false)
 
-/** How frames are sent: one stream of one size (12 bytes are written a frame); several streams of
- * one size (and their headers); several sizes, unequal shares, trains, or what else differs from
- * frame to frame. */
+/**
+ * Variants of sending: one stream of one size (12 bytes are written per frame); several streams of
+ * one size (headers are written too); several sizes, unequal shares, trains, or anything else that
+ * differs between frames.
+ */
 enum hot_send { HOT_ONE, HOT_MANY, HOT_MIXED };
-#define HOT_SHORT 64u /**< bytes of a template within which all headers but IPv6's end */
+#define HOT_SHORT 64u /**< bytes of a template that contain all headers except IPv6's */
 
-/** How frames are received, as bits. */
+/** Variants of receiving, as bits. */
 enum hot_receive {
-    HOT_ONE_STREAM = 1, /**< there is one only */
-    HOT_TIMED = 2,      /**< each delivered frame's delay is measured ... */
-    HOT_SAMPLED = 4,    /**< ... with HOT_TIMED: of two numbers of each FRAME_SAMPLE_OF only */
-    HOT_FORWARD = 8,    /**< delivered frames are sent on */
+    HOT_ONE_STREAM = 1, /**< exactly one stream */
+    HOT_TIMED = 2,      /**< each delivered frame's delay is measured */
+    HOT_SAMPLED = 4,    /**< with HOT_TIMED: only two numbers of each FRAME_SAMPLE_OF */
+    HOT_FORWARD = 8,    /**< delivered frames are forwarded */
 };
-#define HOT_RECEIVE_WAYS 16 /**< of combining them */
-#define HOT_AHEAD 4u        /**< frames whose first bytes are asked for before they are read */
+#define HOT_RECEIVE_WAYS 16 /**< number of combinations */
+#define HOT_AHEAD 4u        /**< frames prefetched before they are read */
 
 /* --- the transport's hooks ---------------------------------------------------------------------*/
 
-/** Takes `count` frames to write; 0: all. */
+/** Take `count` frames to write; 0: success. */
 static inline int tx_take(struct frame_lane *lane, frame_t *frames, uint32_t count);
-/** Where a frame begins in memory. */
+/** Return the address of a frame in memory. */
 static inline uint8_t *tx_data(frame_t frame);
-/** HOT_MIXED: the frame is of that stream and size; `sequence` is its number. */
+/** HOT_MIXED: set a frame's stream and size; `sequence` is its number. */
 static inline void tx_set(struct frame_lane *lane, frame_t frame,
                           const struct sender_stream *stream, const struct frame_size *size,
                           uint64_t sequence);
-/** Sends them, forwarded ones where `pass`; returns how many were taken. */
+/** Send frames, forwarded ones with `pass`; return the number taken. */
 static inline uint32_t tx_burst(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                 bool pass);
-/** Those that were not taken come back; not forwarded ones. */
+/** Return frames that were not taken, except forwarded ones. */
 static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_t count);
-/** The i-th frame of a burst that is sent on, of what was received. */
+/** Return the i-th frame of a burst to be forwarded, made of a received one. */
 static inline frame_t pass_frame(struct frame_lane *lane, const struct forward_entry *entry,
                                  uint32_t i, const struct sender_stream *stream);
-/** Where such a frame begins. */
+/** Return the address of a forwarded frame in memory. */
 static inline uint8_t *pass_data(frame_t frame);
 
-/** Receives at most `lane->conf.receive_burst` frames. */
+/** Receive at most `lane->conf.receive_burst` frames. */
 static inline uint32_t rx_burst(struct frame_lane *lane, frame_t *frames);
 static inline void rx_prefetch(frame_t frame);
-/** Whether it is a sound one of the lane's flows; fills all of `ours` but `ahead`. */
+/** Return whether a frame is a valid one of the lane's flows; fill all of `ours` except `ahead`. */
 HOT_INLINE bool rx_classify(struct frame_lane *lane, frame_t frame, unsigned kind,
                             enum hot_receive how, struct received *ours);
-/** Describes one for frame_lane.h; false: it is too short for a signature. */
+/** Describe a frame for frame_lane.h; false: too short for a signature. */
 static bool rx_see(const struct frame_lane *lane, frame_t frame, struct frame_seen *seen);
-/** Counts one that is not. */
+/** Count a frame that is not a valid one of the lane's flows. */
 static void rx_unexpected(struct frame_lane *lane, frame_t frame, int64_t now_ns);
-/** A burst is read: frames of it that are not forwarded go back; called once behind each. */
+/** Free the frames of a burst that are not forwarded; called once after each burst. */
 static inline void rx_free(struct frame_lane *lane, frame_t *frames, uint32_t count);
-/** A forwarded frame that found no room. */
+/** Free a forwarded frame for which the queue had no room. */
 static inline void rx_release(void *frame);
 
 /* --- send --------------------------------------------------------------------------------------*/
 
-/** The template of a stream's frames of one of several sizes. */
+/** Return the template of a stream's frames of a size. */
 static inline const struct frame_template *
 hot_template(const struct frame_lane *lane, const struct sender_stream *stream, uint8_t size)
 {
@@ -97,13 +100,13 @@ hot_template(const struct frame_lane *lane, const struct sender_stream *stream, 
                : &lane->sender.templates[(size_t)stream->place * lane->size_count + size];
 }
 
-/** Whether headers and what of the signature differs by flow end behind HOT_SHORT bytes. */
+/** Return whether the parts that differ by flow end behind HOT_SHORT bytes. */
 static inline bool hot_is_long(const struct frame_lane *lane)
 {
     return lane->conf.offset + offsetof(struct signature, sequence) > HOT_SHORT;
 }
 
-/** Writes a stream's next frame over a buffer that holds the fill behind its template. */
+/** Write a stream's next frame over a buffer that holds the fill behind its template. */
 HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                           struct sender_stream *stream, const struct frame_template *template,
                           bool is_long, const struct signature_time *time)
@@ -115,8 +118,7 @@ HOT_INLINE void hot_write(const struct frame_lane *lane, uint8_t *frame,
                     time, stream->base + time->sum);
 }
 
-/** Writes the frames of the stream that is next, and of those that follow; returns their cost to
- * the pace. */
+/** Write the next `count` frames of the rotation; return their cost to the pace. */
 HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                   int64_t now_ns, enum hot_send variant)
 {
@@ -151,8 +153,10 @@ HOT_INLINE uint64_t hot_fill_many(struct frame_lane *lane, frame_t *frames, uint
     return cost;
 }
 
-/** Undoes hot_fill_many, of `count` frames from `next` on, for those behind the first `sent`;
- * returns their cost. */
+/**
+ * Undo hot_fill_many(), of `count` frames from `next` on, for the frames behind the first `sent`;
+ * return their cost.
+ */
 static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, uint32_t sent,
                                 uint32_t count, int64_t now_ns, enum hot_send variant)
 {
@@ -176,7 +180,7 @@ static uint64_t hot_unfill_many(struct frame_lane *lane, struct rotation next, u
     return cost;
 }
 
-/** Writes frames of the only stream and size over buffers that hold its headers already. */
+/** Write frames of the only stream and size over buffers that already hold its headers. */
 static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32_t count,
                                 int64_t now_ns)
 {
@@ -190,7 +194,7 @@ static inline void hot_fill_one(struct frame_lane *lane, frame_t *frames, uint32
         signature_stamp((struct signature *)(tx_data(frames[i]) + offset), sequence++, &time, base);
 }
 
-/** A flow that is not yet behind the last end of the window is accounted before it changes. */
+/** Account a flow that is not accounted at the last end of the window, before it changes. */
 static inline void hot_account(struct frame_lane *lane, uint32_t number)
 {
     if (lane->accounting.marks[number] != lane->accounting.ends)
@@ -210,7 +214,7 @@ static __attribute__((noinline)) void hot_account_sends(struct frame_lane *lane,
     }
 }
 
-/** Sends what is due; the body of the lane's `send`. */
+/** Send the due frames; the body of the lane's `send`. */
 HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_send variant)
 {
     struct sender *sender = &lane->sender;
@@ -227,7 +231,7 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
     if (variant == HOT_MIXED) {
         bool trains = lane->conf.trains && sender->left == UINT64_MAX && !sender_has_turns(sender);
 
-        if (sender->next.run > 0) { /* a train that was cut short has had its turn */
+        if (sender->next.run > 0) { /* a train that was cut short counts as complete */
             sender->next.run = lane->train;
             rotation_step(lane, &sender->next, true);
         }
@@ -264,8 +268,10 @@ HOT_INLINE int64_t hot_send(struct frame_lane *lane, int64_t now_ns, enum hot_se
 
 /* --- forward -----------------------------------------------------------------------------------*/
 
-/** Makes frames the next hop's and sends as many as the device takes; returns how many. The numbers
- * of the others are used again. */
+/**
+ * Rewrite frames for the next hop and send as many as the device takes; return their number.
+ * Sequence numbers of the others are used again.
+ */
 static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *entries,
                          uint32_t count, int64_t now_ns)
 {
@@ -303,7 +309,9 @@ static uint32_t hot_pass(struct frame_lane *lane, const struct forward_entry *en
     return sent;
 }
 
-/** The lane's `send`: what the driver does not take waits, and whatever comes meanwhile behind it.
+/**
+ * The `send` of a forwarding lane: frames that the driver did not take wait, followed by newer
+ * ones.
  */
 static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
 {
@@ -320,8 +328,10 @@ static int64_t hot_forward(struct frame_lane *lane, int64_t now_ns)
     return forwarder->head == forwarder->tail ? CLOCK_NEVER : now_ns;
 }
 
-/** Sends delivered frames on, or queues them; what finds the queue full is a drop in this host. Not
- * before the start: the next hop may not be there. */
+/**
+ * Forward delivered frames, or queue them; frames beyond the queue are drops in this host. Before
+ * the start they only queue: the next hop may not be ready.
+ */
 static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *entries,
                         uint32_t count, int64_t now_ns)
 {
@@ -346,11 +356,11 @@ static void hot_pass_on(struct frame_lane *lane, const struct forward_entry *ent
 
 struct hot_burst {
     frame_t frames[FRAME_BURST_MAX];
-    struct received ours[FRAME_BURST_MAX];        /**< after the second pass: those delivered */
-    struct forward_entry passed[FRAME_BURST_MAX]; /**< HOT_FORWARD: those delivered */
+    struct received ours[FRAME_BURST_MAX]; /**< after the second pass: the delivered frames */
+    struct forward_entry passed[FRAME_BURST_MAX]; /**< HOT_FORWARD: the delivered frames */
     uint32_t count;
     uint32_t delivered;
-    uint32_t kept; /**< HOT_FORWARD: the first so many of `frames` are freed */
+    uint32_t kept; /**< HOT_FORWARD: number of leading `frames` to be freed */
 };
 
 static inline struct delay_stats *hot_delays_of(const struct receiver *receiver,
@@ -359,7 +369,10 @@ static inline struct delay_stats *hot_delays_of(const struct receiver *receiver,
     return &receiver->delay_stats[stream - receiver->streams];
 }
 
-/** The first two: neighbours, whose delays can be compared. */
+/**
+ * Return whether a number is sampled: the first two of each FRAME_SAMPLE_OF, whose delays can be
+ * compared.
+ */
 static inline bool hot_is_sampled(uint32_t sequence)
 {
     return sequence % FRAME_SAMPLE_OF < 2;
@@ -377,8 +390,10 @@ HOT_INLINE bool hot_classify(struct frame_lane *lane, frame_t frame, unsigned ki
     return true;
 }
 
-/** First pass; returns how many frames are ours. The few streams that are forwarded are near: they
- * are accounted at once. */
+/**
+ * First pass over a burst; return the number of frames of the lane's flows. With forwarding, the
+ * few streams are in near caches, so frames are counted here.
+ */
 HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst *burst,
                                        int64_t now_ns, unsigned kind, enum hot_receive how)
 {
@@ -418,8 +433,10 @@ HOT_INLINE uint32_t hot_classify_burst(struct frame_lane *lane, struct hot_burst
     return ours;
 }
 
-/** Counts the frames of the only stream, from the first on, that follow each other, in registers;
- * returns how many. */
+/**
+ * Count the leading frames of the only stream that are in sequence, in registers; return their
+ * number.
+ */
 HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, struct received *frames,
                                uint32_t count, int64_t now_ns)
 {
@@ -439,7 +456,7 @@ HOT_INLINE uint32_t hot_follow(struct receiver_stream *stream, struct received *
     return follow;
 }
 
-/** Second pass; the delivered are kept where the next one needs them. */
+/** Second pass over a burst; the delivered frames are moved to the front for the third pass. */
 HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_burst *burst,
                                   uint32_t count, int64_t now_ns, enum hot_receive how)
 {
@@ -458,8 +475,10 @@ HOT_INLINE void hot_account_burst(const struct receiver *receiver, struct hot_bu
     }
 }
 
-/** How many frames of the only stream, from the first on, are in order and came with one stamp: a
- * burst of the sender's is mostly a burst here, too. */
+/**
+ * Return the number of leading frames of the only stream that are in order and have one stamp: a
+ * sender's burst mostly arrives as a burst.
+ */
 static inline uint32_t hot_sent_together(const struct received *frames, uint32_t count)
 {
     uint64_t stamp_ns = signature_ns(frames->signature);
@@ -471,8 +490,10 @@ static inline uint32_t hot_sent_together(const struct received *frames, uint32_t
     return together;
 }
 
-/** Third pass, over the delivered. Of many flows, whose times lie in no near cache, two neighbours
- * say how delays vary; the first is not compared with the one before. */
+/**
+ * Third pass over a burst's delivered frames. With many flows, whose times are in no near cache,
+ * two neighbours sample the variation; the first is not compared with its predecessor.
+ */
 HOT_INLINE void hot_measure_burst(const struct receiver *receiver, const struct received *frames,
                                   uint32_t count, int64_t came_ns, enum hot_receive how)
 {
@@ -504,7 +525,7 @@ hot_account_receives(struct frame_lane *lane, const struct received *frames, uin
                               (uint32_t)(frames[i].stream - receiver->streams) / receiver->sources);
 }
 
-/** Receives a burst; the body of the lane's `receive`. */
+/** Receive a burst; the body of the lane's `receive`. */
 HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigned kind,
                                 enum hot_receive how)
 {
@@ -536,7 +557,7 @@ HOT_INLINE uint32_t hot_receive(struct frame_lane *lane, int64_t now_ns, unsigne
     return burst.count;
 }
 
-/** The bits of what the lane is asked for now. */
+/** Return the receive variant's bits for the lane's present task. */
 static inline unsigned hot_receive_way(const struct frame_lane *lane)
 {
     const struct receiver *receiver = &lane->receiver;
@@ -549,7 +570,7 @@ static inline unsigned hot_receive_way(const struct frame_lane *lane)
     return lane->forwarder.queue != NULL ? how | HOT_FORWARD : how;
 }
 
-/** Receives the frames of a ping-pong, which wait for each other: no hot path. */
+/** Receive the frames of a ping-pong, which wait for each other: not a hot path. */
 static uint32_t hot_receive_pingpong(struct frame_lane *lane, int64_t now_ns)
 {
     frame_t frames[FRAME_BURST_MAX];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Messages as both ends of a stream know them, without any I/O.
+ * @brief Messages of a stream as both ends compute them, without any I/O.
  *
- * A script says what a stream is made of, a cursor how far an end has come in it, and the end that
- * receives verifies what came. A message is a header of 16 bytes and then bytes of a fixed
- * pseudo-random sequence, entered at a place that depends on the message's number and its stream.
- * Both ends hold that sequence, so that sending copies nothing and verifying is a comparison. A
- * message shorter than the header is the header's first bytes. The sequence's period is a prime, so
- * that data that moved by a power of two is not mistaken for the right data.
+ * A script describes a stream's messages, a cursor an end's progress in it, and the receiving end
+ * verifies what arrived. A message is a header of 16 bytes followed by bytes of a fixed
+ * pseudo-random sequence, which begins at a place that depends on the message's number and its
+ * stream. Both ends have this sequence, so that sending copies nothing and verifying is a
+ * comparison. A message shorter than the header is the header's first bytes. The sequence's period
+ * is a prime, so that data displaced by a power of two are not mistaken for the right data.
  */
 #ifndef ENGINE_MESSAGE_H
 #define ENGINE_MESSAGE_H
@@ -23,21 +23,23 @@
 
 #define MESSAGE_HEADER_BYTES 16u
 #define MESSAGE_PERIOD 65521u
-#define MESSAGE_STEP 7919u          /* from one message's place to the next */
-#define MESSAGE_STREAM_STEP 104729u /* from one stream's first place to the next */
+#define MESSAGE_STEP 7919u          /* distance between the places of successive messages */
+#define MESSAGE_STREAM_STEP 104729u /* distance between the first places of streams */
 #define MESSAGE_RUN 65536u          /* bytes that can be read from any place of the payload */
 
-/** The first byte of all that travels on a stream: a message; the end mark behind the last one, a
- * header alone, of the number and the bytes of all messages; and, likewise, how many may come. */
+/**
+ * First byte of each unit on a stream: a message; the end mark after the last one, a header alone
+ * with the number and bytes of all messages; and, likewise, a credit for further messages.
+ */
 enum message_kind { MESSAGE_BLOCK = 0xb1, MESSAGE_END = 0xe4, MESSAGE_CREDIT = 0xc7 };
 
-/** In network byte order. */
+/** Header of a message, in network byte order. */
 struct message_header {
     uint8_t kind;
-    uint8_t stream; /**< of the flow's streams */
-    uint16_t tag;   /**< the phase's */
+    uint8_t stream; /**< number among the flow's streams */
+    uint16_t tag;   /**< tag of the phase */
     uint32_t sequence;
-    uint32_t length; /**< of the message, header included */
+    uint32_t length; /**< bytes of the message, header included */
     uint16_t src;    /**< ranks */
     uint16_t dst;
 };
@@ -46,10 +48,10 @@ static_assert(sizeof(struct message_header) == MESSAGE_HEADER_BYTES, "layout");
 /* --- script and cursor --- */
 
 struct message_script {
-    const uint32_t *sizes; /**< in turn, again and again; owned by the lane */
+    const uint32_t *sizes; /**< repeated in this order; owned by the lane */
     uint32_t size_count;
     struct prng_sizes drawn; /**< random sizes instead of `sizes`; most 0: none */
-    uint64_t total;          /**< bytes, the last message shortened; or FLOW_ENDLESS */
+    uint64_t total;          /**< bytes, with the last message shortened; or FLOW_ENDLESS */
     uint16_t stream;
     uint16_t tag;
     uint16_t src;
@@ -57,17 +59,17 @@ struct message_script {
 };
 
 struct message_cursor {
-    uint64_t sequence; /**< of the present message */
+    uint64_t sequence; /**< number of the present message */
     uint64_t before;   /**< bytes of the messages before it */
-    uint32_t length;   /**< of the present message; 0: the script is at its end */
-    uint32_t position; /**< in the present message */
-    uint32_t turn;     /**< of the sizes */
-    uint32_t place;    /**< of the present message in the payload */
+    uint32_t length;   /**< bytes of the present message; 0: the script is at its end */
+    uint32_t position; /**< position in the present message */
+    uint32_t turn;     /**< index in the sizes */
+    uint32_t place;    /**< place of the present message in the payload */
 };
 
 void message_cursor_start(struct message_cursor *at, const struct message_script *script);
 
-/** @brief Length of the message at a cursor whose other members are set. */
+/** @brief Return the length of the message at a cursor whose other members are set. */
 static inline uint32_t message_cursor_length(const struct message_cursor *at,
                                              const struct message_script *script)
 {
@@ -84,7 +86,7 @@ static inline uint32_t message_place_after(uint32_t place)
     return place < MESSAGE_PERIOD ? place : place - MESSAGE_PERIOD;
 }
 
-/** @brief Begins the next message. */
+/** @brief Move a cursor to the next message. */
 static inline void message_cursor_next(struct message_cursor *at,
                                        const struct message_script *script)
 {
@@ -96,19 +98,24 @@ static inline void message_cursor_next(struct message_cursor *at,
     at->length = message_cursor_length(at, script);
 }
 
-/** @brief Goes on by `count` messages, or to the script's end: by whole rounds of the sizes where
- * none is random. */
+/**
+ * @brief Move a cursor on by `count` messages, or to the script's end: by whole rounds of the sizes
+ * where none is random.
+ */
 void message_cursor_skip(struct message_cursor *at, const struct message_script *script,
                          uint32_t count);
 
-/** @brief How many bytes of the present message are header. */
+/** @brief Return the header bytes of the present message. */
 static inline uint32_t message_cursor_head(const struct message_cursor *at)
 {
     return at->length < MESSAGE_HEADER_BYTES ? at->length : MESSAGE_HEADER_BYTES;
 }
 
-/** @brief Returns a header of a script's stream; the numbers are modulo 2^32. That of a message is
- * none of another kind, whatever becomes of its first byte: theirs are inverted. */
+/**
+ * @brief Return a header of a script's stream; its numbers are modulo 2^32. A message's header
+ * cannot be mistaken for one of another kind, even with a damaged first byte: the numbers of other
+ * kinds are inverted.
+ */
 static inline struct message_header message_header_make(enum message_kind kind,
                                                         const struct message_script *script,
                                                         uint64_t sequence, uint64_t length)
@@ -124,7 +131,7 @@ static inline struct message_header message_header_make(enum message_kind kind,
     };
 }
 
-/** @brief Returns the header of the present message. */
+/** @brief Return the header of the present message. */
 static inline struct message_header message_cursor_header(const struct message_cursor *at,
                                                           const struct message_script *script)
 {
@@ -141,10 +148,10 @@ bool message_header_read(const void *bytes, enum message_kind kind,
 
 extern uint8_t message_payload[MESSAGE_PERIOD + MESSAGE_RUN];
 
-/** @brief Fills the payload; the main thread, before all else of this header. */
+/** @brief Fill the payload sequence; called by the main thread before all other functions here. */
 void message_payload_init(void);
 
-/** @brief The present message's bytes from `position` on, MESSAGE_RUN of them. */
+/** @brief Return MESSAGE_RUN payload bytes of the present message from `position` on. */
 static inline const uint8_t *message_payload_at(const struct message_cursor *at, uint32_t position)
 {
     return message_payload + (at->place + position) % MESSAGE_PERIOD;
@@ -152,22 +159,24 @@ static inline const uint8_t *message_payload_at(const struct message_cursor *at,
 
 /* --- verification --- */
 
-/** One end of a stream: what it is made of, and how far this end has come. The members behind
- * `side` are those of an end that receives, and verifies. */
+/**
+ * One end of a stream: its script, and this end's progress. The members behind `side` belong to a
+ * receiving end, which verifies.
+ */
 struct message_stream {
     struct message_script script;
-    struct message_cursor at; /**< the next byte or message that is due */
-    struct flow_side *side;   /**< where this end counts */
-    struct port_count *count; /**< of an unreliable service */
-    bool unreliable;          /**< gaps are the network's loss */
-    bool sampled;             /**< of whole messages not every byte of every one is compared */
-    bool damaged;             /**< the present message has had other bytes than expected */
-    bool misplaced;  /**< it is another message than the one that was due: nothing in it counts */
-    bool ending;     /**< the end mark is being read */
-    bool ended;      /**< nothing may follow, or nothing will */
-    bool whole;      /**< and the stream was as long as the end mark says */
-    uint64_t missed; /**< messages that were jumped over; less when one comes late */
-    uint64_t seen;   /**< bit i: the message i + 1 before the one that is due has come */
+    struct message_cursor at; /**< the next byte or message expected */
+    struct flow_side *side;   /**< counters of this end */
+    struct port_count *count; /**< counters of the port, for an unreliable service */
+    bool unreliable;          /**< gaps are losses of the network */
+    bool sampled;             /**< only samples of whole messages' bytes are compared */
+    bool damaged;             /**< the present message has wrong bytes */
+    bool misplaced;           /**< it is not the expected message: nothing in it counts */
+    bool ending;              /**< the end mark is being read */
+    bool ended;               /**< nothing more may or will follow */
+    bool whole;               /**< the stream had the length in the end mark */
+    uint64_t missed;          /**< skipped messages, less those that came late */
+    uint64_t seen;            /**< bit i: the message i + 1 before the expected one has arrived */
     struct message_header header; /**< read so far; or the end mark */
 };
 
@@ -186,14 +195,14 @@ void message_stream_feed(struct message_stream *stream, const uint8_t *data, siz
  * further words, each in another eighth, at places that move from message to message. Where one of
  * these is wrong, all bytes are compared. */
 void message_stream_take(struct message_stream *stream, const uint8_t *data, uint32_t bytes);
-/** @brief Whether a message is this stream's in this phase, as far as its header goes. */
+/** @brief Return whether a message belongs to this stream and phase, by its header. */
 bool message_stream_owns(const struct message_stream *stream, const void *data, uint32_t bytes);
-/** @brief Notes that `count` messages are missing, as something else than a header tells. */
+/** @brief Count `count` messages as missing, on other evidence than a header. */
 void message_stream_skip(struct message_stream *stream, uint32_t count);
 /** @brief Notes what is missing before a message of an unreliable service, whose number is known.
  * @return true: it came late, or twice, or is forged, and was counted; it is not to be verified. */
 bool message_stream_gap(struct message_stream *stream, uint32_t sequence, uint32_t bytes);
-/** @brief Whether the message `behind` before the one that is due has come. */
+/** @brief Return whether the message `behind` before the expected one has arrived. */
 static inline bool message_stream_has(const struct message_stream *stream, uint64_t behind)
 {
     return !stream->unreliable || (behind <= 64 && (stream->seen >> (behind - 1) & 1) != 0);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The keys of a mapping as one table: what a document may say, and where each value is
- * stored in a struct. Documents have such tables (document/documents.c), and each transport
- * has one in its own folder of what a trial's document may say below the transport's name; the core
- * knows no option.
+ * @brief Table of a mapping's keys: the values that a document may have, and their places in a
+ * struct. Documents have such tables (document/documents.c), and each transport has one in its own
+ * folder for the keys below its name in a trial; the core knows no option.
  */
 #ifndef ENGINE_OPTION_H
 #define ENGINE_OPTION_H
@@ -13,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTION_BYTES_MAX 256 /* of a transport's struct */
+#define OPTION_BYTES_MAX 256 /* limit of a transport's struct */
 
 enum option_type {
     OPTION_NUMBER,  /* an integer from min to max */
     OPTION_REAL,    /* a finite number of at least min, and at most max where that is above 0 */
     OPTION_BOOL,    /* true or false */
     OPTION_WORD,    /* one of `words`; its index is stored */
-    OPTION_TEXT,    /* of less than `size` bytes; by default "" */
-    OPTION_STRING,  /* in a pointer to the document's copy; NULL: absent */
-    OPTION_MAPPING, /* a struct with a `table` of its own */
-    OPTION_POINTER, /* to one `of`, the document's; NULL: absent */
+    OPTION_TEXT,    /* less than `size` bytes; default "" */
+    OPTION_STRING,  /* pointer to the document's copy; NULL: absent */
+    OPTION_MAPPING, /* struct with a `table` of its own */
+    OPTION_POINTER, /* pointer to one `of`, owned by the document; NULL: absent */
     OPTION_LIST,    /* `min` to `max` elements `of`, behind a pointer or in the struct itself; their
                        number in `count` */
 };
@@ -31,24 +30,24 @@ enum option_type {
 struct option {
     const char *key; /* NULL ends a table */
     enum option_type type;
-    uint16_t offset;     /* of the member in which it is stored */
-    uint16_t size;       /* of that member, in bytes */
-    uint16_t given;      /* offset of a bool that says whether the document has the key; 0: none */
-    uint16_t count;      /* offset of the number of a list's elements, ... */
-    uint16_t count_size; /* ... and its bytes */
-    bool needed;         /* a mapping without it is refused */
+    uint16_t offset;     /* offset of the member that stores it */
+    uint16_t size;       /* size of this member in bytes */
+    uint16_t given;      /* offset of a bool that is true where the document has the key; 0: none */
+    uint16_t count;      /* offset of a list's number of elements */
+    uint16_t count_size; /* size of this number in bytes */
+    bool needed;         /* a mapping without the key is invalid */
     int64_t min;
     int64_t max;
-    int64_t initial;            /* if the document does not have the key */
+    int64_t initial;            /* default value */
     const char *const *words;   /* NULL-terminated */
-    const char *why;            /* the reason of min and max, for the sentence; NULL: none */
-    const struct option *table; /* of a mapping */
-    const struct option *of;    /* the element of a pointer or a list; its offset is 0 */
+    const char *why;            /* reason for min and max, for the sentence; NULL: none */
+    const struct option *table; /* for a mapping */
+    const struct option *of;    /* element of a pointer or a list; its offset is 0 */
 };
 
 struct option_table {
     const struct option *options;
-    size_t size; /* of the transport's struct: at most OPTION_BYTES_MAX */
+    size_t size; /* size of the transport's struct: at most OPTION_BYTES_MAX */
 };
 
 /* The first members of an entry: the key, its type, and the struct's member. */

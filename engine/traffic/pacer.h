@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Pacing: when the next frame is due.
+ * @brief Pacer of frames: computes when the next frame is due.
  *
  * A schedule without long-term error: the due time is always computed from the origin and the cost
- * of all that came before, never by adding up intervals. The cost of a frame is 1 (a rate in
+ * of all earlier frames, never by adding up intervals. The cost of a frame is 1 (a rate in
  * frames/s) or its bits at layer 1 (a rate in bit/s), so one pace serves one size as well as an
  * IMIX.
  *
- * A sender that comes late (it slept, its core was taken away) catches up with at most `catch_up`
- * frames; what is due beyond that is given up: it stays in the intended load and is missing from
- * the offered one. A burst at line rate fits any switch's queue, a long one does not.
+ * A late sender (it slept, or its core was taken away) catches up with at most `catch_up` frames;
+ * frames due beyond that are given up: they stay in the intended load and are missing from the
+ * offered one. A burst at line rate fits into any switch's queue, a long one does not.
  *
- * Senders of the same rate keep their phases for as long as they send, and a full drop-tail queue
- * then takes the frames of some and drops those of others, always the same (Floyd and Jacobson
- * 1992, "On traffic phase effects in packet-switched gateways"). A dither moves each departure by
- * a random time that is never added up, so the rate stays exact and the queue is shared.
+ * Senders of equal rate keep their phases for as long as they send, and a full drop-tail queue then
+ * takes the frames of some and always drops those of others (Floyd and Jacobson 1992, "On traffic
+ * phase effects in packet-switched gateways"). A dither delays each departure by a random time that
+ * is never added up, so the rate stays exact and the queue is shared.
  */
 #ifndef ENGINE_PACER_H
 #define ENGINE_PACER_H
@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PACE_GATHER_NS 650000 /**< a sleeping sender lets frames gather at most so long */
+#define PACE_GATHER_NS 650000 /**< maximum time for which a sleeping sender lets frames gather */
 
 struct pace {
     int64_t origin_ns;  /**< due time of the first frame */
@@ -33,36 +33,38 @@ struct pace {
     double cost_per_ns;
     uint64_t spent;    /**< cost of all frames sent or given up since the origin */
     uint64_t given_up; /**< frames that were due and will never be sent */
-    uint64_t clumped;  /**< frames sent at once because the sender came late */
-    double late_cost;  /**< from so much that is due the sender is late; 0: not known yet */
-    int64_t polled_ns; /**< when it last came to send */
+    uint64_t clumped;  /**< frames sent at once because the sender was late */
+    double late_cost;  /**< due cost from which the sender counts as late; 0: not known yet */
+    int64_t polled_ns; /**< time at which the sender last polled */
     int64_t next_ns;   /**< due time of the next frame */
     uint32_t catch_up; /**< frames */
-    int64_t dither_ns; /**< departures are late by 0 to so much, at random; 0: exact */
-    uint64_t random;   /**< for the dither */
+    int64_t dither_ns; /**< maximum random delay of departures; 0: exact */
+    uint64_t random;   /**< state of the dither's random numbers */
 };
 
 /**
- * @brief What an option `catch_up` comes to in frames of this mean size.
+ * @brief Return an option `catch_up` in frames of a mean size.
  *
- * It is said in frames of 1,518 bytes, because a queue in the switch holds bytes: of smaller frames
- * more, of larger ones fewer, but PACE_CATCH_UP if the option allows as many.
+ * The option is in frames of 1,518 bytes, because a queue in the switch holds bytes: more of
+ * smaller frames, fewer of larger ones, but at least PACE_CATCH_UP if the option allows as many.
  */
 #define PACE_CATCH_UP 8
-#define PACE_CATCH_UP_ALL UINT32_MAX /**< gives up nothing, and no sleeper lets frames gather */
+/** @brief Gives up nothing, and no sleeping sender lets frames gather. */
+#define PACE_CATCH_UP_ALL UINT32_MAX
 uint16_t pace_catch_up(uint16_t catch_up, uint32_t mean_size);
 
 /**
- * @brief `cost_per_s`: bits or frames a second, 0 for unlimited.
+ * @brief Initialise a pace.
  *
- * `origin_ns`: due time of the first.
+ * `cost_per_s`: bits or frames per second, 0 for unlimited. `origin_ns`: due time of the first
+ * frame.
  */
 void pace_init(struct pace *pace, double cost_per_s, uint32_t catch_up, int64_t origin_ns);
 
 /**
- * @brief Begins again: the next frame is due at `origin_ns`.
+ * @brief Restart a pace: the next frame is due at `origin_ns`.
  *
- * Nothing was given up before.
+ * Nothing may have been given up before.
  */
 static inline void pace_restart(struct pace *pace, int64_t origin_ns)
 {
@@ -71,22 +73,22 @@ static inline void pace_restart(struct pace *pace, int64_t origin_ns)
 }
 
 /**
- * @brief So much of the rate from now on: the next frame is due one interval of `cost` behind
+ * @brief Reduce a pace to a part of its rate: the next frame is due one interval of `cost` after
  * `from_ns`.
  *
- * What was given up before stays so.
+ * Frames given up before stay given up.
  */
 void pace_slow(struct pace *pace, double part, int64_t from_ns, uint32_t cost);
 
 /**
- * @brief Dithers departures from now on, by `times` the time from one frame of `cost` to the next
- * (or, if that is longer, the time in which a sleeping sender lets frames gather); drawn from
- * `seed`, anew for each burst.
+ * @brief Delay departures from now on by up to `times` the time between frames of `cost` (or, if
+ * longer, the time for which a sleeping sender lets frames gather), at random by `seed`, newly for
+ * each burst.
  */
 void pace_dither(struct pace *pace, double times, uint32_t cost, uint64_t seed);
 
 /**
- * @brief Draw how late the next burst shall be.
+ * @brief Return a random delay of the next burst.
  *
  * @param pace Pace.
  * @return ns.
@@ -104,8 +106,8 @@ int64_t pace_draw(struct pace *pace);
 uint64_t pace_due(const struct pace *pace, int64_t now_ns, uint32_t cost);
 
 /**
- * @brief Count a clump where the sender itself comes late, and not the device that took no more;
- * give up what is due beyond catch_up frames.
+ * @brief Count a clump where the sender itself is late, rather than the device full; give up due
+ * frames beyond catch_up.
  *
  * Out of line, for late senders only.
  *
@@ -128,7 +130,7 @@ static inline double pace_behind(const struct pace *pace, int64_t now_ns)
 }
 
 /**
- * @brief Return how many frames may be sent now; does not account them.
+ * @brief Return how many frames may be sent now, without accounting them.
  *
  * @param pace Pace.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -155,7 +157,7 @@ static inline uint32_t pace_allow(struct pace *pace, int64_t now_ns, uint32_t co
 }
 
 /**
- * @brief Account what was sent since.
+ * @brief Account the cost of sent frames.
  *
  * @param pace Pace.
  * @param cost Cost of all that was sent.
@@ -171,7 +173,7 @@ static inline void pace_spend(struct pace *pace, uint64_t cost)
 }
 
 /**
- * @brief Return pace_wake()'s time, of a limited pace without dither.
+ * @brief Return pace_wake()'s time for a limited pace without dither.
  *
  * @param pace Pace.
  * @param cost Cost of one frame.
@@ -181,8 +183,8 @@ int64_t pace_gathered(const struct pace *pace, uint32_t cost);
 
 /**
  * @brief Return when a sender that may sleep should wake: when three quarters of catch_up frames
- * are due, or PACE_GATHER_NS after the first of them, never before the first; at the next one where
- * a dither has already chosen the time.
+ * are due, or PACE_GATHER_NS after the first of them, never before the first; with a dither, at the
+ * next frame.
  *
  * @param pace Pace.
  * @param cost Cost of one frame.
@@ -195,8 +197,7 @@ static inline int64_t pace_wake(const struct pace *pace, uint32_t cost)
 }
 
 /**
- * @brief Return the cost that the schedule asked for from the origin until a time: the intended
- * load.
+ * @brief Return the intended cost from the origin until a time.
  *
  * @param pace Pace.
  * @param time_ns Absolute time of CLOCK_MONOTONIC, ns.
@@ -208,10 +209,10 @@ double pace_intended(const struct pace *pace, int64_t time_ns);
 #define LOOK_MOST_NS (500 * NS_PER_US)
 
 /**
- * @brief Work out when to look again for what nothing tells: half as long after something came,
- * twice as long after nothing did.
+ * @brief Compute the next poll time of a source without wake-ups: the interval halves after
+ * something arrived, and doubles after nothing did.
  *
- * A sender that waits for one message's answer loses little, and sleeps where none comes.
+ * A sender that waits for one message's answer loses little time, and sleeps where none arrives.
  *
  * @param gap_ns Time between two looks, ns; kept between calls, may begin as 0.
  * @param moved Something has moved since the last look.

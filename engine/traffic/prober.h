@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief Round trips as their source sees them (doc/reference/latency.md, messages.md): when a
- * flow's next latency probe leaves or its next ping-pong message begins, and which came back.
+ * @brief Prober of round trips at their source (doc/reference/latency.md, messages.md): decides
+ * when a flow's next latency probe leaves or its next ping-pong message begins, and matches
+ * answers.
  *
- * Frames and messages have the same prober; how bytes travel is their lane's. Each flow of the port
- * has a log of what left, by number, so that nothing that was not sent counts as back, and nothing
- * counts twice. The lanes of a port's queues share it: an answer may come by any.
+ * Frames and messages have the same prober; their lane moves the bytes. Each flow of the port has a
+ * log of sent numbers, so that an answer to nothing does not count, and no answer counts twice. The
+ * lanes of a port's queues share the log: an answer may arrive by any.
  *
- * Probes leave at times that are even to a half of their distance (additive random sampling): exact
- * distances might march in step with something in the network. Of ping-pong a turn has one message
- * in flight: each flow, or with partners drawn at random the whole lane.
+ * Probes leave at times that vary by up to half of their distance (additive random sampling): exact
+ * distances might coincide with a period of the network. In ping-pong each flow, or with random
+ * partners the whole lane, has one message in flight.
  *
- * The main thread makes a prober and reads it afterwards, one worker runs it; nothing here
- * allocates or makes a system call in between but for the clock.
+ * The main thread makes a prober and reads it afterwards, one worker runs it; in between nothing
+ * here allocates or makes a system call, except for the clock.
  *
  * @see RFC 2330, section 11.1
  */
@@ -25,49 +26,53 @@
 
 #include <stdatomic.h>
 
-#define PROBER_SHARE 0.001 /**< of the line that all probes and answers of a port may take */
-#define PROBER_FPS 1000.0  /**< a flow's, at most */
+#define PROBER_SHARE                                                                               \
+    0.001                 /**< share of the line that all probes and answers of a port may take    \
+                           */
+#define PROBER_FPS 1000.0 /**< maximum of a flow */
 
 #define PROBER_ENDED UINT64_MAX
 
-/** @brief What this lane knows of a flow's round trips. */
+/** @brief Round trips of a flow, as measured by this lane. */
 struct prober_flow {
-    uint64_t sent;          /**< that are measured: they left in the window */
-    uint64_t oldest;        /**< none before it is in flight; of messages, whose lane asks for it */
-    struct histogram times; /**< of those that came back */
+    uint64_t sent;          /**< measured ones: they left in the window */
+    uint64_t oldest;        /**< none before it is in flight; for messages, whose lane needs it */
+    struct histogram times; /**< of answered probes or messages */
 };
 
-/** @brief What has one ping-pong message in flight. */
+/** @brief Sender of one ping-pong message at a time: a flow, or a lane with random partners. */
 struct prober_turn {
-    uint32_t flow; /**< whose message it is or was */
+    uint32_t flow; /**< flow of the present or last message */
     bool in_flight;
     int64_t begun_ns;
-    uint64_t played; /**< messages that have ended: they are back, or given up */
+    uint64_t played; /**< messages that have ended, answered or given up */
 };
 
 struct prober {
-    struct lane *lane;         /**< whose request, stop and times it goes by */
-    bool answers;              /**< the phase has probes: those that come are answered */
+    struct lane *lane;         /**< source of the request, stop and times */
+    bool answers;              /**< the phase has probes, and received ones are answered */
     bool plays;                /**< the phase is a ping-pong */
-    bool ended;                /**< nothing of a ping-pong is in flight, and nothing will begin */
-    double rate_fps;           /**< probes of each flow a second */
-    uint32_t count;            /**< flows of the port; 0: none is probed */
-    uint16_t *flow_of;         /**< by destination rank: place among them + 1; 0: none */
-    struct prober_flow *flows; /**< of the port */
-    /** @brief By flow: how many have left, and the stamps of the last `room` of them, by number;
-     * PROBER_ENDED once it is back. Written by the lane that sends the flow; the same of all queues
-     * of the port, and the first one's. */
+    bool ended;                /**< no ping-pong message is in flight, and none will begin */
+    double rate_fps;           /**< probes per second of each flow */
+    uint32_t count;            /**< flows of the port; 0: no probes */
+    uint16_t *flow_of;         /**< by destination rank: index of its flow + 1; 0: none */
+    struct prober_flow *flows; /**< flows of the port */
+    /**
+     * @brief Log by flow: number of sent probes or messages, and the stamps of the last `room` of
+     * them by number; PROBER_ENDED after its answer. Written by the lane that sends the flow;
+     * shared by all queues of the port, and owned by the first.
+     */
     _Atomic uint64_t *log;
     bool is_first;
-    uint32_t room;     /**< stamps of a flow, a power of two */
-    int64_t in_flight; /**< sent by this lane, less what came back by it */
-    /** @brief Probes: the flow, of those that the lane sends, whose turn it is, and when. */
+    uint32_t room;     /**< stamps per flow, a power of two */
+    int64_t in_flight; /**< sent by this lane, less those answered by it */
+    /** @brief Probes: index of the lane's flow that is next, and its time. */
     uint32_t at;
-    int64_t next_ns; /**< CLOCK_NEVER: none leaves (any more) */
+    int64_t next_ns; /**< CLOCK_NEVER: no further one leaves */
     int64_t until_ns;
-    double gap_ns;   /**< from one to the next, in the mean */
-    uint64_t random; /**< of their distances; or of a ping-pong's partners */
-    /** @brief Ping-pong. */
+    double gap_ns;   /**< mean time between probes */
+    uint64_t random; /**< state of the random distances, or of a ping-pong's partners */
+    /** @brief State of a ping-pong. */
     struct prober_turn *turns;
     uint32_t turn_count;
     struct sample *samples; /**< single times, in the order in which messages ended */
@@ -76,7 +81,7 @@ struct prober {
 };
 
 /**
- * @brief Return how many probes a flow sends in a second: what the phase asks for, or by the line.
+ * @brief Return a flow's probes per second: as the phase sets, or derived from the line rate.
  *
  * Whether there are any depends on the phase alone, so that both ends of a flow agree.
  *
@@ -87,7 +92,7 @@ struct prober {
 double prober_rate(const struct lane_request *request, double line_bytes);
 
 /**
- * @brief Return whether the load yields to each probe and answer: probes are on top of the load
+ * @brief Return whether the load yields to each probe and answer: probes come on top of the load
  * where the line has room for both.
  *
  * @param request Lane that is asked for, with its `port_sends`.
@@ -98,7 +103,7 @@ double prober_rate(const struct lane_request *request, double line_bytes);
 bool prober_displaces(const struct lane_request *request, double line_bytes, double rate_fps);
 
 /**
- * @brief Prepare the round trips of the lane's flows; the lane stays where it is.
+ * @brief Prepare the round trips of a lane's flows; the lane must not move in memory.
  *
  * @param prober All zero; prober_free() takes it back, on failure too.
  * @param lane Lane; its request gets `port_sends` if it has none.
@@ -109,14 +114,14 @@ bool prober_displaces(const struct lane_request *request, double line_bytes, dou
 int prober_make(struct prober *prober, struct lane *lane, double rate_fps,
                 const struct prober *first);
 /**
- * @brief Free what prober_make() made.
+ * @brief Free the memory of a prober.
  *
  * @param prober Prober.
  */
 void prober_free(struct prober *prober);
 /**
- * @brief Begin the phase, whose times are known: probes leave in its window, or where it has none
- * while the lane sends.
+ * @brief Begin a phase whose times are set: probes leave in its window, or, without a window, while
+ * the lane sends.
  *
  * @param prober Prober.
  * @param seed Random seed.
@@ -124,8 +129,8 @@ void prober_free(struct prober *prober);
 void prober_begin(struct prober *prober, uint64_t seed);
 
 /**
- * @brief Return whether the probe of the lane's flow `at` is due. Once it has left, or is left out,
- * prober_step() chooses the next one.
+ * @brief Return whether the probe of the lane's flow `at` is due. After it has left, or was
+ * skipped, prober_step() chooses the next one.
  *
  * @param prober Prober.
  * @param sends The lane sends its load now.
@@ -134,7 +139,7 @@ void prober_begin(struct prober *prober, uint64_t seed);
  */
 bool prober_due(struct prober *prober, bool sends, int64_t now_ns);
 /**
- * @brief Choose the next probe; of those of a flow that should have left meanwhile one will.
+ * @brief Choose the next probe; several overdue probes of a flow become one.
  *
  * @param prober Prober.
  * @param now_ns Present time of CLOCK_MONOTONIC, ns.
@@ -142,7 +147,7 @@ bool prober_due(struct prober *prober, bool sends, int64_t now_ns);
 void prober_step(struct prober *prober, int64_t now_ns);
 
 /**
- * @brief Return a flow's place among the port's.
+ * @brief Return a flow's index among the port's flows.
  *
  * @param prober Prober that probes the flow.
  * @param flow Flow.
@@ -152,19 +157,19 @@ static inline uint32_t prober_place(const struct prober *prober, const struct la
 {
     return prober->flow_of[flow->dst] - 1u;
 }
-/** @brief Return where it is logged how many of a flow have left. */
+/** @brief Return the log entry with a flow's number of sent probes or messages. */
 static inline _Atomic uint64_t *prober_count(const struct prober *prober, uint32_t flow)
 {
     return &prober->log[(size_t)flow * (1 + prober->room)];
 }
-/** @brief Return where the stamp of one of them is logged. */
+/** @brief Return the log entry with the stamp of a flow's probe or message. */
 static inline _Atomic uint64_t *prober_entry(const struct prober *prober, uint32_t flow,
                                              uint64_t number)
 {
     return prober_count(prober, flow) + 1 + number % prober->room;
 }
 /**
- * @brief Return how many of a flow have left: the next one's number.
+ * @brief Return a flow's number of sent probes or messages, which is the number of the next one.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
@@ -175,7 +180,7 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
     return atomic_load_explicit(prober_count(prober, flow), memory_order_relaxed);
 }
 /**
- * @brief Note that the next one of a flow leaves; called before it is sent.
+ * @brief Log that a flow's next probe or message leaves, before it is sent.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
@@ -183,14 +188,14 @@ static inline uint64_t prober_left(const struct prober *prober, uint32_t flow)
  */
 void prober_leaves(struct prober *prober, uint32_t flow, int64_t stamp_ns);
 /**
- * @brief Take back that it left: the driver did not take it.
+ * @brief Count a probe or message as unsent when the driver did not take it.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
  */
 void prober_stays(struct prober *prober, uint32_t flow);
 /**
- * @brief End what left: it is back, or given up.
+ * @brief End a probe or message in flight, by its answer or as given up.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
@@ -202,7 +207,7 @@ void prober_stays(struct prober *prober, uint32_t flow);
 bool prober_back(struct prober *prober, uint32_t flow, uint32_t number, uint64_t stamp_ns,
                  int64_t came_ns);
 /**
- * @brief Return the stamp of what is in flight.
+ * @brief Return the stamp of a probe or message in flight.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
@@ -214,7 +219,7 @@ static inline uint64_t prober_stamp(const struct prober *prober, uint32_t flow, 
     return atomic_load_explicit(prober_entry(prober, flow, number), memory_order_relaxed);
 }
 /**
- * @brief Find a flow's oldest one in flight; what left before a time is given up.
+ * @brief Find a flow's oldest message in flight, giving up those that left before a time.
  *
  * @param prober Prober.
  * @param flow Place of the flow.
@@ -231,8 +236,8 @@ void prober_forget(struct prober *prober, uint32_t flow, int64_t before_ns);
  */
 struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow *flow);
 /**
- * @brief Return the bytes of a ping-pong's message, which both ends know: the phase's sizes in
- * turn, or random.
+ * @brief Return the bytes of a ping-pong message, computed at both ends: the phase's sizes in
+ * rotation, or random.
  *
  * @param phase Phase.
  * @param flow Flow.
@@ -241,15 +246,15 @@ struct prng_sizes prober_drawn(const struct phase *phase, const struct lane_flow
  */
 uint32_t prober_bytes(const struct phase *phase, const struct lane_flow *flow, uint64_t number);
 /**
- * @brief Return when messages may begin: the phase's start, or later where nodes compute first.
+ * @brief Return when messages may begin: at the phase's start, or later where nodes compute first.
  *
  * @param phase Phase.
  * @return Time, ns.
  */
 int64_t prober_opens_ns(const struct phase *phase);
 /**
- * @brief Begin the messages of a ping-pong that may begin, and give those up that are lost: four
- * round trips at line rate after they began, and the document's timeout for queues on the way.
+ * @brief Begin the ping-pong messages that are due, and give up lost ones: after four round trips
+ * at line rate, and the document's timeout for queues on the way.
  *
  * @param prober Prober.
  * @param loses The transport loses messages.
@@ -260,7 +265,7 @@ int64_t prober_play(struct prober *prober, bool loses,
                     void (*send)(struct lane *lane, uint32_t flow));
 
 /**
- * @brief Add a flow's round trips to a reading; afterwards, in the main thread.
+ * @brief Add a flow's round trips to a reading, in the main thread after the phase.
  *
  * @param prober Prober.
  * @param flow Flow of the port.

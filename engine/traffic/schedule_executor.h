@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief One rank's part in a dependent phase (doc/developer/schedules.md), without any I/O: which
- * messages are open now, what is computed between them, when a repetition begins and ends.
+ * @brief Executor of one rank's schedule in a dependent phase (doc/developer/schedules.md), without
+ * any I/O: open messages, computation between them, begin and end of repetitions.
  *
- * The carrier of the messages (message_lane.c) calls executor_next() whenever nothing of the
- * present step is left (executor_step_done()), moves the messages of the step, and counts down
- * `sends_left` and `receives_left`.
+ * The carrier of the messages (message_lane.c) calls executor_next() whenever the present step is
+ * complete (executor_step_done()), moves the messages of the step, and counts down `sends_left` and
+ * `receives_left`.
  *
  * A step is complete when its own sends are handed over (their memory may be used again) and its
- * receives are here: the ranks wait for each other in no other way. Messages of one flow go in the
- * order in which they are listed, so both ends know how long each is.
+ * receives have arrived: the ranks wait for each other in no other way. Messages of one flow go in
+ * the order in which they are listed, so both ends know the length of each.
  *
  * Repetitions of the schedule follow each other in batches. Between two batches all ranks meet in a
  * dissemination barrier (Hensgen, Finkel, Manber 1988) of messages without bytes over the same
- * flows, outside of the measured time. Its messages carry bits, OR-ed: whether it is over, and
- * whether the next batch counts; so that all ranks end after the same batch and measure the same.
+ * flows, outside of the measured time. Its messages carry bits, reduced by OR: the end of the
+ * phase, and an uncounted next batch; so all ranks end after the same batch and measure the same
+ * batches.
  *
- * Where results are verified the repetitions of a batch take turns in some memories, as many as the
- * nearer caches hold, filled before the barrier that begins the batch and verified behind its last
- * step: so the last result in each is verified, and none of this is in anybody's time.
+ * Where results are verified, the repetitions of a batch use several memories in rotation, as many
+ * as the nearer caches hold, filled before the barrier that begins the batch and verified after its
+ * last step: so the last result in each is verified, outside of the measured time.
  *
- * The main thread makes an executor and reads it afterwards, one worker drives it; in between
- * nothing here allocates, or makes a system call but for the clock.
+ * The main thread makes an executor and reads it afterwards, one worker runs it; in between nothing
+ * here allocates, or makes a system call except for the clock.
  */
 #ifndef ENGINE_SCHEDULE_EXECUTOR_H
 #define ENGINE_SCHEDULE_EXECUTOR_H
@@ -34,57 +35,59 @@
 
 #define EXECUTOR_POINTS 8
 
-/** @brief Bits of a barrier's messages. */
+/** @brief Bits of a barrier's messages between batches. */
 #define EXECUTOR_STOP 1u      /**< no further batch */
 #define EXECUTOR_UNCOUNTED 2u /**< the next batch is not measured */
 
-/** @brief What was measured of one rank. */
+/** @brief Measurements of one rank's schedule. */
 struct execution {
-    uint64_t repetitions;   /**< measured */
-    uint64_t batches;       /**< of them */
-    uint64_t sum_ns;        /**< of all repetitions */
-    uint64_t verified;      /**< repetitions whose result was verified, and right */
+    uint64_t repetitions;   /**< measured repetitions */
+    uint64_t batches;       /**< measured batches */
+    uint64_t sum_ns;        /**< of all measured repetitions */
+    uint64_t verified;      /**< repetitions with a verified and correct result */
     struct histogram times; /**< of a repetition: the mean of each batch */
 };
 
 struct schedule_executor {
-    /** @brief The schedule's operations, and behind them the barrier's. */
+    /** @brief Operations of the schedule, followed by those of the barrier. */
     const struct schedule_op *ops;
     size_t op_count;
-    /** @brief The present step: its messages are `ops` from `first` to before `messages`, its local
-     * operations those to before `end`. */
+    /**
+     * @brief Present step: its messages are `ops` from `first` to before `messages`, its local
+     * operations those to before `end`.
+     */
     size_t first, messages, end;
-    uint32_t sends_left; /**< of the step's; the carrier counts down what is through */
+    uint32_t sends_left; /**< open sends of the step, counted down by the carrier */
     uint32_t receives_left;
-    bool in_barrier;  /**< they are the barrier's: they carry `bits`, and count nowhere */
-    uint8_t bits;     /**< the carrier merges those of received messages */
-    bool busy;        /**< it computes: executor_next() is to be called again, soon */
-    bool ended;       /**< all ranks are through */
+    bool in_barrier; /**< the open messages are a barrier's: they carry `bits`, and count nowhere */
+    uint8_t bits;    /**< the carrier merges the bits of received messages */
+    bool busy;       /**< it computes: executor_next() is to be called again soon */
+    bool ended;      /**< all ranks have ended */
     struct err error; /**< a wrong result; "": none */
     struct execution execution;
-    /** @brief For the transport's preparation: the rank's memory, in whole pages, never NULL. */
+    /** @brief Memory of the rank for the transport's preparation: in whole pages, never NULL. */
     uint8_t *memory;
     uint64_t memory_bytes;
-    uint64_t most_bytes; /**< of a message */
+    uint64_t most_bytes; /**< maximum bytes of a message */
 
-    /* --- its own --- */
+    /* --- private --- */
     const struct phase *phase;
     uint32_t rank;
     struct schedule schedule;
-    uint8_t *place;      /**< the present repetition's memory ... */
-    uint64_t stride;     /**< ... and from one to the next ... */
-    uint32_t copies;     /**< ... of which there are so many */
-    size_t local;        /**< the local operation that is next ... */
-    uint64_t done;       /**< ... and bytes or floating point operations of it that are done */
-    uint32_t repetition; /**< of the batch */
-    uint64_t batch;      /**< since the beginning */
+    uint8_t *place;      /**< memory of the present repetition */
+    uint64_t stride;     /**< distance between the memories */
+    uint32_t copies;     /**< number of memories */
+    size_t local;        /**< next local operation */
+    uint64_t done;       /**< bytes or floating point operations of it that are done */
+    uint32_t repetition; /**< number in the batch */
+    uint64_t batch;      /**< number since the begin */
     bool begun;          /**< executor_next() was called */
     bool counted;        /**< the present batch is measured */
-    bool ran;            /**< one has, and was not verified yet */
-    bool refilling;      /**< between batches: it verifies and fills, `repetition` next */
-    int64_t begun_ns;    /**< of the batch */
-    uint64_t spent_ns;   /**< of the last batch */
-    double x[EXECUTOR_POINTS]; /**< what it computes with */
+    bool ran;            /**< a repetition ran, and is not verified yet */
+    bool refilling;      /**< between batches: verifies and fills memories, `repetition` next */
+    int64_t begun_ns;    /**< begin of the batch */
+    uint64_t spent_ns;   /**< time of the last batch */
+    double x[EXECUTOR_POINTS]; /**< operands of its computation */
 };
 
 /**
@@ -101,25 +104,25 @@ struct schedule_executor {
 int executor_make(struct schedule_executor **executor, const struct phase *phase,
                   const struct pattern_plan *plan, uint32_t rank, uint32_t ranks, struct err *err);
 /**
- * @brief Free an executor.
+ * @brief Free an executor; NULL is allowed.
  *
  * @param executor Executor; NULL is none.
  */
 void executor_free(struct schedule_executor *executor);
 
 /**
- * @brief Begin, or go on after all messages of the step are through.
+ * @brief Begin the schedule, or continue after all messages of the step are complete.
  *
- * It computes for a millisecond or so at most, but for the filling and verifying of a repetition's
- * memory. Afterwards a step is open, which may have no messages, unless it is busy or has ended, or
- * found a wrong result.
+ * The call computes for about a millisecond at most, except when it fills and verifies a
+ * repetition's memory. Afterwards a step is open, which may have no messages, unless the executor
+ * is busy, has ended, or found a wrong result.
  *
  * @param executor Executor.
  */
 void executor_next(struct schedule_executor *executor);
 
 /**
- * @brief Return whether nothing of what was open is left: executor_next() is due.
+ * @brief Return whether the present step has no open messages, so that executor_next() is due.
  *
  * @param executor Executor.
  * @return True: nothing is.
@@ -130,8 +133,7 @@ static inline bool executor_step_done(const struct schedule_executor *executor)
 }
 
 /**
- * @brief Return how long a repetition computes, at the least speed that is expected: nothing moves
- * meanwhile.
+ * @brief Return how long a repetition computes at the lowest expected speed, without any messages.
  *
  * @param executor Executor.
  * @return ns.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief The signature: the first 18 bytes of every frame's payload.
+ * @brief Signature in the first 18 bytes of every frame's payload.
  *
- * At the start, not the end, so that it lies at the same even offset in frames of every size (odd
- * ones too), in the cache line that follows the headers, and survives truncation.
+ * It is at the start, not the end, so that its offset is equal and even in frames of every size
+ * (odd ones too), in the cache line that follows the headers, and survives truncation.
  *
  * Its nine words always sum to 0xffff, the zero of one's complement arithmetic: the last word is
- * the checksum complement (RFC 7820). So a UDP checksum that was right for the headers and the
+ * the checksum complement (RFC 7820). So a UDP checksum that is right for the headers and the
  * payload behind the signature stays right whatever sequence and time are written.
  */
 #ifndef ENGINE_SIGNATURE_H
@@ -23,7 +23,7 @@
 /* --- sums of one's complement (RFC 1071) --- */
 
 /**
- * @brief Fold carries back until 16 bits are left.
+ * @brief Fold the carries of a sum until 16 bits are left.
  *
  * A sum of anything but zeros never folds to 0.
  *
@@ -40,8 +40,8 @@ static inline uint16_t checksum_fold(uint64_t sum)
 }
 
 /**
- * @brief Return whether the words of a sum that is not zero are right: they come to 0xffff, the
- * other zero of one's complement arithmetic, which is to be divisible by it.
+ * @brief Return whether a sum that is not zero folds to 0xffff, the other zero of one's complement
+ * arithmetic, by testing divisibility.
  *
  * One multiplication.
  *
@@ -54,11 +54,11 @@ static inline bool checksum_right(uint64_t sum)
 }
 
 /**
- * @brief Adds `size` bytes to `sum`; an odd last byte counts as if a zero followed it.
+ * @brief Add `size` bytes to a sum; an odd last byte counts as if a zero followed it.
  *
- * The data must begin at an even offset of what is summed. Holds 2^32 words before the sum could
- * overflow. (Four bytes at a time: 2^32 is 1 modulo 0xffff too, and there are no carries to look
- * after.)
+ * The data must begin at an even offset of the summed range. Holds 2^32 words before the sum could
+ * overflow. (Four bytes at a time: 2^32 is 1 modulo 0xffff too, and there are no carries to
+ * handle.)
  */
 static inline __attribute__((always_inline)) uint64_t checksum_add(uint64_t sum, const void *data,
                                                                    size_t size)
@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) uint64_t checksum_add(uint64_t sum,
 
 /* --- the signature --- */
 
-/** @brief All in network byte order. */
+/** @brief Layout of a signature, in network byte order. */
 struct signature {
     uint16_t tag;      /**< of run, trial, network and phase */
     uint16_t src;      /**< ranks */
@@ -124,7 +124,7 @@ static inline uint16_t probe_answer_tag(uint16_t tag)
 
 static_assert(sizeof(struct signature) == SIGNATURE_BYTES, "the signature's layout");
 
-/** @brief What a burst's frames have in common: the time, and its words' sum. */
+/** @brief Time in the signatures of a burst, and the sum of its words. */
 struct signature_time {
     uint32_t high;
     uint16_t low;
@@ -142,7 +142,7 @@ static inline uint32_t signature_words(uint32_t field)
 }
 
 /**
- * @brief Prepare what a burst's frames have in common: the time, and its words' sum.
+ * @brief Return the time for the signatures of a burst, with the sum of its words.
  *
  * @return Time.
  */
@@ -156,8 +156,7 @@ static inline struct signature_time signature_time(int64_t since_start_ns)
 }
 
 /**
- * @brief Return the part of the sum that belongs to a stream: tag and ranks, as they lie in the
- * signature.
+ * @brief Return a stream's part of the sum: tag and ranks, in the signature's byte order.
  *
  * @param signature Signature.
  * @return Sum.
@@ -168,7 +167,7 @@ static inline uint32_t signature_base(const struct signature *signature)
 }
 
 /**
- * @brief Write what differs from frame to frame.
+ * @brief Write the fields of a signature that differ by frame.
  *
  * @param signature Signature.
  */
@@ -200,8 +199,8 @@ static inline bool signature_sound(const struct signature *signature)
 }
 
 /**
- * @brief Return the time of a signature, in one load: the time's six bytes, and two of the sequence
- * before them.
+ * @brief Return the time of a signature in one load: its six bytes, and two of the sequence before
+ * it.
  *
  * @param signature Signature.
  * @return ns since the start.
@@ -215,14 +214,13 @@ static inline uint64_t signature_ns(const struct signature *signature)
     return be64toh(ns) & ((UINT64_C(1) << 48) - 1);
 }
 
-/* --- the fill: what lies behind the signature in every frame and datagram. It is the same
- * pseudo-random bytes in each (a prefix of one table), so a receiver compares instead of summing.
- * --- */
+/* --- fill: the bytes behind the signature in every frame and datagram, equal pseudo-random
+ * bytes in each (a prefix of one table), so a receiver compares instead of summing. --- */
 
-#define FILL_BYTES 9216u /**< as long as the longest frame */
+#define FILL_BYTES 9216u /**< length of the longest frame */
 
 /**
- * @brief The bytes, and the one's complement sum of the first n of them at [n].
+ * @brief Table of the fill: its bytes, and at [n] the one's complement sum of the first n bytes.
  *
  * Made once.
  */
@@ -231,17 +229,17 @@ struct fill {
     uint16_t sum[FILL_BYTES + 1];
 };
 /**
- * @brief Return the bytes that frames are filled with.
+ * @brief Return the table of the fill.
  *
  * @return Table; static.
  */
 const struct fill *fill_table(void);
 
 /**
- * @brief The first bytes of a frame: headers (66 at most), signature, and fill up to a round number
+ * @brief First bytes of a frame: headers (66 at most), signature, and fill up to a round number
  * that is copied without a loop.
  *
- * Copying over a shorter frame writes fill behind its end: harmless.
+ * Copying over a shorter frame writes fill behind its end, which is harmless.
  */
 #define FRAME_TEMPLATE 96u
 struct frame_template {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A trial inside a node: its parts (networks), this node's own ranks in them, and the phase
- * that is being run.
+ * @brief Trial inside a node: its parts (networks), this node's own ranks in them, and the present
+ * phase.
  *
  * Private to trial/.
  */
@@ -16,9 +16,12 @@
 
 #include <stddef.h>
 
-#define PHASE_PROBE UINT32_MAX /**< the phase number of a plan's probe */
+#define PHASE_PROBE UINT32_MAX /**< phase number of a plan's probe */
 
-/** @brief One network's share: its transport, rank -> place, and the plan of its pattern. */
+/**
+ * @brief One network's share of a trial: its transport, the places of its ranks, and its pattern's
+ * plan.
+ */
 struct trial_part {
     const struct doc_part *doc;
     const struct transport *transport;
@@ -27,32 +30,32 @@ struct trial_part {
     struct pattern_plan *plan;
 };
 
-/** @brief A rank that lives on this node. */
+/** @brief Rank on this node. */
 struct local_rank {
     const struct trial_part *part;
     uint32_t part_index;
     uint32_t rank;
-    uint32_t port; /**< of this node */
+    uint32_t port; /**< index in this node */
 };
 
 #define MARGIN_MEMORY 8
 
 /**
- * @brief How long after a barrier a phase starts.
+ * @brief State for computing how long after a barrier a phase starts.
  *
  * A barrier tells all nodes when the last of them entered it; the start is a margin later. Until
- * then each must be through the barrier and its workers at their lanes, or it starts late. How long
- * that took at the last starts is noted, and the next margin follows from it; all nodes take the
- * longest that any of them wants. The first is a guess on the safe side.
+ * then each node must have passed the barrier with its workers at their lanes, or it starts late.
+ * The time that the last starts needed is recorded, and the next margin follows from it; all nodes
+ * take the longest margin that any of them requests. The first is a conservative guess.
  *
- * Two kinds of haste. A transfer waits for its slowest rank anyway and is often short, so that the
- * margin is most of what it costs to go from one to the next: it gets the median of what was needed
- * and half as much again. A stream lasts seconds and a late rank spoils its window: it gets four
- * times the longest, but for one outlier, and half a second at most unless starts need more.
+ * Margins are of two kinds. A transfer waits for its slowest rank anyway and is often short, so
+ * that the margin is most of the time between transfers: it gets 1.5 times the median of the needed
+ * times. A stream lasts seconds and a late rank spoils its window: it gets four times the longest
+ * needed time, except for one outlier, and half a second at most unless starts need more.
  */
 struct start_margin {
     int64_t first_ns;
-    int64_t needed_ns[MARGIN_MEMORY]; /**< at the last starts, in a ring */
+    int64_t needed_ns[MARGIN_MEMORY]; /**< time needed by the last starts, in a ring */
     uint32_t noted;
 };
 
@@ -62,23 +65,27 @@ struct trial {
     struct trial_part *parts;
     struct local_rank *own;
     size_t own_count;
-    bool *taken;          /**< by place: the port has a rank */
-    uint32_t phase_count; /**< of the longest plan */
+    bool *taken;          /**< by port: the port has a rank */
+    uint32_t phase_count; /**< phases of the longest plan */
     int64_t begun_ns;
-    int64_t clock_start_ns; /**< sync none: when the first phase began (run time) ... */
-    int64_t offset_ns;      /**< ... and run time - local time as it was then */
-    uint32_t clock_turn;    /**< sync none: how many phases have begun */
-    uint32_t probes_left;   /**< so often the plan is probed again where a pair is not reached */
-    uint32_t states;        /**< STATE_ bits of its phases, over all nodes */
+    int64_t clock_start_ns; /**< sync none: begin of the first phase in run time */
+    int64_t offset_ns;      /**< sync none: run time - local time at that begin */
+    uint32_t clock_turn;    /**< sync none: number of phases begun */
+    /** @brief Remaining repetitions of the plan's probe where a pair is not reached. */
+    uint32_t probes_left;
+    uint32_t states; /**< STATE_ bits of its phases, over all nodes */
     struct start_margin start_margin;
-    int connect_fd; /**< readable when lanes can be connected further; -1: nothing tells */
+    int connect_fd; /**< readable when connecting lanes can continue; -1: no such descriptor */
 };
 
 struct phase_run;
 
-/** @brief A port's progress at some time: `progress` records have the rates since then. */
+/**
+ * @brief Progress of a port at the last `progress` record: the next record has the rates since
+ * then.
+ */
 struct shown_progress {
-    int64_t told_ns; /**< 0: nothing was told yet */
+    int64_t told_ns; /**< 0: no record yet */
     uint64_t offered_bytes;
     uint64_t delivered_bytes;
     uint64_t line_bytes;
@@ -86,29 +93,29 @@ struct shown_progress {
 };
 
 /**
- * @brief One own rank in the present phase.
+ * @brief One of this node's ranks in the present phase.
  *
- * Its flows and counts are the whole port's.
+ * Its flows and counts are those of the whole port.
  */
 struct phase_lane {
     const struct phase_run *run;
     const struct local_rank *own;
-    const struct transport *transport; /**< its part's */
+    const struct transport *transport; /**< of its part */
     const struct node_port *port;
     struct blob_exchange blob_exchange;
-    struct phase phase; /**< its own: what the part asks, and the port's load and tag */
+    struct phase phase; /**< copy for this rank: the part's task, with the port's load and tag */
     struct schedule_executor *executor; /**< NULL: no schedule */
-    struct lane_flow *flows;            /**< those that it sends, then those that it receives */
+    struct lane_flow *flows;            /**< flows that it sends, then those that it receives */
     uint32_t send_count;
     uint32_t receive_count;
-    uint32_t flow_count; /**< of both */
-    bool is_idle;        /**< it has no flow in this phase, and does not listen: no lane */
-    double part;         /**< of the trial's load that its sends have together */
-    uint32_t fetched;    /**< of its flows' partners: addresses */
+    uint32_t flow_count; /**< number of both */
+    bool is_idle;        /**< no flow in this phase, and not listening: no lane */
+    double part;         /**< share of the trial's load of all its sends together */
+    uint32_t fetched;    /**< number of its flows' partners with a fetched address */
     struct port_count count;
-    uint64_t *marked;  /**< payload that came until the last mark, by flow; NULL: no intervals */
-    int64_t marked_ns; /**< when that was; 0: none was taken yet */
-    atomic_ullong foreign; /**< frames for other ports, told by the workers while it runs */
+    uint64_t *marked;      /**< payload by flow until the last mark; NULL: no intervals */
+    int64_t marked_ns;     /**< time of the last mark; 0: none yet */
+    atomic_ullong foreign; /**< frames for other ports, published by the workers during the phase */
     struct shown_progress shown;
     struct port_hardware before;
     struct port_hardware after;
@@ -117,71 +124,70 @@ struct phase_lane {
     struct lane *lane; /**< of queue 0; NULL: idle in this phase */
 };
 
-/** @brief What the barrier at the end of a phase agreed on. */
+/** @brief Result of the barrier at the end of a phase. */
 struct phase_outcome {
     uint32_t states;      /**< STATE_ bits over all nodes */
-    double start_skew_us; /**< below 0: not known */
+    double start_skew_us; /**< below 0: unknown */
     double stop_skew_us;
     double skew_bound_us;   /**< below 0: no common clock */
-    int64_t clock_bound_ns; /**< the greatest of all nodes' (struct phase_clock); -1: not known */
-    int64_t elapsed_ns;     /**< start to the last byte anywhere (transfer), else to the stop */
+    int64_t clock_bound_ns; /**< maximum of all nodes' bounds (struct phase_clock); -1: unknown */
+    /** @brief From the start to the last byte anywhere (transfer), else to the stop. */
+    int64_t elapsed_ns;
 };
 
 /**
- * @brief What is known of this node's clock in a phase's window: run time = local + the offset that
- * the phase was run with + shift_ns, within +-bound_ns, all through the window.
+ * @brief Clock of this node in a phase's window: run time = local + the phase's offset + shift_ns,
+ * within +-bound_ns, throughout the window.
  */
 struct phase_clock {
     int64_t shift_ns;
-    int64_t bound_ns; /**< -1: not known */
+    int64_t bound_ns; /**< -1: unknown */
 };
 
-/** @brief What nodes tell each other in barriers, OR-ed. */
+/** @brief States that nodes exchange in barriers, reduced by OR. */
 enum phase_state {
     STATE_UNREACHABLE = 1, /**< a probe did not arrive */
     STATE_FLOODED = 2,
     STATE_DRAIN_TIMEOUT = 4,
     STATE_NO_CLOCK = 8,
-    STATE_STOPPED = 16,     /**< local only: the run ends */
-    STATE_LANE_FAILED = 32, /**< a lane met a fault: what it measured is not whole */
+    STATE_STOPPED = 16,     /**< only on this node: the run ends */
+    STATE_LANE_FAILED = 32, /**< a lane failed: its measurements are incomplete */
 };
 
-/**
- * @brief What was used up to a moment: seconds of CPU by this process, seconds that the CPUs idled.
- */
+/** @brief CPU use up to a moment: seconds of this process, idle seconds of all CPUs. */
 struct phase_cost {
     int64_t at_ns;
     double process_s;
-    double idle_s; /**< below 0: not known */
+    double idle_s; /**< below 0: unknown */
 };
 
 struct phase_run {
     struct trial *trial;
-    uint32_t number;       /**< or PHASE_PROBE */
-    bool is_probe;         /**< this is the connectivity check */
-    bool is_timed;         /**< it has a window: it does not end when all is through */
-    bool by_clock;         /**< sync none: it follows the one before it by the clock */
-    struct phase template; /**< what all parts have in common */
+    uint32_t number;       /**< number of the phase, or PHASE_PROBE */
+    bool is_probe;         /**< the phase is the connectivity check */
+    bool is_timed;         /**< the phase has a window: it does not end when its task is complete */
+    bool by_clock;         /**< sync none: it follows the phase before by the clock */
+    struct phase template; /**< common to all parts */
     struct phase_lane *lanes;
     size_t lane_count;
-    double busy_cores;         /**< that the load needs at the least */
-    struct worker_task *tasks; /**< by worker */
+    double busy_cores;         /**< cores that the load needs at least */
+    struct worker_task *tasks; /**< one per worker */
     struct worker_lane **worker_lanes;
-    /** @brief Agreed on before the start: */
-    int64_t entry_run_ns; /**< when the last node was ready; 0: there was no barrier */
+    /** @brief Times that all nodes agreed on before the start of the phase. */
+    int64_t entry_run_ns; /**< entry of the last node into the barrier; 0: no barrier */
     int64_t start_run_ns;
-    int64_t sending_ns;      /**< the longest that any node sends if nothing hinders it */
-    int64_t offset_ns;       /**< run time = local + offset, as it was known then, ... */
-    int64_t bound_ns;        /**< ... within this; -1: it was not */
-    struct compute *compute; /**< NULL: nothing is computed beside the traffic */
+    int64_t sending_ns;      /**< longest unhindered sending time of any node */
+    int64_t offset_ns;       /**< run time = local + offset, as known at the start */
+    int64_t bound_ns;        /**< bound of this offset; -1: unknown */
+    struct compute *compute; /**< NULL: no computation beside the traffic */
     struct phase_cost begin;
     struct phase_cost end;
-    struct phase_clock clock; /**< as it is reported */
+    struct phase_clock clock; /**< as reported */
     struct phase_outcome outcome;
 };
 
 /**
- * @brief Return whether the flow of a connectivity check did not bring a single frame or message.
+ * @brief Return whether the flow of a connectivity check delivered no frame or message.
  *
  * @param flow Flow.
  * @return True: it did not.
@@ -196,27 +202,27 @@ static inline bool flow_unreached(const struct lane_flow *flow)
 /**
  * @brief Make this node's lanes of a phase (flows, loads, partners' addresses) and connect them.
  *
- * Waits for partners while the node's loop goes on.
+ * Waits for partners while the node's loop continues.
  *
  * @param run Phase.
  * @return 0; -ECANCELED: the run ends; another negative errno, and node->err has the sentence.
  */
 int lanes_prepare(struct phase_run *run);
 /**
- * @brief Release what was made, also in part.
+ * @brief Release the lanes of a phase, even partly made ones.
  *
  * @param run Phase.
  */
 void lanes_release(struct phase_run *run);
 /**
- * @brief Sum up what each port's queues counted, and when they began and ended; the workers are
- * done.
+ * @brief Sum up the counts of each port's queues, and their begin and end times, after the workers
+ * are done.
  *
  * @param run Phase.
  */
 void lanes_gather(struct phase_run *run);
 /**
- * @brief Return the name between nodes of a rank's published address.
+ * @brief Return the id under which a rank's address is published among nodes.
  *
  * @param trial Trial.
  * @param part Part of the trial, from 0.
@@ -226,9 +232,9 @@ void lanes_gather(struct phase_run *run);
 uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
 
 /**
- * @brief Resolve the load that the document asks of a lane's port.
+ * @brief Resolve the document's load for a lane's port.
  *
- * Messages at 100 % are unlimited: the transport finds the line's end.
+ * Messages at 100 % are unlimited: the transport finds the line rate.
  *
  * @param lane Lane; its phase takes the load.
  * @param err Takes the sentence of a failure; unchanged on success.
@@ -237,8 +243,8 @@ uint64_t trial_blob_id(const struct trial *trial, uint32_t part, uint32_t rank);
  */
 int lane_resolve_load(struct phase_lane *lane, struct err *err);
 /**
- * @brief Return the rate of a connectivity check: slow, since it is not known yet where the frames
- * go. 10 % of line, at most 1,000 a second; and the port's probes over 0.15 s at least, for
+ * @brief Return the rate of a connectivity check, which is slow because the frames' paths are still
+ * unknown: 10 % of line, at most 1,000 per second; and the port's probes take 0.15 s at least, for
  * partners that begin late.
  *
  * @param lane Lane.
@@ -250,15 +256,15 @@ double lane_probe_fps(const struct phase_lane *lane, uint32_t probes);
 /* --- times (phase_times.c) --- */
 
 /**
- * @brief Begin without any start.
+ * @brief Initialise a start margin without recorded starts.
  *
  * @param margin Margin.
  * @param sleeps Cores are shared, so threads wake up late.
  */
 void start_margin_init(struct start_margin *margin, bool sleeps);
 /**
- * @brief Note one start: from the last entry into the barrier until this node's workers were at
- * their lanes.
+ * @brief Record the time that one start needed, from the last entry into the barrier until this
+ * node's workers were at their lanes.
  *
  * @param margin Margin.
  * @param needed_ns What the start needed, ns.
@@ -273,7 +279,8 @@ void start_margin_note(struct start_margin *margin, int64_t needed_ns);
 int64_t start_margin_next(const struct start_margin *margin, bool hastes);
 
 /**
- * @brief Agree on the start and write the phase's times, once this node's lanes are ready.
+ * @brief Agree with all nodes on the start of a phase and write its times, once this node's lanes
+ * are ready.
  *
  * Phases that follow each other by the clock have one barrier before the first, then a fixed step.
  *
@@ -282,7 +289,7 @@ int64_t start_margin_next(const struct start_margin *margin, bool hastes);
  */
 int phase_agree_start(struct phase_run *run);
 /**
- * @brief Agree on what the phase was like on all nodes, once this node's workers are done.
+ * @brief Exchange the results of a phase with all nodes, once this node's workers are done.
  *
  * @param run Phase; its outcome is written.
  * @param rc Below 0: the run ends in the middle, no barrier is entered, and what there is was
@@ -292,7 +299,7 @@ int phase_agree_start(struct phase_run *run);
 int phase_agree_end(struct phase_run *run, int rc);
 
 /**
- * @brief Return how long a phase that goes by the clock is held for partners.
+ * @brief Return how long a phase that goes by the clock waits for partners.
  *
  * @param run Phase.
  * @return ns since its start.
@@ -300,7 +307,8 @@ int phase_agree_end(struct phase_run *run, int rc);
 int64_t phase_hold_ns(const struct phase_run *run);
 
 /**
- * @brief Return what is known of this node's clock in a phase: once it is over, better than before.
+ * @brief Return the state of this node's clock in a phase, which is more exact once the phase is
+ * over.
  *
  * @param run Phase.
  * @return Shift and bound.
@@ -310,39 +318,39 @@ struct phase_clock clock_of_phase(const struct phase_run *run);
 /* --- records (report.c) --- */
 
 /**
- * @brief Report, before the start, that this node comes too late for the window.
+ * @brief Record, before the start, that this node is too late for the window.
  *
  * @param run Phase.
  */
 void report_late(const struct phase_run *run);
 /**
- * @brief Report the rates of the node and its ports, while a phase runs.
+ * @brief Record the rates of the node and its ports, while a phase runs.
  *
- * They are since the record before; in the window the mean since its first record, so that they
- * come to what the table says. All records say the node's sums.
+ * The rates are since the previous record, or in the window the mean since its first record, so
+ * that they converge to the table's values. All records have the node's sums.
  *
  * @param run Phase.
  * @param last_ns When the record before was made; takes the time of this one.
  */
 void report_progress(struct phase_run *run, int64_t *last_ns);
 /**
- * @brief Report what came of each flow from mark to mark.
+ * @brief Record the received payload of each flow from mark to mark.
  *
  * @param run Phase.
  * @param all Also where many records wait to be written.
  */
 void report_intervals(struct phase_run *run, bool all);
 /**
- * @brief Report a phase that has ended: its faults, each side of its flows, its ports, the node.
+ * @brief Record a phase that has ended: its faults, each side of its flows, its ports, the node.
  *
- * Of a connectivity check: flows that are not reached, and ports; nothing where it is done again.
+ * For a connectivity check: unreached flows, and ports; nothing where the check is repeated.
  *
  * @param run Phase.
  */
 void report_end(struct phase_run *run);
 
 /**
- * @brief Report the end of a trial.
+ * @brief Record the end of a trial.
  *
  * @param trial Trial.
  * @param state How the trial ended.

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A trial: one pattern at one setting, from the opening of its ports to its last record.
+ * @brief Trial: one pattern at one setting, from the opening of its ports to its last record.
  */
 #ifndef ENGINE_TRIAL_H
 #define ENGINE_TRIAL_H
 
 #include "node.h"
 
-/** @brief Runs one trial document, barrier to barrier. */
+/** @brief Run one trial document, from its first barrier to its last. */
 int trial_run(struct node *node, const struct doc_trial *doc);
 
 #endif

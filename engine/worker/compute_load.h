@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief An application beside the traffic: threads that evaluate the logistic map (as Salmon,
- * Stein and Sterling 1998 did) in pieces of a tenth of a millisecond or so, for a share of the
- * time, at an ordinary thread's precedence.
+ * @brief Concurrent computation beside the traffic: threads that evaluate the logistic map (as
+ * Salmon, Stein and Sterling 1998 did) in pieces of about a tenth of a millisecond, for a share of
+ * the time, at normal priority.
  *
- * Each piece is timed, so it is seen how much slower a node computes while it communicates, and how
- * long single pieces are held up.
+ * Each piece is timed, which shows how much a node's computation slows down while it communicates,
+ * and how long single pieces are delayed.
  *
  * @see Salmon, Stein, Sterling: Scaling of Beowulf-class Distributed Systems, 1998
  */
@@ -18,26 +18,27 @@
 #include <stdint.h>
 
 /**
- * @brief Pieces of one part of a phase, of all threads.
+ * @brief Computed pieces of all threads in one part of a phase.
  *
- * The histogram's times are the pieces'.
+ * The histogram has the times of the pieces.
  */
 struct compute_part {
-    uint64_t operations; /**< in floating point */
+    uint64_t operations; /**< floating point operations */
     struct histogram pieces;
 };
 
 struct compute_conf {
     unsigned threads;
-    double share;        /**< of the time that each thread computes, above 0 to 1 */
-    int64_t start_ns;    /**< they begin */
-    int64_t messages_ns; /**< until then they are alone; a piece that lies across counts nowhere */
+    double share;     /**< share of time in which each thread computes, above 0 to 1 */
+    int64_t start_ns; /**< begin of the computation */
+    /** @brief End of the part without messages; a piece that crosses it does not count. */
+    int64_t messages_ns;
 };
 
 struct compute; /* opaque */
 
 /**
- * @brief Start the threads, which wait for the start.
+ * @brief Start the computing threads, which wait for the start time.
  *
  * @param compute Takes the threads, for compute_free().
  * @param conf Settings; copied unless said otherwise.
@@ -45,13 +46,13 @@ struct compute; /* opaque */
  */
 int compute_start(struct compute **compute, const struct compute_conf *conf);
 /**
- * @brief End the threads, within a piece; may be called again.
+ * @brief End the computing threads, within a piece; may be called again.
  *
  * @param compute Threads.
  */
 void compute_stop(struct compute *compute);
 /**
- * @brief Add up what was done alone, and beside messages; after compute_stop().
+ * @brief Add up the pieces computed alone, and beside messages; after compute_stop().
  *
  * @param compute Threads.
  * @param alone Takes what was done alone.
@@ -60,7 +61,7 @@ void compute_stop(struct compute *compute);
 void compute_sum(const struct compute *compute, struct compute_part *alone,
                  struct compute_part *beside);
 /**
- * @brief Stop and free the threads; NULL is none.
+ * @brief Stop and free the computing threads; NULL is allowed.
  *
  * @param compute Threads.
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A worker: one thread that owns the lanes of one or more ports.
+ * @brief Worker: one thread that owns the lanes of one or more ports.
  *
  * It polls them from the start of a phase until the network has drained, copies their counters at
- * the two ends of the window, and tells the main thread through an event descriptor. Between phases
- * it lets its ports answer the network.
+ * the two ends of the window, and notifies the main thread through an event descriptor. Between
+ * phases its ports answer the network.
  *
- * On a core of its own a worker polls without rest; where cores are fewer than busy loops (the
- * lab) it sleeps until the next frame is due. It visits its ports in a new random order each
- * round: with a fixed order drop-tail queues in the switch lock some flows out.
+ * On a core of its own a worker polls without pause; where cores are fewer than busy loops (the
+ * lab) it sleeps until the next frame is due. It visits its ports in a new random order each round:
+ * with a fixed order, drop-tail queues in the switch lock some flows out.
  */
 #ifndef ENGINE_WORKER_H
 #define ENGINE_WORKER_H
@@ -21,11 +21,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define INTERVAL_ROOM 16u /**< marks that can wait to be taken */
+#define INTERVAL_ROOM 16u /**< capacity for marks that wait */
 
 /**
- * @brief When marks are made: at open_ns and every step_ns behind it, the last one at close_ns at
- * the latest (CLOCK_NEVER: as long as the phase runs).
+ * @brief Times of interval marks: at open_ns and every step_ns after it, the last one at close_ns
+ * at the latest (CLOCK_NEVER: as long as the phase runs).
  *
  * Local time.
  */
@@ -36,36 +36,36 @@ struct interval_grid {
 };
 
 struct interval_mark {
-    int64_t at_ns;   /**< when it was really made */
-    uint32_t number; /**< in the grid: 0 is at open_ns */
+    int64_t at_ns;   /**< actual time of the mark */
+    uint32_t number; /**< number in the grid: 0 is at open_ns */
     uint64_t *bytes; /**< payload by flow, since the phase began */
 };
 
 /**
- * @brief Interval results of a lane, opaque: what had come of each of its received flows at every
- * so many milliseconds of the window, so that a link that sags for a moment is seen.
+ * @brief Ring of a lane's interval marks, opaque: the received payload of each flow at regular
+ * times in the window, which shows short drops of a link's rate.
  *
- * The worker marks, the main thread takes the marks and writes records of them; neither waits for
- * the other. Counts in a mark are since the start of the phase: where there is no room for a mark,
- * or the worker comes too late for it, the next one covers a longer span and nothing is lost.
+ * The worker makes marks, the main thread takes them and writes records; neither waits for the
+ * other. Counts in a mark are since the start of the phase: where there is no room for a mark, or
+ * the worker is too late for it, the next one covers a longer time and nothing is lost.
  */
 struct interval_ring;
 
 /**
- * @brief Make room for the marks of so many flows.
+ * @brief Make a ring of interval marks for a number of flows.
  *
  * @param flows Flows of the lane.
  * @return Ring, for interval_ring_free(); NULL: out of memory.
  */
 struct interval_ring *interval_ring_make(uint32_t flows);
 /**
- * @brief Free a ring.
+ * @brief Free a ring of interval marks.
  *
  * @param ring Ring of marks.
  */
 void interval_ring_free(struct interval_ring *ring);
 /**
- * @brief Make the mark that is due, if one is, of flows that are accounted; for the worker.
+ * @brief Make the interval mark that is due, if any, of accounted flows; for the worker.
  *
  * @param ring Ring of marks.
  * @param grid When marks are made.
@@ -78,75 +78,80 @@ int64_t interval_ring_mark(struct interval_ring *ring, const struct interval_gri
                            const struct lane_flow *flows, int64_t now_ns, uint32_t most);
 
 /**
- * @brief Return the first mark that waits, good until it is dropped; for the main thread.
+ * @brief Return the first waiting interval mark, valid until it is dropped; for the main thread.
  *
  * @param ring Ring of marks.
  * @return Mark; NULL: none waits.
  */
 const struct interval_mark *interval_ring_first(const struct interval_ring *ring);
 /**
- * @brief Drop the first mark that waits.
+ * @brief Drop the first waiting interval mark.
  *
  * @param ring Ring of marks.
  */
 void interval_ring_drop(struct interval_ring *ring);
 
-/** @brief One queue of a port in a phase: its lane, and how far its worker is with it. */
+/** @brief One queue of a port in a phase: its lane, and its worker's progress. */
 struct worker_lane {
     const struct transport *transport;
     struct lane *lane;
-    struct lane_flow *flows; /**< the lane's, where several queues share them; NULL: the port's */
+    /** @brief Flows of the lane, where several queues share them; NULL: the port's. */
+    struct lane_flow *flows;
     struct port_count count;
     struct interval_ring *interval_ring; /**< NULL: none */
-    /** @brief Frames for others at its port, of all its queues: their workers add theirs. */
+    /** @brief Frames for others at the port, to which the workers of all its queues add theirs. */
     atomic_ullong *foreign;
-    uint64_t foreign_told; /**< so many of them are this lane's */
-    /** @brief What it has moved, published while the phase runs (struct lane_moved), and when. */
+    uint64_t foreign_told; /**< part of them from this lane */
+    /**
+     * @brief Traffic of the lane so far, published during the phase (struct lane_moved), with its
+     * time.
+     */
     atomic_ullong offered_bytes;
     atomic_ullong delivered_bytes;
     atomic_ullong line_bytes;
     atomic_llong told_ns;
-    int64_t polled_ns; /**< last */
-    bool accounting;   /**< its flows are being accounted, some each time ... */
-    bool marking;      /**< ... and a mark of the interval ring waits for that, or is being made */
-    int64_t opened_ns; /**< when its counters were copied; 0: not yet */
+    int64_t polled_ns; /**< time of the last poll */
+    bool accounting;   /**< its flows are being accounted, some at a time */
+    bool marking;      /**< a mark of the interval ring waits for this, or is being made */
+    int64_t opened_ns; /**< time at which its counters were copied; 0: not yet */
     int64_t closed_ns;
 };
 
 enum task_end {
-    TASK_DRAINED, /**< all that was sent has come, or silence says that it never will */
-    TASK_LIMIT,   /**< the drain's limit came first */
+    TASK_DRAINED, /**< all sent data have arrived, or silence shows that the rest is lost */
+    TASK_LIMIT,   /**< the drain's limit was reached */
     TASK_STOPPED, /**< worker_stop */
     TASK_FLOODED, /**< a port received more frames for others than the limit */
 };
 
 /**
- * @brief One phase's work.
+ * @brief Task of a worker: one phase.
  *
- * Owned by the caller, who leaves it alone until worker_done.
+ * Owned by the caller, who leaves it alone until worker_done().
  */
 struct worker_task {
     struct worker_lane **lanes;
     size_t count;
     const struct phase *phase;
-    int64_t nominal_end_ns; /**< when sending ends if nothing hinders it */
+    int64_t nominal_end_ns; /**< unhindered end of sending */
     int64_t drain_timeout_ns;
     int64_t drain_max_ns;
     uint64_t flood_limit;              /**< frames for others at one port; 0: none */
-    struct interval_grid grid;         /**< of the lanes that have a ring */
-    int64_t interval_due_ns;           /**< the worker's: when the next interval result is due */
-    int64_t moved_ns;                  /**< ... and when progress was last seen */
-    int64_t awake_ns;                  /**< when the worker was at its lanes */
-    enum task_end end;                 /**< the worker's answer ... */
-    const struct worker_lane *flooded; /**< ... and the lane that was flooded */
+    struct interval_grid grid;         /**< for lanes with a ring */
+    int64_t interval_due_ns;           /**< next interval result; used by the worker */
+    int64_t moved_ns;                  /**< time of the last progress; used by the worker */
+    int64_t awake_ns;                  /**< time at which the worker was at its lanes */
+    enum task_end end;                 /**< result of the task */
+    const struct worker_lane *flooded; /**< flooded lane, where this ended the task */
 };
 
 struct worker; /* opaque */
 
 /**
- * @brief Starts a worker that writes 1 to `event_fd` (an eventfd) when a task has ended.
+ * @brief Configuration of a worker, which writes 1 to `event_fd` (an eventfd) when a task has
+ * ended.
  *
- * `sleeps`: give the core away between bursts. `core`: to run on; -1: any.
+ * `sleeps`: yield the core between bursts. `core`: the worker's core; -1: any.
  */
 struct worker_conf {
     bool sleeps;
@@ -156,7 +161,7 @@ struct worker_conf {
 };
 
 /**
- * @brief Start a worker.
+ * @brief Start a worker thread.
  *
  * @param worker Takes the worker, for worker_end().
  * @param conf Settings; copied unless said otherwise.
@@ -165,22 +170,21 @@ struct worker_conf {
  */
 int worker_start(struct worker **worker, const struct worker_conf *conf, struct err *err);
 /**
- * @brief Stop the thread and free the worker.
+ * @brief Stop a worker's thread and free the worker.
  *
  * @param worker Worker.
  */
 void worker_end(struct worker *worker);
 
-/** @brief A port that the worker lets answer the network between phases. */
+/** @brief Port that the worker serves between phases, so that it answers the network. */
 struct worker_port {
     const struct transport *transport;
     struct transport_port *port;
 };
 /**
- * @brief Set the ports that the worker lets answer the network between phases, in place of the
- * ports before.
+ * @brief Replace the ports that the worker serves between phases.
  *
- * When it returns the worker no longer touches the old ones. Not while a task runs.
+ * When the function returns, the worker no longer touches the old ports. Not while a task runs.
  *
  * @param worker Worker.
  * @param ports Ports; copied.
@@ -190,21 +194,21 @@ struct worker_port {
 int worker_set_ports(struct worker *worker, const struct worker_port *ports, size_t count);
 
 /**
- * @brief Hand over a task; returns at once.
+ * @brief Give a task to a worker; returns at once.
  *
  * @param worker Worker.
  * @param task Task; the caller's, who leaves it alone until it has ended.
  */
 void worker_run(struct worker *worker, struct worker_task *task);
 /**
- * @brief Return whether the task has ended and is the caller's again.
+ * @brief Return whether a worker's task has ended and belongs to the caller again.
  *
  * @param worker Worker.
  * @return True: it has.
  */
 bool worker_done(struct worker *worker);
 /**
- * @brief End the present task's traffic now (within a few milliseconds), without a drain.
+ * @brief End the traffic of the present task now (within a few milliseconds), without a drain.
  *
  * @param worker Worker.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief A lane of frames (frame_lane.h) over a socket of the kernel, but for how frames are laid
- * out and received: all that such transports share.
+ * @brief Lane of frames (frame_lane.h) over a kernel socket, without the layout and the reception
+ * of frames: the common part of such transports.
  *
- * A frame to be sent is a head, and behind its signature a piece of the table of fill, which is
- * never copied. Frames of one flow and size that follow each other can go as one message, which the
- * device (or the kernel before it) cuts into frames: UDP_SEGMENT.
+ * A sent frame is a head, followed behind its signature by a piece of the fill's table, which is
+ * never copied. Adjacent frames of one flow and size can go as one message, which the device (or
+ * the kernel before it) cuts into frames: UDP_SEGMENT.
  *
  * For a transport's one file, which defines the hooks below, rx_burst, rx_see, rx_unexpected and
  * rx_free (frame_hot.h), and its table. Its port begins with `struct socket_port`, its lane with
@@ -23,31 +23,31 @@
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
-/** @brief A port: one socket, through which all phases send and receive. */
+/** @brief Port of a kernel transport: one socket, through which all phases send and receive. */
 struct socket_port {
-    struct ip_port ip; /**< first */
-    uint32_t lanes;    /**< prepared and not destroyed */
-    /** @brief By the worker, and read when it is through with a phase. */
+    struct ip_port ip; /**< first member */
+    uint32_t lanes;    /**< prepared lanes that are not destroyed */
+    /** @brief Frame counts of a port, written by the worker and read after a phase. */
     uint64_t sent;            /**< frames that the kernel took */
-    uint64_t received;        /**< and that it handed over */
-    uint64_t forward_dropped; /**< frames that a forwarder had no room for */
+    uint64_t received;        /**< frames that the kernel delivered */
+    uint64_t forward_dropped; /**< forwarded frames for which there was no room */
 };
 
-/** @brief How a partner is reached: by a name that the kernel reads, or by the frame's own. */
+/** @brief Address of a partner: a socket address for the kernel, or the frame's own. */
 struct socket_partner {
     union {
         struct sockaddr_storage name;
         uint8_t mac[6];
     };
-    socklen_t name_bytes; /**< 0: by the frame */
+    socklen_t name_bytes; /**< 0: the frame's own */
 };
 
-/** @brief A frame to be sent (of which `bytes` are the first FRAME_TEMPLATE), or received. */
+/** @brief Frame to be sent (`bytes` are its first FRAME_TEMPLATE), or a received frame. */
 struct socket_frame {
     uint8_t *bytes;
     uint32_t length;
-    uint32_t place;                      /**< to be sent: the partner's */
-    const struct sockaddr_storage *from; /**< received; NULL: the frame says it */
+    uint32_t place;                      /**< to be sent: index of the partner */
+    const struct sockaddr_storage *from; /**< received: sender's address; NULL: in the frame */
 };
 typedef struct socket_frame *frame_t;
 
@@ -57,7 +57,7 @@ union socket_control {
 };
 
 struct socket_lane {
-    struct frame_lane frame; /**< first */
+    struct frame_lane frame; /**< first member */
     struct socket_port *port;
     bool segments; /**< frames of a flow are sent as one message */
     bool announced;
@@ -73,15 +73,15 @@ struct socket_lane {
 
 /* --- hooks of the transport --------------------------------------------------------------------*/
 
-/** A frame's bytes up to its signature, unstamped, to the partner at a place. */
+/** Write a frame's bytes up to its signature, unstamped, for the partner at an index. */
 static void write_head(const struct frame_lane *lane, uint32_t place, uint16_t tag, uint8_t *head);
-/** Frame_lane.h's `resolve`. */
+/** Resolve a partner: frame_lane.h's `resolve`. */
 static int resolve(struct frame_lane *lane, uint32_t place, void *partner, uint64_t *line_bps,
                    struct err *err);
-/** Whether a frame names a partner's rank, but came from elsewhere. */
+/** Return whether a frame has a partner's rank, but came from another address. */
 static bool is_forged(const struct frame_lane *lane, uint16_t rank,
                       const struct socket_frame *frame);
-/** Tells the network where the port is. */
+/** Announce the port to the network. */
 static void announce(struct socket_lane *lane);
 
 /* --- send --------------------------------------------------------------------------------------*/
@@ -96,7 +96,7 @@ static inline struct socket_partner *socket_partner(const struct frame_lane *lan
     return (struct socket_partner *)lane->partners + place;
 }
 
-/** The two pieces of a frame of `length` bytes. */
+/** Return the two pieces of a frame of `length` bytes. */
 static inline void socket_pieces(const struct frame_lane *lane, uint8_t *head, uint32_t length,
                                  struct iovec pieces[2])
 {
@@ -159,10 +159,12 @@ static inline void tx_put_back(struct frame_lane *lane, frame_t *frames, uint32_
     (void)count;
 }
 
-#define SOCKET_MESSAGE_BYTES 65000u /* of one message, with all its frames */
-#define SOCKET_SEGMENTS_MAX 64u     /* frames of one; the kernel's limit before Linux 6.9 */
+#define SOCKET_MESSAGE_BYTES 65000u /* bytes of one message, with all its frames */
+#define SOCKET_SEGMENTS_MAX 64u     /* frames of one message; the kernel's limit before Linux 6.9 */
 
-/** The message of frames[0] and of those behind it that can go with it; returns how many. */
+/**
+ * Compose the message of frames[0] and the following frames that fit into it; return their number.
+ */
 static uint32_t compose(struct socket_lane *lane, frame_t *frames, uint32_t count, uint32_t number)
 {
     struct msghdr *message = &lane->messages[number].msg_hdr;
@@ -177,7 +179,7 @@ static uint32_t compose(struct socket_lane *lane, frame_t *frames, uint32_t coun
         together++;
     }
     *message = socket_message(socket_partner(&lane->frame, place), pieces, 2 * (size_t)together);
-    if (together > 1) { /* it is cut into frames of so many bytes */
+    if (together > 1) { /* cut into frames of this many bytes */
         union socket_control *control = &lane->controls[number];
         uint16_t payload = (uint16_t)length;
 
@@ -190,12 +192,11 @@ static uint32_t compose(struct socket_lane *lane, frame_t *frames, uint32_t coun
     return together;
 }
 
-/** What the kernel says when it takes nothing: that it has no room, or no way just now, is no
- * fault. */
+/** Handle an error of sending; a lack of room, or of a route at present, is no fault. */
 static void handle_send_error(struct socket_lane *lane, int code)
 {
     if ((code == EIO || code == EINVAL) && lane->segments)
-        lane->segments = false; /* this device's driver, or something on the way out, can't */
+        lane->segments = false; /* the device's driver, or a later layer, cannot segment */
     else if (code == EMSGSIZE || code == EINVAL || code == EPERM || code == EACCES || code == ENXIO)
         err_set(&lane->frame.lane.error, -code, "%s: the kernel does not send: %s",
                 lane->frame.conf.name, strerror(code));
@@ -204,7 +205,7 @@ static void handle_send_error(struct socket_lane *lane, int code)
 static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32_t count, bool pass)
 {
     struct socket_lane *lane = socket_of(base);
-    uint32_t ends[FRAME_BURST_MAX]; /* frames up to the end of each message */
+    uint32_t ends[FRAME_BURST_MAX]; /* number of frames up to the end of each message */
     uint32_t messages = 0;
     int taken;
 
@@ -221,7 +222,7 @@ static inline uint32_t tx_burst(struct frame_lane *base, frame_t *frames, uint32
     return count;
 }
 
-/** A frame beside the bursts, whose head is written; false: the kernel had no room. */
+/** Send a frame outside of bursts, whose head is written; false: the kernel had no room. */
 static bool socket_send(struct socket_lane *lane, uint32_t place, uint8_t *head, uint32_t length)
 {
     struct iovec pieces[2];
@@ -347,7 +348,7 @@ static void write_template(const struct frame_lane *lane, uint32_t place, uint16
                            const struct frame_size *size, struct frame_template *template)
 {
     (void)source;
-    (void)size; /* the fill is not written by the frame */
+    (void)size; /* the fill is not part of a template */
     write_head(lane, place, lane->receiver.tag, template->bytes);
 }
 
@@ -378,7 +379,9 @@ static void socket_destroy(struct lane *base)
     frame_lane_free(&lane->frame);
 }
 
-/** Makes a lane of so many bytes; `conf` has the sizes, the header and whether there are trains. */
+/**
+ * Make a lane of `bytes` bytes; `conf` has the sizes, the header, and whether trains are allowed.
+ */
 static int socket_make(struct socket_lane **out, size_t bytes, const struct lane_request *request,
                        struct frame_conf *conf, struct err *err)
 {
@@ -411,9 +414,9 @@ static int socket_make(struct socket_lane **out, size_t bytes, const struct lane
     return 0;
 }
 
-#define SOCKET_DRAIN_BURSTS 1024 /* at most, before a phase */
+#define SOCKET_DRAIN_BURSTS 1024 /* maximum, before a phase */
 
-/* What earlier phases left behind is thrown away here, unless a worker still receives. */
+/* Discard received data of earlier phases, unless a worker still receives. */
 static int socket_connect(struct lane *base, int64_t now_ns, struct err *err)
 {
     struct socket_lane *lane = (struct socket_lane *)base;

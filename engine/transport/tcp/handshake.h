@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * @brief How the ends of a connection prove to each other that they hold the run's key, without any
- * I/O: the acceptor sends a nonce, the connector claims a place with a keyed MAC over that nonce
- * and its own, the acceptor answers with a MAC of its own.
+ * @brief Handshake of a TCP connection, in which the ends prove to each other that they hold the
+ * run's key, without any I/O: the acceptor sends a nonce, the connector claims a place with a keyed
+ * MAC over this nonce and its own, the acceptor answers with a MAC of its own.
  *
- * Keyed BLAKE2b (crypto_generichash), 16 bytes. What follows on the connection is not
- * authenticated, but verified byte by byte.
+ * Keyed BLAKE2b (crypto_generichash), 16 bytes. Later data on the connection are not authenticated,
+ * but verified byte by byte.
  *
- *     acceptor    challenge                     proof
- *     connector              claim                     message ... message, end mark
+ * acceptor    challenge                     proof
+ * connector              claim                     message ... message, end mark
  */
 #ifndef ENGINE_TCP_HANDSHAKE_H
 #define ENGINE_TCP_HANDSHAKE_H
@@ -26,37 +26,41 @@
 #define TCP_NONCE_BYTES 16
 #define TCP_MAC_BYTES 16
 
-/** @brief The place that a connection claims: stream `stream` of a flow in a phase. In network byte
- * order. */
+/**
+ * @brief Place that a connection claims: stream `stream` of a flow in a phase. In network byte
+ * order.
+ */
 struct tcp_place {
     uint32_t trial;
     uint32_t phase;
     uint32_t src; /**< ranks */
     uint32_t dst;
     uint16_t tag;
-    uint16_t stream; /**< which of the flow's connections */
+    uint16_t stream; /**< number among the flow's connections */
 };
 
-/** @brief All that travels, in its order: the challenge, the claim, the proof. In network byte
- * order. */
+/**
+ * @brief Bytes of a handshake in their order: the challenge, the claim, the proof. In network byte
+ * order.
+ */
 struct tcp_handshake {
     uint32_t greeting; /**< TCP_MAGIC */
     uint8_t acceptor_nonce[TCP_NONCE_BYTES];
     uint32_t magic;
     struct tcp_place place;
     uint8_t connector_nonce[TCP_NONCE_BYTES];
-    uint8_t claim[TCP_MAC_BYTES]; /**< over all of the above */
-    uint8_t proof[TCP_MAC_BYTES]; /**< over the same, as the acceptor */
+    uint8_t claim[TCP_MAC_BYTES]; /**< MAC over all of the above */
+    uint8_t proof[TCP_MAC_BYTES]; /**< MAC over the same bytes, in the acceptor's role */
 };
 
-/** @brief Where each part of a handshake ends. */
+/** @brief Ends of the parts of a handshake, in bytes. */
 enum { TCP_CHALLENGE_END = 20, TCP_CLAIM_END = 76, TCP_PROOF_END = 92 };
 static_assert(offsetof(struct tcp_handshake, magic) == TCP_CHALLENGE_END, "layout");
 static_assert(offsetof(struct tcp_handshake, proof) == TCP_CLAIM_END, "layout");
 static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
 
 /**
- * @brief Derive this transport's key of a run: no MAC here is of use elsewhere.
+ * @brief Derive this transport's key of a run, so that its MACs are of no use elsewhere.
  *
  * The run's key must be known: a key of zeros ends the program, since anybody could derive the
  * same.
@@ -67,18 +71,19 @@ static_assert(sizeof(struct tcp_handshake) == TCP_PROOF_END, "layout");
 void tcp_key_derive(uint8_t key[TCP_KEY_BYTES], const struct transport_secret *secret);
 
 /**
- * @brief Make a challenge with a nonce of its own.
+ * @brief Make a challenge with a new nonce.
  *
  * @param shake Takes the challenge.
  */
 void tcp_challenge_make(struct tcp_handshake *shake);
-/** @brief Who proves that it holds the key: the two MACs differ, so neither can be sent back as the
- * other. */
+/**
+ * @brief Role of the end that proves that it holds the key: the two MACs differ, so neither can be
+ * sent back as the other.
+ */
 enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
 
 /**
- * @brief Make the connector's claim, in answer to a challenge, or the acceptor's proof, in answer
- * to a claim.
+ * @brief Make the connector's claim for a challenge, or the acceptor's proof for a claim.
  *
  * @param shake Handshake up to there, with the place; takes the rest of the claim, or the proof.
  * @param role Who proves it.
@@ -86,7 +91,7 @@ enum tcp_role { TCP_CONNECTOR = 'c', TCP_ACCEPTOR = 'a' };
  */
 void tcp_prove(struct tcp_handshake *shake, enum tcp_role role, const uint8_t *key);
 /**
- * @brief Return whether a claim or a proof was made with the key, for what came before it.
+ * @brief Return whether a claim or a proof was made with the key, for the bytes before it.
  *
  * @param shake Handshake up to there.
  * @param role Who has proven it.
