@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clauses of a contract: `expect:`, parsed, hashed, and matched with the trials of a run.
+"""Clauses of a contract in `expect:`: parsed, hashed, and matched with the trials of a run.
 
-A clause reads: `where` these trials, `measure` this, `over` each flow | port | phase | plan or
-the whole run, `require` a comparison. `clause` is its wording in the contract or the standard,
-`source` says where that stands.
+A clause consists of `where` (the trials), `measure`, `over` (each flow | port | phase | plan, or
+the whole run), and `require` (a comparison). `clause` is its wording in the contract or the
+standard, `source` the place of this wording.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMPARISONS: dict[str, Comparison] = {
 }
 _REQUIRE = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*([-+0-9.eE]+)\s*([%A-Za-z/]*)\s*")
 
-# No verdict can say that something conforms to a standard, whatever suite was run.
+# No verdict can claim conformance to a standard, whatever suite was run.
 _STANDARD = r"(?:RFC|IEEE|ISO|IEC|ITU|ETSI|MEF|ANSI|TIA)\b[\s-]*[\w.]*\d|Y\.1564"
 _CONFORMS = r"\b(?:conform|compl(?:y|ies|ian)|certif)\w*"
 _CLAIM = re.compile(
@@ -50,22 +50,22 @@ _CLAIM = re.compile(
 
 @dataclass(frozen=True)
 class Clause:
-    """One clause as it can be judged."""
+    """Clause in a form that can be judged."""
 
     spec: Spec
     measure: Measure
     over: str
-    sign: str  # of COMPARISONS
+    sign: str  # key of COMPARISONS
     limit: float
 
     def holds(self, value: float) -> bool:
-        """Return whether a value is as required."""
+        """Return true where a value satisfies the clause."""
         return COMPARISONS[self.sign](value, self.limit)
 
     def margin(self, value: float) -> float:
-        """Return how far a value is from the limit, in the measure's unit.
+        """Return the distance of a value from the clause's limit, in the measure's unit.
 
-        Below 0: on the wrong side.
+        Negative for a value on the wrong side.
         """
         if self.sign in (">=", ">"):
             return value - self.limit
@@ -76,7 +76,7 @@ class Clause:
 
 
 def parse_clause(spec: Spec) -> Clause:
-    """Check one clause; a ConfigurationError says what is wrong with it."""
+    """Parse one clause; ConfigurationError for an invalid one."""
 
     def problem(key: str, text: str) -> ConfigurationError:
         return ConfigurationError(f"{name_of(spec)}: {key}: {text}")
@@ -119,7 +119,7 @@ def parse_clause(spec: Spec) -> Clause:
 
 
 def _in_unit(number: str, unit: str, wanted: str) -> float:
-    """Return a limit in another unit of the measure's kind, as `5 ms` of a measure in us."""
+    """Convert a limit to a measure's unit, such as `5 ms` for a measure in us."""
     kinds = (quantities.RATE, quantities.DURATION, quantities.PERCENT)
     kind = next((kind for kind in kinds if wanted in {**kind.units, **kind.spellings}), None)
     if kind is None:
@@ -129,7 +129,7 @@ def _in_unit(number: str, unit: str, wanted: str) -> float:
 
 
 def name_of(spec: Spec) -> str:
-    """Return what messages call a clause."""
+    """Return the name of a clause in messages."""
     return f"expect {spec['id']}" if spec.get("id") else "expect"
 
 
@@ -137,11 +137,10 @@ def name_of(spec: Spec) -> str:
 
 
 def canonical(clauses: Sequence[Spec]) -> bytes:
-    """Return the clauses in the one form that is hashed.
+    """Return clauses in their canonical form for hashing.
 
-    JSON in UTF-8, keys sorted, without spaces.
-
-    `over` is written out; what was not given is left out.
+    JSON in UTF-8 with sorted keys, without spaces. `over` is always written; absent keys are left
+    out.
     """
     plain = [
         {key: value for key, value in {"over": "run", **spec}.items() if value is not None}
@@ -152,7 +151,7 @@ def canonical(clauses: Sequence[Spec]) -> bytes:
 
 
 def clauses_sha256(clauses: Sequence[Spec]) -> str:
-    """SHA-256 of the canonical form, in hexadecimal digits."""
+    """Return the SHA-256 of the clauses' canonical form in hexadecimal."""
     return hashlib.sha256(canonical(clauses)).hexdigest()
 
 
@@ -160,7 +159,7 @@ def clauses_sha256(clauses: Sequence[Spec]) -> str:
 
 
 def matches(where: Spec, trial: Trial) -> bool:
-    """Return whether a clause's `where` holds for a trial.
+    """Return true where a clause's `where` holds for a trial.
 
     A list holds when one of its values does.
     """
@@ -169,10 +168,9 @@ def matches(where: Spec, trial: Trial) -> bool:
 
 
 def excluding(where: Spec, trials: Iterable[Trial]) -> tuple[str, list[str]] | None:
-    """Of a `where` that holds for no trial.
+    """Return why a clause's `where` holds for no trial: the excluding key, and its values there.
 
-    The key that rules all of them out, and the values that they have there. None: no key does so
-    alone.
+    None where no single key excludes all trials.
     """
     every = [_facts(trial) for trial in trials]
     for key, wanted in where.items():
@@ -215,12 +213,12 @@ def _same(wanted: Any, fact: Any) -> bool:
 
 
 def selected(where: Spec, trials: Iterable[Trial]) -> Iterator[Trial]:
-    """Yield the trials that a clause is about."""
+    """Yield the trials that match a clause's `where`."""
     return (trial for trial in trials if matches(where, trial))
 
 
 # --- acceptance -----------------------------------------------------------------------------------
-# What the profile `acceptance` asks for beside its times: who is tested, and each clause's words.
+# Requirements of the profile `acceptance` besides its times: device, contract and clauses.
 
 
 PROFILE: Profile = "acceptance"
@@ -231,7 +229,7 @@ _OF_SWITCH = ("model", "serial", "firmware")
 def refuse_incomplete(
     document: Document, model: Configuration, tests: Iterable[ResolvedSettings]
 ) -> None:
-    """Refuse a run for acceptance without what it needs, by the first key that is missing."""
+    """Raise ConfigurationError for the first missing requirement of an acceptance run."""
     accepting = next((test for test in tests if test.profile == PROFILE), None)
     if accepting is None:
         return
@@ -252,7 +250,7 @@ def refuse_incomplete(
 
 
 def reservations(site: Site, tests: Iterable[ResolvedSettings]) -> Iterator[str]:
-    """In what tests for acceptance are less than the profile asks, a sentence for each test."""
+    """Yield a sentence for each test that measures less than the acceptance profile requires."""
     for number, test in enumerate(tests):
         if test.profile != PROFILE:
             continue

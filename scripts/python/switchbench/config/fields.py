@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kind of value is: how it is read, and its form as a JSON schema for editors."""
+"""Kinds of values in a configuration: their parsers and their JSON schemas for editors."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ Form = dict[str, Any]
 
 
 class Flow(NamedTuple):
-    """One flow as it is named: by names of ports or hosts, or by rank numbers."""
+    """Flow by names of ports or hosts, or by rank numbers."""
 
     source: str | int
     destination: str | int
     share: float | None = None  # in percent of its source's load
-    place: str = ""  # the line of a file
+    place: str = ""  # line of a file, for messages
 
 
 def needed(value: object, what: str) -> ValueError:
-    """Return the error of a value that is not what is needed."""
+    """Return the ValueError for a value that does not meet a requirement."""
     return ValueError(f"found {shown(value)}, but {what}")
 
 
 def several(values: list[Any]) -> list[Any]:
-    """Refuse an empty list, and one that says a thing twice."""
+    """Return a list; ValueError for an empty list or a duplicate value."""
     if not values:
         raise ValueError("is an empty list")
     twice = first_double(values)
@@ -53,7 +53,7 @@ def several(values: list[Any]) -> list[Any]:
 
 
 def first_double(values: Iterable[Any]) -> Any:
-    """Return the first value that comes a second time, or None."""
+    """Return the first value that repeats an earlier one, or None."""
     seen = set()
     for value in values:
         key = value if isinstance(value, str | int) else repr(value)
@@ -65,16 +65,17 @@ def first_double(values: Iterable[Any]) -> Any:
 
 # --- names of hosts -------------------------------------------------------------------------------
 
-_NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")  # commas and spaces part them, as in host files
+# commas and spaces separate names, as in host files
+_NAMES = re.compile(r"(?:\[[^\]]*\]?|[^,\s\[])+")
 _USER = re.compile(r"(?:^|[\s,])([A-Za-z_][\w.-]*)@[\w.\[-]+")
 
 
 def written_order(names: str) -> list[str]:
-    """Return the names of a ClusterShell node set in the order written: `n[3,1-2]` is n3, n1, n2.
+    """Return the names in a ClusterShell node set in written order: `n[3,1-2]` is n3, n1, n2.
 
-    NodeSet sorts, but the written order is the physical one; so each comma inside of brackets is
-    opened here, and NodeSet reads the ranges. No group is looked up: `@all` is refused, and so is
-    `root@node1`, which NodeSet takes for a group.
+    NodeSet sorts, but the written order is the physical one. So each comma inside of brackets is
+    expanded here, and NodeSet parses the ranges. Groups are not resolved: `@all` is rejected, and
+    so is `root@node1`, which NodeSet takes as a group.
     """
     if user := _USER.search(names):
         raise ValueError(
@@ -101,7 +102,7 @@ def written_order(names: str) -> list[str]:
 
 
 def _pieces(part: str) -> Iterator[str]:
-    """Yield `a[1]b`, `a[3-4]b` of `a[1,3-4]b`: at most one range in each bracket."""
+    """Yield a node set's parts with one range per bracket: `a[1]b`, `a[3-4]b` for `a[1,3-4]b`."""
     before, bracket, rest = part.partition("[")
     inside, closed, after = rest.partition("]")
     if not bracket or not closed:
@@ -117,9 +118,9 @@ def _pieces(part: str) -> Iterator[str]:
 def csv_rows(
     path: Path, header: Collection[str], most: int = 4 << 20
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and fields of each line that is no comment and not the header.
+    """Yield line number and fields for each line of a CSV file, without comments and header.
 
-    ValueError with the line of what can't be read.
+    Raise ValueError with the line that cannot be read.
     """
     try:
         reader = csv.reader(read_text(path, most).splitlines())
@@ -134,14 +135,14 @@ def csv_rows(
         raise ValueError(str(error)) from None
 
 
-MOST_FLOWS = 500_000  # of a list that the engine's documents hold (engine/document)
+MOST_FLOWS = 500_000  # of a list in the engine's documents (engine/document)
 _FLOW_BYTES = 64 << 20  # of a file
 
 
 def read_flows(path: Path) -> tuple[Flow, ...]:
-    """Return the flows of a file in its order: source, destination and, where there is one, share.
+    """Return the flows of a CSV file, in order: source, destination and optional share.
 
-    A share without a unit is percent. ValueError with the line of a mistake.
+    A share without a unit is in percent. Raise ValueError with the line of a mistake.
     """
     found: list[Flow] = []
     for line, fields in csv_rows(path, ("source", "destination", "share"), _FLOW_BYTES):
@@ -164,9 +165,9 @@ def read_flows(path: Path) -> tuple[Flow, ...]:
 
 
 class Strict(BaseModel):
-    """A mapping whose keys are all known and whose values are not converted.
+    """Base of mappings: unknown keys are errors, and values are not converted.
 
-    A key that has a default here has it always; one that is None is not given, or has no effect.
+    A key with a default always has a value; a key that is None is absent, or has no effect.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -174,28 +175,28 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, value: object) -> object:
-        """`key: null` is a key that is not given."""
+        """Remove keys with a null value, which count as absent."""
         if not isinstance(value, dict):
             return value
         optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
         return {k: item for k, item in value.items() if item is not None or k not in optional}
 
     def given(self) -> dict[str, object]:
-        """Return the keys that the user wrote, in the models' order."""
+        """Return the keys that the user wrote, in the model's order."""
         return {k: v for k, v in self.in_effect().items() if k in self.model_fields_set}
 
     def in_effect(self) -> dict[str, object]:
-        """Return the keys that have a value, the user's or a default."""
+        """Return the keys that have a value, given or default."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in values.items() if value is not None}
 
     def with_defaults(self, **defaults: object) -> Self:
-        """Return the same mapping with defaults for what nobody gave."""
+        """Return the mapping with defaults for absent keys."""
         missing = {key: value for key, value in defaults.items() if getattr(self, key) is None}
         return self.model_copy(update=missing)
 
     def written(self) -> dict[str, Any]:
-        """Return the keys that have a value, each as a user writes it."""
+        """Return the keys that have a value, in the form that users write."""
         return self.model_dump(exclude_none=True, warnings=False)
 
 
@@ -208,33 +209,33 @@ NOT_SWEPT = {
 
 @dataclass(frozen=True, eq=False)
 class ValueKind:
-    """How the value of a key is read and written, and its form as a JSON schema."""
+    """Kind of a key's value: its parser, its writer and its JSON schema."""
 
     parse: Callable[[Any], Any]
     form: Form
-    lists: bool = False  # whether a list is a value of this kind
-    write: Callable[[Any], object] | None = None  # as a user writes it; None: as it is
+    lists: bool = False  # true where a list is one value of this kind
+    write: Callable[[Any], object] | None = None  # form that users write; None: unchanged
 
     def __call__(self, value: object) -> Any:
-        """Return what was read; ValueError says what is wrong."""
+        """Parse a value; ValueError for an invalid one."""
         if isinstance(value, list) and not self.lists:
             raise ValueError(SINGULAR)
         return self.parse(value)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        """As pydantic asks for it."""
+        """Return the schema with which pydantic validates this kind."""
         write = self.write and core_schema.plain_serializer_function_ser_schema(self.write)
         return core_schema.no_info_plain_validator_function(self, serialization=write)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Form:
-        """Return the same."""
+        """Return the JSON schema of this kind."""
         return dict(self.form)
 
 
 def kind(
     form: Form, lists: bool = False, write: Callable[[Any], object] | None = None
 ) -> Callable[[Callable[[Any], Any]], ValueKind]:
-    """Return a decorator that makes a kind of values of the function that reads them."""
+    """Return a decorator that makes a kind of values from a parser."""
     return lambda parse: ValueKind(parse, form, lists, write)
 
 
@@ -244,7 +245,7 @@ def text_like(pattern: str) -> Form:
 
 
 def either(*forms: Form) -> Form:
-    """Return the JSON schema of what has one of the forms."""
+    """Return the JSON schema of a value in one of several forms."""
     return {"anyOf": list(forms)}
 
 
@@ -254,7 +255,7 @@ def mapping_of(**forms: Form) -> Form:
 
 
 def list_of(form: Form, least: int = 1, most: int | None = None) -> Form:
-    """Return the JSON schema of a list."""
+    """Return the JSON schema of a list of a form."""
     items = {"type": "array", "items": form, "minItems": least}
     return items if most is None else items | {"maxItems": most}
 
@@ -269,7 +270,7 @@ _time_text = quantities.DURATION.text
 
 
 def choice(words: Iterable[str]) -> ValueKind:
-    """Return one of some words."""
+    """Return the kind of values that are one of the given words."""
     valid = list(words)
 
     @kind({"enum": valid, "type": "string"})
@@ -282,7 +283,7 @@ def choice(words: Iterable[str]) -> ValueKind:
 
 
 def whole(least: int, most: int, what: str) -> ValueKind:
-    """Return a whole number within bounds; `10k` and `10M` are numbers too."""
+    """Return the kind of whole numbers within bounds; `10k` and `10M` are numbers too."""
     number = {"type": "integer", "minimum": least, "maximum": most}
 
     @kind(either(number, text_like(quantities.COUNT.pattern())))
@@ -296,7 +297,7 @@ def whole(least: int, most: int, what: str) -> ValueKind:
 
 
 def sized(least: int, most: int, what: str) -> ValueKind:
-    """Return a number of bytes within bounds; in `what` {} is the number."""
+    """Return the kind of sizes in bytes within bounds; {} in `what` becomes the number."""
 
     @kind(_SIZE)
     def check(value: object) -> int:
@@ -331,7 +332,7 @@ _RETRIES = whole(0, 6, "the number of retries")
 
 @kind(_RETRIES.form)
 def _retries(value: object) -> Any:
-    """Return a limit of three bits, of which 7 is none: rxe and others then try for ever."""
+    """Parse a retry limit of RDMA; 7 is rejected, because it means no limit on some devices."""
     if quantities.count(value) == 7:
         raise ValueError(
             "7 is invalid: the number of retries is 0 to 6, because 7 means for ever on some "
@@ -345,7 +346,7 @@ SEED_MOST = 2**63 - 1
 
 @kind({"type": "integer", "minimum": 0, "maximum": SEED_MOST})
 def _seed(value: object) -> int:
-    """Return a number in one writing only: readers of YAML differ in what `010` and `1.0` mean."""
+    """Parse a seed, in one spelling only, because YAML readers differ on `010` and `1.0`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= SEED_MOST:
         raise needed(value, f"a seed is a whole number, 0 to {SEED_MOST}")
     return value
@@ -353,19 +354,20 @@ def _seed(value: object) -> int:
 
 @kind(_SHARE, write="{}%".format)
 def _percent(value: object) -> int:
-    """Return a whole percentage, 0 to 100."""
+    """Parse a whole percentage, 0 to 100."""
     number = quantities.percentage(value)
     if number is None or number > 100 or number != int(number):
         raise needed(value, "whole percent, 0% to 100%, are needed, as 50%")
     return int(number)
 
 
-INTERVAL_LEAST_NS = 10_000_000  # the kernel's clock and a worker's sleep are a millisecond apart
+# the kernel's clock and a worker's sleep differ by up to a millisecond
+INTERVAL_LEAST_NS = 10_000_000
 
 
 @kind(either({"const": "off"}, _TIME), write=lambda ns: _time_text(ns) if ns else "off")
 def _interval(value: object) -> int:
-    """Return the time from one interval result to the next; 0: `off`."""
+    """Parse the time between interval results in ns; 0 for `off`."""
     if value == "off":
         return 0
     step_ns = quantities.duration_ns(value)
@@ -377,14 +379,14 @@ def _interval(value: object) -> int:
 
 @kind(_TIME, write=_time_text)
 def _timeout(value: object) -> int:
-    """Return a time after which something is given up."""
+    """Parse a timeout to ns; ValueError for 0."""
     timeout_ns = quantities.duration_ns(value)
     if timeout_ns == 0:
         raise needed(value, "a timeout is longer than 0")
     return timeout_ns
 
 
-PROBES_MOST = 1_000_000  # a second and flow: what a node takes
+PROBES_MOST = 1_000_000  # limit of a node, per second and flow
 
 
 @kind(
@@ -392,7 +394,7 @@ PROBES_MOST = 1_000_000  # a second and flow: what a node takes
     write=lambda rate: f"{rate:.17g}/s" if isinstance(rate, float) and rate > 0 else rate or 0,
 )
 def _probe_rate(value: object) -> object:
-    """`auto`, or probes a second and flow: `1000/s`; 0: none."""
+    """Parse a probe rate: `auto`, or probes per second and flow (`1000/s`), or 0 for none."""
     if value == "auto":
         return value
     try:
@@ -422,7 +424,7 @@ def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
 
 @kind(either(_MODE, mapping_of(mode=_MODE, error=_TIME)), write=_written_clock)
 def _clock(value: object) -> ClockChoice:
-    """`shared`, `ptp`, `estimated`; or a mapping with what is known of their error."""
+    """Parse a clock mode (`shared`, `ptp`, `estimated`), or a mapping with its error."""
     given = value if isinstance(value, dict) else {"mode": value}
     if "asymmetry" in given:
         raise ValueError(
@@ -446,7 +448,7 @@ def _clock(value: object) -> ClockChoice:
 
 @kind({"type": ["number", "string"]})
 def _suite_value(value: object) -> float:
-    """Return a parameter of a suite: a number, or a time as 10s."""
+    """Parse a parameter of a suite: a number, or a time such as 10s."""
     if isinstance(value, str):
         return float(quantities.DURATION.parse(value)) / 1e9
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -455,7 +457,7 @@ def _suite_value(value: object) -> float:
 
 
 REPEATS_MOST = 10000
-_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # of a mapping that does not say
+_REPEATS_LEAST, _REPEATS_USUAL = 5, 30  # limits of a mapping without `min` and `max`
 _REPEAT = mapping_of(min=_COUNT, max=_COUNT, width=_SHARE, confidence=_SHARE)
 
 
@@ -469,7 +471,7 @@ def _written_repeats(value: Repeats) -> int | dict[str, object]:
 
 @kind(either(_COUNT, _REPEAT), write=_written_repeats)
 def _repeats(value: object) -> Repeats:
-    """Return a number: so often, whatever comes. A mapping: until the mean's interval is narrow."""
+    """Parse repeats: a fixed number, or a mapping with a confidence interval to reach."""
     keys: dict[str, object] = value if isinstance(value, dict) else {"repeat": value}
 
     def count(key: str) -> int:
@@ -510,15 +512,15 @@ def _repeats(value: object) -> Repeats:
 
 
 FRAME = sized(64, 9216, "a frame of {} bytes: frames have 64 to 9216 bytes, FCS included")
-# Only what goes by steps sends empty messages: the compiler refuses others.
+# Only schedules send empty messages: the compiler rejects others.
 MESSAGE = sized(0, 2**30, "a message of {} bytes: messages have 1GiB at most")
-# More than any device offers; the node knows what its device does.
+# Above the limit of any device; the node checks its device's limit.
 INLINE = sized(0, 4096, "{} bytes inline: valid values are 0 (none) to 4096")
 
 
 @kind(list_of(_SIZE, 2, 2), lists=True, write=list)
 def _size_range(value: object) -> object:
-    """Return the least and the greatest size to draw."""
+    """Parse the minimum and the maximum of random sizes."""
     if not isinstance(value, list) or len(value) != 2:
         raise needed(value, "two sizes are needed, as [4, 64KiB]")
     least, most = map(MESSAGE, value)
@@ -535,12 +537,12 @@ GENOME = {
 }  # fmt: skip
 # The simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, spread evenly.
 PRESETS = {"simple": (64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594)}
-IMIX_MOST = 64  # what a node takes (TRANSPORT_SIZES_MAX)
+IMIX_MOST = 64  # limit of a node (TRANSPORT_SIZES_MAX)
 
 
 @kind(either(_TEXT, list_of(_SIZE, 2, IMIX_MOST)), lists=True, write=list)
 def _imix(value: object) -> tuple[int, ...]:
-    """Return a genome's sizes, or the sizes themselves, in the order sent."""
+    """Parse an IMIX: a genome, a preset, or a list of sizes, in sending order."""
     sizes = PRESETS.get(value) if isinstance(value, str) else value
     if isinstance(value, str) and sizes is None:
         for letter in value:
@@ -564,7 +566,7 @@ def _imix(value: object) -> tuple[int, ...]:
 
 @kind(_TEXT)
 def word(value: object) -> str:
-    """Read a name."""
+    """Parse a name."""
     if not isinstance(value, str) or not value:
         raise needed(value, "a name is needed")
     return value
@@ -572,7 +574,7 @@ def word(value: object) -> str:
 
 @kind(_TEXT)
 def _words(value: object) -> str:
-    """Text that is kept as it is: a serial number 0012 is not 12."""
+    """Parse text unchanged: a serial number 0012 is not 12."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise needed(value, "text is needed: put it in quotes")
     if not isinstance(value, str) or not value.strip():
@@ -589,7 +591,7 @@ PARTNERS = ("neighbours", "halves", "shift", "inside", "across", "random")
     write=lambda value: value if isinstance(value, str) else [list(pair) for pair in value],
 )
 def _partners(value: object) -> str | NamedPairs:
-    """Return a word for who partners are, or pairs of names."""
+    """Parse partners: a word, or pairs of names."""
     if isinstance(value, str) and value in PARTNERS:
         return value
     if not isinstance(value, list) or not value:
@@ -609,7 +611,7 @@ def _partners(value: object) -> str | NamedPairs:
     write=lambda value: [group[0] if len(group) == 1 else list(group) for group in value],
 )
 def _groups(value: object) -> NamedGroups:
-    """Names of groups, node sets or ports; each entry is one group, itself a word or a list."""
+    """Parse groups of names; each entry is one group, a word or a list."""
     if not isinstance(value, list):
         raise needed(value, "a list of groups is needed")
     return tuple(
@@ -622,7 +624,7 @@ _FLOW: Form = {"type": "array", "prefixItems": [_END, _END, _SHARE], "minItems":
 
 
 def flow(value: object, place: str = "") -> Flow:
-    """Return one of them; its share is percent."""
+    """Parse one flow; its share is in percent."""
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         raise needed(value, "[source, destination] or [source, destination, share] is needed")
     source, destination = (
@@ -648,7 +650,7 @@ def flow(value: object, place: str = "") -> Flow:
     ],
 )
 def _flows(value: object) -> str | tuple[Flow, ...]:
-    """`[source, destination]` or `[source, destination, 25%]`, each; or a file that lists them."""
+    """Parse flows: a list of `[source, destination]` or `[source, destination, 25%]`, or a file."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list | tuple) or not value:
@@ -658,7 +660,7 @@ def _flows(value: object) -> str | tuple[Flow, ...]:
 
 @kind({"type": "object", "minProperties": 1, "additionalProperties": list_of({})})
 def _swept(value: object) -> dict[str, list[Any]]:
-    """Parameter (dotted below a transport's name): the values that it takes in turn."""
+    """Parse a sweep: a list of values per parameter (dotted below a transport's name)."""
     if not isinstance(value, dict) or not value:
         raise needed(value, "a mapping is needed, as {count: [4, 8]}")
     for key, values in value.items():
@@ -679,14 +681,14 @@ def _axis(values: object) -> object:
 # --- hosts and their ports ------------------------------------------------------------------------
 
 
-CORES_MOST = 1024  # what a node can name (engine/platform/cpu_placement.h)
+CORES_MOST = 1024  # limit of a node (engine/platform/cpu_placement.h)
 _SPANS = text_like(r"^ *[0-9]+(-[0-9]+)? *(, *[0-9]+(-[0-9]+)? *)*$")
 _CORE = either({"type": "integer", "minimum": 0}, _SPANS)
 
 
 @kind(either(_CORE, list_of(_CORE)), lists=True, write=list)
 def cores(value: object) -> tuple[int, ...]:
-    """Return a cpuset (`2-5,8`), a list of numbers, or one number; in the order written."""
+    """Parse cores in written order: a cpuset (`2-5,8`), a list of numbers, or one number."""
     words = value if isinstance(value, list) else str(value).split(",")
     if isinstance(value, bool | float | dict) or not words:
         raise needed(value, 'cores are needed, as "2-5" or [2, 3]')
@@ -708,7 +710,7 @@ def cores(value: object) -> tuple[int, ...]:
 
 
 def _ip_address(version: int, example: str, pattern: str) -> ValueKind:
-    """Return an address with the length of its network's prefix."""
+    """Return the kind of IP addresses with a prefix length."""
 
     @kind(text_like(pattern))
     def check(value: object) -> str:
@@ -732,7 +734,7 @@ def _hosts(value: object) -> list[str]:
 
 @kind(either(_TEXT, {"type": "object", "additionalProperties": list_of({}, 2, 2)}))
 def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
-    """Return a file, or by port the switch and its port."""
+    """Parse wiring: a file, or a mapping of ports to a switch and its port."""
     if not isinstance(value, dict):
         if not isinstance(value, str) or not value:
             raise needed(value, "a file is needed")
@@ -745,7 +747,7 @@ def _wiring(value: object) -> str | dict[str, tuple[str, str]]:
 
 @kind({"type": ["string", "integer", "boolean"]})
 def _ssh_option(value: object) -> str:
-    """As ssh takes it after `-o`."""
+    """Parse an ssh option's value to the text after `-o`."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, str | int):
@@ -758,7 +760,7 @@ _RDMA = r"^([A-Za-z0-9_.-]+)(?:/([0-9]{1,3}))?$"
 
 @kind(text_like(_RDMA))
 def _rdma_port(value: object) -> str:
-    """`mlx5_2/1`: an RDMA device and its port, the first unless named."""
+    """Parse an RDMA device and port such as `mlx5_2/1`; the port is 1 by default."""
     found = re.fullmatch(_RDMA, value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[2] or 1) <= 255:
         raise needed(value, "an RDMA device and its port are needed, as mlx5_2/1")
@@ -768,7 +770,7 @@ def _rdma_port(value: object) -> str:
 # --- the types of keys ----------------------------------------------------------------------------
 
 
-Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose every value is tried
+Axis = Annotated[list[T], BeforeValidator(_axis)]  # a list whose values are all measured
 Name = Annotated[str, word]
 Words = Annotated[str, _words]
 Seed = Annotated[int, _seed]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""JSON schemas of configurations, site files and topology files, made of their models.
+"""JSON schemas of configurations, site files and topology files, made from their models.
 
-    python -m switchbench.config.json_schema conf
-
-writes them into a folder, for editors (doc/reference/configuration.md).
+`python -m switchbench.config.json_schema conf` writes the schemas into a folder, for editors
+(doc/reference/configuration.md).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Schema = dict[str, Any]
 
 
 class _Form(GenerateJsonSchema):
-    """Without titles, which are the keys once more, and without `default: null`."""
+    """Generator of schemas without titles, which repeat the keys, and without `default: null`."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -35,12 +34,12 @@ class _Form(GenerateJsonSchema):
         if made.get("default", 0) is None:
             del made["default"]
         elif write := schema["schema"].get("serialization", {}).get("function"):
-            made["default"] = write(schema["default"])  # as a user writes it
+            made["default"] = write(schema["default"])  # in the form that users write
         return made
 
 
 def configuration_schema() -> Schema:
-    """Return the schema of a whole configuration."""
+    """Return the schema of a configuration."""
     made = _schema("Switchbench configuration", Configuration)
     for name in ("Configuration", "Settings"):
         (swept,) = (
@@ -53,7 +52,7 @@ def configuration_schema() -> Schema:
 
 
 def site_schema() -> Schema:
-    """Return the schema of a site file: hosts, or a lab with what differs from its topology."""
+    """Return the schema of a site file: hosts, or a lab with changes to its topology."""
     return _schema("Switchbench site", LabSite, HostSite)
 
 
@@ -66,7 +65,7 @@ SCHEMAS = {"configuration": configuration_schema, "site": site_schema, "topology
 
 
 def _schema(title: str, *models: type[BaseModel]) -> Schema:
-    """Return the schema of a file that is one of the models."""
+    """Return the schema of a file that has one of the models."""
     _, made = models_json_schema(
         [(model, "validation") for model in models], schema_generator=_Form
     )
@@ -76,7 +75,7 @@ def _schema(title: str, *models: type[BaseModel]) -> Schema:
 
 
 def _swept_keys() -> Iterable[str]:
-    """Return what can stand under `sweep`."""
+    """Return the keys that are allowed under `sweep`."""
     for key in Settings.model_fields:
         if key in NESTED:
             yield from (f"{key}.{name}" for name in NESTED[key].model_fields)
@@ -85,7 +84,7 @@ def _swept_keys() -> Iterable[str]:
 
 
 def main(folder: str) -> None:
-    """Write all of them."""
+    """Write all schemas into a folder."""
     for name, made in SCHEMAS.items():
         text = json.dumps(made(), indent=1, ensure_ascii=False)
         (Path(folder) / f"{name}.schema.json").write_text(f"{text}\n", encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From names to ports: groups, and the order in which a network's ports become ranks."""
+"""Resolution of names to ports: groups, and the rank order of a network's ports."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ Groups = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class SitePlace:
-    """Where a site's mapping stands: a file of its own, or below `site`."""
+    """Position of a site's mapping: a file of its own, or below `site`."""
 
     document: Document
     path: KeyPath = ()
 
     def problem(self, keys: KeyPath, text: str) -> ConfigurationError:
-        """Return the error at one of its keys."""
+        """Return the error at one of the site's keys."""
         return self.document.problem((*self.path, *keys), text)
 
     def at(self, *keys: Key) -> AbstractContextManager[None]:
-        """Raise a ValueError of what is inside as the problem at one of its keys."""
+        """Turn a ValueError of the enclosed code into the problem at one of the site's keys."""
         return self.document.at((*self.path, *keys))
 
     def hosts(self, text: str, known: Collection[str], *keys: Key) -> list[str]:
-        """Return the hosts that a node set at one of its keys names; all have to be known."""
+        """Return the hosts in a node set at one of the site's keys; all must exist."""
         with self.at(*keys):
             named = written_order(text)
         for host in named:
@@ -47,9 +47,9 @@ class SitePlace:
         return named
 
     def file(self, keys: KeyPath, name: str) -> Path:
-        """Return the file that one of its keys names.
+        """Return the path of the file that one of the site's keys names.
 
-        A relative path begins at the site's own folder.
+        A relative path starts at the site's own folder.
         """
         path = (self.document.folder / Path(name).expanduser()).resolve()
         if not path.is_file():
@@ -59,7 +59,7 @@ class SitePlace:
 
 
 class Names:
-    """Looks ports up by their own name, their host's, or a node set of either."""
+    """Lookup of ports by their own name, their host's, or a node set of either."""
 
     def __init__(self, ports: Sequence[Port]) -> None:
         self.by_name: dict[str, tuple[Port, ...]] = {}
@@ -70,9 +70,9 @@ class Names:
             self.by_name[port.host] = (*self.by_name.get(port.host, ()), port)
 
     def ports(self, names: str) -> tuple[Port, ...]:
-        """Return the ports that the names mean, in the order written.
+        """Return the ports with the given names, in written order.
 
-        ValueError names an unknown one.
+        Raise ValueError for an unknown name.
         """
         if names in self.by_name:
             return self.by_name[names]
@@ -85,7 +85,7 @@ class Names:
 
 
 def make_groups(model: RankOrder, names: Names, place: SitePlace) -> Groups:
-    """Return the groups of a site by name, each a list of port names in the order written."""
+    """Return a site's groups by name, each a list of port names in written order."""
     groups: Groups = {}
     for group, texts in (model.groups or {}).items():
         with place.at("groups", group):
@@ -137,12 +137,12 @@ def _listed(
 
 
 # --- members --------------------------------------------------------------------------------------
-# From names to rank numbers: the groups and pairs of one trial's network.
+# Groups and pairs of one trial's network as rank numbers.
 
 
 @dataclass(frozen=True)
 class Members:
-    """The ranks of one network in a trial. ValueError says which name is wrong, and why."""
+    """Ranks of one network in a trial; methods raise ValueError for invalid names."""
 
     site: Site
     network: str
@@ -154,11 +154,11 @@ class Members:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """Rank numbers by port name."""
+        """Return the rank numbers by port name."""
         return {port.name: i for i, port in enumerate(self.ranks)}
 
     def pairs(self, pairs: NamedPairs) -> list[int]:
-        """Rank numbers, flat: a0 b0 a1 b1 ..."""
+        """Return the rank numbers of pairs as a flat list: a0 b0 a1 b1 ..."""
         found = [self._rank(name) for pair in pairs for name in pair]
         if (twice := first_double(found)) is not None:
             raise ValueError(f"duplicate rank {self.ranks[twice].name}")
@@ -172,7 +172,7 @@ class Members:
         return source, destination
 
     def words(self, source: int, destination: int) -> str:
-        """Return a flow by its ports' names."""
+        """Return a flow as its ports' names."""
         return f"{self.ranks[source].name} to {self.ranks[destination].name}"
 
     def _end(self, end: str | int) -> int:
@@ -183,7 +183,7 @@ class Members:
         raise ValueError(f"there is no rank {end}: ranks are 0 to {len(self.ranks) - 1}")
 
     def groups(self, groups: NamedGroups) -> list[list[int]]:
-        """Rank numbers of each group, in the order written; ports that are no ranks are left."""
+        """Return the rank numbers of each group, in written order; other ports are skipped."""
         found = []
         for group in groups:
             ports = [port for name in group for port in self._ports(name)]
@@ -210,7 +210,7 @@ class Members:
         )
 
     def _ports(self, name: str) -> list[Port]:
-        """Return the ports of this network that a group's, host's or port's name means."""
+        """Return the ports of this network with a group's, host's or port's name."""
         names, groups = self._names, self.site.groups
         try:
             ports = [port for text in groups.get(name, (name,)) for port in names.ports(text)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads a configuration: the file, `--set`, `--site`, `--profile`; everything checked by itself."""
+"""Reader and checker of a configuration: the file, `--set`, `--site`, `--profile`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .names import SitePlace
 
 
 def load_site(document: Document, seed: int) -> Site:
-    """Return the site that stands at `site` in a configuration: a mapping, a file, or a lab."""
+    """Return the site of a configuration: from a mapping, a file, or a lab's name."""
     value = document.data.get("site")
     if value is None:
         raise document.problem(
@@ -53,7 +53,7 @@ def load_site(document: Document, seed: int) -> Site:
 
 
 def _site_of_file(file: Document, name: str, document: Document, seed: int) -> Site:
-    if "topology" in file.data:  # a topology is a lab's description
+    if "topology" in file.data:  # a topology file describes a lab
         site = Document({"site": {"lab": str(Path(file.name).resolve())}}, {}, name, file.folder)
         return _build(SitePlace(site, ("site",)), site.data["site"], seed)
     if "tests" in file.data or "switchbench" in file.data:
@@ -77,7 +77,7 @@ DEFAULT_SEED = 1
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for."""
+    """Request of the command line for a configuration."""
 
     conf: Path | None = None
     assignments: Sequence[str] = ()  # key=value, as after --set
@@ -88,7 +88,7 @@ class Request:
 
 @dataclass(frozen=True)
 class CheckedConfiguration:
-    """A configuration that is right by itself; whether its plans can be made is the compiler's."""
+    """Configuration that is valid in itself; the compiler checks whether plans are possible."""
 
     document: Document
     model: schema.Configuration
@@ -100,17 +100,17 @@ class CheckedConfiguration:
 
 
 def read(request: Request) -> CheckedConfiguration:
-    """Read what the command line asks for."""
+    """Read and check the configuration that the command line requests."""
     return check(document_of(request))
 
 
 def read_values(values: dict[str, Any], without: Sequence[str] = ()) -> CheckedConfiguration:
-    """Read a configuration that is no file, such as an effective one, without some hosts."""
+    """Read a configuration from values, such as an effective one, without some hosts."""
     return check(from_values(values, "configuration"), without)
 
 
 def check(document: Document, without: Sequence[str] = ()) -> CheckedConfiguration:
-    """Check a document and find its site and tests."""
+    """Check a document, and resolve its site and tests."""
     mistakes = errors.Mistakes()
     model, wrong = _model(document, mistakes)
     if model.switchbench != FORMAT:
@@ -149,8 +149,8 @@ def _model(
 ) -> tuple[schema.Configuration, Sequence[KeyPath]]:
     """Return the document's model.
 
-    Where values are wrong, that of the rest, and the places of what is wrong, so that further
-    mistakes are found as well.
+    With invalid values, return the model of the rest, and the paths of the invalid values, so that
+    further mistakes are found too.
     """
     try:
         return schema.validate(schema.Configuration, document), ()
@@ -168,7 +168,7 @@ def _model(
 
 
 def document_of(request: Request) -> Document:
-    """Return the configuration as it was written, with what the command line says."""
+    """Return the document of a configuration, changed by the command line."""
     if request.conf is None:
         if request.site is None and not any(key == "site" for _, key, _ in request.options):
             raise errors.ConfigurationError(
@@ -192,7 +192,7 @@ def document_of(request: Request) -> Document:
 
 
 def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
-    """Put a value that wins over the file: other forms of the setting give way, in tests too."""
+    """Set a value that overrides the file: other forms of the setting are removed, in tests too."""
     if path[0] in schema.Settings.model_fields:
         tests = document.data.get("tests")
         for i in range(len(tests) if isinstance(tests, list) else 0):
@@ -204,7 +204,7 @@ def _assign(document: Document, path: KeyPath, value: Any, mark: Mark) -> None:
 
 
 def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
-    """Remove a setting in all its forms from one mapping."""
+    """Remove all forms of a setting from one mapping."""
     forms: list[KeyPath] = [path]
     if len(path) == 1:
         forms = [(form,) for form in rules.family(str(path[0]))]
@@ -218,7 +218,7 @@ def _clear(document: Document, at: KeyPath, path: KeyPath) -> None:
 
 # --- clauses --------------------------------------------------------------------------------------
 
-# What a clause's `where` may name besides the parameters of patterns.
+# Keys of a clause's `where`, besides the parameters of patterns.
 _WHERE_KEYS = (
     "pattern", "transport", "network", "ranks", "size", "frame_size", "message_size", "load",
     "traffic", "test", "repeat", "subtest", "variant",
@@ -227,7 +227,7 @@ _LIMITS = {"require": "", "min": ">= ", "max": "<= ", "equals": "== "}
 
 
 def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) -> dict[str, Any]:
-    """Return a clause, its words checked, with its limit as `require`."""
+    """Return a checked clause whose limit is in `require`."""
     values = clause.given()
     named = [key for key in _LIMITS if key in values]
     if len(named) != 1:
@@ -257,7 +257,7 @@ def _expectation(document: Document, clause: schema.Expectation, path: KeyPath) 
 
 
 def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
-    """Return a value of `where`, as the judge compares it; a list holds where one value does."""
+    """Return a value of `where` in comparable form; a list holds where one of its values does."""
     if key not in _WHERE_KEYS and key not in schema.ALL_PARAMETERS:
         keys = [*_WHERE_KEYS, *sorted(schema.ALL_PARAMETERS)]
         raise document.problem(path, errors.unknown_key(key, keys, said=True))
@@ -276,11 +276,11 @@ def _where(key: str, value: Any, path: KeyPath, document: Document) -> Any:
 
 
 # --- effective ------------------------------------------------------------------------------------
-# The configuration as understood: every default written out, itself a configuration.
+# The effective configuration: every default written out, itself a valid configuration.
 
 
 def effective(reading: CheckedConfiguration) -> dict[str, object]:
-    """Return the whole configuration as a plain mapping."""
+    """Return the effective configuration as a plain mapping."""
     model = reading.model
     changes: dict[str, object] = dict.fromkeys(
         (*schema.Settings.model_fields, "site", "tests", "subtests")
@@ -296,10 +296,10 @@ def effective(reading: CheckedConfiguration) -> dict[str, object]:
 
 
 def _test(test: schema.ResolvedSettings, unused: Collection[str]) -> dict[str, object]:
-    """Return one test without `unused` keys.
+    """Return one test of the effective configuration without `unused` keys.
 
-    Without a sweep it is its only point, which has every default; the defaults of a sweep's points
-    follow from what is swept.
+    Without a sweep, the test is its only point and has every default; the defaults of a sweep's
+    points depend on the swept values.
     """
     every = tests.combinations(test)
     swept = {key for values in every for key in values.swept}
@@ -311,7 +311,7 @@ def _test(test: schema.ResolvedSettings, unused: Collection[str]) -> dict[str, o
         if isinstance(below, dict):
             below.pop(tail or head, None)
     left = {*unused, *rules.NETWORK, *rules.TRANSPORT, *transports.NAMES, "pattern", "sweep"}
-    if test.subtest is not None:  # which says what is sent
+    if test.subtest is not None:  # the subtest determines the traffic
         left.add("flows")
     result: dict[str, object] = {} if test.subtest else {"pattern": test.pattern}
     result["transport"] = test.transport

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rules of settings: to what a key applies, its default there, and why it has none elsewhere.
+"""Rules of settings: applicability of a key, its default, and reasons for having no effect.
 
-A key that changes nothing is a mistake, not a silence. How a value is read and written, and the
-defaults that depend on nothing, stand at the key itself (`schema`); patterns in `patterns.toml`.
+A key without effect is an error. Parsers, writers and constant defaults are at the key itself
+(`schema`); patterns are in `patterns.toml`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .schema import ALL_PARAMETERS, PATTERNS, DpdkOptions, ResolvedSettings, Set
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
-# Forms of one setting: at most one of them is given in a mapping.
+# Forms of one setting, of which a mapping may have one.
 FAMILIES = (
     ("network", "networks", "concurrent_networks"),
     ("transport", "transports"),
@@ -30,7 +30,7 @@ FAMILIES = (
     ("load", "loads"),
 )
 NETWORK, TRANSPORT, FRAMES, MESSAGES, LOAD = FAMILIES
-# Mappings, merged key by key.
+# Mappings that are merged key by key.
 NESTED: Mapping[str, type[Strict]] = {
     "dpdk": DpdkOptions,
     "packet": schema.PacketOptions,
@@ -49,22 +49,22 @@ _NOT_SWEPT = {
 
 
 def family(key: str) -> tuple[str, ...]:
-    """Return all forms of the setting that `key` is one of."""
+    """Return all forms of the setting to which a key belongs."""
     return next((forms for forms in FAMILIES if key in forms), (key,))
 
 
 def form_of(values: Settings, forms: Iterable[str]) -> str | None:
-    """Return the first of a setting's forms that has a value."""
+    """Return the first form of a setting that has a value."""
     return next((form for form in forms if getattr(values, form) is not None), None)
 
 
 def sweep_refusal(key: str) -> str | None:
-    """Return why a key can't stand under `sweep`, or None."""
+    """Return the reason for which a key cannot be swept, or None."""
     return _NOT_SWEPT.get(key)
 
 
 def merge(lowest: S, *layers: Settings) -> S:
-    """Return settings of layers: later ones win, options are merged key by key."""
+    """Merge layers of settings: later ones win, options are merged key by key."""
     merged = lowest
     for layer in layers:
         changes: dict[str, object] = {}
@@ -79,7 +79,7 @@ def merge(lowest: S, *layers: Settings) -> S:
 
 
 def assigned(values: S, point: Mapping[str, object]) -> S:
-    """Return the values with one point of a sweep put in; keys may be dotted."""
+    """Return settings with one point of a sweep; keys may be dotted."""
     for key, value in point.items():
         head, dot, tail = key.partition(".")
         if dot:
@@ -90,19 +90,22 @@ def assigned(values: S, point: Mapping[str, object]) -> S:
 
 
 def axis(one: T | None, several: Sequence[T] | None) -> list[T] | None:
-    """Return the values of an axis that is written in one of its two forms."""
+    """Return the values of an axis that is written in its singular or plural form."""
     if one is not None:
         return [one]
     return None if several is None else list(several)
 
 
 def carries_messages(transport: str, traffic: str | None) -> bool:
-    """Return whether sizes are messages'; of frames' transports where one waits for another."""
+    """Return true where sizes are message sizes.
+
+    With frames, where messages wait for each other.
+    """
     return not transports.of(transport).frames or traffic in WAITING
 
 
 def flat_keys(values: Settings) -> Iterator[str]:
-    """Yield the keys given in a mapping of settings, options' dotted: `tcp.streams_per_flow`."""
+    """Yield the given keys of settings, with options dotted: `tcp.streams_per_flow`."""
     for key, value in values.given().items():
         if key == "sweep":
             yield from values.sweep or ()
@@ -113,7 +116,7 @@ def flat_keys(values: Settings) -> Iterator[str]:
 
 
 def written_key(key: str, value: object) -> object:
-    """Return a value of one key, dotted below options, as a user writes it."""
+    """Return the value of one key, dotted below options, in the form that users write."""
     head, _, tail = key.partition(".")
     written = assigned(Settings(), {key: value}).written()[head]
     found: object = written[tail] if tail else written
@@ -122,10 +125,10 @@ def written_key(key: str, value: object) -> object:
 
 # --- what has no effect ---------------------------------------------------------------------------
 
-LOCAL = "local"  # `sync` of an ordinary pattern that goes by steps (doc/how-to/hpcc-imb.md)
-# The words that make an ordinary pattern go by steps, by key.
+LOCAL = "local"  # value of `sync` for an ordinary pattern as a schedule (doc/how-to/hpcc-imb.md)
+# Values that turn an ordinary pattern into a schedule, by key.
 SWITCHES = {"sync": LOCAL, "traffic": SCHEDULE}
-# What each RDMA service can do; the first is what it does unless told (IBTA 1.4, table 47).
+# Operations of each RDMA service, the default first (IBTA 1.4, table 47).
 OPERATIONS = {"rc": ("send", "write"), "uc": ("write",), "ud": ("send",)}
 _TIMES = ("warmup", "window", "cooldown")
 # Parameters of pairs that only some partners have.
@@ -134,31 +137,31 @@ _TRANSPORT_KEYS = {
     each.name: (*(FRAMES if each.frames else MESSAGES), *each.settings, each.name)
     for each in transports.TRANSPORTS
 }
-# Options of dpdk's frames that mean something only where one follows another.
+# Options of dpdk that have no effect on single frames.
 _MANY_FRAMES = (
     "dither", "udp_sources_per_flow", "destination", "addresses", "address_block", "learning_rate",
 )  # fmt: skip
 
 
 def by_steps(pattern: str, values: Settings) -> bool:
-    """Return whether a test of this pattern goes by steps."""
+    """Return true where a test of a pattern is a schedule."""
     return bool(PATTERNS[pattern].kind) or values.sync == LOCAL
 
 
 def traffic(pattern: str, values: Settings) -> str:
-    """Return the traffic of a test that says none."""
+    """Return the default traffic of a test."""
     return SCHEDULE if by_steps(pattern, values) else "stream"
 
 
 def operation_of(verbs: VerbsOptions) -> str:
-    """Return the operation asked for, else what the service does unless told."""
+    """Return the requested RDMA operation, else the service's default."""
     return verbs.operation or OPERATIONS[verbs.service][0]
 
 
 def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], str]]:
-    """Yield options that apply only beside certain others.
+    """Yield options that depend on other options.
 
-    Whether they do, their defaults by key, and why they have no effect.
+    Each is (true where they apply, defaults by key, reason for having no effect).
     """
     if isinstance(options, DpdkOptions):
         keys: dict[str, object] = {"dscp": 0, "ttl": 64, "udp_sources_per_flow": 1}
@@ -173,7 +176,7 @@ def beside_others(options: Strict) -> Iterator[tuple[bool, dict[str, object], st
 
 
 def without_effect(values: ResolvedSettings) -> dict[str, str]:
-    """Return keys (dotted below options) that change nothing in such a trial, and why."""
+    """Return the keys (dotted below options) without effect on a trial, with the reasons."""
     pattern, transport, form = values.pattern, values.transport, PATTERNS[values.pattern]
     steps = by_steps(pattern, values)
     traffic = SCHEDULE if steps else values.traffic
@@ -197,7 +200,7 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
             no(f" with {transport}: it belongs to {listed(owners)}", key)
     if one_frame:
         no(": a ping-pong message is a frame of its own", *FRAMES)
-    # A transfer and counted bursts begin at once and end when all is there.
+    # Transfers and counted bursts begin at once and end when complete.
     bursts = (values.burst or schema.BurstOptions()).count
     counted = traffic == "transfer" or (traffic == "burst" and bursts > 0)
     no(
@@ -241,7 +244,7 @@ def without_effect(values: ResolvedSettings) -> dict[str, str]:
 
 
 # --- profiles -------------------------------------------------------------------------------------
-# What a setting is when nobody gives it: profiles, and defaults by site, transport and pattern.
+# Defaults of settings: profiles, and values by site, transport and pattern.
 
 
 _MS = 1_000_000
@@ -254,15 +257,15 @@ DEFAULT_MESSAGE_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class ProfileTimes:
-    """How long and how often a test runs, and with which frames."""
+    """Times, repeats and frame sizes of a profile."""
 
     warmup_ns: int
     tcp_warmup_ns: int  # congestion control needs longer to reach its level
     window_ns: int
-    aapc_window_ns: int  # of one phase of many
+    aapc_window_ns: int  # of one of many phases
     repeat: Repeats
     frame_sizes: tuple[int, ...]
-    jumbo: bool = False  # JUMBO_SIZE too where the MTU allows
+    jumbo: bool = False  # JUMBO_SIZE too where the MTU allows it
 
 
 PROFILES: Mapping[str, ProfileTimes] = {
@@ -273,11 +276,11 @@ PROFILES: Mapping[str, ProfileTimes] = {
     ),
 }
 
-# Of what goes by steps: repetitions without anything between them, nothing checked.
+# Defaults of schedules: single repetitions between barriers, without verification.
 STEP_DEFAULTS = Settings.model_construct(compute=False, batch=1)
 
-# The path MTUs of RDMA, and what a packet may need of an Ethernet MTU beside its payload: GRH, UDP,
-# BTH, the largest extended headers and ICRC (as Linux counts them: iboe_get_mtu).
+# Path MTUs of RDMA, and the bytes of a packet that an Ethernet MTU must hold besides payload: GRH,
+# UDP, BTH, the largest extended headers and ICRC (as Linux counts them: iboe_get_mtu).
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 _ROCE_HEADERS = 40 + 8 + 12 + 4 + 28 + 4
 _USUAL_ETHERNET_MTU = 1500
@@ -289,7 +292,7 @@ VLAN_TAG = 4
 
 
 def profile_name(site: Site) -> str:
-    """Return the profile of a user who names none."""
+    """Return the default profile of a site."""
     return "quick" if site.launcher.in_lab else "standard"
 
 
@@ -301,9 +304,8 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> Resolved
     if site.queueing_s:
         silence_ns = (round(site.queueing_s * 1000) + 100) * _MS
     options = NESTED[transport]()
-    # All clocks of a lab are one: flows of the same rate would keep their phases, and full queues
-    # would always drop the same ones. A lab's TCP is the same on every machine, whatever its kernel
-    # likes.
+    # A lab has one clock: flows of equal rate would keep their phases, and full queues would always
+    # drop the same ones. A lab's TCP is equal on every machine, whatever its kernel's defaults.
     if carrier.frames:
         options = options.model_copy(update={"dither": int(in_lab)})
     elif backs_off and in_lab:
@@ -331,35 +333,36 @@ def defaults(site: Site, pattern: str, transport: str, profile: str) -> Resolved
 
 
 TCP_TRANSFER_DRAIN = 30 * _S
-"""How long a transfer may stand still: TCP waits 0.2 s and twice as long after each further loss of
-the same segment (RFC 6298), so five of them on a crowded link are 13 s of silence."""
+"""Time without progress after which a transfer is given up: TCP waits 0.2 s and twice as long after
+each further loss of one segment (RFC 6298), so five losses on a crowded link are 13 s of
+silence."""
 
 
 _CATCH_UP_FRAMES = 8
-_CATCH_UP_BYTES = 1538  # of each of them at layer 1
+_CATCH_UP_BYTES = 1538  # of each at layer 1
 _CATCH_UP_MOST = 65535
 
 
 def catch_up(queue_bytes: int | None, traffic: str) -> int:
-    """Return how many frames a late sender may send at once.
+    """Return the number of frames that a late sender may send at once.
 
-    Where queues are known, what fills half of the smallest. Messages catch up behind each pause as
-    well, several at one receiver: fewer.
+    Where queues are known, half of the smallest. Messages that wait for each other also catch up
+    after each pause, several at one receiver, so fewer.
     """
     if queue_bytes is None or traffic in WAITING:
         return _CATCH_UP_FRAMES
     return min(max(_CATCH_UP_FRAMES, queue_bytes // 2 // _CATCH_UP_BYTES), _CATCH_UP_MOST)
 
 
-BURST_LOAD = Load(percent=100.0)  # a burst's frames follow each other as the line allows
-SHARED_PERCENT = 95.0  # the most that a shared port is asked for (engine/trial/lanes.c)
+BURST_LOAD = Load(percent=100.0)  # frames of a burst follow each other at line rate
+SHARED_PERCENT = 95.0  # limit of a shared port (engine/trial/lanes.c)
 
 
 def default_load(site: Site, test_transports: Iterable[str]) -> Load:
-    """Return the one load of all transports of a test, so that they can be compared.
+    """Return the common load of all transports of a test, so that they can be compared.
 
-    Where one of them sends frames: below what clocks' differences allow (RFC 8239). Else all that
-    they can. Where a port is shared: what its other users leave.
+    With frames: the maximum that clock differences allow (RFC 8239). Else full load. With a shared
+    port: the part that leaves room for its other users.
     """
     if any(port.engine.get("shared") for port in site.ports):
         return Load(percent=SHARED_PERCENT)
@@ -369,18 +372,18 @@ def default_load(site: Site, test_transports: Iterable[str]) -> Load:
 
 
 def interval_ns(window_ns: int | None) -> int:
-    """Return a second, as far as the window has one; a transfer's has no fixed length."""
+    """Return the time between interval results: 1 s, or 0 for a shorter window."""
     return 0 if window_ns is not None and window_ns < _S else _S
 
 
 def largest_path_mtu(frame_max: int) -> int:
-    """Return the largest path MTU on an Ethernet whose frames have at most so many bytes."""
+    """Return the largest path MTU on an Ethernet with a given maximum frame."""
     room = frame_max - ETHERNET_HEADER_FCS - _ROCE_HEADERS
     return max((mtu for mtu in PATH_MTUS if mtu <= room), default=PATH_MTUS[0])
 
 
 def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
-    """Return a message's size when none is given; of service ud one packet that surely fits."""
+    """Return the default message size of verbs; for service ud, one packet that surely fits."""
     if verbs.service != "ud":
         return DEFAULT_MESSAGE_BYTES
     usual = frame_max or _USUAL_ETHERNET_MTU + ETHERNET_HEADER_FCS
@@ -388,7 +391,7 @@ def verbs_message_bytes(verbs: VerbsOptions, frame_max: int) -> int:
 
 
 def smallest_frame(dpdk: DpdkOptions) -> int:
-    """Return the smallest frame of a kind of header."""
+    """Return the smallest frame with a kind of header."""
     return SMALLEST_FRAME[dpdk.header][1 if dpdk.vlan is not None else 0]
 
 
@@ -399,12 +402,12 @@ FRAME_MOST = 9216  # where the MTU is unknown (engine/traffic/signature.h)
 
 
 def frame_header(values: Settings) -> DpdkOptions:
-    """Return the header of a transport's frames, as dpdk's options say it."""
+    """Return the header of a transport's frames, in the form of dpdk's options."""
     return values.dpdk or DpdkOptions(header="ipv4-udp" if values.packet is None else "l2")
 
 
 def frame_sizes(profile: str, dpdk: DpdkOptions, frame_max: int) -> list[int]:
-    """Return the profile's frame sizes, as far as the header and the ports can have them."""
+    """Return the profile's frame sizes that the header and the ports allow."""
     chosen = PROFILES[profile]
     sizes = [*chosen.frame_sizes, *([JUMBO_SIZE] if chosen.jumbo and frame_max else [])]
     least = smallest_frame(dpdk)

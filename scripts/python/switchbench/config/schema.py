@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The configuration's keys (doc/reference/configuration.md): one model a mapping.
+"""Keys of the configuration (doc/reference/configuration.md): one model per mapping.
 
-A model says which keys there are, which values they can have, and the defaults that depend on
-nothing. Defaults that depend on the site, the transport or the profile are in `rules`.
+A model has its keys, their valid values, and constant defaults. Defaults that depend on the site,
+the transport or the profile are in `rules`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from . import fields as value
 from .fields import NOT_SWEPT, SINGULAR, Strict, choice, whole
 
 # --- patterns -------------------------------------------------------------------------------------
-# As patterns.toml declares them: names, parameters, defaults, algorithms.
+# Declarations in patterns.toml: names, parameters, defaults, algorithms.
 
 
 @dataclass(frozen=True)
 class PatternForm:
-    """What the configuration knows of a pattern."""
+    """Pattern as the configuration uses it: parameters, kind, algorithms."""
 
     parameters: Mapping[str, object] = field(default_factory=dict)  # with their defaults
     kind: str = ""  # function or kernel, which are schedules; "": matrices
     algorithms: tuple[str, ...] = ()  # of a function, the default first
-    floats: bool = False  # messages hold whole ones
-    sizeless: bool = False  # its messages' sizes are not the user's to choose
+    floats: bool = False  # messages hold whole floats
+    sizeless: bool = False  # users cannot set its messages' sizes
 
     @property
     def of_class(self) -> bool:
-        """Whether its problem's class says the sizes of messages."""
+        """Return true where the problem's class sets the message sizes."""
         return self.kind == "kernel" and self.sizeless
 
 
@@ -67,7 +67,7 @@ ALGORITHMS = tuple(dict.fromkeys(word for form in PATTERNS.values() for word in 
 
 
 class PacketOptions(Strict):
-    """How raw Ethernet frames go through the kernel's packet sockets."""
+    """Sending of raw Ethernet frames through the kernel's packet sockets."""
 
     burst: Annotated[int, whole(1, 128, "a burst")] = 32
     catch_up: Annotated[int, whole(1, 65535, "catch_up")] | None = None
@@ -75,7 +75,7 @@ class PacketOptions(Strict):
 
 
 class DpdkOptions(PacketOptions):
-    """What a raw Ethernet or UDP frame looks like and how it is sent."""
+    """Headers of raw Ethernet or UDP frames, and how they are sent by DPDK."""
 
     header: Literal["l2", "ipv4-udp", "ipv6-udp"] = "l2"
     vlan: Annotated[int, whole(1, 4094, "a VLAN")] | None = None
@@ -90,7 +90,7 @@ class DpdkOptions(PacketOptions):
 
 
 class TcpOptions(Strict):
-    """How kernel sockets are used."""
+    """Use of the kernel's TCP sockets."""
 
     streams_per_flow: Annotated[int, whole(1, 256, "the number of streams")] = 1
     send_buffer: value.Size | None = None
@@ -101,14 +101,14 @@ class TcpOptions(Strict):
 
 
 class UdpOptions(PacketOptions):
-    """How datagrams go through the kernel's sockets."""
+    """Sending of datagrams through the kernel's sockets."""
 
     offload: bool | None = None
     receive_buffer: value.Size | None = None
 
 
 class VerbsOptions(Strict):
-    """Which RDMA service and operation carry messages, and how (doc/how-to/verbs.md)."""
+    """RDMA service and operation that carry messages, with their options (doc/how-to/verbs.md)."""
 
     service: Literal["rc", "uc", "ud"] = "rc"
     operation: Literal["send", "write"] | None = None
@@ -136,9 +136,10 @@ Profile = Annotated[str, choice(("quick", "standard", "acceptance"))]
 
 
 class ScatterOptions(Strict):
-    """Ping-pong messages of random sizes, each time kept (doc/reference/messages.md).
+    """Ping-pong messages of random sizes, with every time recorded (doc/reference/messages.md).
 
-    As in Salmon's experiment: about as many messages a rank, over the sizes of the paper's figures.
+    Defaults follow Salmon's experiment: about as many messages per rank, over the sizes in the
+    paper's figures.
     """
 
     partners: Literal["fixed", "random"] = "fixed"
@@ -148,9 +149,9 @@ class ScatterOptions(Strict):
 
 
 class BurstOptions(Strict):
-    """Frames that a port sends at once, and the silence behind them.
+    """Frames that a port sends at once, and the gap after them.
 
-    One burst of the longest that every switch should hold (RFC 2544, section 21).
+    Default: one burst, the longest that every switch should hold (RFC 2544, section 21).
     """
 
     frames: Annotated[int, whole(1, 2**32 - 1, "a burst")] = 1024
@@ -159,14 +160,14 @@ class BurstOptions(Strict):
 
 
 class LatencyOptions(Strict):
-    """Which times are measured beside the load (doc/reference/latency.md)."""
+    """Times that are measured beside the load (doc/reference/latency.md)."""
 
     probes: value.ProbeRate = "auto"
     one_way: Literal["auto", "on", "off"] = "auto"
 
 
 class Settings(Strict):
-    """The keys of a test; at the top level they are defaults for every test."""
+    """Keys of a test; at the top level, defaults of every test."""
 
     pattern: Pattern | None = None
     subtest: value.Name | None = None  # of `suite`
@@ -194,18 +195,18 @@ class Settings(Strict):
     matrix: Annotated[int, whole(1, 2**31, "the matrix")] | None = None
     block: Annotated[int, whole(1, 2**16, "a block")] | None = None
     dimensions: Literal[2, 3] | None = None
-    # of what goes by steps (steps.py)
+    # schedules
     compute: bool | None = None
     batch: Annotated[int, whole(1, 1_000_000, "a batch")] | None = None
     repetitions: Annotated[int, whole(1, 1_000_000_000, "the number of repetitions")] | None = None
-    # where: axes and their singular forms
+    # place of the test: axes and their singular forms
     networks: value.Axis[value.Name] | None = None
     network: value.Name | None = None
     concurrent_networks: list[value.Name] | None = None
     transports: value.Axis[Transport] | None = None
     transport: Transport | None = None
     ranks: value.Axis[value.RankCount] | None = None
-    # what is sent
+    # traffic
     frame_sizes: value.Axis[value.FrameSize] | None = None
     frame_size: value.FrameSize | None = None
     imix: value.Imix | None = None
@@ -223,7 +224,7 @@ class Settings(Strict):
     udp: UdpOptions | None = None
     verbs: VerbsOptions | None = None
     latency: LatencyOptions | None = None
-    # how it is run
+    # conduct of the test
     profile: Profile | None = None
     repeat: value.Repeat | None = None
     interval: value.Interval | None = None
@@ -239,9 +240,9 @@ class Settings(Strict):
 
 
 class ResolvedSettings(Settings):
-    """Those of a test on its networks over one transport, with every default. None: no effect.
+    """Settings of a test on its networks over one transport, with every default; None: no effect.
 
-    Of one point of a test, `ranks`, `load`, `sizes` and `swept` say which.
+    For one point of a test, `ranks`, `load`, `sizes` and `swept` have its values.
     """
 
     pattern: Pattern
@@ -254,21 +255,21 @@ class ResolvedSettings(Settings):
     drain_max: value.Duration
     connectivity_check: bool
     seed: int
-    # not the user's to set
-    path: Annotated[KeyPath, Field(exclude=True)] = ()  # where the test stands in the document
+    # set by the compiler, not by users
+    path: Annotated[KeyPath, Field(exclude=True)] = ()  # path of the test in the document
     frame_max: Annotated[int, Field(exclude=True)] = 0  # of its ports, untagged; 0: unknown
-    queue_bytes: Annotated[int | None, Field(exclude=True)] = None  # the smallest; None: unknown
+    queue_bytes: Annotated[int | None, Field(exclude=True)] = None  # smallest queue; None: unknown
     sizes: Annotated[tuple[int, ...], Field(exclude=True)] = ()
     swept: Annotated[Mapping[str, object], Field(exclude=True)] = {}  # keys and values
 
     @property
     def on(self) -> tuple[str, ...]:
-        """The test's networks: one, or several together."""
+        """Return the networks of the test: one, or several at once."""
         return tuple(self.concurrent_networks or [str(self.network)])
 
 
 class Expectation(Strict):
-    """A clause that is judged (doc/reference/acceptance.md)."""
+    """Clause that is judged (doc/reference/acceptance.md)."""
 
     id: value.Name | None = None
     clause: value.Name | None = None
@@ -283,7 +284,7 @@ class Expectation(Strict):
 
 
 class AboutSwitch(Strict):
-    """One switch, as its label and its command line say."""
+    """Identification of one switch, from its label and its command line."""
 
     name: value.Name | None = None
     vendor: value.Name | None = None
@@ -294,7 +295,7 @@ class AboutSwitch(Strict):
 
 
 class About(Strict):
-    """What is tested, and for whom: it is written into the result and judged by nobody."""
+    """Description of the device under test and the contract, which no clause judges."""
 
     switches: list[AboutSwitch] | None = None
     cables: value.Words | None = None
@@ -308,14 +309,14 @@ class About(Strict):
 
 
 class SwitchCountersKeys(Strict):
-    """The switch's own counters, before the first trial and after the last."""
+    """Command that reads the switch's own counters, before the first trial and after the last."""
 
     command: list[value.Name]
     timeout: value.Timeout = 10_000_000_000
 
 
 class LabControl(Strict):
-    """How the lab's nodes are watched."""
+    """Supervision of a lab's nodes."""
 
     udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 0
     heartbeat_timeout: value.Timeout | None = None
@@ -323,15 +324,15 @@ class LabControl(Strict):
 
 
 class SiteControl(LabControl):
-    """How the nodes of a site are reached; `address` is a rule with {host} in it."""
+    """Addresses and supervision of a site's nodes; `address` is a template with {host}."""
 
     address: value.Name = "{host}"
-    addresses: dict[str, value.Name] | None = None  # of hosts that the rule does not fit
+    addresses: dict[str, value.Name] | None = None  # of hosts to which the template does not apply
     udp_port: Annotated[int, whole(0, 65535, "a UDP port")] = 7600
 
 
 class RankOrder(Strict):
-    """What labs and sites have in common: how ports become ranks, and groups of them."""
+    """Rank order of ports, and groups of ports, common to labs and sites."""
 
     rank_order: Literal["host", "port", "listed", "shuffled"] = "host"
     listed: list[value.Name] | None = None
@@ -339,7 +340,7 @@ class RankOrder(Strict):
 
 
 class Bind(Strict):
-    """Which driver a PCI device gets for dpdk, and when its own comes back (doc/how-to/bind.md)."""
+    """Driver of PCI devices for dpdk, and the return to their own driver (doc/how-to/bind.md)."""
 
     driver: Literal["vfio-pci", "uio_pci_generic", "igb_uio"]
     restore: Literal["always", "never"] = "always"
@@ -347,26 +348,26 @@ class Bind(Strict):
 
 
 class Ssh(Strict):
-    """How OpenSSH reaches the hosts, and what it starts there (doc/how-to/cluster.md)."""
+    """OpenSSH's settings for the hosts, and the engine's path there (doc/how-to/cluster.md)."""
 
     user: value.Name | None = None
-    config: value.Name | None = None  # a file for ssh -F
+    config: value.Name | None = None  # file for ssh -F
     options: dict[str, value.SshOption] | None = None  # of ssh_config(5), by keyword
     engine: value.Name = ENGINE
     privilege: Literal["none", "setcap", "sudo"] = "none"
-    fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's own default
+    fanout: Annotated[int, whole(1, 4096, "a fan-out")] = 64  # ClusterShell's default
     timeout: value.Timeout = 10_000_000_000
 
 
 class Slurm(Strict):
-    """How srun starts the nodes (doc/how-to/cluster.md)."""
+    """srun's options for starting the nodes (doc/how-to/cluster.md)."""
 
     options: list[value.Name] | None = None  # of srun
     engine: value.Name = ENGINE
 
 
 class StartCommand(Strict):
-    """A command line that starts a program on {host} and passes its streams on."""
+    """Command line that starts a program on {host} and passes its streams on."""
 
     start: list[value.Name]
     engine: value.Name = ENGINE
@@ -396,7 +397,7 @@ _TOPOLOGY["nodes"] = (Annotated[Annotated[int, Field(ge=1)] | _NODES, SkipValida
 LabSite: type[LabKeys] = create_model(
     "LabSite",
     __base__=LabKeys,
-    __doc__="A lab of network namespaces; the topology's own keys replace those of its file.",
+    __doc__="Lab of network namespaces; the topology's own keys override those of its file.",
     **_TOPOLOGY,
 )
 
@@ -407,7 +408,7 @@ _MAC = r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$"
 
 
 class PortKeys(Strict):
-    """One port of a host; in `overrides`, what differs."""
+    """Port of a host; in `overrides`, only the keys that differ."""
 
     network: value.Name | None = None
     iface: value.Name | None = None
@@ -430,11 +431,11 @@ class PortKeys(Strict):
 
 
 class HostSite(RankOrder):
-    """Hosts with their ports: a site file."""
+    """Hosts with their ports, as in a site file."""
 
     launch: Annotated[str, choice(each.name for each in LAUNCHERS)]
     hosts: value.Hosts
-    without: value.Hosts | None = None  # hosts that are left out
+    without: value.Hosts | None = None  # excluded hosts
     ssh: Ssh | None = None
     slurm: Slurm | None = None
     command: StartCommand | None = None
@@ -445,12 +446,12 @@ class HostSite(RankOrder):
     overrides: dict[str, dict[str, PortKeys]] | None = None
     bind: Bind | None = None
     wiring: value.Wiring | None = None
-    fabric: value.Name | None = None  # a topology file: the network between the switches
-    device: DeviceKeys | None = None  # the one switch under test, with all its ports
+    fabric: value.Name | None = None  # topology file of the network between the switches
+    device: DeviceKeys | None = None  # the switch under test, with all its ports
 
 
 class Configuration(Settings):
-    """The whole file. `site` is read as a LabSite or a HostSite."""
+    """Complete configuration file; `site` is a LabSite or a HostSite."""
 
     switchbench: int
     site: Annotated[str | LabSite | HostSite | None, SkipValidation] = None
@@ -471,28 +472,28 @@ class Configuration(Settings):
 
 
 # --- validate -------------------------------------------------------------------------------------
-# A document against a model: every mistake by position, each in one sentence. pydantic gives each
-# error a location: a path of keys, which the document's marks turn into a line.
+# Validation of a document against a model: one sentence with a position per mistake. pydantic's
+# error locations are paths of keys, which the document's marks turn into lines.
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def validate(model: type[Model], document: Document, path: KeyPath = ()) -> Model:
-    """Return the model of what stands at `path`; InvalidDocument for all mistakes in it."""
+    """Return the model of the value at `path`; InvalidDocument has all mistakes."""
     return validate_value(model, document.get(path), document, lambda below: (*path, *below))
 
 
 def validate_value(
     model: type[Model], value: Any, document: Document, place: Callable[[KeyPath], KeyPath]
 ) -> Model:
-    """As `validate` for a value that `place` maps to where it stands in the document."""
+    """Return the model of a value whose paths `place` maps to paths in the document."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
         every = reversed(error.errors(include_url=False))
         found = {place(tuple(key for key in one["loc"] if key != "[key]")): one for one in every}
     paths = sorted(found, key=lambda path: document.mark(path).line)
-    first = paths[:MISTAKES_MOST]  # to look up what was meant takes its time
+    first = paths[:MISTAKES_MOST]  # finding similar words takes time
     lines = [str(document.problem(path, _sentence(model, found[path]))) for path in first]
     if len(paths) > len(first):
         lines.append(f"and {len(paths) - len(first)} more mistakes")
@@ -500,18 +501,18 @@ def validate_value(
 
 
 class InvalidDocument(ConfigurationError):
-    """What is wrong with values of a document, a line each, and where they stand."""
+    """Error of a document with invalid values: a line for each, and their paths."""
 
     def __init__(self, text: str, paths: Sequence[KeyPath]) -> None:
-        """Take the paths of the values."""
+        """Store the message, and the paths of the invalid values."""
         super().__init__(text)
         self.paths = paths
 
 
 def _one_value(model: type[BaseModel], path: KeyPath, found: list[Any]) -> str:
-    """Return what to write instead of a list of values at a key that takes one."""
+    """Return the correct form of a list at a key that takes one value."""
     key, several = path[-1], ", ".join(map(str, found))
-    # A mapping of the user's own keys (ssh.options) has no model.
+    # A mapping of user-defined keys (ssh.options) has no model.
     if f"{key}s" in getattr(_model_at(model, path[:-1]), "model_fields", ()):
         return f"{SINGULAR}: write `{key}s: [{several}]`"
     swept = path[2:]
@@ -568,7 +569,7 @@ _WANTED = {
 def _model_at(model: type[BaseModel], location: KeyPath) -> type[BaseModel]:
     """Return the model of the mapping at a location.
 
-    Through optional fields, lists and mappings.
+    Optional fields, lists and mappings are followed.
     """
     annotation: Any = model
     for key in location:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sites: ports and processes of a lab's topology, or of hosts; how hosts are reached.
+"""Sites: ports and processes of a lab's topology, or of hosts, and how hosts are reached.
 
-A site of hosts may leave some of them out (`without`).
+A site of hosts may exclude some of them (`without`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .fields import csv_rows, first_double, written_order
 from .names import Names, SitePlace, make_groups, make_networks
 from .schema import TOPOLOGY_KEYS, HostSite, LabControl, LabKeys, PortKeys, SiteControl, Slurm, Ssh
 
-_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 
 
 def _site(
     model: LabKeys | HostSite, place: SitePlace, seed: int, ports: Sequence[Port], **own: Any
 ) -> Site:
-    """Return a site with networks, groups and timeouts; `own`: what else it has."""
+    """Return a site with its networks, groups and timeouts; `own` has its other fields."""
     lookup, control = Names(ports), own.pop("control")
     heartbeat_ms, barrier_ms = (
         max(1, (time_ns or 0) // 1_000_000)
@@ -58,20 +58,21 @@ def _site(
 
 NETWORK = "lab"
 
-# Two cores run all of a lab's nodes: a heartbeat may be late without anybody being dead, the later
-# the more nodes want each core.
+# Two cores run all of a lab's nodes: a heartbeat may be late without a failure, and the more nodes
+# share a core, the later.
 LAB_HEARTBEAT_TIMEOUT_NS = 2_000_000_000
-LAB_HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000  # for each node more than this machine has cores
+# for each node beyond the number of this machine's cores
+LAB_HEARTBEAT_TIMEOUT_PER_NODE_NS = 100_000_000
 LAB_HEARTBEAT_TIMEOUT_MOST_NS = 5_000_000_000
 
 NOT_ROUTED = "nodes of a routed lab forward what kernels send by IP, and no other frames"
 
 
 def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
-    """Return the lab as a site."""
+    """Return the site of a lab."""
     overrides = {key: getattr(model, key) for key in TOPOLOGY_KEYS}
     overrides = {key: value for key, value in overrides.items() if value is not None}
-    # A topology file beside the configuration by its whole path; a name stays a name.
+    # A topology file beside the configuration gets its full path; a name stays a name.
     beside = place.document.folder / model.lab
     lab = str(beside.resolve()) if beside.is_file() else model.lab
     try:
@@ -101,7 +102,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
         if port.switch:
             modules[port.switch] = (*modules.get(port.switch, ()), port.name)
     changes: dict[str, object] = {"lab": lab}
-    if not routed and modelled is None:  # else none, or memif
+    if not routed and modelled is None:  # other labs have no such device, or memif
         changes["driver"] = model.driver or "af_packet"
     shaped = [cable for cable in topology.cables if cable.rate_bps != UNSHAPED]
     queues = [cable.queue_bytes for cable in topology.cables]
@@ -109,7 +110,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
     bursts = [
         Shaper(cable.rate_bps, cable.queue_bytes, topology.mtu, topology.burst_bytes).burst_bytes
         for cable in shaped
-        if modelled is None  # which lets none pass
+        if modelled is None  # a modelled switch passes no burst
     ]
     return _site(
         model,
@@ -120,7 +121,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
         processes=_lab_processes(topology, ports, model.pack, control.udp_port),
         control=control,
         changes=changes,
-        groups=modules,  # where the lab names none
+        groups=modules,  # where the lab has none
         lab=lab,
         lab_overrides=overrides,
         cores=model.cores or (),
@@ -136,7 +137,7 @@ def build_lab(model: LabKeys, place: SitePlace, seed: int) -> Site:
 def _problem(
     message: str, lab: str, overrides: Mapping[str, object], place: SitePlace
 ) -> ConfigurationError:
-    """Return a topology's mistake, at the key of the site that made it when it is one of those."""
+    """Return a topology's error at the site's key that caused it, where there is one."""
     try:
         text = message.removeprefix(f"{topologies.find(lab)}: ")
     except TopologyError:
@@ -151,7 +152,7 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
     own, routed = topology.nodes[node.index - 1], topology.kind == ROUTED
     line_rate_bps = model.line_rate or node.line_rate_bps
     engine: dict[str, Any] = {"netns": str(node.namespace), "tcp_address": node.ipv4}
-    if routed:  # the line rate of all its links together: more it can't send
+    if routed:  # the sum of all its links' rates, which it cannot exceed
         rates = [own.rate_bps] if own.module else []
         rates += [link.rate_bps for link in topology.links if node.name in (link.a, link.b)]
         line_rate_bps = model.line_rate or (0 if UNSHAPED in rates else sum(rates))
@@ -190,7 +191,7 @@ def _lab_port(node: LabNode, topology: Topology, model: LabKeys) -> Port:
 def _lab_processes(
     topology: Topology, ports: Sequence[Port], pack: int, udp_port: int
 ) -> tuple[Process, ...]:
-    """Return processes of `pack` nodes each; one listens at its first node's address."""
+    """Return processes of `pack` nodes each; each listens at its first node's address."""
     processes = []
     for first in range(0, len(ports), pack):
         members = tuple(ports[first : first + pack])
@@ -202,14 +203,15 @@ def _lab_processes(
 
 
 def lab_names() -> list[str]:
-    """Return the labs that come with the project."""
+    """Return the names of the labs in the distribution."""
     return sorted(file.stem for file in topologies.PROJECT_LABS.glob("*.yaml"))
 
 
 # --- how hosts are reached ------------------------------------------------------------------------
 
 
-# What the nodes' streams depend on, and how their ends are told apart: a site can't change it.
+# Settings on which the nodes' streams depend, and by which their ends are recognised: a site cannot
+# change them.
 OURS = (
     "BatchMode", "RequestTTY", "RemoteCommand", "SessionType", "ForkAfterAuthentication",
     "StdinNull", "PermitLocalCommand", "LocalCommand", "ControlMaster", "ForwardAgent",
@@ -218,7 +220,7 @@ OURS = (
 )  # fmt: skip
 
 
-# What makes ssh run a program, load a library or read one more file, in lower case.
+# Options by which ssh runs a program, loads a library or reads another file, in lower case.
 EXECUTING = {
     "proxycommand", "knownhostscommand", "pkcs11provider", "smartcarddevice",
     "securitykeyprovider", "xauthlocation", "include", "match",
@@ -227,8 +229,8 @@ _KEYWORD = re.compile(r"[A-Za-z0-9]+")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 _JUMPS = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:\[\],-]*")
 
-# Options of Slurm that run a program or take away what a run needs, and why a site has none of
-# them; any beginning of a name stands for it.
+# Options of Slurm that run a program or prevent a run, and the reason for each; any unambiguous
+# beginning of a name counts.
 _NOT_SLURMS = {
     "--quiet": "hides the allocation's number, which is needed",
     "--nodelist": "is not for the site to say: the hosts are those of `hosts`",
@@ -241,7 +243,7 @@ _SHORT = {"-Q": "--quiet", "-w": "--nodelist"}
 
 
 def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
-    """Return the launcher's mapping with every default filled in; None for other launchers'."""
+    """Return the launcher's mapping with all defaults; None for other launchers' mappings."""
     found: dict[str, object] = dict.fromkeys(("ssh", "slurm", "command"))
     for key in found:
         if getattr(model, key) is not None and model.launch != key:
@@ -267,7 +269,7 @@ def reached(model: HostSite, place: SitePlace) -> dict[str, object]:
 
 
 def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
-    ours = {name.casefold() for name in OURS}  # other names ssh itself checks
+    ours = {name.casefold() for name in OURS}  # ssh checks other names itself
     for name, value in (keys.options or {}).items():
         key, text = name.casefold(), ""
         if key in ours:
@@ -305,9 +307,10 @@ def _ssh(keys: Ssh, place: SitePlace) -> Ssh:
 
 
 HEARTBEAT_TIMEOUT_NS = 500_000_000
-HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000  # a shared port carries the heartbeats' competitors too
+# a shared port carries other traffic beside the heartbeats
+HEARTBEAT_TIMEOUT_SHARED_NS = 5_000_000_000
 
-# Frames of our own need addresses that no kernel answers for: RFC 2544 and RFC 5180.
+# Raw frames need addresses that no kernel answers for: RFC 2544 and RFC 5180.
 _GUEST_IPV4 = IPv4Address("198.19.0.0")
 _GUEST_IPV6 = IPv6Address("2001:2:0:2::")
 _ADDRESSES = 65_534
@@ -318,11 +321,11 @@ _ENGINE_KEYS = (
 )  # fmt: skip
 
 Wires = Mapping[str, tuple[str, str]]
-"""By port, the switch and its port that it is plugged into."""
+"""Switch and switch port by port."""
 
 
 def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
-    """Return the site file as a site."""
+    """Return the site of a site file."""
     if launcher_of(model.launch).in_lab:
         raise place.problem(("launch",), "lab is started by `site: {lab: NAME}`, without hosts")
     with place.at("hosts"):
@@ -346,7 +349,8 @@ def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
     shared = any(port.shared for port in keys.values())
     patience_ns = HEARTBEAT_TIMEOUT_SHARED_NS if shared else HEARTBEAT_TIMEOUT_NS
     control = (model.control or SiteControl()).with_defaults(heartbeat_timeout=patience_ns)
-    # The effective site has what groups and files say, so that it stays true when they change.
+    # The effective site contains the values of groups and files, so that it stays valid when they
+    # change.
     named = {name: list(ends) for name, ends in wires.items()} or None
     changes: dict[str, object] = {"hosts": hosts, "wiring": named, "without": None}
     fabric = None if model.fabric is None else place.file(("fabric",), model.fabric)
@@ -375,7 +379,10 @@ def build_hosts(model: HostSite, place: SitePlace, seed: int) -> Site:
 
 
 def leave_out(site: Site, hosts: Collection[str]) -> Site:
-    """Return the site without these hosts. Those that stay keep their addresses; ranks close up."""
+    """Return a site without some hosts.
+
+    The others keep their addresses, and ranks are renumbered.
+    """
     if not hosts:
         return site
     before = [host for host in site.effective.get("without", []) if host not in hosts]
@@ -398,7 +405,7 @@ def leave_out(site: Site, hosts: Collection[str]) -> Site:
 
 
 def _plugged_in(device: Device, ports: tuple[Port, ...]) -> tuple[Port, ...]:
-    """Return the ports with the device's ports that they are in; ValueError where none can be."""
+    """Return ports with their device ports; ValueError where a device port is impossible."""
     if len({port.network for port in ports}) > 1:
         raise ValueError("a device has one network, and the site's ports are in several")
     strange = [port for port in ports if port.switch not in (None, device.name)]
@@ -418,7 +425,7 @@ Keys = dict[tuple[str, str], PortKeys]
 
 
 def _port_keys(model: HostSite, hosts: list[str], place: SitePlace) -> Keys:
-    """Return the keys of every port, by host and name, with the overrides in."""
+    """Return the keys of every port, by host and name, with overrides applied."""
     if not model.ports:
         raise place.problem(("ports",), "names no port")
     place_of = {host: i for i, host in enumerate(hosts)}
@@ -463,12 +470,12 @@ def _check(port: PortKeys, where: tuple[str, ...], place: SitePlace) -> None:
 
 
 def _never_raw(port: PortKeys) -> bool:
-    """Others use it, and no driver of a kernel interface leaves them their frames."""
+    """Return true for a shared interface, from which no kernel driver can separate raw frames."""
     return bool(port.shared and port.iface and not (port.pci or port.vdev))
 
 
 def _possible(port: PortKeys) -> tuple[str, ...]:
-    """Return what its devices can carry, as far as one can tell before the node looks at them."""
+    """Return the transports of a port's devices, as far as known before the node checks them."""
     return tuple(
         each.name
         for each in map(transports.of, transports.NAMES)
@@ -488,7 +495,7 @@ def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Por
     if any(map(_is_raw, possible)):
         own_mac = f"02:53:42:00:{index >> 8:02x}:{index & 0xFF:02x}"
         if port.shared and port.address != "own":
-            own_mac = "keep"  # not promiscuous: only some devices take a second address
+            own_mac = "keep"  # not promiscuous: only some devices accept a second address
         engine["mac"] = "keep" if port.address == "keep" else (port.mac or own_mac)
         engine["ipv4"] = port.ipv4 or f"{_GUEST_IPV4 + index}/16"
         engine["ipv6"] = port.ipv6 or f"{_GUEST_IPV6 + index}/64"
@@ -512,7 +519,7 @@ def _port(host: str, name: str, index: int, port: PortKeys, wires: Wires) -> Por
 def _processes(
     model: HostSite, hosts: list[str], ports: Sequence[Port], control: SiteControl, place: SitePlace
 ) -> tuple[Process, ...]:
-    """Return one process a host, with the cores that the site names."""
+    """Return one process per host, with the site's cores."""
     own, rule = control.addresses or {}, control.address
     for host in own:
         if host not in hosts:
@@ -532,7 +539,7 @@ def _processes(
     processes = []
     for host, members in by_host.items():
         address = own.get(host, rule).replace("{host}", host)
-        if address.count(":") != 1 and "]:" not in address:  # it brings no port of its own
+        if address.count(":") != 1 and "]:" not in address:  # the address has no port
             bare = f"[{address}]" if ":" in address and not address.startswith("[") else address
             address = f"{bare}:{control.udp_port}"
         processes.append(Process(host, tuple(members), {"address": address}, cores[host]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The user's tests with every default, and the points of each: one setting of everything.
+"""Resolution of the user's tests: every default, and the points of each test.
 
-A user's test becomes one for each network (or `concurrent_networks`) and transport, because
-defaults differ by them; its points follow in the order ranks, sizes, loads, sweep (the keys as
-written, the last one fastest). Repeats come innermost and are the compiler's.
+A user's test becomes one test per network (or `concurrent_networks`) and transport, because
+defaults depend on them; its points follow in the order ranks, sizes, loads, sweep (the keys as
+written, the last one fastest). Repeats are innermost and added by the compiler.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .schema import (
     validate_value,
 )
 
-SHORT_PROFILE = "quick"  # the profile with a lab's parameters
+SHORT_PROFILE = "quick"  # profile with a lab's suite parameters
 _UNKNOWN_FRAME_MAX = 1518
 
 
 def parameters_of(document: Document, model: Configuration, profile: str) -> SuiteParameters:
-    """Return the suite's parameters: the document's, or short ones, and what the user changes."""
+    """Return the suite's parameters for a profile, with the user's changes."""
     if model.suite is None:
         return SuiteParameters()
     suite = SUITES[model.suite]
@@ -64,7 +64,7 @@ def parameters_of(document: Document, model: Configuration, profile: str) -> Sui
 
 
 def subtest_names(document: Document, model: Configuration) -> list[str]:
-    """Return the subtests of a suite whose user writes no tests, in the document's order."""
+    """Return the subtests of a suite for a configuration without tests, in the document's order."""
     assert model.suite is not None
     suite = SUITES[model.suite]
     if model.subtests is None:
@@ -91,11 +91,11 @@ CHOSEN_BY_SUITES = ("repeat", "window")
 
 
 def refuse_without_suite(document: Document, model: Configuration) -> None:
-    """ConfigurationError for a suite's keys where there is none, or none that has them."""
+    """Raise ConfigurationError for keys of suites without a suite that has them."""
     suite = SUITES[model.suite] if model.suite is not None else None
     named = suite is not None and not suite.is_free
     tests = [(("tests", number, "subtest"), test) for number, test in enumerate(model.tests or [])]
-    idle: list[tuple[tuple[str, ...], str]] = []  # keys, and why they have no effect
+    idle: list[tuple[tuple[str, ...], str]] = []  # keys, and the reason for having no effect
     if suite is None:
         idle.append((("subtests", "suite_parameters"), " without `suite`"))
     else:
@@ -132,15 +132,15 @@ def _refuse_unknown(document: Document, path: KeyPath, suite: Suite, name: str) 
         raise document.problem(path, text)
 
 
-TRIALS_MOST = 20_000  # of 3 s each they would take 17 hours
-# What runs when a configuration has no tests: every pattern as it comes ...
+TRIALS_MOST = 20_000  # at 3 s each, 17 hours
+# Patterns of a configuration without tests: all patterns with their defaults.
 ALL_PATTERNS = ("chain", "pairs", "aapc", "ring")
-SUITE_PATTERNS = ("pairs",)  # ... and when it has a suite: RFC 2544's both directions
+SUITE_PATTERNS = ("pairs",)  # with a suite: RFC 2544's traffic in both directions
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One of the user's tests and where it stands."""
+    """One of the user's tests and its path."""
 
     path: KeyPath
     own: Settings
@@ -152,8 +152,8 @@ def resolve(
 ) -> list[ResolvedSettings]:  # fmt: skip
     """Return all tests with their defaults.
 
-    What can't be or changes nothing is added to the mistakes; tests in which something is `wrong`
-    already are left out.
+    Impossible values and keys without effect are added to the mistakes; tests with invalid values
+    in `wrong` are left out.
     """
     resolver = _Resolver(document, site, _layer(model, (), document), model.suite, parameters)
     tests: list[ResolvedSettings] = []
@@ -167,7 +167,7 @@ def resolve(
         made: list[ResolvedSettings] = []
         with mistakes.collected():
             made = list(resolver.tests(entry))
-        for test in made:  # an upper bound: a swept key may change nothing at some points
+        for test in made:  # an upper bound: a swept key may have no effect at some points
             axes = (test.ranks, test.loads, test.frame_sizes, test.message_sizes)
             lists = [*(test.sweep or {}).values(), *axes]
             trials += math.prod(len(each) for each in lists if each) * test.repeat.most
@@ -188,7 +188,7 @@ def resolve(
 
 
 def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
-    """Return the settings given in one mapping; two forms of the same setting are refused."""
+    """Return the settings of one mapping; ConfigurationError for two forms of one setting."""
     given = model.given()
     for forms in rules.FAMILIES:
         both = [form for form in forms if form in given]
@@ -218,7 +218,7 @@ def _layer(model: Settings, path: KeyPath, document: Document) -> Settings:
 
 
 def _swept_value(key: str, value: object, where: KeyPath, document: Document) -> object:
-    """Return one value under `sweep`, checked as if it stood at its own key."""
+    """Return one value under `sweep`, checked as at its own key."""
     refusal = rules.sweep_refusal(key)
     if refusal:
         raise document.problem(where[:-1], f"is not swept here: {refusal}")
@@ -236,7 +236,7 @@ def _swept_value(key: str, value: object, where: KeyPath, document: Document) ->
 
 
 def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> list[_Entry]:
-    """Return the user's tests, those left out in which a setting is given twice."""
+    """Return the user's tests, without those that set a setting twice."""
     if model.tests is None and model.suite is not None and not SUITES[model.suite].is_free:
         names = subtest_names(document, model)
         return [_Entry((), Settings.model_construct(subtest=name)) for name in names]
@@ -257,7 +257,7 @@ def entries_of(document: Document, model: Configuration, mistakes: Mistakes) -> 
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Makes the tests of the user's entries; `top` is the layer below each of them."""
+    """Resolver of the user's tests; `top` is the layer of defaults below each of them."""
 
     document: Document
     site: Site
@@ -266,7 +266,7 @@ class _Resolver:
     parameters: SuiteParameters
 
     def tests(self, entry: _Entry) -> Iterator[ResolvedSettings]:
-        """Yield one test for each network, or several together, transport and suite's variant."""
+        """Yield one test per network (or set of networks), transport and variant of a suite."""
         given = rules.merge(self.top, entry.own)
         if given.pattern is None and given.subtest is None:
             raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
@@ -295,7 +295,7 @@ class _Resolver:
         def problem(text: str, *key: str) -> ConfigurationError:
             return self.document.problem((*entry.path, *key), text)
 
-        # As many of the ports take part as fit the subtest's steps.
+        # The number of ports is the largest that fits the subtest's steps.
         ranks = given.ranks or [len(ports)]
         if len(ranks) > 1:
             raise problem("a suite takes one number of ports", "ranks")
@@ -357,7 +357,7 @@ class _Resolver:
                 )
 
     def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
-        """Return the networks of each test: one, or several together."""
+        """Return the networks of each test: one, or several at once."""
         form, there = rules.form_of(given, rules.NETWORK), self.site.networks
         named = rules.axis(given.network, given.networks or given.concurrent_networks)
         if form is None or named is None:
@@ -387,7 +387,7 @@ class _Resolver:
         by_steps = given.pattern is not None and rules.by_steps(given.pattern, given)
         wanted = rules.axis(given.transport, given.transports)
         preferred = transports.PREFERRED_BY_STEPS if by_steps else transports.PREFERRED
-        if self.suite is not None:  # which sends frames at a load
+        if self.suite is not None:  # suites send frames at a load
             preferred = tuple(name for name in preferred if transports.of(name).frames)
         usable = [name for name in wanted or preferred if _lacking(ports, name) is None]
         if wanted is None:
@@ -396,7 +396,7 @@ class _Resolver:
                 raise self.document.problem(
                     entry.path, f"no transport for it is on all ports of {networks[0]}{why}"
                 )
-            # Whether a shared interface has RDMA is for its node to find out.
+            # The node finds out whether a shared interface has RDMA.
             sure = [name for name in usable if transports.of(name).byte_stream]
             return sure[:1] if sure and any(map(_is_shared, ports)) else usable[:1]
         asked = rules.form_of(given, rules.NETWORK) is not None
@@ -417,7 +417,7 @@ class _Resolver:
         self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str, load: Load
     ) -> ResolvedSettings:
         pattern = given.pattern
-        assert pattern is not None  # of a suite's subtest, its variant's
+        assert pattern is not None  # for a suite's subtest, its variant's
         profile = given.profile or rules.profile_name(self.site)
         values = rules.merge(
             rules.defaults(self.site, pattern, transport, profile),
@@ -427,7 +427,7 @@ class _Resolver:
         together = given.concurrent_networks is not None
         ports = [port for name in networks for port in self.site.networks[name]]
         limits = [port.frame_limit(transport) for port in ports]
-        # A test's plain key wins over a sweep at the top.
+        # A test's plain key overrides a sweep at the top.
         plain = set(rules.flat_keys(entry.own.model_copy(update={"sweep": None})))
         above = {k: swept for k, swept in (self.top.sweep or {}).items() if k not in plain}
         later: dict[str, object] = {
@@ -451,12 +451,12 @@ class _Resolver:
 
 
 def _lacking(ports: tuple[Port, ...], transport: str) -> Port | None:
-    """Return a port that has not the transport."""
+    """Return a port without the transport, or None."""
     return next((port for port in ports if transport not in port.transports), None)
 
 
 def _is_shared(port: Port) -> bool:
-    """Return whether others use its interface, and nothing but that is named."""
+    """Return true for a shared interface without other devices."""
     return bool(port.engine.get("shared")) and not {"pci", "rdma", "vdev"} & set(port.engine)
 
 
@@ -466,7 +466,7 @@ def _sweep_points(test: ResolvedSettings) -> Iterator[dict[str, object]]:
 
 
 def always_idle(test: ResolvedSettings) -> dict[str, str]:
-    """Return keys that change nothing at any point of a test, and why."""
+    """Return the keys without effect at every point of a test, with the reasons."""
     found = [without_effect(rules.assigned(test, swept)) for swept in _sweep_points(test)]
     return {key: why for key, why in found[0].items() if all(key in idle for idle in found)}
 
@@ -474,7 +474,7 @@ def always_idle(test: ResolvedSettings) -> dict[str, str]:
 def _refuse_idle(
     given: Settings, idle: list[dict[str, str]], path: KeyPath, document: Document
 ) -> None:
-    """Refuse the first given key that is idle in every one of the tests made of it."""
+    """Raise ConfigurationError for the first given key without effect in every resulting test."""
     for key in rules.flat_keys(given):
         reasons = [found.get(key) or found.get(key.partition(".")[0]) for found in idle]
         if reasons and all(reasons):
@@ -490,20 +490,20 @@ def points(test: ResolvedSettings) -> Iterator[ResolvedSettings]:
     found = []
     for values in combinations(test):
         ranks: Sequence[int | None] = values.ranks or [None]
-        # Ping-pong has no load: the next one begins when the last is back.
+        # Ping-pong has no load: a message begins when the previous one is back.
         loads = rules.axis(values.load, values.loads) or [Load(percent=100.0)]
         axes = product(enumerate(ranks), enumerate(_sizes(values)), enumerate(loads))
         for (i, count), (j, sizes), (k, load) in axes:
             chosen = {"ranks": count and [count], "sizes": sizes, "load": load, "loads": None}
             found.append(((i, j, k), values.model_copy(update=chosen)))
-    # The sort is stable: within one place on the axes the sweep keeps its order.
+    # The sort is stable: at one point of the axes the sweep keeps its order.
     yield from (point for _, point in sorted(found, key=lambda item: item[0]))
 
 
 def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
     """Return a test's settings at each point of its sweep.
 
-    Without keys that change nothing there, each once.
+    Keys without effect at a point are removed, and equal results appear once.
     """
     found: dict[str, ResolvedSettings] = {}
     for every in _sweep_points(test):
@@ -516,9 +516,9 @@ def combinations(test: ResolvedSettings) -> list[ResolvedSettings]:
 
 
 def _completed_settings(given: ResolvedSettings, swept: Mapping[str, object]) -> ResolvedSettings:
-    """Return settings without idle ones, and with the defaults that depend on others."""
+    """Return settings without idle keys, and with the defaults that depend on others."""
     idle = without_effect(given)
-    # A suite's measurements replace some that a test always has.
+    # A suite's measurements replace some settings that a test always has.
     changes: dict[str, object] = dict.fromkeys(
         key
         for key in idle
@@ -573,28 +573,28 @@ def _sizes(values: ResolvedSettings) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class PointPlace:
-    """A point of a test in its document."""
+    """Point of a test in its document."""
 
     document: Document
     point: ResolvedSettings
 
     def path(self, keys: str) -> KeyPath:
-        """Return where a setting was given: in its test, else at the top, else the test itself.
+        """Return the path of a given setting: in its test, else at the top, else the test itself.
 
-        `keys`: one, or several with spaces; of each, all forms of the setting are looked for.
+        `keys` is one key, or several separated by spaces; all forms of each setting are looked up.
         """
         return next(iter(self._given(keys)), self.point.path)
 
     def given(self, key: str) -> bool:
-        """Return whether the user wrote a setting anywhere."""
+        """Return true where the user set a setting anywhere."""
         return bool(self._given(key))
 
     def problem(self, keys: str, text: str) -> ConfigurationError:
-        """Return the error at a setting."""
+        """Return the error at the path of a setting."""
         return self.document.problem(self.path(keys), text)
 
     def _given(self, keys: str) -> list[KeyPath]:
-        """Return the places of the settings, dotted below options; the one that wins first."""
+        """Return the paths of given settings, dotted below options, in order of precedence."""
         candidates: list[KeyPath] = []
         forms = [form for key in keys.split() for form in rules.family(key)]
         for base in (self.point.path, ()):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What will run: tests as trials and phases, how long they take, on which cores."""
+"""Planning: tests become trials and phases, with durations and cores."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`--budget`: the most telling part of a configuration that fits into a time.
+"""Option `--budget`: the most informative part of a configuration that fits into a time.
 
-A run is made shorter in steps: fewer repeats first, which tell how certain a mean is; then shorter
-trials; then fewer sizes and loads, of which the extremes tell most. What a step takes away is said,
-and the run's configuration has what was chosen, so that it can be run again.
+A run is shortened in steps: fewer repeats first, which determine the certainty of a mean; then
+shorter trials; then fewer sizes and loads, of which the extremes are kept. Every reduction is
+printed, and the run's configuration contains the reduced values, so that it can be repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .compile import compile_run
 
 
 class Limits(NamedTuple):
-    """At most: repeats, seconds of a trial, sizes and loads. None: as configured."""
+    """Maximum repeats, seconds of a trial, and values of sizes and loads; None: as configured."""
 
     repeats: int
     trial_s: float | None
@@ -49,7 +49,7 @@ STEPS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """What of a configuration fits; `words`: what was changed and omitted, "" if the whole fits."""
+    """Part of a configuration that fits; `words` lists the changes, "" without any."""
 
     reading: CheckedConfiguration
     run: Run
@@ -57,13 +57,13 @@ class Fit:
 
 
 def longest_s(run: Run) -> float:
-    """Return the seconds of a run whose tester-limited phases are all measured again each time."""
+    """Return the duration of a run in which all tester-limited phases are measured again."""
     again_s = sum(trial.expected_s for trial in run.trials if trial.has_single_phases)
     return run.longest_s + run.remeasure * again_s + (run.locate_s or 0.0)
 
 
 def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
-    """Return the part of a configuration that runs within a budget, and within its `time_limit`.
+    """Return the part of a configuration that fits into a budget and its `time_limit`.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def fitted(reading: CheckedConfiguration, whole: Run, budget_s: float) -> Fit:
 
 
 def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit | None:
-    """Return a configuration within limits; None where a clause is about what they leave out."""
+    """Return a configuration within limits; None where a clause needs an omitted part."""
     model, parameters, words = reading.model, reading.suite_parameters, list[str]()
     if whole.suite is not None:
         caps = {
@@ -134,9 +134,9 @@ def _shorter(reading: CheckedConfiguration, whole: Run, limits: Limits) -> Fit |
 def _shorter_test(
     test: ResolvedSettings, trials: Sequence[Trial], limits: Limits, times: bool
 ) -> tuple[ResolvedSettings, list[str]]:
-    """Return a test within limits, and what was changed; `times`: its windows and repeats, too.
+    """Return a test within limits, and the changes; `times`: windows and repeats change too.
 
-    It gets no size or load, repeat or longer window than it has.
+    The test gets no new size or load, no more repeats and no longer window.
     """
     changes: dict[str, object] = {}
     words: list[str] = []
@@ -153,7 +153,7 @@ def _shorter_test(
         words.append(f"windows of {most_s:g} s, not {window_s:g} s")
 
     def fewer(forms: tuple[str, ...], values: Sequence[object], texts: Sequence[str]) -> None:
-        """Keep at most so many values: the largest, the smallest, then the middle one."""
+        """Keep at most `most` values: the largest, the smallest, then the middle one."""
         count = len(values)
         if limits.values is None or count <= limits.values:
             return
@@ -167,7 +167,7 @@ def _shorter_test(
         if all(len(sizes) == 1 for sizes in each):  # else an IMIX: one load of several sizes
             sizes = sorted(size for (size,) in each)
             fewer(forms, sizes, list(map(str, sizes)))
-    if all(trial.load.percent for trial in trials):  # rates in bit/s or frames/s stay as they are
+    if all(trial.load.percent for trial in trials):  # rates in bit/s or frames/s stay unchanged
         loads = sorted({trial.load.percent or 0.0 for trial in trials})
         fewer(LOAD, [Load(percent=load) for load in loads], [f"{load:g}%" for load in loads])
     return test.model_copy(update=changes), words

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans a campaign: which host port is in which port of the device, round by round.
+"""Plan of a campaign: the host port at each port of the device, round by round.
 
-Two ways lead to a device with more ports than hosts. By rotation cables move until each port was
-loaded, and until each pair of port groups was in one round. Of a chain (snake) all ports are loaded
-at once, and the exit moves until the faulty part is known. Values only: nothing is read or sent.
+A device with more ports than hosts is tested in two ways. By rotation, cables move until each port
+was loaded, and each pair of port groups was in one round. In a chain (snake) all ports are loaded
+at once, and the exit moves until the faulty part is found. Values only: nothing is read or sent.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..base.model import Device
 from ..topology.device import loop_cables
 
 Places = dict[str, str]
-"""By host port, the device's port that it is plugged into."""
+"""Device port of each host port."""
 
 # --- rotation -------------------------------------------------------------------------------------
 
 
 def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
-    """Return the rounds of a rotation that begins with host ports where they are now.
+    """Return the rounds of a rotation that begins with the present cabling.
 
-    The fewest rounds that load each port, group by group, then the rounds that mix groups. No
-    round moves more cables than it has to.
+    The minimum of rounds that load each port, group by group, then the rounds that mix groups. No
+    round moves more cables than necessary.
     """
     if len(at) >= len(device.ports):
         raise ConfigurationError(
@@ -53,14 +53,14 @@ def rotation(device: Device, at: Mapping[str, str]) -> list[Places]:
 
 
 def _moved(before: Mapping[str, str], wanted: Sequence[str]) -> Places:
-    """Return the host ports in all wanted ports; as many as possible stay where they are."""
+    """Return the cabling that uses all wanted ports; as many host ports as possible stay."""
     free = [port for port in wanted if port not in before.values()]
     movable = [tester for tester, port in before.items() if port not in wanted]
     return {**before, **dict(zip(movable, free, strict=False))}
 
 
 def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Return sets of at most so many groups of which each pair is in one: greedily, few of them."""
+    """Return few sets of at most `most` groups that contain each pair of groups, greedily."""
     left = {frozenset(pair) for pair in combinations(groups, 2)}
     found: list[Sequence[str]] = []
     while left and most >= 2:
@@ -75,9 +75,9 @@ def _mixes(groups: Sequence[str], most: int) -> list[Sequence[str]]:
 
 
 def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> dict[str, int]:
-    """Return how many host ports each group gets: alike, and where some are more, where they are.
+    """Return the number of host ports for each group: equal, with the surplus where ports are.
 
-    A group that is smaller than its share is full.
+    A group smaller than its share is full.
     """
     shares = dict.fromkeys(groups, 0)
     surplus = {name: len(here.intersection(ports)) for name, ports in groups.items()}
@@ -93,13 +93,13 @@ def _shares(groups: Mapping[str, Sequence[str]], here: set[str], total: int) -> 
 
 SURE = 0.99  # probability at which a part is named
 MOST_ROUNDS = 40
-UNEXPLAINED = 1e-3  # of the fault's own loss: what parts without a fault may lose
-ENOUGH = 0.1  # probability on either side that makes moving the exit alone worth a round
+UNEXPLAINED = 1e-3  # loss of parts without a fault, as a share of the fault's loss
+ENOUGH = 0.1  # minimum probability on both sides for a round that moves only the exit
 
 
 @dataclass(frozen=True)
 class ChainResult:
-    """What was seen of a part of the chain: its passes, from 0, both ends included."""
+    """Loss in a part of the chain between two passes, numbered from 0, both included."""
 
     first: int
     last: int
@@ -108,9 +108,9 @@ class ChainResult:
 
 
 def chain_parts(device: Device) -> list[tuple[str, ...]]:
-    """Return the parts of a chain that moving cables tells apart.
+    """Return the parts of a chain that moving cables can distinguish.
 
-    The two ports of a VLAN, and the cable to the next VLAN, by turns.
+    The two ports of a VLAN, and the cable to the next VLAN, alternate.
     """
     passes: list[tuple[str, ...]] = list(zip(device.ports[::2], device.ports[1::2], strict=True))
     parts = passes[:1]
@@ -120,10 +120,10 @@ def chain_parts(device: Device) -> list[tuple[str, ...]]:
 
 
 def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
-    """Return for each part of a chain how likely it is that the one fault is there.
+    """Return the probability for each part of a chain that the single fault is there.
 
-    Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at one rate, of
-    which nothing is known before (Poisson, Jeffreys' prior); all else at UNEXPLAINED of it.
+    Part 2 n is pass n, part 2 n + 1 the cable behind it. The fault loses frames at one rate with no
+    prior knowledge (Poisson, Jeffreys' prior); all other parts lose UNEXPLAINED of it.
     """
     seen = list(seen)
     logs = []
@@ -142,10 +142,10 @@ def probabilities(passes: int, seen: Iterable[ChainResult]) -> list[float]:
 
 
 def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | None:
-    """Return first and last pass of the next round; None: nothing is left to find.
+    """Return first and last pass of the next round; None where the search is complete.
 
-    The whole chain is first. Then the part that halves what is likely: by the exit alone, and where
-    that tells no more, by the entry too.
+    The whole chain comes first. Then the part that halves the probability: by the exit alone, and
+    where this tells no more, by the entry too.
     """
     if not seen:
         return 0, passes - 1
@@ -166,7 +166,7 @@ def next_passes(passes: int, seen: Sequence[ChainResult]) -> tuple[int, int] | N
 
 
 def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) -> Places:
-    """Return where the two host ports are for these passes, first and last."""
+    """Return the cabling of both host ports for the given first and last pass."""
     return {testers[0]: device.ports[2 * span[0]], testers[1]: device.ports[2 * span[1] + 1]}
 
 
@@ -174,7 +174,7 @@ def chain_places(device: Device, testers: Sequence[str], span: tuple[int, int]) 
 
 
 def moves(device: Device, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return what to do with cables from one round to the next, in an order that works."""
+    """Return the cable moves between two rounds as sentences, in a feasible order."""
 
     def loops(places: Mapping[str, str]) -> set[str]:
         cables = loop_cables(device, places.values()).items()

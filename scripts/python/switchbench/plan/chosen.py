@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stateful and stateless ports in one phase (RFC 8239, 6): two parts of a trial.
+"""Trials that are chosen during a run, and stateful beside stateless ports (RFC 8239, 6).
 
-A port of a node is open in one transport at a time, and belongs to one network. So what is sent by
-UDP goes from and to further ports on the same interfaces, in a network of their own.
+A port of a node is open in one transport at a time, and belongs to one network. So UDP traffic uses
+further ports on the same interfaces, in a network of their own.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..search.suites.declaration import Row, Subtest, SuiteParameters, SuitePoin
 MESSAGE_BYTES = 65536
 MAX_RATE = Load(percent=100.0)
 _STATEFUL = next(each.name for each in transports.TRANSPORTS if each.byte_stream)
-_STATELESS = "stateless"  # what the names of further ports and networks end with
-_OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")  # keys of a job's port
+_STATELESS = "stateless"  # suffix of the names of further ports and networks
+# keys of a job's port that further ports share
+_OF_INTERFACE = ("netns", "iface", "tcp_address", "line_rate_bps", "shared")
 
 
 def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
-    """Return the site, with a further port beside each of these networks.
+    """Return a site with a further port beside each port of the given networks.
 
-    In the groups of that one.
-
-    ConfigurationError where the site has a network of that name.
+    The further ports are in the same groups. Raise ConfigurationError where the site has a network
+    of the new name.
     """
     asked = set(networks)
     more = {
@@ -64,15 +64,15 @@ def with_stateless_ports(site: Site, networks: Iterable[str]) -> Site:
 
 
 def port_of_interface(name: str, network: str) -> str:
-    """Return a port's name; of a further one that of the port beside which it is."""
+    """Return a port's name; for a further port, the name of the port beside it."""
     further = network.endswith(f"-{_STATELESS}")
     return name.removesuffix(f"-{_STATELESS}") if further else name
 
 
 def in_two_transports(planned: Trial, variant: Variant) -> Trial:
-    """Return the trial of a variant whose stateful ports send by TCP.
+    """Return the trial of a variant in which stateful ports send by TCP.
 
-    ConfigurationError where a port has no TCP, or no known line rate.
+    Raise ConfigurationError where a port has no TCP, or an unknown line rate.
     """
     [part] = planned.parts
     without = next((port.name for port in part.ranks if _STATEFUL not in port.transports), None)
@@ -117,21 +117,22 @@ def _beside(port: Port) -> Port:
 
 
 # --- suite ----------------------------------------------------------------------------------------
-# A suite's measurements: each has a planned trial whose load and window are chosen trial by trial.
+# A suite's measurements: for each a planned trial, whose load and window are chosen trial by trial.
 
 
-# How often a tester-limited trial is repeated: a lab's hosts share one machine's cores.
+# Repetitions of a tester-limited trial: a lab's hosts share one machine's cores.
 REPEATS_SITE, REPEATS_LAB = 2, 11
 ADDRESSES = 1 << 20  # numbers of a port's addresses
-MIN_PART = 0.01  # of the max load: where a suite's range of loads begins
+MIN_PART = 0.01  # begin of a suite's range of loads, as a part of the max load
 NS = 1e9
-UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # of a Load's fields
+UNITS = {"percent": "% of line", "bps": "bit/s", "fps": "frames/s"}  # by a field of Load
 
-SUBTEST, VARIANT = "subtest", "variant"  # a trial's parameters that say which one it is of
+# parameters of a trial that identify its subtest and variant
+SUBTEST, VARIANT = "subtest", "variant"
 
 
 def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Return the planned trial of each measurement: the first of all repeats of a point."""
+    """Return the planned trial of each measurement: the first repeat of each point."""
     found: list[Trial] = []
     for trial in (trial for trial in trials if trial.repeat == 0):
         if trial.size_unit != "frame" or trial.traffic not in ("stream", "burst"):
@@ -149,12 +150,12 @@ def searches_of(suite: str, trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def subtest_of(run: Run, planned: Trial) -> Subtest:
-    """Return the subtest of its suite that a trial belongs to."""
+    """Return the subtest of the run's suite to which a trial belongs."""
     return SUITES[str(run.suite)].subtest(planned.parameters.get(SUBTEST))
 
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
-    """Return what a subtest's formulas know of a measurement."""
+    """Return the point of a subtest's formulas for a planned trial."""
     ports = [port for part in planned.parts for port in part.ranks]
     limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
@@ -170,21 +171,20 @@ def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
 
 
 def range_of(planned: Trial) -> LoadRange:
-    """From a hundredth of the load that was planned to all of it, in its unit."""
+    """Return the load range of a planned trial, from a hundredth to all of its load."""
     [(field, most)] = planned.load.given.items()
     return LoadRange(most * MIN_PART, most, UNITS[field])
 
 
 def parameters_of(run: Run) -> SuiteParameters:
-    """Return those that the run was planned with."""
+    """Return the suite parameters with which a run was planned."""
     return SuiteParameters(**run.suite_parameters)
 
 
 def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.0) -> Search:
-    """Return a measurement at its beginning.
+    """Return the search of a measurement at its beginning.
 
-    Of the time that those before it left it has its part by the estimates. `used_s`: seconds of
-    their trials.
+    Its time limit is its estimated share of the time left. `used_s` is the time of earlier trials.
     """
     limit_s = float("inf")
     if run.time_limit_s is not None:
@@ -199,7 +199,7 @@ def search_of(run: Run, planned: Trial, method: SearchMethod, used_s: float = 0.
 
 
 def overhead_s(planned: Trial) -> float:
-    """Seconds of a trial besides its first window: barriers, warmup, drain, further phases."""
+    """Return the seconds of a trial besides its first window: barriers, warmup, drain and so on."""
     return max(0.0, planned.expected_s - planned.window_s)
 
 
@@ -209,12 +209,12 @@ def estimates_s(
     searches: Sequence[Trial],
     of: Callable[[Sequence[float]], float] = fmean,
 ) -> tuple[float, ...]:
-    """Return the seconds that each of them should take.
+    """Return the expected seconds of each measurement.
 
-    Of devices with some limits the mean, or the least (`of`).
+    `of` combines the estimates for several limits of a device: mean, or min.
     """
     found = []
-    known: set[tuple[int, ...]] = set()  # sizes of which a search says where others begin
+    known: set[tuple[int, ...]] = set()  # sizes whose search gives the start of later ones
     for planned in searches:
         subtest = SUITES[suite].subtest(planned.parameters.get(SUBTEST))
         point = setting_of(planned, parameters)
@@ -231,14 +231,14 @@ def _imagined(
     near: Callable[[SuitePoint, float], Row] | None,
     truth: float,
 ) -> SearchMethod:
-    """Return the method of a subtest whose device has this limit, behind those that it needs."""
+    """Return the search method of a subtest for a simulated device with a given limit."""
     earlier = {key: {"throughput_percent": point.loads.max / 2} for key in subtest.needs}
     made = subtest.method(point, earlier | ({} if near is None else {"found": near(point, truth)}))
     return FixedTrials((), 0.0, "") if isinstance(made, str) else made
 
 
 def refuse_too_short(run: Run, limit_s: float) -> None:
-    """ConfigurationError, with the least that each measurement takes, where that is too long."""
+    """Raise ConfigurationError where the measurements' minimum times exceed the limit."""
     found: dict[str, float] = {}
     least_s = estimates_s(str(run.suite), parameters_of(run), run.searches, min)
     for planned, took_s in zip(run.searches, least_s, strict=True):
@@ -254,7 +254,7 @@ def refuse_too_short(run: Run, limit_s: float) -> None:
 
 
 def suite_words(planned: Trial) -> list[str]:
-    """Return what a person calls a measurement: its subtest and variant, else its pattern."""
+    """Return the words for a measurement: its subtest and variant, else its pattern."""
     named = [planned.parameters.get(key) for key in (SUBTEST, VARIANT)]
     return [str(name) for name in named if name] or [planned.pattern["name"]]
 
@@ -262,16 +262,16 @@ def suite_words(planned: Trial) -> list[str]:
 def chosen_trial(
     run: Run, planned: Trial, proposed: ProposedTrial, identity: int, number: int = 0
 ) -> Trial:
-    """Return an ordinary trial at the value and of the window that a measurement proposes.
+    """Return a trial with the value and window that a measurement proposes.
 
-    `identity`: its number in the run; `number`: in the measurement.
+    `identity` is its number in the run, `number` its number in the measurement.
     """
     subtest, asked = subtest_of(run, planned), parameters_of(run)
     point, quantity = setting_of(planned, asked), subtest.quantity
     value, seconds = proposed.value, proposed.duration_s
     took_s, burst = overhead_s(planned) + seconds, planned.burst or Burst(0)
     trial = replace(planned, id=identity, point=identity, expected_s=took_s)
-    if quantity == "burst":  # one burst of so many frames of each port that sends
+    if quantity == "burst":  # one burst of this many frames at each sending port
         drain_s = max(asked.drain_s, planned.drain_s)
         return replace(
             trial,
@@ -280,11 +280,12 @@ def chosen_trial(
             drain_s=drain_s,
             drain_max_s=max(planned.drain_max_s, 2 * drain_s),
         )
-    if quantity in ("addresses", "rate"):  # so many addresses are learned, each gets one frame
+    # this many addresses are learned, and each gets one frame
+    if quantity in ("addresses", "rate"):
         count, rate, first = round(value), value / (seconds or 1.0), 0
         if quantity == "rate":
             count, rate = round(asked.learning_addresses), value
-            first = (1 + number * count) % (ADDRESSES - count)  # no trial has those of another
+            first = (1 + number * count) % (ADDRESSES - count)  # trials have different addresses
         trial = replace(trial, burst=replace(burst, frames=count))
         return trial.with_options(addresses=count, address_first=first, learning_rate=round(rate))
     [(field, most)] = planned.load.given.items()
@@ -292,30 +293,30 @@ def chosen_trial(
     interval_s = min(planned.interval_s, seconds)
     trial = replace(trial, load=load, window_s=seconds, interval_s=interval_s)
     if quantity == "size":
-        # Whether ports are connected is asked with ordinary frames: others may not be forwarded.
+        # The connectivity check uses ordinary frames: others may not be forwarded.
         trial = replace(trial, sizes=(round(value),), check_sizes=tuple(planned.sizes))
         return trial.with_options(undersize=True)
-    if quantity == "overload":  # it falls to half within the trial (RFC 2544, 26.5)
+    if quantity == "overload":  # the load falls to half within the trial (RFC 2544, 26.5)
         return trial.with_options(falls_to=50.0, falls_after_ns=round(asked.trial_s * NS))
     if subtest.two_transports:
-        # Stateless ports send so many frames when the window opens, then none.
+        # Stateless ports send this many frames when the window opens, then none.
         fps = point.fps(trial.load.percent)
-        assert fps is not None  # in_two_transports has asked
+        assert fps is not None  # in_two_transports has checked it
         return trial.with_options(window_frames=max(1, round(asked.incast_s * fps)))
     return trial
 
 
 # --- again ----------------------------------------------------------------------------------------
-# Trials that measure phases again of which the tester limited all (`remeasure`).
+# Trials that repeat phases in which every measurement was tester-limited (`remeasure`).
 
 
 def trials_again(
     measured: Iterable[Trial], phases_of: Callable[[Trial], Sequence[int]], first: int
 ) -> Iterator[Trial]:
-    """For each trial with phases to be measured again, one that has these phases alone.
+    """Yield, for each trial with phases to repeat, a trial of only these phases.
 
-    `measured`: in their order; `phases_of`: their numbers (`Summary.remeasurable`); `first`: the
-    number of the first new trial.
+    `measured` is in order of measurement; `phases_of` returns phase numbers
+    (`Summary.remeasurable`); `first` is the number of the first new trial.
     """
     for trial in measured:
         limited = list(phases_of(trial))
@@ -335,17 +336,17 @@ def trials_again(
 
 
 # --- located --------------------------------------------------------------------------------------
-# Trials that tell suspects apart (`switchbench run --locate`): a list of flows, sent as those of a
-# trial of the run were.
+# Trials that distinguish suspects (`switchbench run --locate`): a list of flows, sent like those of
+# a trial of the run.
 
 
 Flows = Sequence[Sequence[str]]  # pairs of ports
 
 
 def locating_trial(run: Run, flows: Flows, transport: str, load_percent: float) -> Trial | None:
-    """Return a trial of these flows, sent as that of the nearest load sends those of its ports.
+    """Return a trial of given flows, sent like those of the trial with the nearest load.
 
-    None where there are none, or where no trial of the run shows how to send them.
+    None without flows, or where no trial of the run shows how to send them.
     """
     ends = {end for pair in flows for end in pair}
     fitting = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a checked configuration to a run: trials, nothing left to decide."""
+"""Compiler of a checked configuration into a run with all its trials."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from . import documents
 from .chosen import SUBTEST, estimates_s, refuse_too_short, searches_of, with_stateless_ports
 from .engine import PlanRefused, plan_size, port_parts
 
-Refusals = Iterator[tuple[str, str]]  # a key (or several, the first that was given), a sentence
+Refusals = Iterator[tuple[str, str]]  # (key or several keys, sentence)
 
 _MEMINFO = Path("/proc/meminfo")
 FLOAT_BYTES = 4
-WINDOW_LEAST_NS = 1_000_000  # a shorter one opens and closes between two looks at a port
+WINDOW_LEAST_NS = 1_000_000  # a shorter window opens and closes between two polls of a port
 
 
 def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
-    """Refuse settings that no port can have, whatever the pattern's flows are."""
+    """Raise ConfigurationError for settings that no port can have, whatever the pattern."""
     for rule in (_frames, _verbs, _messages, _times):
         for key, text in rule(point):
             raise place.problem(key, text)
@@ -68,9 +68,9 @@ def check_point(point: ResolvedSettings, site: Site, place: PointPlace) -> None:
 
 
 def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) -> None:
-    """Refuse a load that a port can't have, shares without a load, and more memory than there is.
+    """Raise ConfigurationError for impossible loads or shares, and for a lack of memory.
 
-    `memory_bytes`: that one repetition of a schedule needs on all ranks.
+    `memory_bytes` is what one repetition of a schedule needs on all ranks.
     """
     if trial.traffic not in ("stream", "burst") and "shares" in trial.pattern:
         raise place.problem(
@@ -84,7 +84,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
             for port, share in zip(part.ranks, shares, strict=True):
                 if text := _load_refusal(trial, port, float(share)):
                     raise place.problem("load", text)
-    # All ranks of a lab are on this host; elsewhere each node looks at its own.
+    # All ranks of a lab are on this host; elsewhere each node checks its own memory.
     spare = spare_bytes() if site.launcher.in_lab and memory_bytes else None
     if spare is not None and memory_bytes > spare:
         raise place.problem(
@@ -95,7 +95,7 @@ def check_trial(trial: Trial, site: Site, memory_bytes: int, place: PointPlace) 
 
 
 def spare_bytes() -> int | None:
-    """Return as much as the engine takes at most (engine/platform/sysfs.h); None: not known."""
+    """Return the memory that the engine may use (engine/platform/sysfs.h); None where unknown."""
     try:
         found = re.search(r"^MemAvailable: *(\d+) kB$", _MEMINFO.read_text(), re.M)
     except OSError:
@@ -104,7 +104,7 @@ def spare_bytes() -> int | None:
 
 
 def _frames(point: ResolvedSettings) -> Refusals:
-    """Frames, and one-frame messages, that the transport, its header or the ports can't have."""
+    """Yield errors of frames, and one-frame messages, that transport, header or ports exclude."""
     header, carrier = rules.frame_header(point), transports.of(point.transport)
     if point.traffic == "burst" and not carrier.bursts:
         able = " or ".join(each.name for each in transports.TRANSPORTS if each.bursts)
@@ -142,7 +142,7 @@ def _frames(point: ResolvedSettings) -> Refusals:
 
 
 def _verbs(point: ResolvedSettings) -> Refusals:
-    """Yield combinations of verbs' options, and messages, that no device can have."""
+    """Yield errors of combinations of verbs options and messages that no device can have."""
     verbs, frame_max = point.verbs, point.frame_max
     if verbs is None:
         return
@@ -183,7 +183,7 @@ def _verbs(point: ResolvedSettings) -> Refusals:
 
 
 def _messages(point: ResolvedSettings) -> Refusals:
-    """Messages, and ways of those that wait for each other, that the node would refuse."""
+    """Yield errors of messages and schedules that the node would reject."""
     tcp, verbs, form = point.tcp, point.verbs, PATTERNS[point.pattern]
     if point.traffic in WAITING:
         what = "a step's message" if point.traffic == SCHEDULE else "a ping-pong message"
@@ -222,7 +222,7 @@ def _times(point: ResolvedSettings) -> Refusals:
 
 
 def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
-    """Return why a port can't be asked for this part of the load, or None."""
+    """Return why a port cannot send a share of the load, or None."""
     load, line_bps = trial.load, port.line_rate_bps
     wanted_bps = share * trial.layer1_bps(line_bps)
     percent = load.percent and load.percent * share
@@ -252,21 +252,22 @@ def _load_refusal(trial: Trial, port: Port, share: float) -> str | None:
 # --- the run --------------------------------------------------------------------------------------
 
 
-REMEASURE_ACCEPTANCE = 3  # of profile acceptance, where nothing else is asked
+REMEASURE_ACCEPTANCE = 3  # for profile acceptance, without a configured value
 
 NS = 1e9
 
-# Configuration words that a node's documents call otherwise.
+# Names of configuration keys that differ in nodes' documents.
 NODE_WORDS = {
     "udp_sources_per_flow": "udp_sources",
     "streams_per_flow": "streams",
     "problem_class": "class",
 }
-ROUNDS = 8  # a window has at least so many round trips at line rate
-_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: what a frame has beyond the MTU
+ROUNDS = 8  # minimum round trips at line rate within a window
+_FRAME_OVERHEAD = 18  # Ethernet header 14 and FCS 4: frame bytes beyond the MTU
 _CHECK_MTU_UNKNOWN = 10_000
 _CHECK_BYTES = 64
-_UNSAID = ("directions", "rotate", "load_of")  # where they are as the pattern has them by default
+# parameters omitted where they have the pattern's defaults
+_UNSAID = ("directions", "rotate", "load_of")
 
 BOUND_LAST = (
     "dpdk takes its ports from the kernel (bind), so all other transports ran before it: "
@@ -275,7 +276,7 @@ BOUND_LAST = (
 
 
 def compile_run(reading: CheckedConfiguration) -> Run:
-    """Make the run of a configuration; ConfigurationError for a plan that can't be made."""
+    """Compile the run of a configuration; ConfigurationError for an impossible plan."""
     document, model, site = reading.document, reading.model, reading.site
     if model.suite is not None and not site.launcher.starts_nodes:
         words = f"is not implemented with launch: {site.launch}"
@@ -287,7 +288,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
     trials, searches = tuple(compiled), tuple[Trial, ...]()
     accepts = any(test.profile == "acceptance" for test in reading.tests)
     remeasure = REMEASURE_ACCEPTANCE if accepts else 0
-    if model.suite is not None:  # which repeats tester-limited trials instead
+    if model.suite is not None:  # suites repeat tester-limited trials instead
         (searches, site), trials, remeasure = _searches(reading, trials), (), 0
     _refuse_unanswered(reading, trials + searches)
     return Run(
@@ -318,7 +319,7 @@ def compile_run(reading: CheckedConfiguration) -> Run:
 def _searches(
     reading: CheckedConfiguration, trials: tuple[Trial, ...]
 ) -> tuple[tuple[Trial, ...], Site]:
-    """Return the suite's measurements, and the site with the further ports that some need."""
+    """Return a suite's planned searches, and the site with the further ports that some need."""
     for number, clause in enumerate(reading.expectations):
         if clause["measure"].partition(".")[0] != reading.model.suite:
             words = f"suite {reading.model.suite} chooses the trials"
@@ -342,7 +343,7 @@ def _command(reading: CheckedConfiguration, key: str) -> SwitchCountersCommand |
 
 
 def refuse_too_long(run: Run) -> None:
-    """Refuse a run that should take longer than `time_limit`."""
+    """Raise ConfigurationError for a run that should take longer than `time_limit`."""
     if run.suite is not None and run.time_limit_s is not None:
         refuse_too_short(run, run.time_limit_s)
         return
@@ -356,7 +357,7 @@ def refuse_too_long(run: Run) -> None:
 
 
 def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
-    """Refuse what takes too long, or more cores than this machine has, where it stands."""
+    """Raise ConfigurationError, with a position, for a run with too much time or too many cores."""
     for refuse in (refuse_too_long, documents.deal):
         try:
             refuse(run)
@@ -367,13 +368,13 @@ def refuse_unrunnable(reading: CheckedConfiguration, run: Run) -> None:
 
 
 def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...]) -> None:
-    """Refuse a clause that no trial of the run can answer."""
+    """Raise ConfigurationError for a clause that no trial of the run can answer."""
     for i, clause in enumerate(reading.expectations):
         if reading.model.suite is None and clause["measure"] not in MEASURES:
             text = f"{clause['measure']} needs `suite: {clause['measure'].partition('.')[0]}`"
             raise reading.document.problem(("expect", i, "measure"), text)
         answering = list(trials)
-        if reading.model.suite is not None:  # only one subtest has it
+        if reading.model.suite is not None:  # only one subtest has the measure
             suite, key = SUITES[reading.model.suite], clause["measure"].partition(".")[2]
             answering = [
                 trial
@@ -403,11 +404,11 @@ def _refuse_unanswered(reading: CheckedConfiguration, trials: tuple[Trial, ...])
 
 
 def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
-    """Return all trials in order: as written, but those on bound devices behind all others.
+    """Return all trials in order, with those on bound devices last, and true if that moved some.
 
-    And whether that moved some. Tests of one pattern that differ in the transport alternate; what
-    was understood of `transports: [dpdk, tcp]` is two tests, so this looks at tests and not at
-    where they were written: a run that is repeated alternates again.
+    Tests of one pattern that differ in the transport alternate. `transports: [dpdk, tcp]` becomes
+    two tests, so this compares tests, not their positions in the file: a repeated run alternates
+    again.
     """
     groups: list[list[tuple[int, ResolvedSettings]]] = []
     for number, test in enumerate(reading.tests):
@@ -416,15 +417,15 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
         if not before or not same or any(t.transport == test.transport for t in before):
             groups.append([])
         groups[-1].append((number, test))
-    turns: list[tuple[Trial, int]] = []  # of a point, and which of its repeats
+    turns: list[tuple[Trial, int]] = []  # trial of a point, and number of its repeat
     for group in groups:
         found = [
             trial_of(reading, number, point) for number, test in group for point in points(test)
         ]
-        # Matrix by matrix, and in each repeat by repeat: all transports meet the same hour.
+        # Matrix by matrix, and within it repeat by repeat: all transports run close in time.
         matrices: dict[str, list[Trial]] = {}
         for trial in found:
-            # What transports can be compared on: not sizes, loads and their own options.
+            # Settings that compared transports must share: not sizes, loads and their own options.
             flows = {key: value for key, value in trial.pattern.items() if key != "bytes"}
             ranks = [[port.name for port in part.ranks] for part in trial.parts]
             matrix = json.dumps([flows, ranks, trial.seed, trial.traffic])
@@ -434,7 +435,7 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
                 turns += ((trial, repeat) for trial in sharing if repeat < trial.repeats.most)
     bind = "bind" in reading.site.effective
 
-    def is_bound(turn: tuple[Trial, int]) -> bool:  # its ports have to leave their kernel driver
+    def is_bound(turn: tuple[Trial, int]) -> bool:  # its ports must leave their kernel driver
         ports = (port for part in turn[0].parts for port in part.ranks)
         raw = transports.of(turn[0].transport).raw
         return bind and raw and any("pci" in port.engine for port in ports)
@@ -449,7 +450,7 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
 
 
 def trial_of(reading: CheckedConfiguration, number: int, point: ResolvedSettings) -> Trial:
-    """Return the first trial of a point; ConfigurationError where it can't be."""
+    """Return the first trial of a point; ConfigurationError where it is impossible."""
     site, place, carrier = reading.site, PointPlace(reading.document, point), point.transport
     check_point(point, site, place)
     parts = tuple(_part(site, network, point, place) for network in point.on)
@@ -535,10 +536,10 @@ def _part(site: Site, network: str, point: ResolvedSettings, place: PointPlace) 
 
 
 def _check_sizes(point: ResolvedSettings, parts: Sequence[Part]) -> tuple[int, ...]:
-    """Return the messages of the connectivity check of a byte stream; none: those of the load.
+    """Return the connectivity check's message sizes for a byte stream; () for the load's sizes.
 
-    One per flow fills a segment, jumbo or not; whole messages of many flows on a slow line would
-    take minutes.
+    One message per flow fills a segment, jumbo or not; whole messages of many flows on a slow line
+    would take minutes.
     """
     stream = transports.of(point.transport).byte_stream and point.traffic != SCHEDULE
     if not stream or not point.connectivity_check:
@@ -555,7 +556,7 @@ def _check_sizes(point: ResolvedSettings, parts: Sequence[Part]) -> tuple[int, .
 def _pattern(
     site: Site, parts: Sequence[Part], point: ResolvedSettings, place: PointPlace
 ) -> Pattern:
-    """Return the pattern by rank numbers, which is the same for every part."""
+    """Return the pattern by rank numbers, which must be equal for every part."""
     found = [_pattern_of(Members(site, part.network, part.ranks), point, place) for part in parts]
     for part, pattern in zip(parts, found, strict=True):
         if pattern != found[0]:
@@ -593,7 +594,7 @@ def _pattern_of(members: Members, point: ResolvedSettings, place: PointPlace) ->
 
 
 def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
-    """Return the pattern's parameters that have a value and are not as always."""
+    """Return the pattern's parameters that differ from the defaults."""
     usual = PATTERNS[point.pattern].parameters
     unsaid = _UNSAID if point.pattern != "ring" else ()
     found = {key: getattr(point, key) for key in usual if key != "flows"}
@@ -605,7 +606,7 @@ def _pattern_parameters(point: ResolvedSettings) -> dict[str, object]:
 
 
 def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict[str, object]:
-    """Return the list of a pattern of flows, and their shares where any has one."""
+    """Return the flow list of a pattern, and the shares where any flow has one."""
     if point.flows is None or isinstance(point.flows, str):
         raise place.problem(
             "flows", "flows is missing: a list, [[source, destination], ...], or a file of them"
@@ -629,7 +630,7 @@ def _flows(members: Members, point: ResolvedSettings, place: PointPlace) -> dict
 
 
 def _parameters(point: ResolvedSettings) -> dict[str, Any]:
-    """Return the parameters by names, and what the sweep chose: what tells trials apart."""
+    """Return the parameters that distinguish trials, by the user's names."""
     if point.subtest is not None:
         return {"subtest": point.subtest, "variant": point.variant} | {**point.swept}
     found = _pattern_parameters(point)
@@ -644,7 +645,7 @@ def _parameters(point: ResolvedSettings) -> dict[str, Any]:
             if key == "frames" or value != usual[key]
         }
     found |= point.swept
-    # As JSON has them: lists for tuples.
+    # In JSON's form: lists for tuples.
     plain: dict[str, Any] = json.loads(
         json.dumps({key: rules.written_key(key, value) for key, value in found.items()})
     )
@@ -654,43 +655,44 @@ def _parameters(point: ResolvedSettings) -> dict[str, Any]:
 # --- durations ------------------------------------------------------------------------------------
 
 
-# What a phase takes besides its traffic: partners' addresses, sockets, two barriers. Seen on the
-# lab of 8 nodes on 2 cores; a few ms for each further node process that shares those cores.
+# Time of a phase besides its traffic: partners' addresses, sockets, two barriers. Measured on the
+# lab of 8 nodes on 2 cores; a few ms for each further node process on these cores.
 PHASE_S = 0.03
 PHASE_PER_NODE_S = 0.005
-PROBE_S = 0.25  # once for each trial that probes
-QUEUE_PAIR_S = 0.005  # made, its partner's data fetched, connected: 1,000 in 5 s at most
-# Phases that follow by the clock (engine/trial/phase_times.c): each is held for so long after its
-# drain, and the next one begins so long after that.
+PROBE_S = 0.25  # once per trial with a connectivity check
+QUEUE_PAIR_S = 0.005  # creation, fetching the partner's data, connection: 1,000 in 5 s at most
+# Phases that follow by the clock (engine/trial/phase_times.c): each waits this long after its
+# drain, and the next one begins this much later.
 CLOCK_HOLD_S = 0.15
 CLOCK_GAP_S = 0.25
-START_S = 1.5  # once: nodes started, ports opened, first barrier
+START_S = 1.5  # once: start of nodes, opening of ports, first barrier
 START_PER_NODE_S = 0.1
 
-UNKNOWN_LINE_BPS = 1e9  # taken for a transfer's time where nobody knows better
+UNKNOWN_LINE_BPS = 1e9  # assumed for a transfer's time where the line rate is unknown
 
 
 def start_s(site: Site) -> float:
-    """Return what a run takes before its first trial."""
+    """Return the time of a run before its first trial."""
     return START_S + START_PER_NODE_S * len(site.processes)
 
 
-STEP_WARMUP = 1  # of what goes by steps: batches before those that count
+STEP_WARMUP = 1  # of a schedule: batches before the counted ones
 _TURN_S = 200e-6  # of a message besides its bytes
-# Messages of random sizes that share a line wait for each other: so much longer than the line's own
-# time, seen on labs of 8 nodes; and of all flows the one with the largest messages ends last.
+# Messages of random sizes that share a line wait for each other: factor to the line's own time,
+# measured on labs of 8 nodes; the flow with the largest messages ends last.
 _CROWD, _LARGEST = 1.25, 1.22
-_ALONE_S = 0.5  # of a scatter beside computing: its rate alone (engine/trial/lanes.c)
-_LEARNED_S = 0.2  # behind the last learning frame (engine/transport/dpdk/addresses.c)
-_COMPUTING_TURN_S = 2e-3  # by how much a turn is later for each other node that computes on a core
+# of a scatter beside computation: the time to measure its own rate (engine/trial/lanes.c)
+_ALONE_S = 0.5
+_LEARNED_S = 0.2  # after the last learning frame (engine/transport/dpdk/addresses.c)
+_COMPUTING_TURN_S = 2e-3  # delay of a turn for each other node that computes on a core
 
 
 def expected_s(site: Site, trial: Trial) -> float:
-    """Return the seconds of a trial, barriers and drains included."""
+    """Return the expected seconds of a trial, barriers and drains included."""
     flows = trial.flows / trial.phases
     if transports.of(trial.transport).rdma:
         says_when_over = trial.options["service"] == "rc"
-    else:  # frames and datagrams only fall silent
+    else:  # frames and datagrams only become silent
         says_when_over = trial.size_unit == "message"
     sharing = len(site.processes) if site.launcher.in_lab else 0
     between_s = _setup_s(trial, flows) + PHASE_S + PHASE_PER_NODE_S * sharing
@@ -703,9 +705,9 @@ def expected_s(site: Site, trial: Trial) -> float:
 
 
 def _setup_s(trial: Trial, flows: float) -> float:
-    """Return what a phase's learning frames take, or its queue pairs.
+    """Return the time of a phase's learning frames, or of its queue pairs.
 
-    Each rank makes those of its own flows.
+    Each rank makes the queue pairs of its own flows.
     """
     options = trial.options
     if "learning_rate" in options:
@@ -716,7 +718,7 @@ def _setup_s(trial: Trial, flows: float) -> float:
 
 
 def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
-    """Return how long one phase of so many flows sends."""
+    """Return the sending time of one phase with a number of flows."""
     if trial.scatter is not None:
         return _scatter_s(site, trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
@@ -724,7 +726,7 @@ def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
         steps, ports = trial.steps, _ports(trial)
         if steps is None:
             return 0.0
-        # At line rate and without computing.
+        # At line rate and without computation.
         each_bytes = steps.payload_bytes // (trial.phases * len(trial.parts[0].ranks))
         return repetitions * (steps.steps * _TURN_S + round_trip_s(ports, each_bytes) / 2)
     if trial.window_s:
@@ -745,13 +747,13 @@ def _line_bps(trial: Trial) -> float:
 
 
 def round_trip_s(ports: Iterable[Port], size: int) -> float:
-    """Return the seconds of a round trip, at line rate and alone."""
+    """Return the seconds of a round trip at line rate without other traffic."""
     line_bps = min(port.line_rate_bps for port in ports) or UNKNOWN_LINE_BPS
     return 2 * 8 * size / line_bps + 2 * _TURN_S
 
 
 def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> float:
-    """Return how long its messages take: of sizes that are uniform in their logarithm."""
+    """Return the time of a scatter's messages, with sizes uniform in their logarithm."""
     least, most = scatter.min_size, scatter.max_size
     mean = (most - least) / math.log(most / least) if most > least else most
     ports, random = _ports(trial), scatter.partners == "random"
@@ -760,7 +762,7 @@ def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> floa
         each += (
             2 * _COMPUTING_TURN_S * scatter.compute * len(site.processes) / (os.cpu_count() or 1)
         )
-    # What a port has in flight at once shares its line.
+    # Messages that a port has in flight at once share its line.
     in_flight = 2 - 1 / len(ports) if random else _CROWD * flows / len(ports)
     shared = 2 * 8 * in_flight * mean / _line_bps(trial)
     return (_ALONE_S if scatter.compute else 0.0) + scatter.count * max(each, shared)

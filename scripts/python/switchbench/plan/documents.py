@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The documents that nodes read (doc/developer/node-protocol.md), built from a run."""
+"""Documents that nodes read (doc/developer/node-protocol.md), built from a run."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from ..base.model import Process, Run, Trial
 
 @dataclass(frozen=True)
 class LocalCores:
-    """The cores of this machine, and those that this command may use."""
+    """Cores of this machine, and those that this command may use."""
 
     present: frozenset[int]
     usable: frozenset[int]
 
     @staticmethod
     def here() -> LocalCores:
-        """As the kernel says."""
+        """Return the cores of this machine as the kernel reports them."""
         usable = frozenset(os.sched_getaffinity(0))
         return LocalCores(frozenset(range(os.cpu_count() or 1)) | usable, usable)
 
 
 @dataclass(frozen=True)
 class Deal:
-    """What the `job` document says of workers."""
+    """Settings of workers in the `job` document."""
 
     worker: str  # auto | sleep | poll
     cores: dict[str, tuple[int, ...]] = field(default_factory=dict)  # by process
 
     @property
     def polled(self) -> frozenset[int]:
-        """Cores that are nobody else's while the run lasts."""
+        """Return the cores that polling workers use exclusively during the run."""
         every = (core for cores in self.cores.values() for core in cores)
         return frozenset(every) if self.worker == "poll" else frozenset()
 
 
 def deal(run: Run, machine: LocalCores | None = None) -> Deal:
-    """Return the cores of a run's nodes; ConfigurationError with what is possible."""
+    """Return the cores of a run's nodes; ConfigurationError for an impossible choice."""
     processes, named = run.site.processes, run.site.cores
     if not run.site.launcher.in_lab:
         return Deal(run.worker, {one.name: one.cores for one in processes if one.cores})
@@ -71,7 +71,7 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
             f"worker: poll: {len(processes)} node processes need a core each, and {there}: pack "
             "more nodes into a process, or worker: sleep"
         )
-    # Not every core is polled: the command, its heartbeats and main threads need one.
+    # Some cores are not polled: the command, its heartbeats and main threads need one.
     both = machine.usable & frozenset(named)
     if machine.usable < machine.present and both:
         raise ConfigurationError(
@@ -87,12 +87,12 @@ def deal(run: Run, machine: LocalCores | None = None) -> Deal:
 
 
 def queues(process: Process) -> int:
-    """Return how many lanes a process has: the queues of all its ports."""
+    """Return the number of lanes of a process: the queues of all its ports."""
     return sum(int(port.engine.get("queues", 1)) for port in process.ports)
 
 
 def written(cores: Iterable[int]) -> str:
-    """Cores as a cpuset: `0,2-5`."""
+    """Return cores as a cpuset: `0,2-5`."""
     spans: list[tuple[int, int]] = []
     for core in sorted(cores):
         if spans and spans[-1][1] == core - 1:
@@ -103,7 +103,7 @@ def written(cores: Iterable[int]) -> str:
 
 
 def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Each process its share, in turn; several on one core where there are fewer cores."""
+    """Distribute cores over processes in rotation; with too few cores, processes share one."""
     count = len(processes)
     return {
         process.name: tuple(cores[i::count]) or (cores[i % len(cores)],)
@@ -113,41 +113,41 @@ def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tup
 
 
 def keep_off(polled: Collection[int]) -> None:
-    """Take this thread, and what it starts, off cores that workers burn."""
+    """Move this thread, and threads that it starts, off the cores of polling workers."""
     others = os.sched_getaffinity(0) - frozenset(polled)
     if polled and others:
         os.sched_setaffinity(0, others)
 
 
 # --- rates that no core can send -----------------------------------------------------------------
-# Each node says how many workers it has, and of each port how many queues it has and how many
-# frames a second one core can send there at best (engine/transport/dpdk/port.c). The nodes check
-# each phase themselves; here all trials are checked before the first.
+# Each node reports its number of workers, and for each port the number of queues and the maximum
+# frames/s of one core (engine/transport/dpdk/port.c). The nodes check each phase themselves; here
+# all trials are checked before the first.
 
 Record = Mapping[str, Any]  # a node's `hello` or `port-open`
 
 
 CORE_FPS = {"af_packet": 1e6, "af_xdp": 25e6}
-"""Frames/s that one core can send at best by a lab's drivers (engine/transport/dpdk/port.c)."""
+"""Maximum frames/s of one core by a lab's drivers (engine/transport/dpdk/port.c)."""
 
 
 class RateError(ConfigurationError):
-    """A trial asks for more frames than cores can send."""
+    """Error: a trial needs more frames/s than its cores can send."""
 
     def __init__(self, text: str, trial: Trial) -> None:
-        """Take the sentence, and the trial."""
+        """Store the message, and the trial."""
         super().__init__(text)
         self.trial = trial
 
 
 def check_lab_rates(run: Run) -> None:
-    """Check it before any node is started, where all ports are known: in a lab of this machine."""
+    """Check the frame rates of a run in a lab before any node is started."""
     if not run.site.launcher.in_lab:
         return
     hellos = [{"node": one.name, "workers": queues(one)} for one in run.site.processes]
     opened: list[Record] = []
     for process in run.site.processes:
-        for port in process.ports:  # what leads to a modelled switch has no bound
+        for port in process.ports:  # links to a modelled switch have no limit
             driver = "memif" if "vdev" in port.engine else port.engine.get("driver", "af_packet")
             facts = {"driver": driver, "core_fps": CORE_FPS.get(driver)}
             facts |= {"queues": port.engine.get("queues"), "line_rate_bps": port.line_rate_bps}
@@ -161,7 +161,7 @@ def check_lab_rates(run: Run) -> None:
 
 
 def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) -> None:
-    """ConfigurationError with what is possible."""
+    """Raise RateError for a trial that needs more frames/s than its cores can send."""
     workers = {hello["node"]: int(hello.get("workers") or 1) for hello in hellos}
     ports = {(record["port"], record["transport"]): record for record in opened}
     for trial in run.planned:
@@ -194,7 +194,7 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
 
 
 # --- documents ------------------------------------------------------------------------------------
-# The documents that nodes read (doc/developer/node-protocol.md), built from a run.
+# Documents that nodes read (doc/developer/node-protocol.md), built from a run.
 
 
 PROTOCOL = 2
@@ -204,16 +204,16 @@ PRIVATE_MODE = 0o600
 
 
 def to_line(name: str, value: object) -> str:
-    """Return one document as a node reads it: a line of JSON."""
+    """Return one document as a line of JSON."""
     return json.dumps({name: value}, ensure_ascii=False) + "\n"
 
 
 def job_document(
     run: Run, run_id: str, dealt: Deal | None = None, controlled: bool = True
 ) -> dict[str, object]:
-    """Return what exists: the nodes with the ports that the run's trials use, and their cores."""
+    """Return the `job` document: nodes, the ports that the run's trials use, and cores."""
     used: dict[str, list[str]] = {}  # transports by port, in the order of first use
-    stamped: set[str] = set()  # ports that dpdk probes for latency: their drivers stamp frames
+    stamped: set[str] = set()  # ports with latency probes by dpdk, whose drivers stamp frames
     for trial in run.planned:
         for part in trial.parts:
             transport = trial.of(part.network).transport
@@ -227,7 +227,7 @@ def job_document(
     nodes = []
     for process in run.site.processes:
         control = process.control
-        if run.site.launcher.is_far:  # a node looks up no names (platform/address.h)
+        if run.site.launcher.is_far:  # nodes resolve no names (platform/address.h)
             address = numeric_address(process.name, control["address"])
             control = {**control, "address": address}
         ports = [
@@ -261,7 +261,7 @@ def job_document(
 
 
 def peers_document(addresses: Sequence[str], sealed_keys: Sequence[str]) -> dict[str, object]:
-    """Who is where, with the run's key sealed to each node; both by node index."""
+    """Return the `peers` document: addresses and sealed keys of the run, by node index."""
     return {"addresses": list(addresses), "sealed_keys": list(sealed_keys)}
 
 
@@ -276,7 +276,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
         "drain_max_ns": trial.drain_max_s,
         "interval_ns": trial.interval_s or None,
     }
-    # Whether ports without a flow may get frames that are measured there.
+    # Ports without a flow may receive frames that are measured there.
     listen = options.get("addresses", 1) > 1 or options.get("destination", "port") != "port"
     parts = []
     for part in trial.parts:
@@ -320,9 +320,9 @@ def trial_document(trial: Trial) -> dict[str, Any]:
 
 
 def hand_job(run: Run, run_id: str) -> str:
-    """Return all documents of a run for people to start by hand, the key in clear."""
+    """Return all documents of a run for a manual start, with the key in clear text."""
     processes = []
-    for process in run.site.processes:  # each at an address that all know before anybody starts
+    for process in run.site.processes:  # addresses must be known before the nodes start
         host, _, port = process.control["address"].rpartition(":")
         number = int(port)
         if number == 0 and run.site.launcher.in_lab:
@@ -338,14 +338,14 @@ def hand_job(run: Run, run_id: str) -> str:
     addresses = [process.control["address"] for process in processes]
     peers = {"addresses": addresses, "key": secrets.token_hex(KEY_BYTES)}
     job = job_document(run, run_id, controlled=False)
-    # Nobody is there to say when the mean is sure: the repeats that are needed in any case.
+    # Only the required repeats, because no controller evaluates their mean.
     trials = [trial_document(trial) for trial in run.trials if not trial.optional]
     documents = [to_line("job", job), to_line("peers", peers)]
     return "".join([*documents, *(to_line("trial", one) for one in trials), to_line("quit", True)])
 
 
 def numeric_address(node: str, address: str) -> str:
-    """`name:port` with the address that this machine knows for the name."""
+    """Return `name:port` with the numeric address to which this machine resolves the name."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
@@ -359,14 +359,17 @@ def numeric_address(node: str, address: str) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that holds a key: mode 0600 from its first moment, or not at all."""
+    """Write a file that holds a key with mode 0600 from the beginning.
+
+    ConfigurationError otherwise.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE_MODE)
     except OSError as error:
         raise ConfigurationError(f"{path}: can't be written: {error.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        # What lets others read or replace a file that was there before.
+        # An existing file may be readable or replaceable by others.
         status, lack = os.fstat(file.fileno()), ""
         mode = stat.S_IMODE(status.st_mode)
         if not stat.S_ISREG(status.st_mode):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the command asks of the engine's binary without traffic: plans.
+"""Queries of the engine without traffic: plans of patterns.
 
-Patterns are computed in one place, the C library below the engine; `switchbench-node --plan` says
-what it makes of a request (doc/developer/node-protocol.md), so that the command can't disagree with
-a node.
+Patterns are computed in one place, the C library below the engine. `switchbench-node --plan`
+returns the plan of a request (doc/developer/node-protocol.md), so that the command cannot disagree
+with a node.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ from ..base.programs import find_engine
 _TIMEOUT_S = 60
 
 Flows = npt.NDArray[np.int64]
-"""A row per flow: its source and destination by rank number."""
+"""One row per flow: its source and destination by rank number."""
 
 _HEAD = 2 + 64 // 4  # words before the flows of a phase: number, count, name
-_FORWARDS = 1 << 31  # beside a source's number
+_FORWARDS = 1 << 31  # flag in a source's number
 
 
 class PlanRefused(ConfigurationError):
-    """The pattern can't be made of these ranks: the pattern's own sentence."""
+    """Error: the pattern is impossible for these ranks, with the pattern's own sentence."""
 
 
 @dataclass(frozen=True)
 class PlanSize:
-    """How much a plan is."""
+    """Number of phases and flows of a plan, and the shape of a schedule."""
 
     phases: int
     flows: int
-    share: ScheduleShape | None = None  # of what goes by steps
-    memory_bytes: int = 0  # ... that one repetition of all ranks together needs
+    share: ScheduleShape | None = None  # for schedules
+    memory_bytes: int = 0  # of one repetition on all ranks together
 
 
 @dataclass(frozen=True)
 class Phase:
-    """The flows of one phase by rank number."""
+    """Flows of one phase by rank number."""
 
     number: int
     name: str
     flows: Flows
-    forwards: npt.NDArray[np.bool_]  # whether a flow's source sends on what it receives
+    forwards: npt.NDArray[np.bool_]  # true where a flow's source forwards received data
 
 
 def request(ranks: int, pattern: Mapping[str, object], seed: int, **how: object) -> str:
-    """Return a `plan` document, as JSON; `how`: its keys besides these."""
+    """Return a `plan` document as JSON; `how` has further keys."""
     given = {key: value for key, value in how.items() if value is not None}
     plan = {"ranks": ranks, "pattern": pattern, "seed": seed, **given}
     return json.dumps({"plan": plan}) + "\n"
 
 
 def plan_size(ranks: int, pattern: Mapping[str, object], seed: int) -> PlanSize:
-    """Return phases and flows of a plan; PlanRefused with the reason."""
+    """Return the size of a plan; PlanRefused for an impossible pattern."""
     return _size(request(ranks, pattern, seed, totals_only=True))
 
 
@@ -83,7 +83,7 @@ def _size(document: str) -> PlanSize:
 def plan_phases(
     ranks: int, pattern: Mapping[str, object], seed: int, phases: Sequence[int] | None = None
 ) -> Iterator[Phase]:
-    """Yield a plan's phases, all of them or those named; of many million flows as well."""
+    """Yield a plan's phases, all or the given ones, even with many million flows."""
     packed = np.frombuffer(_asked(request(ranks, pattern, seed, phases=phases)), dtype="<u4")
     at = 0
     while at < packed.size:
@@ -96,11 +96,11 @@ def plan_phases(
 
 
 def _asked(document: str) -> bytes:
-    """Return what the engine answers to a `plan` document.
+    """Return the engine's answer to a `plan` document.
 
-    PlanRefused or RunError if it does not.
+    Raise PlanRefused or RunError where there is none.
     """
-    with open(os.memfd_create("plan"), "w+b") as answer:  # of 130 MB, say: too much for a pipe
+    with open(os.memfd_create("plan"), "w+b") as answer:  # up to 130 MB, too much for a pipe
         try:
             result = subprocess.run(
                 [str(find_engine()), "--plan"],
@@ -122,7 +122,7 @@ def _asked(document: str) -> bytes:
 
 
 def _refusal(output: bytes, log: str, status: int) -> Exception:
-    """Return the engine's own sentence: its error record, else the last line of its log."""
+    """Return the error with the engine's own message: its error record, else its last log line."""
     records = [from_json(line) for line in output.splitlines() if line.startswith(b"{")]
     texts = [str(record["text"]) for record in records if record.get("type") == "error"]
     lines = log.strip().splitlines()
@@ -132,22 +132,22 @@ def _refusal(output: bytes, log: str, status: int) -> Exception:
 
 
 # --- shares ---------------------------------------------------------------------------------------
-# What of its port's load each flow has, and what that offers to its receiver.
+# Share of its port's load that each flow has, and the load offered to receivers.
 
 
-MOST_FLOWS = 200_000  # of a plan; beyond, nobody reads what each phase offers
-_SLACK = 1.0005  # clocks' differences are no oversubscription (RFC 8239 allows 0.02 %)
+MOST_FLOWS = 200_000  # of a plan; larger plans are not checked for oversubscription
+_SLACK = 1.0005  # tolerance for clock differences (RFC 8239 allows 0.02 %)
 
 Parts = npt.NDArray[np.float64]
 
 
 def divided(pattern: Pattern) -> bool:
-    """Return whether ports may have another part of the load than all of it."""
+    """Return true where ports may have less than the whole load."""
     return "shares" in pattern or pattern.get("load_of") == "receivers"
 
 
 def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
-    """Return the part of its source's load that each of a phase's flows has, in their order."""
+    """Return the share of its source's load for each flow of a phase, in order."""
     sources, destinations = flows.T
     if pattern.get("load_of") == "receivers":
         return np.asarray(1 / np.bincount(destinations)[destinations])
@@ -161,9 +161,9 @@ def flow_parts(pattern: Pattern, flows: Flows) -> Parts:
 
 
 def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
-    """Return the largest part of the load that each rank sends in a phase.
+    """Return the largest share of the load that each rank sends in a phase.
 
-    Of one that never sends 0.
+    0 for a rank that never sends.
     """
     if not divided(pattern):
         return np.ones(ranks)
@@ -176,10 +176,10 @@ def port_parts(pattern: Pattern, ranks: int, seed: int) -> Parts:
 
 
 def oversubscribed(trial: Trial, part: Part) -> Iterator[tuple[str, float]]:
-    """Yield the ports that a phase offers more than their line, and in percent of it how much.
+    """Yield the ports that a phase offers more than their line rate, with the offered percentage.
 
-    What is beyond is lost, or held up where the network can tell the senders. Lines that are not
-    known are left out.
+    The excess is lost, or delayed where the network can slow the senders. Ports with an unknown
+    line rate are left out.
     """
     lines = np.array([float(port.line_rate_bps) for port in part.ranks])
     loads = np.array([trial.layer1_bps(line) for line in lines])

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `switchbench plan` says of a run.
+"""Listing of a run's plan for `switchbench plan`.
 
-One table-like object, which `--json` writes as it is and the terminal prints
-(render/terminal.py).
+One table-like object, which `--json` writes unchanged and the terminal prints (render/terminal.py).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Between = Callable[[str, str], int]
 
 
 def hops_between(fabric: Fabric) -> Between:
-    """Return the hops from host to host: over one link each, or through switches."""
+    """Return the function that counts hops between two hosts: over one link each, or switches."""
     rank, routes = {host: rank for rank, host in enumerate(fabric.hosts)}, Routes(fabric)
 
     def between(source: str, destination: str) -> int:
@@ -45,17 +44,17 @@ T = TypeVar("T")
 PHASES_SHOWN = 12
 FLOWS_SHOWN = 16
 
-PROBES_PERCENT = 0.1  # of line, by automatic probes and answers (engine/traffic/probe_frames.h)
+PROBES_PERCENT = 0.1  # of line, for automatic probes and answers (engine/traffic/prober.h)
 PORTS_NAMED = 4  # in a sentence
 
 
 def listing(
     run: Run, phases: Sequence[int] | None = None, everything: bool = True, in_words: bool = False
 ) -> dict[str, Any]:
-    """Return the plan as plain values (documented in `switchbench plan --help`).
+    """Return the plan of a run as plain values (documented in `switchbench plan --help`).
 
-    `phases`: only these of each plan; `everything`: all phases and flows, however many; `in_words`:
-    the flows of a phase are one text for people.
+    `phases` selects phases of each plan; `everything`: all phases and flows, however many;
+    `in_words`: the flows of a phase are one text for users.
     """
     plans, site, said, hops = _plans(run), run.site, notes(run), None
     if site.lab is not None:
@@ -155,7 +154,7 @@ def _plans(run: Run) -> list[list[Trial]]:
     """Return the trials of each different plan, in the order of their first ones."""
     found: dict[str, list[Trial]] = {}
     for trial in run.trials:
-        # Sizes change no flows.
+        # Sizes do not change flows.
         flows = {name: value for name, value in trial.pattern.items() if name != "bytes"}
         ranks = [[part.network, *(port.name for port in part.ranks)] for part in trial.parts]
         key = json.dumps([ranks, flows, trial.seed])
@@ -164,11 +163,11 @@ def _plans(run: Run) -> list[list[Trial]]:
 
 
 def notes(run: Run) -> list[str]:
-    """Return sentences that whoever reads the plan should know."""
+    """Return notes on the plan, as sentences."""
     found = [*run.reservations, *([run.not_alternated] if run.not_alternated else [])]
     plans = _plans(run)
     offered = {i: percents for i, trials in enumerate(plans) if (percents := _percents(trials))}
-    if offered:  # ports that are offered more than their lines: a sentence for all plans
+    if offered:  # oversubscribed ports: one sentence for all plans
         number = max(offered, key=lambda number: max(offered[number].values()))
         ports = [f"{port} ({percent:.4g} %)" for port, percent in offered[number].items()]
         named = ", ".join(ports[:PORTS_NAMED])
@@ -183,7 +182,7 @@ def notes(run: Run) -> list[str]:
 
 
 def _offered(run: Run) -> list[str]:
-    """Return sentences on the intended load: of each transport of a pattern, and beside probes."""
+    """Return sentences on the intended load, by transport and pattern, and beside probes."""
     paced = [trial for trial in run.trials if trial.traffic not in WAITING]
     by_pattern: dict[str, dict[str, dict[str, None]]] = {}
     for trial in paced:
@@ -197,7 +196,7 @@ def _offered(run: Run) -> list[str]:
         elif len(texts) > 1:
             each = ", ".join(f"{text} over {transport}" for transport, text in texts.items())
             sentences[f"{pattern} differ: {each}"] = None
-    probed: dict[float | None, dict[str, None]] = {}  # loads that leave probes no room, by rate
+    probed: dict[float | None, dict[str, None]] = {}  # loads without room for probes, by rate
     for trial in paced:
         if trial.traffic == "stream" and trial.probe_fps != 0:
             full = probed.setdefault(trial.probe_fps, {})
@@ -213,9 +212,9 @@ def _offered(run: Run) -> list[str]:
 
 
 def _percents(plan: list[Trial]) -> dict[str, float]:
-    """Return the most that each oversubscribed port is offered.
+    """Return the maximum percentage offered to each oversubscribed port.
 
-    A transport that waits for acknowledgements offers what it gets.
+    A transport that waits for acknowledgements offers what it can deliver.
     """
     small = (trial for trial in plan if trial.flows <= MOST_FLOWS)
     trials = {(trial.transport, trial.load): trial for trial in small}
@@ -233,7 +232,7 @@ def _percents(plan: list[Trial]) -> dict[str, float]:
 
 
 def _tests(run: Run) -> list[dict[str, Any]]:
-    """Return the run's tests in their order, with every value that their trials have."""
+    """Return the run's tests in order, with every value of their trials."""
     tests = []
     in_order = sorted(run.trials, key=lambda trial: trial.test)
     for number, group in groupby(in_order, key=lambda trial: trial.test):
@@ -267,17 +266,17 @@ def _tests(run: Run) -> list[dict[str, Any]]:
 
 
 def _size_of(trial: Trial) -> list[int] | None:
-    """None of an application kernel, whose class says the sizes."""
+    """Return a trial's sizes; None for an application kernel, whose class sets them."""
     return None if PATTERNS[trial.pattern["name"]].of_class else list(trial.sizes)
 
 
 def _load_of(trial: Trial) -> str | None:
-    """None where messages wait for each other: nothing is offered at any rate."""
+    """Return a trial's load as text; None for messages that wait for each other."""
     return None if trial.traffic in WAITING else quantities.load_text(trial.load)
 
 
 def unique(values: Iterable[T]) -> list[T]:
-    """Return the values without those that came before."""
+    """Return the distinct values in order of first appearance."""
     found: list[T] = []
     for value in values:
         if value not in found:
@@ -286,7 +285,7 @@ def unique(values: Iterable[T]) -> list[T]:
 
 
 def _idle(phase: Phase, part: Part) -> list[str]:
-    """Return the names of ranks without a flow."""
+    """Return the names of ranks without a flow in a phase."""
     busy = np.bincount(phase.flows.ravel(), minlength=len(part.ranks))
     return [part.ranks[rank].name for rank in np.flatnonzero(busy == 0)]
 
@@ -308,10 +307,9 @@ def _named(phase: Phase, part: Part, hops: Between | None) -> dict[str, object]:
 
 
 def _worded(phase: Phase, part: Part, hops: Between | None, everything: bool) -> dict[str, object]:
-    """Return flows by names: `a⇄b` both ways, `a→b`, `a⇒b` where a forwards.
+    """Return flows by names: `a⇄b` in both directions, `a→b`, `a⇒b` where a forwards.
 
-    With the hops behind them; then who idles. Without spaces in a flow, so that lines break between
-    flows.
+    Hops and idle ranks follow. A flow contains no spaces, so that lines break between flows.
     """
     sources, destinations = phase.flows.T
     count = len(part.ranks)

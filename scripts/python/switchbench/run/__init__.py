@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run in progress: nodes started, controlled and shown."""
+"""Run in progress: starting, controlling and showing its nodes."""

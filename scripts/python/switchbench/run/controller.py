@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The controller's side of the conversation (doc/developer/node-protocol.md).
+"""Controller of a run: its exchange of documents and records with the nodes.
 
-    job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
+doc/developer/node-protocol.md
 
-The nodes run the trials without the controller; it keeps their records, shows how far they are,
-and ends all of them when one fails. Only where a test is repeated until its mean is sure, where a
-suite searches a load, or where phases that the tester limited are measured again, does it look at
-what was measured, and sends one more trial or none.
+job -> hello of all -> peers -> ready of all -> trials ... trial of all -> quit -> bye
+
+The nodes run the trials without the controller, which stores their records, shows their progress,
+and ends all of them when one fails. The controller evaluates measurements only where a test is
+repeated until its confidence interval is narrow enough, where a suite searches a load, or where
+tester-limited phases are measured again. Then it sends one more trial or none.
 """
 
 from __future__ import annotations
@@ -52,54 +54,55 @@ from ..search.suites.declaration import TrialFacts
 from .launch.far import Launcher, end, is_readable, pipe_of
 from .nodes import Interrupt, LostError, Node, RemoteNodes
 
-HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes its time
+HELLO_TIMEOUT_S = 60.0  # opening many DPDK ports on few cores takes time
 READY_SLACK_S = 30.0
 SILENCE_SLACK_S = 30.0
 QUIT_TIMEOUT_S = 20.0
-FILES_PER_NODE = 6  # its pipes, and those of the program that binds its ports
+FILES_PER_NODE = 6  # a node's pipes, and those of the program that binds its ports
 FILES_ELSE = 128  # modules, results, a launcher's connections, pipes while a node is started
-AGREE_TIMEOUT_S = 1.0  # for other nodes to say whom they miss
+AGREE_TIMEOUT_S = 1.0  # for other nodes to report the node that they miss
 
 
 class Watcher(Protocol):
-    """Whoever shows the run's progress."""
+    """Protocol of objects that show a run's progress."""
 
     def stage(self, text: str) -> None:
-        """Begin a stage: in words."""
+        """Begin a stage of the run, such as "measuring"."""
 
     def record(self, record: Record) -> None:
-        """Take what a node has said."""
+        """Handle a record of a node."""
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial, which a search chose."""
+        """Add a trial that a search chose."""
 
     def turn(self) -> None:
-        """Do what is due; some times a second."""
+        """Do periodic work; called some times per second."""
 
 
 class MissedError(LostError):
-    """A node that another one waited for in vain."""
+    """Error: other nodes waited in vain for a node."""
 
 
 @dataclass
 class Outcome:
-    """How the conversation ended. No faults: all that was asked for was run."""
+    """Result of a run's exchange with its nodes; without faults, everything planned was run."""
 
     faults: list[str] = field(default_factory=list)
-    status: int = 0  # of the command, as far as the nodes are concerned
-    lost: dict[str, str] = field(default_factory=dict)  # before anything was sent: node, and why
-    trials: tuple[Trial, ...] = ()  # that searches chose
-    again: tuple[Trial, ...] = ()  # that measured phases again
+    status: int = 0  # exit status of the command, apart from its verdict
+    # nodes lost before any traffic, with the reason
+    lost: dict[str, str] = field(default_factory=dict)
+    trials: tuple[Trial, ...] = ()  # trials that searches chose
+    again: tuple[Trial, ...] = ()  # trials that measured phases again
 
     def fail(self, error: SwitchbenchError) -> None:
-        """Take one more fault; the first one's status stays."""
+        """Add a fault; the exit status of the first one stays."""
         if str(error) not in self.faults:
             self.faults.append(str(error))
         self.status = self.status or error.status
 
 
 class Controller:
-    """Runs one run, once."""
+    """Controller of one run, used once."""
 
     def __init__(
         self,
@@ -110,14 +113,14 @@ class Controller:
         begun: Begun | None = None,
         watched: bool = False,
     ) -> None:
-        """Take what is to be run, the `job` document and where records go; start nothing.
+        """Store the run, the `job` document and the results directory, without starting anything.
 
-        `begun`: what the directory's records have of it already. `watched`: the run's trial is
-        repeated until a signal comes.
+        `begun` has the earlier results of an interrupted run. `watched`: the run's trial is
+        repeated until a signal arrives.
         """
         self._watched = watched
         decides = run.searches or run.remeasure or run.locate_s
-        self.summary = Summary(run, brief=not decides)  # of all that came so far
+        self.summary = Summary(run, brief=not decides)  # summary of all phases so far
         self._expected, self._collector = Expected(run), Collector(run)
         self._run = run
         self._begun = begun or Begun()
@@ -128,26 +131,26 @@ class Controller:
         self._watcher = watcher
         self._binder = Binder()
         self._outcome = Outcome()
-        self._sent = 0  # trials
-        self._steps: dict[Any, Any] = {}  # of the load: the last phase in which each began
+        self._sent = 0  # number of trials sent
+        self._steps: dict[Any, Any] = {}  # steps of the load: the last phase in which each began
         self._opened: list[Record] = []  # `port-open` records
         self._unreachable: list[Record] = []
-        self._missing: dict[str, Record] = {}  # by the node that says who is missing
-        self._missed: Node | None = None  # by the others, which ended the run
-        self._reset: Callable[[Record], None] | None = None  # of the trial that is measured
-        self._ending = False  # what nodes say now is a consequence, not a cause
-        self._has_begun = False  # all have met in the first barrier
+        self._missing: dict[str, Record] = {}  # reports of a missing node, by the reporting node
+        self._missed: Node | None = None  # node that the others missed, which ended the run
+        # handler of the present trial's device reset
+        self._reset: Callable[[Record], None] | None = None
+        self._ending = False  # further reports of nodes are consequences, not causes
+        self._has_begun = False  # all nodes have passed the first barrier
         self._disk_is_full = False
 
     def conduct(
         self, launcher: Launcher, command: Callable[[str], list[str]], interrupt: Interrupt
     ) -> Outcome:
-        """Return the whole conversation.
+        """Conduct the run from the nodes' start to their end; return its outcome.
 
-        Whatever happens, no node is left when it returns.
-
-        `command` gives the command line of the node of that name. What goes wrong is in the
-        outcome; what was written until then stays.
+        No node remains when this returns, whatever happens. `command` returns the command line of
+        the node with a given name. Errors become faults of the outcome; results written so far
+        stay.
         """
         self._launcher, self._interrupt = launcher, interrupt
         try:
@@ -208,13 +211,13 @@ class Controller:
         finally:
             self._ending = True
             self._nodes.close()
-            # Others miss a lost node before its connection says how it ended. Of a node that hangs
-            # it ended by our own signal, which is no cause.
+            # Others may report a lost node before its connection shows how it ended. A hanging node
+            # ends by our own signal, which is not the cause.
             node = self._missed
             if node is not None and not node.signalled:
                 status = node.popen.returncode
                 lost = self._launcher.lost(node.name, status, node.last_words)
-                if lost is None and status is not None and status < 0:  # it was killed here
+                if lost is None and status is not None and status < 0:  # killed by this controller
                     lost = node.ended_how()
                 if lost is not None:
                     self._outcome.faults[0] = f"{node.place} {lost}"
@@ -222,8 +225,8 @@ class Controller:
                         self._outcome.lost[node.name] = lost
 
     def _idle(self) -> None:
-        """Do what is due in each turn of a wait; raise what ends the run from outside."""
-        if self._interrupt.count > self._watched:  # a watch ends in order at the first one
+        """Do the work due in each turn of a wait; raise errors that end the run from outside."""
+        if self._interrupt.count > self._watched:  # a watch ends normally at the first signal
             raise RunError(f"interrupted ({self._interrupt.name})")
         self._interrupt.drain()
         self._launcher.check()
@@ -232,12 +235,12 @@ class Controller:
         self._watcher.turn()
 
     def _how(self, node: Node) -> str:
-        """In words, how a node's process here ended."""
+        """Return in words how a node's local process ended."""
         status = node.popen.returncode
         return self._launcher.lost(node.name, status, node.last_words) or node.ended_how()
 
     def _meet(self) -> None:
-        """Send the job, check what the nodes are, and wait for the first barrier."""
+        """Send the job, check the nodes' hello records, and wait for the first barrier."""
         self._nodes.send("job", dict(self._job))
         self._nodes.wait_for("hello", HELLO_TIMEOUT_S)
         hellos = [node.said["hello"] for node in self._nodes.nodes]
@@ -251,10 +254,10 @@ class Controller:
         self._has_begun = True
 
     def _measure(self) -> None:
-        """Send all trials at once, up to the next repeat that may not be needed.
+        """Send all trials in order, stopping before optional repeats to evaluate their need.
 
-        At the end of the run come phases that the tester limited, since what kept it busy may be
-        over, and trials that tell suspects apart.
+        At the end of the run, tester-limited phases are measured again, since the cause may be
+        gone, followed by trials that distinguish suspects.
         """
         self._watcher.stage("measuring")
         for trial in self._run.trials:
@@ -277,7 +280,7 @@ class Controller:
             self._locate(self._run.locate_s)
 
     def _locate(self, left_s: float) -> None:
-        """Measure trials that tell suspects apart, until they are or the time is up."""
+        """Measure trials that distinguish suspects, until one remains or the time is up."""
         tried = []
         while (test := self.summary.locator.location()["next_test"]) is not None:
             flows = test["flows"]
@@ -292,7 +295,7 @@ class Controller:
             self._await_trials()
 
     def _search(self) -> None:
-        """Send one trial at a time: what it lost decides which one follows."""
+        """Send the trials of a suite's searches one by one, each chosen by the results so far."""
         self._watcher.stage("measuring")
         course = replayed(self._run, self.summary.facts)
         if course.trial is not None and course.trial.id != len(self._run.trials):
@@ -311,12 +314,13 @@ class Controller:
             course.answer(self.summary.facts.get(trial.id, TrialFacts()))
 
     def _watch(self) -> None:
-        """Repeat the run's trial until a signal comes; what was sent then still ends."""
+        """Repeat the run's trial until a signal arrives; trials already sent still end."""
         self._watcher.stage("measuring")
         first, number = self._run.trials[0], 0
         try:
             while not self._interrupt.count and number < REPEATS:
-                if number == len(self._run.trials):  # ahead, so that the plan is seldom written
+                # several trials in advance, so that the plan is rarely written
+                if number == len(self._run.trials):
                     more = [replace(first, id=i, repeat=i) for i in range(number, 2 * number)]
                     self._add(replace(self._run, trials=(*self._run.trials, *more)), *more)
                 self._send(self._run.trials[number])
@@ -327,13 +331,13 @@ class Controller:
             self._plan(replace(self._run, trials=self._run.trials[:number]))
 
     def _plan(self, run: Run) -> None:
-        """Go on with this plan, which is kept."""
+        """Continue with a changed plan, and write it."""
         self._run = run
         self._outcome.trials, self._outcome.again = run.trials, run.again
         write_plan(self._directory.path, run)
 
     def _add(self, run: Run, *trials: Trial) -> None:
-        """Go on with a run that has more trials: the plan has them before any record of them."""
+        """Add trials to the run; the plan is written before any of their records."""
         for trial in trials:
             self._expected.add(trial)
             self.summary.grow(trial)
@@ -345,7 +349,7 @@ class Controller:
         self._sent += 1
 
     def _await_trials(self, behind: int = 0) -> None:
-        """Wait until all that were sent have ended, but for so many."""
+        """Wait until all sent trials have ended, except the last `behind`."""
         barrier_s = self._run.site.barrier_timeout_ms / 1000
         limit_s = max(map(silence_s, self._run.trials)) + 3 * barrier_s + SILENCE_SLACK_S
         self._nodes.wait(
@@ -405,14 +409,14 @@ class Controller:
                 raise self._missing_of(record)
 
     def _take_checked(self, record: Record) -> None:
-        """Write what a record adds to the tables, and give the summary what has ended with it."""
+        """Write a record's phases to the tables, and pass completed phases to the summary."""
         for phase in self._collector.take(record):
             self._keep(self._tables.add_phase, phase)
             self.summary.take_phase(PhaseRows.of(phase))
         if record["type"] == "samples":
             self._keep(self._tables.add_samples, record)
         elif record["type"] == "progress":
-            # That a step of a phase has begun, as the first node says it: rates are live.
+            # The first report of a phase's new step: rates are live.
             step = record.get("step")
             event = {key: record.get(key) for key in ("type", "node", "trial", "repeat", "phase")}
             moment = (event["trial"], event["repeat"], event["phase"])
@@ -432,7 +436,7 @@ class Controller:
         self._keep(self._log.write, f"{node.name}: {text}\n".encode())
 
     def _keep(self, write: Callable[..., None], *what: object) -> None:
-        """Write something; once the disk is full nothing more is asked of it."""
+        """Write something, unless the disk was full before."""
         if self._disk_is_full:
             return
         try:
@@ -444,9 +448,9 @@ class Controller:
             self._note(error)
 
     def _most_missed(self) -> SwitchbenchError:
-        """Return the error of the node that most others miss.
+        """Return the error about the node that most others miss.
 
-        A node that is cut off misses the others, as they miss it: two that agree are right.
+        An isolated node misses the others, as they miss it: two nodes that agree are right.
         """
         deadline_s = time.monotonic() + AGREE_TIMEOUT_S
         while True:
@@ -482,7 +486,7 @@ class Controller:
 
 
 def permit_files(count: int) -> None:
-    """Let this process open so many files, as far as the hard limit goes.
+    """Raise this process's limit of open files to `count`, within the hard limit.
 
     A shell's soft limit of 1,024 is reached by 300 nodes.
     """
@@ -493,19 +497,19 @@ def permit_files(count: int) -> None:
 
 
 def silence_s(trial: Trial) -> float:
-    """Return how long a node may be busy with one phase of a trial without a record of it."""
+    """Return how long a node may work on one phase of a trial without a record."""
     phase_s = trial.warmup_s + trial.window_s + trial.cooldown_s + trial.drain_max_s
     timed = trial.sync != "none" and trial.traffic in ("stream", "pingpong")
     return phase_s if timed else max(phase_s, trial.expected_s)
 
 
 def _error(text: str, record: Record) -> SwitchbenchError:
-    """Return the error of what was asked for and can't be, or went wrong: as the node says."""
+    """Return the error in a node's record: an invalid request, or a failure."""
     return ConfigurationError(text) if record.get("status") == 2 else RunError(text)
 
 
 # --- checks ---------------------------------------------------------------------------------------
-# What nodes say of themselves and their ports before the first trial, checked.
+# Checks of nodes and ports before the first trial.
 
 
 PAIRS_SHOWN = 6
@@ -514,7 +518,7 @@ _NO_ADDRESSES = ("", "00:00:00:00:00:00")
 
 
 def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
-    """Return the `peers` document: where all are, and the run's key for each alone to read."""
+    """Return the `peers` document: all nodes' addresses, and the run's key sealed for each node."""
     sealed = []
     for hello in hellos:
         try:
@@ -526,7 +530,7 @@ def peers(hellos: Sequence[Record], key: bytes) -> dict[str, object]:
 
 
 def check_versions(hellos: Iterable[Record]) -> None:
-    """Refuse nodes that speak another protocol, or are not all of one version."""
+    """Raise ConfigurationError for nodes of another protocol or of different versions."""
     versions: dict[str, str] = {}
     for hello in hellos:
         if hello.get("protocol") != PROTOCOL:
@@ -541,7 +545,7 @@ def check_versions(hellos: Iterable[Record]) -> None:
 
 
 def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> None:
-    """Refuse two ports of one network with the same address: frames would go astray."""
+    """Raise ConfigurationError where two ports of one network have the same address."""
     owners: dict[tuple[str, str], str] = {}
     for record in opened:
         port = record["port"]
@@ -555,9 +559,9 @@ def check_addresses(opened: Iterable[Record], networks: Mapping[str, str]) -> No
 
 
 def unreachable(records: Sequence[Record]) -> str:
-    """Return which trials were not started for which pairs.
+    """Return the pairs that a connectivity check did not reach, and the trials not started.
 
-    The first ones by name, all in the summary.
+    The first pairs have names; all are in the summary.
     """
     trials = sorted({record["trial"] for record in records})
     pairs = sorted({(record["src"], record["dst"]) for record in records})
@@ -568,19 +572,19 @@ def unreachable(records: Sequence[Record]) -> str:
 
 
 # --- device reset ---------------------------------------------------------------------------------
-# The command that resets the device under test, run in the middle of a suite's trial.
+# The command that resets the device under test in the middle of a suite's trial.
 
 
-PART = 0.25  # of the window that has passed when the device is reset
+PART = 0.25  # elapsed part of the window when the device is reset
 
 
 @contextmanager
 def device_reset(
     command: SwitchCountersCommand, trial: Trial
 ) -> Iterator[Callable[[Record], None]]:
-    """Run the command in the window of a trial; give what takes the nodes' records meanwhile.
+    """Run the reset command in a trial's window; yield a handler of the nodes' records.
 
-    RunError on leaving where the command failed, or was not run before the trial ended.
+    On exit, raise RunError where the command failed, or did not run before the trial ended.
     """
     errors = [RunError("device_reset: the trial ended before its command was run: raise reset_s")]
 
@@ -594,7 +598,7 @@ def device_reset(
     timer = threading.Timer(PART * trial.window_s, run)
 
     def take(record: Record) -> None:
-        """Start the time at the first record that says that the window is open."""
+        """Start the command's timer at the first record that reports the window's opening."""
         now = record.get("trial"), record["type"], record.get("step")
         if timer.ident is None and now == (trial.id, "progress", "window"):
             timer.start()
@@ -610,15 +614,15 @@ def device_reset(
 
 
 # --- binder ---------------------------------------------------------------------------------------
-# PCI ports that are bound to DPDK for the time of a run (doc/how-to/bind.md).
+# PCI ports that are bound to DPDK during a run (doc/how-to/bind.md).
 
 
 READY_LIMIT_S = 60.0  # a login, and the check of many devices
-END_LIMIT_S = 90.0  # an engine that ends, drivers and links that come back
+END_LIMIT_S = 90.0  # end of an engine, return of drivers and links
 
 
 def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
-    """Return what the program on a host is to do for its node of the job document."""
+    """Return the arguments of the binding program for a node of the job document."""
     wanted = site.effective["bind"]
     devices = [
         port["pci"]
@@ -634,13 +638,13 @@ def hold_words(site: Site, node: Mapping[str, Any]) -> list[str]:
 
 
 class Binder:
-    """The programs of a run's hosts."""
+    """Programs that bind PCI ports on the hosts of a run."""
 
     def __init__(self) -> None:
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, site: Site, job: Mapping[str, Any], launcher: Launcher) -> None:
-        """Start a program on each host with ports to bind, and wait until each is ready."""
+        """Start a binding program on each host with ports to bind, and wait until all are ready."""
         nodes = job["nodes"] if "bind" in job else ()
         for process, node in zip(site.processes, nodes, strict=False):
             if words := hold_words(site, node):
@@ -655,23 +659,23 @@ class Binder:
                 raise self._ended(host)
 
     def _write(self, host: str, text: bytes) -> None:
-        with suppress(BrokenPipeError):  # it has ended: its output says how
+        with suppress(BrokenPipeError):  # the program has ended; its output has the reason
             pipe_of(self._holders[host].stdin).write(text)
 
     def bind(self, host: str) -> None:
-        """Bind the ports of a host."""
+        """Bind the PCI ports of a host to DPDK."""
         if host not in self._holders:
             raise RunError(f"{host} asks for its PCI ports to be bound, which it should not")
         self._write(host, b"bind\n")
 
     def check(self) -> None:
-        """Raise the error of a program that has ended."""
+        """Raise the error of a binding program that has ended."""
         for host, holder in self._holders.items():
             if holder.poll() is not None:
                 raise self._ended(host)
 
     def close(self) -> Sequence[SwitchbenchError]:
-        """Restore all ports; return what failed."""
+        """Restore all PCI ports; return the errors."""
         for holder in self._holders.values():
             pipe_of(holder.stdin).close()
         deadline_s = time.monotonic() + END_LIMIT_S
@@ -683,7 +687,7 @@ class Binder:
         return faults
 
     def _ended(self, host: str, limit_s: float = 1.0) -> SwitchbenchError:
-        """Let go of a program; return the error of one that failed."""
+        """Stop a binding program; return the error of a failed one."""
         holder = self._holders.pop(host)
         pipe_of(holder.stdin).close()
         holder.stdin, is_late = None, False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The node processes of a run: their pipes, which never block the controller, and their ends."""
+"""Node processes of a run: their pipes, which never block the controller, and their ends."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ..records.record_forms import LONGEST_LINE, TYPES, Record
 from .launch.far import pipe_of
 
 _CHUNK = 1 << 16
-_LAST_WORDS = 5  # lines of its log that are shown when it dies
+_LAST_WORDS = 5  # lines of a node's log that are shown when it dies
 
 
 class LostError(RunError):
-    """Nodes that are not there any more, or don't answer."""
+    """Error: nodes have ended or do not answer."""
 
     def __init__(self, text: str, nodes: Mapping[str, str]) -> None:
-        """Take what a person is told, and what has become of each node."""
+        """Store the message, and each lost node's reason."""
         super().__init__(text)
         self.nodes = dict(nodes)
 
 
 class Node:
-    """A running node. Documents are queued and written as its pipe takes them.
+    """Running node; documents are queued and written as its pipe accepts them.
 
     `send` and `beat` may be called by different threads; all else by the controller's.
     """
@@ -43,38 +43,38 @@ class Node:
     def __init__(self, process: Process, popen: subprocess.Popen[bytes]) -> None:
         """Take over the process's pipes."""
         self.process = process
-        self.name = process.name  # in the job
+        self.name = process.name  # name in the job
         self.popen = popen
         self.input, self.output, self.log = map(pipe_of, (popen.stdin, popen.stdout, popen.stderr))
         for pipe in (self.input, self.output, self.log):
             os.set_blocking(pipe.fileno(), False)
-        self.said: dict[str, Record] = {}  # the last record of each known type
+        self.said: dict[str, Record] = {}  # last record of each known type
         self.trials_ended = 0
-        self.heard_s = 0.0  # when it last wrote a record (monotonic)
-        self.signalled = False  # by us: how it ended then says nothing of why
+        self.heard_s = 0.0  # time of its last record (monotonic)
+        self.signalled = False  # ended by our signal, which is not the cause
         self.last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._lock = threading.Lock()
         self._queue: deque[bytes] = deque()  # documents
         self._beat = b""
-        self._rest = b""  # of what is being written
+        self._rest = b""  # rest of the document that is being written
         self._parts = {self.output: b"", self.log: b""}
 
     @property
     def place(self) -> str:
-        """Its name for people, with switch and switch port where the wiring is known."""
+        """Return the node's name, with switch and switch port where the wiring is known."""
         ports = self.process.ports
         wired = [" ".join(filter(None, (port.switch, port.switch_port))) for port in ports]
         words = ", ".join(filter(None, wired))
         return f"{self.name} ({words})" if words else self.name
 
     def hear(self, record: Record) -> None:
-        """Take a record of it. Of types that nobody knows it may write any number."""
+        """Store a record of the node, if its type is known."""
         self.heard_s = time.monotonic()
         if record["type"] in TYPES:
             self.said[record["type"]] = record
 
     def read(self, pipe: object) -> list[bytes] | None:
-        """Return the whole lines that came on one of its pipes, ends included; None at its end."""
+        """Return the complete lines received on one of the node's pipes; None at its end."""
         stream = self.output if pipe is self.output else self.log
         try:
             chunk = os.read(stream.fileno(), _CHUNK)
@@ -84,39 +84,39 @@ class Node:
             rest, self._parts[stream] = self._parts[stream], b""
             return [rest + b"\n"] if rest and stream is self.log else None
         *lines, rest = (self._parts[stream] + chunk).split(b"\n")
-        if len(rest) > LONGEST_LINE:  # no record, and no log: what is there is said to be none
+        if len(rest) > LONGEST_LINE:  # neither a record nor a log line: an error message follows
             lines, rest = [*lines, rest], b""
         self._parts[stream] = rest
         return [line + b"\n" for line in lines]
 
     def send(self, text: bytes) -> None:
-        """Queue a document; write what the pipe takes now."""
+        """Queue a document; write as much as the pipe accepts now."""
         with self._lock:
             self._queue.append(text)
             self._write()
 
     def beat(self, text: bytes) -> None:
-        """Send a heartbeat, before any document that waits but never inside one.
+        """Send a heartbeat, before any waiting document but never inside one.
 
-        A beat that the pipe did not take yet is replaced: an old one says nothing.
+        A heartbeat that the pipe has not accepted yet is replaced: an old one has no value.
         """
         with self._lock:
             self._beat = text
             self._write()
 
     def flush(self) -> None:
-        """Write what the pipe takes now."""
+        """Write as much as the pipe accepts now."""
         with self._lock:
             self._write()
 
     def end_input(self) -> None:
-        """End of file: the node stops its traffic at once and ends."""
+        """Close the node's input, on which it stops its traffic at once and ends."""
         with self._lock:
             self.input.close()
 
     @property
     def waiting(self) -> bool:
-        """Whether something is left to be written."""
+        """Return true while data wait to be written."""
         return not self.input.closed and bool(self._rest or self._queue or self._beat)
 
     def _write(self) -> None:
@@ -131,11 +131,11 @@ class Node:
                 self._rest = self._rest[os.write(self.input.fileno(), self._rest) :]
             except BlockingIOError:
                 return
-            except BrokenPipeError:  # it has ended: its output says how
+            except BrokenPipeError:  # the node has ended; its output has the reason
                 self.input.close()
 
     def ended_how(self) -> str:
-        """In words, once it has ended: its status or signal, and its log's last lines."""
+        """Return in words how the node ended: its status or signal, and its log's last lines."""
         status = self.popen.returncode
         if status is None:
             words = "closed its output"
@@ -152,24 +152,24 @@ class Node:
 
 LineTaker = Callable[[Node, bytes], None]
 
-BEATS_PER_TIMEOUT = 5  # so often in the time after which nodes would give up
-_TURN_S = 0.25  # at most, so that limits of time are looked at
-_LOOK_S = 0.1  # so often, at most, each node is looked at
+BEATS_PER_TIMEOUT = 5  # heartbeats within the time-out of a node
+_TURN_S = 0.25  # maximum wait, so that time limits are checked
+_LOOK_S = 0.1  # minimum interval between checks of the nodes
 
-# What many nodes say is gathered for a moment: to wake for each record of 1,024 nodes, which come
-# at any time, costs more than to read it.
-_GATHER_S = 20e-6  # for each node
+# Records of many nodes are gathered for a moment: waking for each record of 1,024 nodes, which
+# arrive at any time, costs more than reading it.
+_GATHER_S = 20e-6  # per node
 _GATHER_MAX_S = 0.02
 
-# How nodes end: by themselves, then by signals.
-STOP_TIMEOUT_S = 5.0  # for what was measured to be written
+# Nodes end by themselves, else by signals.
+STOP_TIMEOUT_S = 5.0  # for measurements to be written
 SIGNAL_TIMEOUT_S = 2.0
 REAP_TIMEOUT_S = 1.0
-_END_TURN_S = 0.01  # a process's end wakes nobody
+_END_TURN_S = 0.01  # the end of a process causes no wake-up
 
 
 class RemoteNodes:
-    """The nodes of a run: one loop over the pipes of all, and a thread for their heartbeats."""
+    """Nodes of a run: one loop over all pipes, and a thread for heartbeats."""
 
     def __init__(
         self,
@@ -179,17 +179,17 @@ class RemoteNodes:
         idle: Callable[[], None] = lambda: None,
         how: Callable[[Node], str] = Node.ended_how,
     ) -> None:
-        """Take the nodes; `record` and `log` take each line of their outputs and errors.
+        """Store the nodes; `record` and `log` handle each line of their outputs and errors.
 
-        `idle` is called in each turn of a wait, which an error of it ends; `how` says in words how
-        a node ended.
+        `idle` is called in each turn of a wait, and its error ends the wait; `how` returns in words
+        how a node ended.
         """
         self.nodes = nodes
         self.speaking = {node.name for node in nodes}  # their standard output is open
         self._takers = record, log
         self._idle, self._how = idle, how
         self._gather_s = min(len(nodes) * _GATHER_S, _GATHER_MAX_S)
-        self._unsent: set[str] = set()  # nodes whose pipe did not take a document yet
+        self._unsent: set[str] = set()  # nodes whose pipe has not accepted a document yet
         self._selector = selectors.DefaultSelector()
         for node in nodes:
             self._selector.register(node.output, selectors.EVENT_READ, node)
@@ -198,7 +198,7 @@ class RemoteNodes:
         self._heart: threading.Thread | None = None
 
     def begin_heartbeats(self, timeout_ms: int) -> None:
-        """Send heartbeats from a thread that does nothing else, so that nothing delays them."""
+        """Send heartbeats from a separate thread, so that nothing delays them."""
         interval_s = timeout_ms / 1000 / BEATS_PER_TIMEOUT
 
         def beat() -> None:
@@ -213,11 +213,14 @@ class RemoteNodes:
         self._heart.start()
 
     def wake_on(self, fd: int) -> None:
-        """End a turn when this is readable."""
+        """Wake the loop when a descriptor is readable."""
         self._selector.register(fd, selectors.EVENT_READ)
 
     def send(self, kind: str, content: object) -> None:
-        """Send a document to all nodes; what a pipe does not take now follows in later turns."""
+        """Send a document to all nodes.
+
+        The part that a pipe does not accept follows in later turns.
+        """
         text = to_line(kind, content).encode()
         for node in self.nodes:
             node.send(text)
@@ -226,7 +229,7 @@ class RemoteNodes:
                 self._selector.register(node.input, selectors.EVENT_WRITE, node)
 
     def turn(self, limit_s: float = _TURN_S) -> bool:
-        """Wait, `limit_s` at most, for something to move, and move it; whether anything did."""
+        """Wait, at most `limit_s`, for data, and handle them; return true if there were any."""
         if limit_s > self._gather_s:
             time.sleep(self._gather_s)
             limit_s -= self._gather_s
@@ -253,18 +256,18 @@ class RemoteNodes:
             self._selector.unregister(node.input)
 
     def _end_input(self, node: Node) -> None:
-        """No more for this node: it stops its traffic at once and ends."""
+        """Close a node's input, on which it stops its traffic at once and ends."""
         self._forget_input(node)
         node.end_input()
 
     # --- waiting, with the ways in which it can end badly ----------------------------------------
 
     def wait_for(self, kind: str, limit_s: float) -> None:
-        """Wait until all nodes have said it."""
+        """Wait until all nodes have sent a record of a kind."""
         self.wait(lambda node: kind in node.said, f"to say {kind}", limit_s)
 
     def wait(self, done: Callable[[Node], bool], what: str, limit_s: float) -> None:
-        """Until it is done at all nodes; none of them may be silent for `limit_s`."""
+        """Wait until a condition holds for all nodes; none may be silent for `limit_s`."""
         begin_s = looked_s = time.monotonic()
         while not all(map(done, self.nodes)):
             self._idle()
@@ -284,7 +287,7 @@ class RemoteNodes:
             self.turn()
 
     def wait_for_ends(self, limit_s: float) -> None:
-        """Until all processes have ended; reads on: a log that nobody reads would keep one."""
+        """Wait until all processes have ended, reading their logs, which would block them."""
         deadline_s = time.monotonic() + limit_s
         while left := [node for node in self.nodes if node.popen.poll() is None]:
             self._idle()
@@ -293,13 +296,13 @@ class RemoteNodes:
             self.turn(_END_TURN_S)
 
     def _check_ends(self, done: Callable[[Node], bool]) -> None:
-        """LostError where a node has ended before it was done."""
+        """Raise LostError where a node has ended before its condition held."""
         for gone in self.nodes:
             if gone.name in self.speaking or done(gone):
                 continue
             for node in self.nodes:
-                self._end_input(node)  # traffic stops before anybody asks why
-            # A moment for its last words. What others say of it meanwhile, this one knows better.
+                self._end_input(node)  # traffic stops before the cause is determined
+            # Time for the node's last records, which are more exact than other nodes' reports.
             deadline_s = time.monotonic() + REAP_TIMEOUT_S
             while gone.popen.poll() is None and time.monotonic() < deadline_s:
                 with suppress(SwitchbenchError):
@@ -311,7 +314,10 @@ class RemoteNodes:
             raise LostError(f"{gone.place} {why}", {gone.name: why})
 
     def close(self) -> None:
-        """End all nodes within bounds: end of input, then signals. Read on to their last words."""
+        """End all nodes within time limits, by end of input, then by signals.
+
+        Read their last lines.
+        """
         self._beats_end.set()
         if self._heart is not None:
             self._heart.join()
@@ -353,25 +359,25 @@ def _late(nodes: Sequence[Node], what: str, limit_s: float) -> str:
 
 
 class Interrupt(Handled):
-    """While entered, Ctrl-C and its like only set `name` and make `fd` readable.
+    """Context in which Ctrl-C and other ending signals only set `name` and make `fd` readable.
 
-    They are acted upon where the run can end in order.
+    The run acts on them where it can end in order.
     """
 
     def __init__(self) -> None:
-        """Nothing is changed before it is entered."""
+        """Prepare to record signals; handlers change only on entry."""
         super().__init__(self._note)
         self.name: str | None = None
-        self.count = 0  # signals that came
+        self.count = 0  # number of signals
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def drain(self) -> None:
-        """Take from the pipe what signals have written."""
+        """Empty the pipe that signals write to."""
         with suppress(BlockingIOError):
             os.read(self.fd, _CHUNK)
 
     def __exit__(self, *_: object) -> None:
-        """Close the pipe too."""
+        """Restore the handlers, and close the pipe."""
         super().__exit__()
         os.close(self.fd)
         os.close(self._write_fd)

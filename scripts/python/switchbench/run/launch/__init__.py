@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How node processes are started: one launcher for each kind of site."""
+"""Launchers, which start node processes: one for each kind of site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAUNCHERS: dict[str, Callable[[Site], Launcher]] = {
 
 
 def launcher_for(site: Site) -> Launcher:
-    """Return the launcher of a site; ConfigurationError where `run` can't start its nodes."""
+    """Return the launcher of a site; ConfigurationError where `run` cannot start its nodes."""
     launcher = _LAUNCHERS.get(site.launch)
     if launcher is not None:
         return launcher(site)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes by any command line that starts a program on a host and passes words and streams on.
+"""Launcher of nodes by any command that starts a program on a host and passes its streams.
 
-Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `rsh {host}`: the
-command is started here once per host, and its standard input and output are the node's. Some pass
-the words on as they are, others join them by blanks for a shell there.
+Examples: Open MPI's `mpirun --host {host} -np 1`, PRRTE's `prun`, `docker exec -i {host}`, `rsh
+{host}`. The command is started here once per host, and its standard input and output are the
+node's. Some commands pass the words unchanged, others join them by blanks for a shell on the host.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from .ssh import lack
 
 
 class CommandLauncher(FarLauncher):
-    """Starts nodes by the site's command."""
+    """Launcher of nodes by the site's command."""
 
     def __init__(self, site: Site) -> None:
-        """Read what the site says; start nothing."""
+        """Read the site's command without starting anything."""
         keys = site.effective["command"]
         self._start_words: list[str] = keys["start"]
         super().__init__(keys["engine"])
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Start the command for each host; refuse where there is no such program."""
+        """Start the command for each host; ConfigurationError where it is not installed."""
         program = self._start_words[0]
         if shutil.which(program) is None:
             raise ConfigurationError(f"launch: command: there is no {program} here: install it")
         return super().gather(processes)
 
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the command, with these words behind it."""
+        """Start the site's command with the given words appended."""
         start = [word.replace("{host}", process.name) for word in self._start_words]
-        # As one word it is a script; joined by blanks, `sh -c :` and then the same script.
+        # A single word is a script; words joined by blanks become `sh -c :` and then this script.
         return piped([*start, "sh", "-c", f":;exec {shlex.join(words)}"])
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what the host lacks, or why the command started nothing."""
+        """Return what the host lacks, or why the command started nothing; None for success."""
         if answer.status is None or answer.output:
             return lack(host, answer, self.engine)
-        # The first line is the cause: mpirun and others follow with lines and advice.
+        # The first line is the cause: mpirun and others add lines and advice.
         said = next((line.strip() for line in answer.errors if re.search(r"\w", line)), "no word")
         return f"the command that starts its node ended with status {answer.status} ({said})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a launcher is to the controller, and what launchers of real hosts have in common."""
+"""Interface of launchers, and common parts of launchers for real hosts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ...base.model import Process, Site
 from ...base.node_names import node_set
 from ...base.programs import ENGINE, port_binding_words
 
-# For ssh, and for the ssh's that it starts to its gateways, which BatchMode doesn't reach: without
-# a terminal they would ask by a window.
+# For ssh, and for the ssh processes that it starts to its gateways, which BatchMode does not reach:
+# without a terminal they would open a window.
 UNASKED = {"SSH_ASKPASS_REQUIRE": "never"}
 
 _Item = TypeVar("_Item")
@@ -36,33 +36,33 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class Answer:
-    """How a host's command ended, and what it wrote."""
+    """Result of a command on a host: its exit status and output."""
 
-    status: int | None = None  # None: it was ended, having taken too long
+    status: int | None = None  # None: ended after its time limit
     output: list[str] = field(default_factory=list)  # lines
     errors: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Unreached:
-    """A host that can't take part, and why."""
+    """Host that cannot take part in a run, and the reason."""
 
     host: str
     reason: str
 
     def __str__(self) -> str:
-        """Return the host and why it was not reached."""
+        """Return the host and the reason as text."""
         return f"{self.host}: {self.reason}"
 
 
 def refuse(unreached: Sequence[Unreached]) -> None:
-    """Raise one sentence that names all of them, by what they have in common."""
+    """Raise RunError with one sentence about all unreachable hosts, grouped by reason."""
     if not unreached:
         return
     if len(unreached) == 1:
         raise RunError(str(unreached[0]))
     names = some(host.host for host in unreached)
-    kinds: dict[str, Unreached] = {}  # the first host of each: reasons of one kind begin alike
+    kinds: dict[str, Unreached] = {}  # first host of each reason; similar reasons begin alike
     for one in unreached:
         kinds.setdefault(one.reason.partition(" (")[0], one)
     reasons = "; ".join(map(str, kinds.values()))
@@ -77,9 +77,9 @@ def piped(
     popen: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen,
     **more: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a process with pipes for its standard streams, in a session of its own.
+    """Start a process in a session of its own, with pipes for its standard streams.
 
-    A person's Ctrl-C must reach the controller alone, which ends the nodes in order.
+    Ctrl-C must reach only the controller, which ends the nodes in order.
     """
     pipe = subprocess.PIPE
     return popen(
@@ -88,14 +88,14 @@ def piped(
 
 
 def pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
-    """Return a standard stream that is a pipe."""
+    """Return a standard stream that is a pipe; ValueError for None."""
     if stream is None:
         raise ValueError("a node needs three pipes")
     return stream
 
 
 def is_readable(stream: IO[Any], deadline_s: float) -> bool:
-    """Wait until a pipe has bytes or its end, or until the deadline (monotonic)."""
+    """Wait until a pipe has data or ends, or until a deadline (monotonic); return true in time."""
     poll = select.poll()
     poll.register(stream, select.POLLIN)
     return bool(poll.poll(1000 * max(0.0, deadline_s - time.monotonic())))
@@ -104,7 +104,7 @@ def is_readable(stream: IO[Any], deadline_s: float) -> bool:
 def read_until(
     popen: subprocess.Popen[bytes], is_enough: Callable[[bytes], bool], deadline_s: float
 ) -> tuple[bytes, bool]:
-    """Return a process's output until it is enough or ends, and whether it was in time."""
+    """Return a process's output until it suffices or ends, and true if that was in time."""
     text, output = b"", pipe_of(popen.stdout)
     while is_readable(output, deadline_s):
         chunk = os.read(output.fileno(), 1 << 16)
@@ -115,17 +115,17 @@ def read_until(
 
 
 def last_words(popen: subprocess.Popen[bytes]) -> list[str]:
-    """Return the lines that a process has written on standard error until now."""
+    """Return the lines that a process has written on standard error so far."""
     log = pipe_of(popen.stderr)
     os.set_blocking(log.fileno(), False)
     return (log.read() or b"").decode(errors="replace").splitlines()
 
 
-_LEAVE_S = 2.0  # for a connection to end, before it is killed
+_LEAVE_S = 2.0  # for a connection to end before it is killed
 
 
 def end(popens: Iterable[subprocess.Popen[bytes]]) -> None:
-    """End connections, and what stands at their other ends: its input is closed."""
+    """End connections, and the programs at their other ends, whose input is closed."""
     popens = list(popens)
     for popen in popens:
         pipe_of(popen.stdin).close()
@@ -147,10 +147,9 @@ def at_once(
     fanout: int,
     started: Sequence[subprocess.Popen[bytes]],
 ) -> list[_Result]:
-    """Return what `act` makes of each item, in threads, at most `fanout` at a time.
+    """Return the results of `act` for each item, in at most `fanout` threads.
 
-    Where that is interrupted, the processes that acts have `started` until then are killed, so that
-    none waits for them.
+    After an interruption, processes in `started` are killed, so that no thread waits for them.
     """
     with ThreadPoolExecutor(max(1, fanout)) as pool:
         try:
@@ -174,10 +173,10 @@ def fan_out(
     timeout_s: float,
     given: Path = Path(os.devnull),
 ) -> dict[str, Answer]:
-    """Run each host's command here (one that goes there, as `ssh`); all answers, by host.
+    """Run a local command for each host (such as `ssh`); return all answers by host.
 
-    At most `fanout` run at a time, each at most `timeout_s`. Their standard input is the file
-    `given`. They have no terminal to ask a person by.
+    At most `fanout` run at once, each for at most `timeout_s`. Their standard input is the file
+    `given`. They have no terminal for prompts.
     """
     started: list[subprocess.Popen[bytes]] = []
 
@@ -207,13 +206,13 @@ def fan_out(
 
 
 # --- nodesets -------------------------------------------------------------------------------------
-# Which hosts of a site a person means by `--nodes`: ClusterShell's syntax, the site's groups.
+# Hosts that `--nodes` selects: ClusterShell's syntax with the site's groups.
 
 
 def chosen(site: Site, text: str | None) -> list[Process]:
-    """Return the processes on the hosts meant, in the site's order; all of them without a text.
+    """Return the processes on selected hosts, in the site's order; all for None.
 
-    `@rack1` is a group of the site, `@*` every host, and `@rack1!node3` leaves node3 out.
+    `@rack1` is a group of the site, `@*` every host, and `@rack1!node3` excludes node3.
     """
     if text is None:
         return list(site.processes)
@@ -240,7 +239,7 @@ def chosen(site: Site, text: str | None) -> list[Process]:
 
 
 def folded(hosts: Iterable[str]) -> str:
-    """Hosts in ClusterShell's short form: `node[1-4]`."""
+    """Return hosts in ClusterShell's short form: `node[1-4]`."""
     return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
 
 
@@ -252,34 +251,34 @@ _GREETING = re.compile(rf"{GREETING}(\d\S*)$")
 
 
 def greeted(line: str) -> str | None:
-    """Return the version that an engine says at the end of a line.
+    """Return the engine's version at the end of a line, or None.
 
-    What a login writes without ending its own stands before it.
+    Text that a login prints without a newline may come before it.
     """
     found = _GREETING.search(line)
     return found[1] if found else None
 
 
-# Where `push` leaves the engine, in the home folder of the one who logs in and for all.
+# Folders into which `push` installs the engine, in the user's home and for all users.
 HOME_FOLDER = ".local/lib/switchbench"
 SHARED_FOLDER = "/opt/switchbench"
-CURRENT = "current"  # the one that was pushed last
+CURRENT = "current"  # link to the last pushed version
 
-# For the engine that no site names: what was pushed, else the one in the path. What sudo runs is
-# never in a folder that the user can write.
+# For sites without an engine path: the pushed engine, else the one in PATH. sudo never runs a
+# program in a folder that the user can write.
 _FIND_SHARED = f'e={SHARED_FOLDER}/{CURRENT}/{ENGINE}; [ -x "$e" ] || e={ENGINE}; '
 _FIND = f'e="$HOME/{HOME_FOLDER}/{CURRENT}/{ENGINE}"; [ -x "$e" ] || {{ {_FIND_SHARED}}}; '
 
-# By privilege. The guard asks where the controller sits (doc/reference/safety.md); sudo would
-# forget it. The engine is sudo's own command: what sudoers allows is the one program.
+# By privilege. The guard needs the controller's address (doc/reference/safety.md), which sudo would
+# remove. The engine is sudo's own command: sudoers can allow this one program.
 _RUN = {"none": '"$e" "$@"', "sudo": 'sudo -n "$e" "$@" --connection "$SSH_CONNECTION"'}
 _ASK = {"none": '"$e" --version', "sudo": 'sudo -n "$e" --version'}
 
 
 def engine_words(engine: str, privilege: str, words: Sequence[str], announced: bool) -> list[str]:
-    """Return a command that runs the engine.
+    """Return a shell command that runs the engine.
 
-    `exec`: its status is the command's, and no shell stays beside it.
+    `exec` makes the engine's exit status the command's, and leaves no shell behind.
     """
     how = "sudo" if privilege == "sudo" else "none"
     if engine == ENGINE:
@@ -294,81 +293,82 @@ def engine_words(engine: str, privilege: str, words: Sequence[str], announced: b
 
 
 class Launcher:
-    """Makes ready what the nodes need, starts them, and clears up whatever happens.
+    """Launcher of a run's nodes, with preparation and cleanup.
 
-    Entering it makes the place (a lab), leaving it gives it back. `gather` comes before, for nodes
-    are started on real hosts before the run is planned to its end, and `close` at the very end.
+    Entering it prepares the place (a lab), leaving it releases the place. `gather` runs before,
+    because nodes on real hosts are started before the run is fully planned, and `close` at the very
+    end.
     """
 
     def gather(self, _processes: Sequence[Process]) -> list[Unreached]:
-        """Return who can't take part in a run of these."""
+        """Return the hosts that cannot take part in a run of these processes."""
         return []
 
     def close(self) -> None:
-        """Give back all that `gather` has made or started, and that was not taken."""
+        """Release everything that `gather` started and the run did not use."""
 
     def __enter__(self) -> Self:
-        """ConfigurationError when the place can't be had: it is taken, or can't be made."""
+        """Prepare the place of the run; ConfigurationError where it is in use or cannot be made."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the place back; another run may follow."""
+        """Release the place; another run may follow."""
 
     @abstractmethod
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start one node (see `piped`)."""
+        """Start one node with pipes (see `piped`)."""
 
     def port_binding(self, process: Process, _words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds PCI ports on a node's host, and comes on standard input."""
+        """Start the program that binds PCI ports on a node's host; it is sent by standard input."""
         raise RunError(f"{process.name} has no PCI ports that could be bound from here")
 
     def lost(self, _host: str, _status: int | None, _log: Sequence[str]) -> str | None:
-        """Return why the way to a node ended, in words; None: the node itself did.
+        """Return in words why the connection to a node ended; None where the node itself ended.
 
-        `_status` is that of the process here, `_log` the last of what came on standard error.
+        `_status` is the local process's status, `_log` the last lines of its standard error.
         """
         return None
 
     def check(self) -> None:
-        """RunError when what is measured is no more of the network that was meant."""
+        """Raise RunError where measurements would no longer be of the intended network."""
 
     def keep_truth(self, folder: Path) -> None:
-        """Write what the place itself has counted, if it does."""
+        """Write the place's own counters into a folder, where it has any."""
 
 
 class FarLauncher(Launcher):
-    """A launcher whose hosts may be missing.
+    """Launcher for real hosts, some of which may be missing.
 
-    Its nodes are started by `gather`, and stand ready until the controller takes them.
+    `gather` starts the nodes, which wait until the controller takes them.
     """
 
-    fanout = 64  # nodes at a time that have not answered
-    limit_s = 60.0  # for each of them
+    fanout = 64  # number of nodes started at once
+    limit_s = 60.0  # time limit of each
 
     def __init__(self, engine: str) -> None:
-        """Take the engine that the site names; start nothing."""
+        """Store the site's engine without starting anything."""
         self.engine = engine
         self._ready: dict[str, subprocess.Popen[bytes]] = {}
 
     @abstractmethod
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program on the host of a node, by its words."""
+        """Start a program on the host of a node."""
 
     @abstractmethod
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what an answer to the start of a node lacks; None: nothing."""
+        """Return what is missing by the answer to a node's start; None for success."""
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
-        """Start a node, which says its version first."""
+        """Start a node, which reports its version first."""
         words = engine_words(self.engine, "none", ["--name", process.name], announced=True)
         return self.run(process, words)
 
     def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds PCI ports, beside the node."""
+        """Start the program that binds PCI ports on a node's host."""
         return self.run(process, port_binding_words(words))
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Start a node for each; return once of each is known whether it can take part."""
+        """Start a node for each process; return the hosts that cannot take part."""
         started: list[subprocess.Popen[bytes]] = []
 
         def arrive(process: Process) -> str | None:
@@ -389,7 +389,7 @@ class FarLauncher(Launcher):
         ]
 
     def _await_greeting(self, host: str, popen: subprocess.Popen[bytes]) -> str | None:
-        """Wait until a whole line names a version; return what the host lacks."""
+        """Wait for a line with a version; return what the host lacks."""
 
         def lines(text: bytes) -> list[str]:
             return text.decode(errors="replace").splitlines()
@@ -405,10 +405,10 @@ class FarLauncher(Launcher):
         return self.lack(host, Answer(popen.poll(), lines(text), last_words(popen)))
 
     def start(self, process: Process, _command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Hand out the node of a host that can take part; the engine there is the site's."""
+        """Return the waiting node of a process; its engine is the site's."""
         return self._ready.pop(process.name)
 
     def close(self) -> None:
-        """End the nodes that nobody took."""
+        """End the nodes that were not used."""
         end(self._ready.values())
         self._ready.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes in a lab of network namespaces on this machine."""
+"""Launcher of nodes in a lab of network namespaces on this machine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .far import Launcher, piped
 
 
 class LabLauncher(Launcher):
-    """Brings the lab up for the time of the run, alone, and down afterwards.
+    """Launcher that makes a lab for a run, exclusively, and removes it afterwards.
 
-    A lab that `switchbench lab up` left is used and left up.
+    A lab made by `switchbench lab up` is used and kept.
     """
 
     def __init__(self, site: Site) -> None:
-        """Read the topology; touch nothing."""
+        """Store the site without reading or making anything."""
         self._site = site
         self._stack = ExitStack()
         self._lab: lab.Lab | None = None
 
     def __enter__(self) -> Self:
-        """Make the lab, or refuse: it is in use, or something is missing."""
+        """Make the lab; ConfigurationError where it is in use or something is missing."""
         with ExitStack() as stack:
             topology = lab.load(self._site.lab or "", self._site.lab_overrides)
             namespaces.enter_user_namespace()
@@ -49,12 +49,12 @@ class LabLauncher(Launcher):
             raise RunError(f"{problem}; `switchbench lab down` removes it") from problem
 
     def check(self) -> None:
-        """Raise an error when a modelled switch has ended."""
+        """Raise LabError where a modelled switch has ended."""
         if self._lab is not None and self._lab.topology.model is not None:
             switches.check(self._lab.name, self._lab.topology)
 
     def keep_truth(self, folder: Path) -> None:
-        """Write what the modelled switch of the lab has counted; nothing where there is none."""
+        """Write the counters of the lab's modelled switch, if there is one."""
         if self._lab is None or self._lab.topology.model is None:
             return
         records = switches.report(self._lab.name, self._lab.topology)
@@ -62,9 +62,9 @@ class LabLauncher(Launcher):
             file.writelines(json.dumps(record) + "\n" for record in records)
 
     def start(self, process: Process, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the node in the namespace of its first host, so that the lab knows it.
+        """Start a node in the namespace of its first host, so that the lab finds the process.
 
-        One that hosts several ports visits the other namespaces by itself.
+        A node with several ports enters the other namespaces by itself.
         """
         if self._lab is None:
             raise RuntimeError("the lab is not up")

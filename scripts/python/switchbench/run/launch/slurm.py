@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes by srun (doc/how-to/cluster.md): a step for each host, in one allocation.
+"""Launcher of nodes by srun (doc/how-to/cluster.md): one step per host, in one allocation.
 
-The allocation is the one in which the command runs, or one that it asks salloc for and gives back.
-A step's streams are its srun's. Unlabelled they are passed on as they come; where srun cuts them
-(1,024 bytes) no record is that long.
+The allocation is the one in which the command runs, or one that salloc makes and the launcher
+releases. A step's streams are its srun's. They are passed unlabelled as they arrive; srun cuts at
+1,024 bytes, and no record is so long.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ JOB = "SLURM_JOB_ID"
 _PROGRAMS = ("srun", "salloc", "scancel", "sinfo")
 _ALLOCATION = re.compile(r"(Pending|Granted) job allocation (\d+)")
 _GIVE_BACK_LIMIT_S = 60.0
-_SIGNALLED = 128  # srun's status for a task that a signal ended, plus the signal
+_SIGNALLED = 128  # srun's status for a task that a signal ended, less the signal
 
-# A node has its host to itself: it binds its workers, and the step gets what the job has.
+# A node has its host alone: it binds its workers, and the step gets the job's resources.
 _STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--mem=0", "--cpu-bind=none", "--unbuffered")
 
 
 class SlurmLauncher(FarLauncher):
-    """Starts nodes by srun."""
+    """Launcher of nodes by srun."""
 
     def __init__(self, site: Site) -> None:
-        """Read what the site says; ask nobody."""
+        """Read the site's options without calling Slurm."""
         keys: Mapping[str, Any] = site.effective["slurm"]
         self._options: list[str] = keys.get("options", [])
         self._job = os.environ.get(JOB)
-        self._asked = False  # for an allocation of our own
+        self._asked = False  # true while an allocation of our own exists
         super().__init__(keys["engine"])
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Have an allocation with these hosts, but for those that Slurm can't give.
+        """Make an allocation with these hosts, and start a step on each.
 
-        And starts a step on each.
+        Return the hosts that Slurm cannot allocate or that cannot take part.
         """
         for program in _PROGRAMS:
             if shutil.which(program) is None:
@@ -67,19 +67,19 @@ class SlurmLauncher(FarLauncher):
         return missing + super().gather(processes)
 
     def close(self) -> None:
-        """End the nodes that were not taken, and give the allocation back, if it is ours."""
+        """End unused nodes, and release an allocation of our own."""
         super().close()
         if self._asked and self._job is not None:
             _give_back(self._job)
             self._job, self._asked = None, False
 
     def run(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a step on the host."""
+        """Start a program as a step on a host."""
         place = [f"--jobid={self._job}", f"--nodelist={process.name}", "--chdir=/"]
         return piped(["srun", *place, *_STEP, *words])
 
     def lost(self, _host: str, status: int | None, log: Sequence[str]) -> str | None:
-        """Return why it was lost: srun says of a node that failed and of a signal's work."""
+        """Return why a node was lost, from srun's status and messages."""
         if (status or 0) > _SIGNALLED:
             number = (status or 0) - _SIGNALLED
             return f"was ended by signal {number} there ({signal.strsignal(number) or 'unknown'})"
@@ -87,7 +87,7 @@ class SlurmLauncher(FarLauncher):
         return f"is out of reach: {_bare(said[-1])}" if said and status == 1 else None
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what srun says, or what the host lacks."""
+        """Return srun's message, or what the host lacks; None for success."""
         own = [line for line in answer.errors if line.startswith("srun: ")]
         theirs = [line for line in answer.errors if line not in own]
         if answer.status == 1 and own and not theirs:
@@ -95,12 +95,12 @@ class SlurmLauncher(FarLauncher):
         return lack(host, Answer(answer.status, answer.output, theirs), self.engine)
 
 
-# Of a node that takes no job, as sinfo has them in a long list.
+# Beginnings of the states, in sinfo's long form, of a node that accepts no job.
 _DOWN = ("down", "drain", "fail", "unk", "inval", "power", "maint", "future", "reboot")
 
 
 def _down(hosts: Sequence[str]) -> list[Unreached]:
-    """Return the hosts for which salloc would wait until somebody repairs them."""
+    """Return the hosts for which salloc would wait until they are repaired."""
     words = ["sinfo", "--noheader", "--Node", f"--nodes={folded(hosts)}", "--format=%N|%T|%E"]
     said = subprocess.run(words, capture_output=True, text=True, check=False)
     states = {}
@@ -110,16 +110,16 @@ def _down(hosts: Sequence[str]) -> list[Unreached]:
     found = []
     for host in hosts:
         state, _, reason = states.get(host, "").partition("|")
-        if state.startswith(_DOWN) or state.endswith("*"):  # `*`: it does not answer
+        if state.startswith(_DOWN) or state.endswith("*"):  # `*`: the node does not answer
             why = f": {reason}" if reason and reason != "none" else ""
             found.append(Unreached(host, f"Slurm can't give it (it is {state}{why})"))
     return found
 
 
 def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
-    """Return a job on all of these hosts; wait for it as long as Slurm does, and say so.
+    """Return a job on all of these hosts, waiting as long as Slurm does.
 
-    A signal also ends the wait: salloc takes its request back.
+    A signal ends the wait: salloc withdraws its request.
     """
     words = ["salloc", "--no-shell", "--exclusive", "--job-name=switchbench", *options]
     words += [f"--nodelist={folded(hosts)}", f"--nodes={len(hosts)}"]
@@ -128,7 +128,7 @@ def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
     with Handled(lambda number, _frame: caught.append(number)), piped(words) as salloc:
         log, text = pipe_of(salloc.stderr), b""
         while True:
-            if caught:  # again each second: it overlooks a signal while it sends its request
+            if caught:  # each second again: salloc ignores a signal while it sends its request
                 salloc.send_signal(signal.SIGINT)
             if not is_readable(log, time.monotonic() + 1.0):
                 continue
@@ -153,7 +153,7 @@ def _allocate(hosts: Sequence[str], options: Sequence[str]) -> str:
 
 
 def _give_back(job: str) -> None:
-    """Cancel it, whatever a person's Ctrl-C is for meanwhile; say so where that fails."""
+    """Cancel a job, ignoring Ctrl-C meanwhile; print a message where that fails."""
     words = ["scancel", "--quiet", job]
     try:
         subprocess.run(
@@ -168,5 +168,5 @@ def _give_back(job: str) -> None:
 
 
 def _bare(line: str) -> str:
-    """Without the program that says it."""
+    """Return a message without the name of the program that printed it."""
     return re.sub(r"^(\w[\w-]*: )?(error: )?", "", line.strip())

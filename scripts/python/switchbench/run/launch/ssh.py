@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line of OpenSSH to a host of a site, and what its failures mean.
+"""Command line of OpenSSH to a site's hosts, and the meaning of its failures.
 
-Host keys, identities, ports and jump hosts are the user's own configuration's (ssh_config(5)),
-unless the site says otherwise. Nothing is ever asked: `BatchMode`.
+Host keys, identities, ports and jump hosts come from the user's configuration (ssh_config(5)),
+unless the site sets them. ssh never prompts: `BatchMode`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from .far import (
     piped,
 )
 
-FAILED = 255  # ssh's own status, and that of a command that a signal has ended
+FAILED = 255  # status of ssh's own failures, and of a command that a signal ended
 
-# What the streams of a node need, whatever the user's configuration has for people.
+# Settings that a node's streams need, whatever the user's interactive configuration.
 _OURS = (
     "BatchMode=yes", "RequestTTY=no", "ForwardAgent=no", "ForwardX11=no",
     "ClearAllForwardings=yes", "ControlMaster=no", "PermitLocalCommand=no", "EscapeChar=none",
-    "LogLevel=INFO",  # less hides why a connection ended, more hides it among other lines
+    "LogLevel=INFO",  # a lower level hides the reason of a failure, a higher one buries it
 )  # fmt: skip
-# A host that has died is noticed within this.
+# Limits of the time until a dead host is noticed.
 _ALIVE = ("ServerAliveInterval=5", "ServerAliveCountMax=3")
 
 
 @dataclass(frozen=True)
 class OpenSsh:
-    """How the hosts of a site are reached."""
+    """Settings of OpenSSH for the hosts of a site."""
 
     engine: str
     user: str | None = None
@@ -64,13 +64,13 @@ class OpenSsh:
 
     @classmethod
     def of(cls, site: Site) -> OpenSsh:
-        """As the site says."""
+        """Return the settings of a site."""
         keys: dict[str, Any] = dict(site.effective["ssh"])
         timeout_ns = quantities.DURATION.whole(keys.pop("timeout"))
         return cls(**keys, timeout_s=timeout_ns / 1e9)
 
     def settings(self) -> list[str]:
-        """Return the options that ssh, scp and sftp have in common."""
+        """Return the common options of ssh, scp and sftp."""
         words = ["-F", self.config] if self.config else []
         user = [f"User={self.user}"] if self.user else []
         own = [f"{name}={value}" for name, value in self.options.items()]
@@ -80,16 +80,19 @@ class OpenSsh:
         return words
 
     def command(self, host: str, remote: str) -> list[str]:
-        """Run a line there, as the user's login shell reads it."""
+        """Return the command that runs a line in the user's login shell on a host."""
         return ["ssh", *self.settings(), "--", host, remote]
 
     def node(self, host: str, words: Sequence[str], announced: bool = False) -> list[str]:
-        """Run the engine there; `announced`: it says its version first, on a line of its own."""
+        """Return the command that runs the engine on a host.
+
+        `announced`: with its version first.
+        """
         line = shlex.join(engine_words(self.engine, self.privilege, words, announced))
         return self.command(host, f"exec {line}")
 
     def port_binding(self, host: str, words: Sequence[str]) -> list[str]:
-        """Run the program that binds PCI ports there, which comes on standard input."""
+        """Return the command that runs the PCI binding program on a host, sent by stdin."""
         script = 'exec "$@"'
         if self.privilege == "sudo":
             script = 'exec sudo -n "$@" --connection "$SSH_CONNECTION"'
@@ -98,7 +101,7 @@ class OpenSsh:
 
 
 def find_client() -> None:
-    """Refuse where there is no ssh."""
+    """Raise ConfigurationError where ssh is not installed."""
     if shutil.which("ssh") is None:
         raise ConfigurationError("launch: ssh: there is no ssh here: install OpenSSH's client")
 
@@ -108,15 +111,15 @@ def find_client() -> None:
 
 @cache
 def _meanings(kind: str) -> Sequence[tuple[int, re.Pattern[str], str]]:
-    """Return the status, the pattern and the sentence of what ssh (`ssh`) or a `host` says."""
+    """Return (status, pattern, sentence) of known failures of kind `ssh` or `host`."""
     known = tomllib.loads(Path(__file__).with_name("failures.toml").read_text("utf-8"))[kind]
     return [(one.get("status", FAILED), re.compile(one["pattern"]), one["says"]) for one in known]
 
 
 def failure(host: str, errors: Sequence[str]) -> str | None:
-    """In words, why ssh itself failed; None where it says nothing of it.
+    """Return in words why ssh itself failed; None where its messages do not say so.
 
-    The engine's own lines, which come the same way, are not ssh's words.
+    Lines of the engine come the same way, but are not ssh's.
     """
     own = [line for line in errors if not line.startswith(ENGINE)]
     for _, pattern, sentence in _meanings("ssh"):
@@ -129,7 +132,7 @@ def failure(host: str, errors: Sequence[str]) -> str | None:
 def refusal(host: str, answer: Answer, engine: str) -> str | None:
     """Return why a host could not run the engine.
 
-    None where it did, and failed for reasons of its own.
+    None where the engine ran and failed by itself.
     """
     if answer.status is None:
         return "it did not answer in time: its login hangs, or its disks"
@@ -143,7 +146,10 @@ def refusal(host: str, answer: Answer, engine: str) -> str | None:
 
 
 def lack(host: str, answer: Answer, engine: str) -> str | None:
-    """Return what a host lacks that was asked for its engine's version; None: nothing."""
+    """Return what a host lacks by the answer to a version request.
+
+    None where nothing is missing.
+    """
     reason = refusal(host, answer, engine)
     if reason is not None:
         return reason
@@ -166,20 +172,18 @@ def lack(host: str, answer: Answer, engine: str) -> str | None:
 
 
 # --- ssh ------------------------------------------------------------------------------------------
-# Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client for each.
+# Nodes on real hosts by ssh (doc/how-to/cluster.md): one OpenSSH client each.
 
 
-# Beyond ConnectTimeout: logging in, and loading the program from a cold disk.
+# Beyond ConnectTimeout: a login, and loading the program from a cold disk.
 _LOGIN_S = 20.0
 
 
 def resolved(site: Site) -> Site:
-    """Return the site with control addresses that are known here.
+    """Return a site whose control addresses this machine can resolve.
 
-    A host's name that only ssh knows (an alias of ssh_config) gives way to the HostName that ssh
-    has for it.
-
-    ConfigurationError names all hosts without one, before anything is copied or started.
+    An alias of ssh_config is replaced by its HostName. Raise ConfigurationError with all unresolved
+    hosts, before anything is copied or started.
     """
     if not site.launcher.logs_in:
         return site
@@ -216,58 +220,58 @@ def _is_known(process: Process) -> bool:
 
 
 class SshLauncher(FarLauncher):
-    """Starts nodes by ssh; there is nothing to make."""
+    """Launcher of nodes by ssh."""
 
     def __init__(
         self,
         site: Site,
         words: Callable[[Process], Sequence[str]] = lambda one: ["--name", one.name],
     ) -> None:
-        """Read how hosts are reached; `words`: of the engine's command line there."""
+        """Read the site's settings; `words` returns the arguments of a node's engine."""
         self._way, self._words = OpenSsh.of(site), words
         super().__init__(self._way.engine)
         self.fanout, self.limit_s = self._way.fanout, self._way.timeout_s + _LOGIN_S
 
     def gather(self, processes: Sequence[Process]) -> list[Unreached]:
-        """Log in at each host; refuse where there is no ssh."""
+        """Log in at each host; ConfigurationError without ssh."""
         find_client()
         return super().gather(processes)
 
     def run(self, _process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Run the client, whose own words these are."""
+        """Start the ssh client with the given arguments."""
         return piped(words, env=os.environ | UNASKED)
 
     def lost(self, host: str, status: int | None, log: Sequence[str]) -> str | None:
-        """Ssh ends with 255 for its own reasons, and in silence when a signal ended the node."""
+        """Return why a node was lost: ssh ends with 255 for its own reasons and for signals."""
         if status != FAILED:
             return None
         why = failure(host, log)
         return f"is out of reach: {why}" if why else "was ended by a signal there"
 
     def node(self, process: Process) -> subprocess.Popen[bytes]:
-        """Log in, and start the engine."""
+        """Log in at a host, and start the engine."""
         name = process.name
         return self.run(process, self._way.node(name, self._words(process), announced=True))
 
     def port_binding(self, process: Process, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program that binds PCI ports in a login of its own."""
+        """Log in at a host, and start the program that binds PCI ports."""
         return self.run(process, self._way.port_binding(process.name, words))
 
     def lack(self, host: str, answer: Answer) -> str | None:
-        """Return what ssh, the host or its engine lack."""
+        """Return what ssh, the host or its engine lacks; None for success."""
         return lack(host, answer, self.engine)
 
 
 # --- errand ---------------------------------------------------------------------------------------
-# PCI ports bound on many hosts at once, and what came of it, side by side.
+# PCI ports bound on many hosts at once, with the results side by side.
 
 
-NOT_ASKED = 3  # a host that could not be asked: as a run that could not be completed
+NOT_ASKED = 3  # exit status of a host that could not be reached, as for an incomplete run
 
 
 @dataclass(frozen=True)
 class HostResult:
-    """What a host did: the exit status, and what it said."""
+    """Result of the binding program on one host: exit status and output."""
 
     host: str
     status: int
@@ -275,9 +279,9 @@ class HostResult:
 
 
 def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) -> list[HostResult]:
-    """Run the program that binds ports with each host's words.
+    """Run the PCI binding program on hosts with each host's arguments; return the results.
 
-    As many at a time as the site's fan-out says.
+    The site's fan-out limits the number of hosts at once.
     """
     find_client()
     way = OpenSsh.of(site)
@@ -297,9 +301,9 @@ def errands(site: Site, words: Mapping[str, Sequence[str]], timeout_s: float) ->
 
 
 def side_by_side(results: Iterable[HostResult]) -> Iterator[str]:
-    """Yield the results in lines; hosts that say the same share them: `node[1-4]: done`.
+    """Yield results in lines, grouped where hosts have equal output: `node[1-4]: done`.
 
-    But for the names of hosts in it.
+    A host's own name in its output is ignored.
     """
     alike: dict[tuple[int, tuple[str, ...]], list[HostResult]] = {}
     for one in results:

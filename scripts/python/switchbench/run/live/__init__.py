@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run while it runs (doc/how-to/live.md): its state, the screen and plain lines, metrics."""
+"""Live view of a run (doc/how-to/live.md): state, screen, plain lines, metrics."""

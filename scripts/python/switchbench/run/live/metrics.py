@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Metrics for Prometheus while a run lasts (doc/how-to/live.md), made of the state when asked for.
+"""Prometheus metrics of a run in progress (doc/how-to/live.md), made at each request.
 
 Names follow Prometheus' conventions: base units (bytes, seconds), `_total` where a value only
-grows. The server has threads of its own; they read the state and never wait for the controller.
+grows. The server has threads of its own, which read the state and never wait for the controller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .state import STEPS, PortState, RunState, pattern_words
 
 
 class Shown(Protocol):
-    """A run that is shown."""
+    """Protocol of objects that show a run: its id and its state."""
 
     run_id: str  # as in its results
     state: RunState
@@ -55,10 +55,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Metrics:
-    """The server; while entered it answers. Its words are its URL."""
+    """Metrics server, which answers while entered; its text is its URL."""
 
     def __init__(self, host: str, port: int, shown: Shown) -> None:
-        """Take the port, or refuse: nothing else has begun yet."""
+        """Open the server's port; ConfigurationError where it is in use."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(StateCollector(shown))
         place = f"[{host}]" if ":" in host else host
@@ -77,23 +77,23 @@ class Metrics:
         self._url = f"http://{place}:{self.port}/metrics"
 
     def __str__(self) -> str:
-        """Return the URL."""
+        """Return the server's URL."""
         return self._url
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the server, which already answers."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server."""
+        """Stop the metrics server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
-# What follows `switchbench_port_` or `_run_` in a name, the text, and the value, if there is one.
+# Name after `switchbench_port_` or `_run_`, help text, and the value or None.
 _Figures = tuple[tuple[str, str, float | None], ...]
-_GROWS = re.compile(r"(expected|lost)_frames|completed_phases|events")  # and never shrinks
+_GROWS = re.compile(r"(expected|lost)_frames|completed_phases|events")  # values that never shrink
 
 
 def _bytes(bps: float | None) -> float | None:
@@ -145,7 +145,7 @@ def _of_run(state: RunState) -> _Figures:
 def _families(
     what: str, labels: Sequence[str], figures: Mapping[tuple[str, ...], _Figures]
 ) -> Iterator[Metric]:
-    """Yield a metric for each name, of all that have a value, by the values of its labels."""
+    """Yield a metric per name, with its values by label, without missing ones."""
     found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
     for names, rows in figures.items():
         for name, text, value in rows:
@@ -158,14 +158,14 @@ def _families(
 
 
 class StateCollector(Collector):
-    """Makes metrics of what is shown, at each scrape anew."""
+    """Prometheus collector that makes metrics of a run's state at each scrape."""
 
     def __init__(self, shown: Shown) -> None:
-        """Ask nothing yet."""
+        """Store the source of the state."""
         self._shown = shown
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all of them."""
+        """Yield all metrics of the build, the run and its ports."""
         state, site = self._shown.state, self._shown.state.run.site
         build = {"version": __version__, "python_version": platform.python_version()}
         yield InfoMetricFamily("switchbench_build", "What makes these metrics.", build)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The views of a run while it runs: a screen on a terminal, plain lines elsewhere.
+"""Views of a run in progress: a screen on a terminal, plain lines elsewhere.
 
-The screen is drawn on the terminal's second page, so that what was there before is there again at
-the end and the final table follows it.
+The screen uses the terminal's alternate page, so that the previous content is restored at the end
+and the final table follows it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _CHUNK = 64
 
 
 class Terminal:
-    """Draws the state on the terminal's second page until it is closed.
+    """Screen on the terminal's alternate page, until it is closed.
 
-    Keys come without Enter and are not shown; Ctrl-C is a signal as ever. Where standard input is
-    no terminal of ours (a pipe, a job in the background) there are none.
+    Keys work without Enter and are not shown; Ctrl-C is a signal as usual. Where standard input is
+    not our terminal (a pipe, a background job) there are no keys.
     """
 
     def __init__(self, state: RunState, console: Console) -> None:
         """Take the terminal over."""
         self._screen, self._console, self._drawn_s = Screen(state), console, 0.0
         self._fd, self._before = -1, list[Any]()
-        with suppress(OSError, ValueError, termios.error):  # closed, or not what it seems
+        with suppress(OSError, ValueError, termios.error):  # closed, or not a real terminal
             fd = sys.stdin.fileno()
             if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp():
                 self._before = termios.tcgetattr(fd)
@@ -59,32 +59,32 @@ class Terminal:
         self._size = console.size
 
     def stage(self) -> None:
-        """Draw at once: until the first trial the stage is all there is to say."""
+        """Draw at once: until the first trial the stage is the only content."""
         self._drawn_s, self._size = time.monotonic(), self._console.size
         self._live.refresh()
 
     def ended(self, phase: PhaseLoss) -> None:
-        """Leave it to the next drawing."""
+        """Ignore the end of a phase, which the next drawing shows."""
 
     def turn(self) -> None:
-        """Draw again: when it is time, at a key, and when the terminal has another size."""
+        """Draw again after an interval, at a key, or when the terminal's size has changed."""
         asked = [self._screen.press(key) for key in self._pressed()]
         late = time.monotonic() - self._drawn_s >= _REFRESH_S
         if any(asked) or late or self._console.size != self._size:
             self.stage()
 
     def _pressed(self) -> str:
-        """Return the keys since the last time; never wait."""
+        """Return the keys pressed since the last call, without waiting."""
         text = b""
         if self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
             with suppress(OSError):
                 text = os.read(self._fd, _CHUNK)
             if not text:
-                self._fd = -1  # hung up
+                self._fd = -1  # the terminal hung up
         return text.decode("ascii", "ignore")
 
     def close(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         try:
             self._live.stop()
         finally:
@@ -93,44 +93,44 @@ class Terminal:
                     termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
 
-_PLAIN_S = 1.0  # at most one line of progress in so long
-_MOST_FOUND = 10  # findings of a kind that are told one by one
+_PLAIN_S = 1.0  # at most one line of progress per interval
+_MOST_FOUND = 10  # findings of one kind that are printed one by one
 
 
 class Plain:
-    """Prints a line for each phase, at most one a second, and one for each new finding.
+    """Plain view: a line per phase, at most one per second, and one per new finding.
 
-    Of findings of one kind the first ones.
+    Only the first findings of a kind are printed.
     """
 
     def __init__(self, state: RunState, console: Console) -> None:
-        """Lines go to `console`."""
+        """Set up a view that prints to `console`."""
         self._state, self._console, self._last_s = state, console, 0.0
         self._told: set[tuple[str | None, ...]] = set()
         self._kinds: Counter[str] = Counter()
 
     def stage(self) -> None:
-        """Print the stage."""
+        """Print the stage of the run."""
         self._say(self._state.stage)
 
     def ended(self, phase: PhaseLoss) -> None:
-        """Print that a phase has ended, unless there was a line just now."""
+        """Print that a phase has ended, unless a line was printed within the interval."""
         if time.monotonic() - self._last_s < _PLAIN_S:
             return
         self._last_s = time.monotonic()
         state = self._state
         left = format.seconds(state.left_s)
         lost = f", {format.of(phase.lost.total(), 'frame')} lost" if phase.lost.total() else ""
-        # A counted burst is over before anybody says at which rate it goes.
+        # A counted burst ends before its rate is reported.
         delivered = f", {rate(state.delivered_bps)}" if state.delivered_bps else ""
         self._say(f"{state.words} done{delivered}{lost}, about {left} left")
 
     def turn(self) -> None:
-        """Print what was found meanwhile."""
+        """Print new findings."""
         for finding in self._state.findings:
             kind = finding["kind"]
             whose = (kind, *(finding[key] for key in ("element", "src", "dst", "port")))
-            if whose in self._told:  # its size became better known
+            if whose in self._told:  # only its size was refined
                 continue
             self._told.add(whose)
             self._kinds[kind] += 1
@@ -140,31 +140,31 @@ class Plain:
                 self._say(f"found: more of this kind ({kind}), which summary.json names at the end")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close the view, which holds no resource."""
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Seconds:
-    """Prints a line for each phase of a watch: rate, loss, latency and the worst port."""
+    """View of a watch: a line per phase with rate, loss, latency and the worst port."""
 
     def __init__(self, state: RunState, console: Console) -> None:
-        """Lines go to `console`."""
+        """Set up a view that prints to `console`."""
         self._state, self._console = state, console
 
     def stage(self) -> None:
-        """Say how the watch ends, when it begins."""
+        """Print how the watch ends, when it begins."""
         if self._state.stage == "measuring":
             self._console.print("Ctrl-C ends the watch with a summary", highlight=False)
 
     def ended(self, phase: PhaseLoss) -> None:
-        """Print the phase."""
+        """Print the rate, loss and latency of a phase that ended."""
         state, lost, sent = self._state, phase.lost.total(), phase.sent.total()
         words = [f"{state.elapsed_s:6.0f} s  delivered {rate(state.delivered_bps)}"]
         if sent:
             words.append(f"loss {format.percent(100 * lost / sent)} % ({lost:,} of {sent:,})")
-        for kind in sorted(phase.times.keys() - {"ipdv"})[:1]:  # one way, else there and back
+        for kind in sorted(phase.times.keys() - {"ipdv"})[:1]:  # one way, else round trip
             p50, p99 = (format.digits(phase.times[kind][name]) for name in ("p50", "p99"))
             words.append(f"{kind.replace('_', ' ')} p50 {p50}, p99 {p99} us")
         worst = worst_first(state.ports.values())[0]
@@ -175,26 +175,26 @@ class Seconds:
         self._console.print("; ".join(words), highlight=False, markup=False, soft_wrap=True)
 
     def turn(self) -> None:
-        """Lines come with phases alone."""
+        """Do nothing: lines come only with phases."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close the view, which holds no resource."""
 
 
 View = Terminal | Plain | Seconds
 
 
 # --- screen ---------------------------------------------------------------------------------------
-# What runs, every port's rates and loss, the worst first, and what was found.
+# Trial, rates and loss of every port with the worst first, and findings.
 
 
 _BAD, _GOOD = "red bold", "green"
 _BAR_CELLS = 12
 _NAME_MOST = 28
-_STRIP_LINES = 3  # of all ports, one character each
+_STRIP_LINES = 3  # strip of all ports, one character each
 _STRIP_TITLE = "all, by rank  "
 _FOUND_LINES = 8
-_SUSPECT = "!"  # behind a port's name
+_SUSPECT = "!"  # mark behind a port's name
 _SEVERAL = -1  # the phase of several ports' sums
 _ASCII = str.maketrans("■·█░", "#.#.")
 
@@ -204,7 +204,7 @@ def _rate(bps: float | None, unit: format.Unit) -> str:
 
 
 def _bar(port: PortState, _unit: format.Unit) -> str:
-    """Return what is delivered to the port, of its line rate."""
+    """Return a bar of the port's delivered share of its line rate."""
     if port.line_share is None:
         return ""
     full = round(_BAR_CELLS * min(1.0, port.line_share))
@@ -217,8 +217,8 @@ def _phase(port: PortState, _unit: format.Unit) -> str:
     return f"{port.phase} {port.step}" if port.step else "idle"
 
 
-# Of the ports' table: title, width, text, and its side. In the order in which they are left out
-# when there is no room, the last one first.
+# Columns of the ports' table: title, width, text, alignment. The last columns are dropped first
+# where there is no room.
 _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], ...] = (
     ("offered", 9, lambda port, unit: _rate(port.offered_bps, unit), ">"),
     ("delivered", 9, lambda port, unit: _rate(port.delivered_bps, unit), ">"),
@@ -230,15 +230,15 @@ _COLUMNS: tuple[tuple[str, int, Callable[[PortState, format.Unit], str], str], .
 
 
 class Screen:
-    """Draws the state. Pages by number; the worst first or in the order of ranks."""
+    """Screen of the state, in pages, with the worst port first or in rank order."""
 
     def __init__(self, state: RunState) -> None:
-        """Draw nothing yet."""
+        """Set up a screen without drawing."""
         self._state = state
         self.page, self._pages, self.by_rank = 0, 1, False
 
     def press(self, key: str) -> bool:
-        """Take a key; return whether it means anything."""
+        """Handle a key; return true for a known one."""
         if key in "n ":
             self.turn_page(1)
         elif key in "pb":
@@ -250,11 +250,11 @@ class Screen:
         return True
 
     def turn_page(self, by: int) -> None:
-        """Show the next page (1) or the one before (-1)."""
+        """Show the next page (1) or the previous one (-1)."""
         self.page = max(0, min(self._pages - 1, self.page + by))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines, cut at the terminal's edge, and no more than there is room for."""
+        """Yield the lines of the screen, cut to the terminal's size."""
         width, height = options.max_width, options.height or console.height
         lines = self._lines(width, height, options.ascii_only)[:height]
         for number, line in enumerate(lines, start=1):
@@ -267,7 +267,7 @@ class Screen:
     def _lines(self, width: int, height: int, ascii_only: bool) -> list[Text]:
         head = self._head(width)
         found = self._found(min(_FOUND_LINES, max(0, height - len(head) - 6)))
-        room = height - len(head) - len(found) - 2  # the table's heading, and the foot
+        room = height - len(head) - len(found) - 2  # without the table's heading and the foot
         if self._state.trial is None or room < 1:
             return head + found
         return [*head, *self._table(room, width, ascii_only), *found, self._foot()]
@@ -284,7 +284,7 @@ class Screen:
         done = f" {state.phases_done}/{state.total_phases} phases, "
         done += f"{format.seconds(elapsed_s)} gone, {format.seconds(left_s)} left"
         cells = max(10, min(40, width - len(done)))
-        # By time: phases may be of any length.
+        # By time, because phases differ in length.
         full = int(cells * elapsed_s / (elapsed_s + left_s)) if elapsed_s + left_s else 0
         rates = f"offered {rate(state.offered_bps)}, delivered {rate(state.delivered_bps)}"
         return [
@@ -295,7 +295,7 @@ class Screen:
         ]
 
     def _table(self, room: int, width: int, ascii_only: bool) -> list[Text]:
-        """Return the ports that fit; of all others one line of sums and a strip of all."""
+        """Return the rows of ports that fit, a row of sums of the others, and a strip of all."""
         every = list(self._state.ports.values())
         ports = every if self.by_rank else worst_first(every)
         rows, strip = len(ports), list[Text]()
@@ -329,12 +329,12 @@ class Screen:
 
         table = [line(unit.name, (title for title, _, _, _ in _COLUMNS), "bold")]
         for port in shown:
-            # Those that suffer from a fault elsewhere are as all others.
+            # Ports that only suffer from a fault elsewhere look like all others.
             table.append(row(port, _BAD if port.suspect else "" if port.step else "dim"))
         return table + ([row(_sums(rest), "dim")] if rest else []) + strip
 
     def _found(self, most: int) -> list[Text]:
-        """Return them in order: what explains others first, then what happened last."""
+        """Return findings, those that explain others first, and then events, the newest first."""
         sentences = [finding["sentence"] for finding in self._state.findings]
         events = list(self._state.events)
         if most < 3 or not (sentences or events):
@@ -353,7 +353,7 @@ class Screen:
 
 
 def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) -> list[Text]:
-    """Return all ports in the order of ranks, a character each (or the worst of several)."""
+    """Return a strip with one character per port in rank order, or for the worst of several."""
     across = width - len(_STRIP_TITLE)
     if across <= 0 or most <= 0:
         return []
@@ -371,7 +371,7 @@ def _strip(ports: Sequence[PortState], width: int, most: int, ascii_only: bool) 
 
 
 def _sums(ports: Sequence[PortState]) -> PortState:
-    """Return all ports that are not shown, as if they were one."""
+    """Return the sums of all ports that have no row."""
     found = PortState(f"{len(ports):,} others", "", "", 0, phase=_SEVERAL)
     for name in ("offered_bps", "delivered_bps", "delivered_line_bps", "line_bps", "sent", "lost",
                  "phase_sent", "phase_lost"):  # fmt: skip
@@ -380,19 +380,19 @@ def _sums(ports: Sequence[PortState]) -> PortState:
     return found
 
 
-_FINEST = 0.01  # of a rate: ports that differ by less keep the order of ranks
+_FINEST = 0.01  # relative difference of rates below which ports keep the order of ranks
 _FINEST_LOSS = 0.0001
 
 
 def worst_first(ports: Iterable[PortState]) -> list[PortState]:
-    """Suspects first, then by loss in the phase that ended last or by what a port is behind.
+    """Sort ports: suspects first, then by loss in the last phase or by missing rate.
 
-    Whichever is the greater share; idle ones last.
+    The greater share counts; idle ports come last.
     """
     ports = list(ports)
 
     def shares(port: PortState) -> tuple[float | None, ...]:
-        """Of its line, so that ports of several rates compare."""
+        """Return shares of the line rate, so that ports of different rates compare."""
         line_bps = port.line_bps or 1
         rates = (port.offered_bps, port.delivered_bps)
         return tuple(None if bps is None else bps / line_bps for bps in rates)
@@ -405,7 +405,7 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
         ways = zip(own, usual, strict=True)
         behind = [1.0 - one / most for one, most in ways if one is not None and most > 0]
         lost = (port.phase_lost_percent or 0.0) / 100.0
-        # Multiples, so that ports that differ by nothing to speak of keep their places.
+        # Rounded shares, so that ports with negligible differences keep their places.
         coarse = max(
             int(lost / _FINEST_LOSS) * _FINEST_LOSS, int(max(behind, default=0) / _FINEST) * _FINEST
         )
@@ -418,7 +418,7 @@ def worst_first(ports: Iterable[PortState]) -> list[PortState]:
 
 
 class Watch:
-    """Keeps the state of a run and hands it to what shows it: the controller's subscriber.
+    """State of a run with the view that shows it, as the controller's watcher.
 
     Shows nothing before it is entered.
     """
@@ -427,7 +427,7 @@ class Watch:
         self, run: Run, run_id: str, console: Console, *, quiet: bool = False, live: bool = True,
         metrics: bool = False, seconds: bool = False,
     ) -> None:  # fmt: skip
-        """Take the console; with `metrics` the state is kept though nothing is shown."""
+        """Store the console; with `metrics`, the state is updated even if nothing is shown."""
         self.run_id = run_id
         self.state = RunState(run, Summary(run, brief=True))
         self._console = console
@@ -438,56 +438,56 @@ class Watch:
         self._view: View | None = None
 
     def of(self, run: Run, summary: Summary) -> Self:
-        """Show this run from now on, with its controller's summary."""
+        """Show another run from now on, with its controller's summary."""
         self.state = RunState(run, summary)
         return self
 
     def stage(self, text: str) -> None:
-        """Begin a stage: in words."""
+        """Begin a stage of the run."""
         self.state.stage = text
         self._show(lambda view: view.stage())
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial, which a search chose."""
+        """Add a trial that a search chose."""
         self.state.grow(trial)
 
     def record(self, record: Record) -> None:
-        """Take a record that the summary has."""
+        """Handle a record that the summary already has."""
         ended = self.state.take(record) if self._is_asked else None
         if ended is not None:
             self._show(lambda view: view.ended(ended))
 
     def turn(self) -> None:
-        """Show what is new; some times a second."""
+        """Show new content; called some times per second."""
         self.state.turn()
         self._show(lambda view: view.turn())
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Begin to show the run."""
         if self._kind is not None:
             self._view = self._kind(self.state, self._console)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Show no more."""
+        """Close the view."""
         self._show(lambda view: view.close())
         self._view = None
 
     def _show(self, act: Callable[[View], None]) -> None:
-        """Show it; a terminal that has gone must not end what is being measured."""
+        """Call the view; a lost terminal must not end the measurement."""
         if self._view is not None:
             try:
                 act(self._view)
             except BlockingIOError:
-                pass  # a terminal that is read too slowly: the next turn shows it all again
+                pass  # a slow terminal: the next turn shows everything again
             except OSError:
                 view, self._view = self._view, None
                 with suppress(OSError):
-                    view.close()  # a screen that stays would hide what comes after it
+                    view.close()  # a screen that stays would hide later output
 
 
 def offer_metrics(address: str | None, shown: Watch) -> AbstractContextManager[object]:
-    """Take the port at once, or refuse; while entered, metrics are there. None: nowhere."""
+    """Return a context with a metrics server at `address`, or an empty one for None."""
     if address is None:
         return nullcontext()
     from .metrics import Metrics, parse_address  # a tenth of a second that most runs don't need

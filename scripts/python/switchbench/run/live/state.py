@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each phase lost and moved, as soon as all nodes have told of it.
+"""Live state of a run: loss and rates of each phase, as soon as all nodes have reported.
 
-Frames, by their destination, and the rates of its window, which the table shows.
+Frames are counted by their destination; rates are those of the window, as in the table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ JUDGED = ("duplicated", "reordered", "corrupted")
 
 
 class PortRates(NamedTuple):
-    """A port's rates in a window. None: no flow of the phase goes this way, or it is not known."""
+    """Rates of a port in a window.
+
+    None where no flow has this direction, or the rate is unknown.
+    """
 
     offered_bps: float | None  # payload
     delivered_bps: float | None
@@ -35,20 +38,20 @@ class PortRates(NamedTuple):
 
 @dataclass
 class PhaseLoss:
-    """One phase that has ended."""
+    """Losses, rates and latency of one phase that has ended."""
 
     trial: int
     repeat: int
     phase: int
     sent: Counter[str] = field(default_factory=Counter)  # frames, by destination
     lost: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)  # of JUDGED
+    judged: Counter[str] = field(default_factory=Counter)  # errors by the names in JUDGED
     rates: dict[str, PortRates] = field(default_factory=dict)
     times: dict[str, Mapping[str, float]] = field(default_factory=dict)  # latency by kind, in us
 
     @property
     def sentence(self) -> str | None:
-        """What went wrong in it; None: nothing did."""
+        """Return the phase's losses and errors as a sentence; None without any."""
         counts = {"lost": self.lost.total()} | self.judged
         words = [f"{count:,} {what}" for what, count in counts.items() if count]
         if not words:
@@ -58,14 +61,14 @@ class PhaseLoss:
 
 
 def phase_loss(ended: EndedPhase) -> PhaseLoss:
-    """Return what a phase lost and moved, summed over its networks."""
+    """Return the losses and rates of an ended phase, summed over its networks."""
     moment, results = ended
     loss = PhaseLoss(*moment)
     for result in results:
         loss.times |= {kind: found for kind, found in result.entry["latency"].items() if found}
     for flows in (result.every for result in results if result.every.settled):
         loss.rates |= _rates(flows)
-        # TCP and RDMA repeat what is lost.
+        # TCP and RDMA retransmit lost data.
         counted = flows.select(flows.whole & ~np.isnan(flows["sent_frames"]))
         ports = counted.ends("dst")
         for counter, counts in (
@@ -80,7 +83,7 @@ def phase_loss(ended: EndedPhase) -> PhaseLoss:
 
 
 def _rates(flows: PhaseFlows) -> dict[str, PortRates]:
-    """Return the rates of each port in the window, as the summary has them."""
+    """Return the rates of each port in the window, as in the summary."""
     frames = ~np.isnan(flows["received_frames"])
     line = np.where(frames, m.delivered_line_bps(flows), m.payload_bps(flows))
     offered = m.sum_by_port(flows.ends("src"), m.offered_payload_bps(flows))
@@ -93,33 +96,34 @@ def _rates(flows: PhaseFlows) -> dict[str, PortRates]:
 
 
 # --- state ----------------------------------------------------------------------------------------
-# Where a run is and how each port fares, from the records of all nodes.
+# Progress of the run and rates of each port, from the records of all nodes.
 
 
-STEPS = ("connectivity-check", "warmup", "window", "cooldown", "drain")  # of a phase, as nodes say
+# steps of a phase, as nodes report them
+STEPS = ("connectivity-check", "warmup", "window", "cooldown", "drain")
 
 _EVENTS_KEPT = 50
-_FINDINGS_S = 2.0  # findings are made again at most so often,
-_FINDINGS_SHARE = 0.05  # and in so much of the time
+_FINDINGS_S = 2.0  # minimum interval between updates of the findings
+_FINDINGS_SHARE = 0.05  # maximum share of time for these updates
 
 
 @dataclass(slots=True)
 class PortState:
-    """One port as it was last heard of. None: no flow of the phase goes this way."""
+    """Latest state of one port; rates are None where no flow of the phase has this direction."""
 
     name: str
     node: str
     network: str
-    place: int  # in the order of ports
+    place: int  # position in the order of ports
     line_bps: int = 0  # 0: unknown
     phase: int = 0
-    step: str = ""  # empty: no part in what runs now
+    step: str = ""  # empty: no part in the present phase
     offered_bps: float | None = None  # payload
     delivered_bps: float | None = None
     delivered_line_bps: float | None = None  # as its line carries it: at layer 1 for frames
-    suspect: str = ""  # the fault that it is suspected of, in a few words
+    suspect: str = ""  # suspected fault, in a few words
     settled: bool = False  # the rates are of a window
-    # Of the phase that ended last, and of all that ended: frames for this port.
+    # Frames for this port, in the last phase and in all phases.
     phase_lost: int | None = None
     phase_sent: int = 0
     lost: int = 0
@@ -127,39 +131,39 @@ class PortState:
 
     @property
     def line_share(self) -> float | None:
-        """What is delivered, of its line rate; None where either is not known."""
+        """Return the delivered share of the port's line rate; None where unknown."""
         if self.delivered_line_bps is None or not self.line_bps:
             return None
         return self.delivered_line_bps / self.line_bps
 
     @property
     def phase_lost_percent(self) -> float | None:
-        """Of the frames for it in the phase that ended last."""
+        """Return the loss in percent of the frames for the port in the last phase."""
         if self.phase_lost is None or not self.phase_sent:
             return None
         return 100.0 * self.phase_lost / self.phase_sent
 
     def rest(self, phase: int) -> None:
-        """Begin a phase: nothing is known of it yet."""
+        """Begin a phase without rates."""
         self.phase, self.step, self.settled = phase, "", False
         self.offered_bps = self.delivered_bps = self.delivered_line_bps = None
 
 
 class RunState:
-    """Where the run is."""
+    """Progress of a run, with the state of its ports, findings and events."""
 
     def __init__(self, run: Run, summary: Summary) -> None:
-        """Knows what is to come; nothing has begun. `summary`: of the run, fed by its owner."""
+        """Prepare the state of a run before it begins; the caller updates `summary`."""
         self.run = run
         self.summary = summary
         self.findings: list[FindingEntry] = []  # of the trials that have ended
-        self._findings_old = False  # a trial has ended since they were made
-        self._findings_s = 0.0  # when they may be made again
+        self._findings_old = False  # a trial has ended since the findings were made
+        self._findings_s = 0.0  # earliest time of the next update
         self.trial: Trial | None = None
         self.phase = 0
         self.step = ""
         self.stage = ""
-        self.events: deque[str] = deque(maxlen=_EVENTS_KEPT)  # what happened, a sentence each
+        self.events: deque[str] = deque(maxlen=_EVENTS_KEPT)  # events, a sentence each
         self.event_count = 0
         self.total_phases = sum(trial.phases for trial in run.trials if not trial.optional)
         self.began_s = time.monotonic()
@@ -175,12 +179,12 @@ class RunState:
         self._lines: dict[tuple[str, str], int] = {}  # by port and transport
         self._trials = {(trial.id, trial.repeat): trial for trial in run.trials}
         self._trial_began_s = self._search_began_s = self.began_s
-        self._ended: Counter[tuple[int, int]] = Counter()  # nodes that ended the trial
+        self._ended: Counter[tuple[int, int]] = Counter()  # number of nodes that ended the trial
         self.phases_done = 0  # of all trials
         self._last_phase = summary.ended_phase
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial, which a search chose."""
+        """Add a trial that a search chose."""
         self.run = replace(self.run, trials=(*self.run.trials, trial))
         self._trials[trial.id, trial.repeat] = trial
         self.total_phases += trial.phases
@@ -188,7 +192,7 @@ class RunState:
     # --- records -----------------------------------------------------------------------------
 
     def take(self, record: Record) -> PhaseLoss | None:
-        """Take a record that the summary has; the phase that has ended with it on all nodes."""
+        """Handle a record; return the losses of a phase that it completes on all nodes."""
         kind = record["type"]
         if kind == "progress":
             self._take_progress(record)
@@ -209,7 +213,7 @@ class RunState:
         return None
 
     def turn(self) -> None:
-        """Look for what is odd; some times a second."""
+        """Update the findings; called some times per second."""
         now_s = time.monotonic()
         if not self._findings_old or now_s < self._findings_s:
             return
@@ -234,7 +238,7 @@ class RunState:
                 port.settled = in_window
 
     def _take_phase(self, record: Record) -> PhaseLoss | None:
-        if record["phase"] < 0:  # the probe
+        if record["phase"] < 0:  # the connectivity check
             return None
         self._enter(record)
         if self.summary.ended_phase is self._last_phase:
@@ -252,7 +256,7 @@ class RunState:
         trial = self.trial
         if trial is not None and (trial.id, trial.repeat) == (ended.trial, ended.repeat):
             for name, rates in ended.rates.items():  # of the whole window
-                port = self.ports[name]  # unless it is in another phase already
+                port = self.ports[name]  # unless the port is already in another phase
                 if port.phase == ended.phase and trial.traffic == "stream":
                     port.offered_bps, port.delivered_bps, port.delivered_line_bps = rates
                     port.settled = True
@@ -263,9 +267,9 @@ class RunState:
         self.event_count += 1
 
     def _enter(self, record: Record) -> bool:
-        """Begin the record's phase, if it is new.
+        """Begin the record's phase if it is new.
 
-        Whether the record is of what runs now.
+        Return true for a record of the present trial.
         """
         key = (record["trial"], record.get("repeat") or 0)
         trial = self._trials.get(key)
@@ -273,7 +277,7 @@ class RunState:
             return False
         if trial is not self.trial:
             if self._ended[key]:
-                return False  # the last words of a node that is behind
+                return False  # late record of a slow node
             self._begin(trial)
         phase: int = max(0, record["phase"])
         self.phase = max(self.phase, phase)
@@ -298,8 +302,8 @@ class RunState:
 
     @property
     def left_s(self) -> float:
-        """What should still come: the trials that have not ended, less what this one took."""
-        if self.run.searches:  # nobody knows which trials come: of each measurement its estimate
+        """Return the expected remaining time of the trials that have not ended."""
+        if self.run.searches:  # the trials of a search are unknown, so its estimate counts
             number = 0 if self.trial is None else self.trial.search or 0
             now_s, *later_s = self.run.estimates_s[number:]
             return max(0.0, now_s - (time.monotonic() - self._search_began_s)) + sum(later_s)
@@ -314,40 +318,41 @@ class RunState:
 
     @property
     def elapsed_s(self) -> float:
-        """Since the state was made."""
+        """Return the seconds since the state was made."""
         return time.monotonic() - self.began_s
 
     @property
     def offered_bps(self) -> float:
-        """Return what all ports send together: payload."""
+        """Return the payload rate sent by all ports together."""
         return sum(port.offered_bps or 0.0 for port in self.ports.values())
 
     @property
     def delivered_bps(self) -> float:
-        """Return what all ports receive together: payload."""
+        """Return the payload rate received by all ports together."""
         return sum(port.delivered_bps or 0.0 for port in self.ports.values())
 
     @property
     def lost(self) -> tuple[int, int]:
-        """Frames of all phases that have ended: lost, and sent."""
+        """Return the lost and the sent frames of all phases that have ended."""
         ports = self.ports.values()
         return sum(port.lost for port in ports), sum(port.sent for port in ports)
 
     @property
     def trial_number(self) -> int:
-        """Of the trial that runs, from 1; 0: none has begun."""
+        """Return the number of the present trial, from 1; 0 before the first."""
         return 0 if self.trial is None else self.run.trials.index(self.trial) + 1
 
     @property
     def words(self) -> str:
-        """The trial and its phase."""
+        """Return the present trial and its phase in words."""
         trial = self.trial
         if trial is None:
             return ""
         ranks = sum(len(part.ranks) for part in trial.parts)
         repeat = f", repeat {trial.repeat + 1}" if trial.repeat else ""
         phase = f", phase {self.phase} of 0-{trial.phases - 1}" if trial.phases > 1 else ""
-        of = "" if self.run.searches else f"/{len(self.run.trials)}"  # a suite's total is open
+        # the number of a suite's trials is open
+        of = "" if self.run.searches else f"/{len(self.run.trials)}"
         return (
             f"{self.trial_number}{of} {pattern_words(trial)}, "
             f"{trial.transport}, {ranks} ranks{repeat}{phase}"
@@ -355,11 +360,11 @@ class RunState:
 
 
 def pattern_words(trial: Trial) -> str:
-    """Return the pattern and what makes it this one."""
+    """Return a trial's pattern with its parameters."""
     return format.pattern({"pattern": trial.pattern["name"], "parameters": trial.parameters})
 
 
 def rate(bps: float) -> str:
-    """Return a rate in the unit that fits it."""
+    """Return a rate in a suitable unit."""
     unit = format.unit_for([bps / 1e6])
     return f"{unit.show(bps / 1e6)} {unit.name}"
