@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What people see: tables of the terminal, the report and its figures."""
+"""Output for people: tables of the terminal, the HTML report and its figures."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A comparison on the terminal, and as one HTML file that opens offline, of the same tables."""
+"""Output of a comparison: equal tables on the terminal and in one HTML file for offline use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .report.build import Section, Words, meanings, render, sentences
 from .tables import TABLES
 from .tables.rows import own_unit
 
-# What words and gaps of a table mean.
+# Explanations of the words and gaps in a comparison's tables.
 _MEANINGS = {
     FEW_REPEATS: f"{FEW_REPEATS} (`repeat: 5`), or several runs (a=DIR1 a=DIR2)",
     OTHER_LOAD: "the intended loads differ: no figure is better or worse for it",
@@ -39,10 +39,11 @@ _MEANINGS = {
     UNSURE: "not sure: runs of the same network may differ as much (several runs of a side, as "
     "a=DIR1 a=DIR2, find smaller differences)",
 }
-MOST = 10  # phases and flows, without --all
-SAME_PERCENT = 0.5  # frames and streams are read into a window at their own grain
-_DIGITS = 6  # as the JSON has
-_TIMES = 5.0  # from there on ratios are shown, not percents
+MOST = 10  # phases and flows shown without --all
+# difference in percent that counts as none: frames are read into a window at their own grain
+SAME_PERCENT = 0.5
+_DIGITS = 6  # digits of a figure, as many as the JSON has
+_TIMES = 5.0  # ratio from which on a difference is shown as a factor instead of percents
 
 _STYLES = {BETTER: "green", WORSE: "bold red"}
 _ALIKE = "Switch, site and versions are the same as far as they were written down."
@@ -66,7 +67,7 @@ def _results(comparison: Comparison) -> Spec:
 
 
 def _question(comparison: Comparison) -> Spec:
-    """Return the table of what differs and is asked for, a column for each result."""
+    """Return the table of settings in which the results differ, a column for each result."""
 
     def of(number: int) -> Callable[[Any], str]:
         return lambda row: str(row.values[number])
@@ -83,7 +84,7 @@ def _question(comparison: Comparison) -> Spec:
 
 
 def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "") -> Spec:
-    """Return the table of one result against the baseline, with a row per figure."""
+    """Return the table of one result against the baseline, a row for each figure."""
     spec, base, other = TABLES["differences"], one.base.name, one.other.name
     titles = {"baseline": base, "other": other}
     entries = [
@@ -104,7 +105,7 @@ def _differences(name: str, one: Compared, rows: Sequence[Row], about: str = "")
 
 
 def relative(row: Row) -> str:
-    """In percent of the baseline; how many times as much where that is easier to read."""
+    """Return a difference in percent of the baseline; as a factor if it is large."""
     percent = row["percent"]
     if percent is None:
         return ""
@@ -120,7 +121,10 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a bar for each value between the least and the most of them, a gap for None."""
+    """Return a text with a bar for each value, scaled from the least to the greatest.
+
+    A gap for None.
+    """
     known = [value for value in values if value is not None]
     span = (max(known) - min(known)) if known else 0.0
     return "".join(
@@ -130,7 +134,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def show_history(history: History, console: Console) -> None:
-    """Print runs, courses, and what became worse."""
+    """Print a history's runs, the course of each measure, and the measures that became worse."""
     dates = [str(at(run.measured.summary, "run.started")) for run in history.runs]
     say(console, f"{format.of(len(dates), 'run')}, {dates[0]} to {dates[-1]}; the last: "
         f"{history.runs[-1].measured.directory}")  # fmt: skip
@@ -168,7 +172,10 @@ def show_history(history: History, console: Console) -> None:
 
 
 def show_comparison(comparison: Comparison, console: Console, everything: bool = False) -> None:
-    """Print the comparison; `everything`: every phase and flow."""
+    """Print a comparison.
+
+    With `everything` all phases and flows instead of the surest differences.
+    """
     most = None if everything else MOST
     for spec in (_results(comparison), _question(comparison)):
         show(spec.on_terminal(spec.entries({})), console, spec.title)
@@ -220,9 +227,9 @@ def _show_rows(one: Compared, rows: Sequence[Row], every: Sequence[Row], console
 
 
 def _foremost(rows: Sequence[Row], everything: bool) -> list[Row]:
-    """Return the surest differences, then the largest; as they come with everything asked for.
+    """Return the rows with the surest differences first, then the largest; all with `everything`.
 
-    None where no row has an interval: then nothing says which is the surest.
+    Empty if no row has a confidence interval: then nothing says which difference is the surest.
     """
     if everything:
         return list(rows)
@@ -237,7 +244,7 @@ def _foremost(rows: Sequence[Row], everything: bool) -> list[Row]:
 
 
 def _without_line(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows but percent of line, where all lines have one rate: it says the same."""
+    """Return the rows without percent of line if all lines have one rate."""
     rates = {row["pair"]: row["percent"] for row in rows if row["measure"] == "mean_rate"}
     return [
         row
@@ -252,7 +259,7 @@ def _without_line(rows: Sequence[Row]) -> list[Row]:
 
 
 def write(comparison: Comparison, path: Path) -> None:
-    """Write the page whole or not at all."""
+    """Write a comparison as an HTML page; on an error no partial file is left."""
     every = list(map(Section, (
         "What is compared", "By pattern", "By phase", "By flow", "What is not compared",
         "What the numbers mean",

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands first, in at most nine lines.
+"""The first screen of a result: at most nine lines for the terminal and the report.
 
-Result, rate, faults, loss, round trip, tester and findings. Made of the summary, for the terminal
-and for the page.
+Result, rate, faults, loss, round trip, tester and findings, all made from the summary.
 
-Phases that the tester limited say nothing of the network, and are left out.
+Phases in which the tester was the limit say nothing about the network and are left out.
 """
 
 from __future__ import annotations
@@ -24,42 +23,44 @@ from ..records.summary_form import SEVERITIES, Entry, PhaseEntry, SummaryDocumen
 from ..search.suites import SUITES
 from ..search.suites.declaration import Suite
 
-NOTHING_JUDGED = 4  # the exit status
+NOTHING_JUDGED = 4  # exit status of a run without anything to judge
 
-_TRAFFIC_PERCENT = 0.1  # of line: below it a port waited for others, as ranks of collectives do
+# percent of line below which a port waited for others, as ranks of collectives do
+_TRAFFIC_PERCENT = 0.1
 _AT_LOAD = 0.97
 MOST_FAULTS = 3
-SURE = 0.995  # confidence that needs no word
-ALIKE = 0.03  # ports that differ by less from the median port of their phases are alike,
-SPREAD = 0.05  # where all loads were
+SURE = 0.995  # confidence from which on a suspect is stated without "probably"
+ALIKE = 0.03  # relative distance from the median port of the phases up to which a port is alike
+# relative difference of the lowest and the highest rate up to which all ports are alike
+SPREAD = 0.05
 _GOOD, _DOUBT, _BAD = "green", "yellow", "bold red"
 _OF_RESULT = {"PASS": _GOOD, "FAIL": _BAD, "INCONCLUSIVE": _DOUBT}
-# Drivers of DPDK over the kernel's devices, and RDMA devices of the kernel's own making.
+# Drivers that go through the kernel: DPDK over its devices, and RDMA devices it emulates.
 KERNEL_DRIVERS = ("af_packet", "af_xdp", "pcap", "tap", "rdma_rxe")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A label, what is said of it, and how it is to be taken: a style of rich, or none.
+    """Line of the first screen: label, value, explanation, and a style of rich or None.
 
-    The report has a tile of each: `value` in large letters, and `said` below.
+    The report shows each line as a tile: `value` in large letters, `said` below.
     """
 
     label: str
     value: str
     said: str
     style: str | None = None
-    between: str | None = ", "  # None: `said` alone is the line
+    between: str | None = ", "  # text between `value` and `said`; None if `said` alone is the line
 
     @property
     def text(self) -> str:
-        """Both on one line."""
+        """Return value and explanation as one text."""
         if self.between is None:
             return self.said
         return f"{self.value}{self.between if self.said else ''}{self.said}"
 
     def fitted(self, width: int) -> str:
-        """Return the text in so many columns: its last parts go first, for an ellipsis."""
+        """Return the text cut to a width in columns: its last parts are replaced by an ellipsis."""
         if len(self.text) <= width:
             return self.text
         kept = self.text.split("; ")
@@ -70,7 +71,7 @@ class Line:
 
 
 def lines(summary: SummaryDocument) -> list[Line]:
-    """Return the first screen; what was not measured has no line."""
+    """Return the lines of the first screen; a quantity that was not measured has no line."""
     fair = [entry for entry in summary["trials"] if not entry["tester_limited"]]
     found: tuple[Line | None, ...] = (
         _result(summary),
@@ -86,14 +87,15 @@ def lines(summary: SummaryDocument) -> list[Line]:
 
 
 def named(summary: Mapping[str, Any]) -> SummaryDocument:
-    """Return the summary with transports as people are shown them, `dpdk (af_packet)`.
+    """Return the summary with transports named with their drivers, such as `dpdk (af_packet)`.
 
-    A driver of the kernel's bypasses nothing.
+    A driver that goes through the kernel bypasses nothing, which readers must see.
     """
     drivers: dict[str, set[str]] = {}
     for port in summary["ports"]:
         driver = (port["driver"] or port["transport"]).removeprefix("net_")
-        if driver != port["transport"] and "(" not in port["transport"]:  # which has it already
+        # a transport in parentheses is already named
+        if driver != port["transport"] and "(" not in port["transport"]:
             drivers.setdefault(port["transport"], set()).add(driver)
     names = {name: f"{name} ({', '.join(sorted(some))})" for name, some in drivers.items()}
 
@@ -114,7 +116,7 @@ def named(summary: Mapping[str, Any]) -> SummaryDocument:
 
 
 def bypasses(transport: str) -> bool:
-    """Return whether a transport, named with its driver, goes past the kernel."""
+    """Return whether a transport, named with its driver, bypasses the kernel."""
     name, _, drivers = transport.rstrip(")").partition(" (")
     carrier = transports.of(name)
     return (carrier.raw or carrier.rdma) and not any(
@@ -123,19 +125,19 @@ def bypasses(transport: str) -> bool:
 
 
 def port_count(summary: Mapping[str, Any]) -> int:
-    """Return the number of ports; of a campaign those of the device, however often in a round."""
+    """Return the number of ports; in a campaign each port of the device counts once."""
     every = summary["ports"]
     return len({port["switch_port"] if port.get("rounds") else port["port"] for port in every})
 
 
 def _passes(summary: Mapping[str, Any]) -> int:
-    """Return how often the device forwards each frame of all phases; 1 where that differs."""
+    """Return how often the device forwards each frame of all phases; 1 if phases differ."""
     found = {row["passes"] for row in summary.get("chain") or ()}
     return int(found.pop()) if len(found) == 1 else 1
 
 
 def frames_per_s(entry: Mapping[str, Any]) -> float | None:
-    """Frames of all flows in the window: its payload, by what one frame carries."""
+    """Return the frames per second of all flows, from payload rate and payload per frame."""
     total = entry["throughput"].get("total")
     if not entry.get("delivered_frames") or not entry.get("delivered_bytes") or total is None:
         return None
@@ -160,7 +162,7 @@ def _result(summary: SummaryDocument) -> Line:
 
 
 def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
-    """Return the highest aggregate of one phase; frames where they are counted."""
+    """Return the line with the highest total rate of a phase, and frames per second if counted."""
     rates = [(total, e) for e in fair if (total := e["throughput"]["total"]) is not None]
     if not rates:
         return None
@@ -173,7 +175,7 @@ def _rate(fair: Sequence[PhaseEntry]) -> Line | None:
 
 
 def _faults(summary: SummaryDocument) -> list[Line]:
-    """Return the most certain suspects."""
+    """Return the lines of the most certain suspects."""
     suspects = summary["location"]["suspects"]
     left = len(suspects) - MOST_FAULTS
     found = []
@@ -189,7 +191,7 @@ def _faults(summary: SummaryDocument) -> list[Line]:
 
 
 def _ports(summary: SummaryDocument) -> Line | None:
-    """Return how alike ports are where no fault is located; whether anything could be judged."""
+    """Return the line on how alike ports are, or on why none can be judged; None with suspects."""
     found = summary["location"]
     if found["suspects"]:
         return None
@@ -197,7 +199,7 @@ def _ports(summary: SummaryDocument) -> Line | None:
         phases = format.of(found["phases"], "phase")
         said = f"the tester was the limit in {found['limited_phases']} of {phases}"
         return Line("Ports", "not judged", said, _DOUBT, ": ")
-    if summary.get("suite"):  # whose trials have any load
+    if summary.get("suite"):  # Trials of a suite have arbitrary loads.
         return None
     shares: dict[str, list[float]] = {}
     alike = True
@@ -220,9 +222,9 @@ def _ports(summary: SummaryDocument) -> Line | None:
 
 
 def _lost(summary: SummaryDocument) -> Line | None:
-    """Return the line `Lost`: lost frames, and those of them that no line had room for.
+    """Return the line of lost frames, and of the lost frames that exceeded a line's capacity.
 
-    Beside it what TCP and RDMA retransmitted, and ping-pong messages that did not come back.
+    Retransmissions of TCP and RDMA and ping-pong messages that did not return are beside the loss.
     """
     trials = summary["trials"]
     expected = sum(one["frames"] for one in summary["location"]["expected"])
@@ -248,16 +250,16 @@ def _lost(summary: SummaryDocument) -> Line | None:
         share += f" ({ppm(each, 1)} per pass of {passes})"
     more = [f"{expected:,} expected (oversubscribed)"] if expected else []
     said = "; ".join([f"of {offered:,} frames{share}", *more, f"{hosts:,} in hosts", *repaired])
-    # A suite loses frames on purpose.
+    # Searches of a suite lose frames on purpose.
     doubtful = (lost > expected or unanswered > 0) and not summary.get("suite")
     return Line("Lost", f"{lost:,}", said, _DOUBT if doubtful else None, " ")
 
 
 def _round_trips(fair: Sequence[PhaseEntry], passes: int) -> Line | None:
-    """Return by transport the middle one of the phases' medians, and the longest p99.
+    """Return the line of round trips: for each transport the median of medians and the longest p99.
 
-    Where too few were measured for one, the longest time, which p99 does not exceed. Through a
-    chain the device is passed so many times each way.
+    If a transport has too few times for p99, the longest time is shown, which p99 can't exceed. A
+    frame through a chain passes the device `passes` times each way.
     """
     trips: dict[str, list[Entry]] = {}
     for entry in fair:
@@ -281,7 +283,7 @@ def _round_trips(fair: Sequence[PhaseEntry], passes: int) -> Line | None:
 
 
 def _tester(summary: SummaryDocument) -> Line:
-    """Return how far the tester itself was the limit."""
+    """Return the line that says in how many phases the tester was the limit."""
     trials = summary["trials"]
     limited = [entry for entry in trials if entry["tester_limited"]]
     again = summary["run"].get("remeasured_phases", 0)
@@ -311,18 +313,21 @@ def _findings(summary: SummaryDocument) -> Line:
 
 @dataclass(frozen=True)
 class AtLoad:
-    """Ports that receive what they are to.
+    """Number of ports that receive the load asked for, within 3 %.
 
-    Within 3 % of the load asked, which is all of the line where nothing else is asked.
+    The load is the whole line if none was asked for.
     """
 
-    every: int  # in every phase, over each transport
-    median: int  # in the median phase
+    every: int  # ports at load in every phase, over each transport
+    median: int  # ports at load in the median phase
     ports: int
 
 
 def ports_at_load(summary: SummaryDocument) -> AtLoad | None:
-    """None where ports wait for each other, as those of ranks in dependent steps do."""
+    """Count the ports at load.
+
+    None if ports wait for each other, as ranks in dependent steps do.
+    """
     asked: dict[str, list[float]] = {}
     for plan in summary["plans"]:
         if plan["traffic"] not in WAITING and plan["throughput"]["percent_of_line"] is not None:
@@ -350,7 +355,7 @@ INFO: str = "info"
 
 @dataclass(frozen=True)
 class Said:
-    """One finding for people; `parts`: what it is made of, a sentence each, the worst first."""
+    """Finding for people; `parts` are the sentences that it sums up, the worst first."""
 
     severity: str
     text: str
@@ -358,7 +363,7 @@ class Said:
 
 
 def findings(summary: SummaryDocument) -> list[Said]:
-    """Return all of them, errors first."""
+    """Return all findings of a summary, errors first."""
     found = [Said(ERROR, sentence) for sentence in summary["errors"]]
     found += [Said(one["severity"], one["sentence"]) for one in summary["findings"]]
     found += [Said(WARNING, sentence) for sentence in summary["location"]["problems"]]
@@ -369,14 +374,15 @@ def findings(summary: SummaryDocument) -> list[Said]:
 
 
 def _together(found: Sequence[Said]) -> Iterator[Said]:
-    """Yield one finding for sentences on one port that differ in numbers alone.
+    """Yield findings, with sentences on one port that differ in numbers alone joined into one.
 
     Are one finding.
     """
     alike: dict[tuple[str, str, str], list[Said]] = {}
     for one in found:
         name, _, rest = one.text.partition(": ")
-        words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)  # 1 frame, 2 frames
+        # "1 frame" and "2 frames" become alike
+        words = re.sub(r"\d[\d.,]*(?: ([a-z]+?)s?\b)?", r"0 \1", rest)
         alike.setdefault((one.severity, name, words), []).append(one)
     for some in alike.values():
         if len(some) == 1:
@@ -387,7 +393,7 @@ def _together(found: Sequence[Said]) -> Iterator[Said]:
 
 
 def counts(found: Sequence[Said]) -> str:
-    """`1 error, 2 warnings`."""
+    """Return the number of findings by severity, such as `1 error, 2 warnings`."""
     words = []
     for severity in SEVERITIES:
         number = sum(one.severity == severity for one in found)
@@ -397,13 +403,13 @@ def counts(found: Sequence[Said]) -> str:
 
 
 def ppm(count: float, of: float) -> str:
-    """Return a share for people: `12 ppm`; from a thousandth on, `0.34 %`."""
+    """Return a share for people, in ppm (`12 ppm`); from a thousandth on in percent (`0.34 %`)."""
     share = 1e6 * count / of
     return f"{share:.3g} ppm" if share < 999.5 else f"{share / 10_000:.3g} %"
 
 
 def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
-    """Yield the finding on tester-limited phases, and a sentence for each port."""
+    """Yield the finding on tester-limited phases, with a sentence for each port."""
     limits: dict[str, list[Entry]] = {}
     for entry in trials:
         for limit in entry["tester_limited"]:
@@ -421,7 +427,7 @@ def _tester_limited(trials: Sequence[PhaseEntry]) -> Iterator[Said]:
 
 
 def _limit_words(limits: Sequence[Entry]) -> str:
-    """Return the worst of each kind of limit."""
+    """Return the worst value of each kind of tester limit, in words."""
     words = []
     if short := m.greatest(limit["shortfall_percent"] for limit in limits):
         words.append(f"offered load up to {short:.1f} % below intended")
@@ -441,15 +447,15 @@ def _limit_words(limits: Sequence[Entry]) -> str:
 
 Summary = Mapping[str, Any]
 SENTENCES = ("Set-up", "Performance", "Parameters", "Deviations")
-"""What the sentences begin with, or are listed below."""
+"""Keywords that a suite's statements begin with; a statement of another kind has its own list."""
 
-_SHOWN = 2  # searches whose loads fit a headline
+_SHOWN = 2  # searches whose loads fit into a headline
 
 Note = tuple[str, list[str], str]  # title, sentences, style
 
 
 def suite_notes(summary: Summary) -> Iterator[Note]:
-    """Yield lists of sentences for terminal and report; none where no document's suite was run."""
+    """Yield the notes of a document's suite for terminal and report; none without a suite."""
     suite = suite_of(summary)
     if suite is None:
         return
@@ -463,7 +469,7 @@ def suite_notes(summary: Summary) -> Iterator[Note]:
 
 
 def headline(summary: Summary) -> str | None:
-    """Return what a suite came to, in a few words; None where none was run."""
+    """Return the outcome of a suite in a few words; None if the run had no suite."""
     suite = suite_of(summary)
     if suite is None or suite.is_free:
         searches = summary.get("searches") or []
@@ -492,15 +498,15 @@ def has_values(entry: Mapping[str, Any]) -> bool:
 
 
 def suite_of(summary: Summary) -> Suite | None:
-    """Return the document's suite of a run."""
+    """Return the document's suite that a run executed; None without one."""
     return SUITES.get((summary.get("suite") or {}).get("name", ""))
 
 
 def statements(summary: Summary, suite: Suite) -> Iterator[str]:
-    """Yield what a reporting section asks for in words."""
+    """Yield the statements that the reporting section of a suite's document requires."""
     found = summary["suite"]
     ports = {port_of_interface(port["port"], port["network"]) for port in summary["ports"]}
-    # Ports that listen have no flow, and so no entry.
+    # Ports that only listen have no flow, and so no entry.
     count = max([len(ports), *(plan["ranks"] for plan in summary.get("plans", ()))])
     carriers = ", ".join(sorted({entry["transport"] for entry in found["subtests"]}))
     known = any(port.get("switch_port") for port in summary["ports"])
@@ -523,15 +529,15 @@ def statements(summary: Summary, suite: Suite) -> Iterator[str]:
 
 
 def not_run(summary: Summary, suite: Suite) -> list[str]:
-    """Return the subtests that this run left out."""
+    """Return the names of a suite's subtests that the run left out."""
     ran = {entry["subtest"] for entry in summary["suite"]["subtests"]}
     return [subtest.name for subtest in suite.subtests if subtest.name not in ran]
 
 
 def performance(summary: Summary) -> str:
-    """Return the throughput at the lowest size, as RFC 2544, 26.1, wants it.
+    """Return the sentence on throughput at the smallest frame size, as RFC 2544, 26.1, requires.
 
-    Empty: none was found.
+    Empty if no throughput was found.
     """
     rates = [
         (entry["size"], entry["transport"], row)
@@ -551,7 +557,7 @@ def performance(summary: Summary) -> str:
 
 
 def _outcomes(summary: Summary, is_meant: Callable[[Mapping[str, Any]], bool]) -> Iterator[str]:
-    """Yield how these ended: a sentence for all sizes that ended alike."""
+    """Yield the outcomes of the subtests for which `is_meant` holds, alike ones in one sentence."""
     alike: dict[tuple[str, str], list[str]] = {}
     for entry in summary["suite"]["subtests"]:
         if is_meant(entry):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table declared once: its columns with unit, format and meaning, and where its rows come from.
+"""Tables declared once: columns with unit, format and meaning, and the source of their rows.
 
-Four writers print it: the terminal (`show`), the report (`Table.data`, for
-page/table.js), CSV (`Table.lines`) and JSON (`Table.json`). On a terminal and a page what no row
-has is left out and named below the table, what all rows share stands above it, and rates have the
-unit that fits them. CSV and JSON have all columns, in the units that are declared.
+Four writers print a table: the terminal (`show`), the report (`Table.data`, for page/table.js), CSV
+(`Table.lines`) and JSON (`Table.json`). Terminal and page omit columns without values and name them
+below the table, state values that all rows share above it, and show rates in the unit that fits
+them. CSV and JSON have all columns, in the declared units.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .first_screen import named
 Entry = Mapping[str, Any]
 Summary = Mapping[str, Any]
 
-RATE = "Mbit/s"  # shown in the unit that fits the table's largest value
-TOTAL = "Mbit/s of all"  # the same, in a unit of its own
-BOTH, TERMINAL, PAGE = "both", "terminal", "page"  # outputs of a column
+RATE = "Mbit/s"  # unit of rates, shown in the unit that fits the table's largest value
+TOTAL = "Mbit/s of all"  # unit of total rates, scaled apart from other rates
+BOTH, TERMINAL, PAGE = "both", "terminal", "page"  # outputs that a column is in
 
-# How a column's values are printed; page/table.js has the same.
+# Functions that print a column's values, by kind; page/table.js has equal ones.
 SHOWN: dict[str, Callable[[Any], str]] = {
     "text": str,
     "mark": str,
@@ -51,27 +51,28 @@ WORDS = ("text", "mark", "verdict")
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `key` is where an entry has its value, such as `throughput.min`."""
+    """Column of a table; `key` is the path of its value in an entry, such as `throughput.min`."""
 
     title: str
     key: str
-    kind: str = "number"  # of SHOWN
+    kind: str = "number"  # key of SHOWN
     unit: str = ""
-    fold: bool = False  # said once where it is the same in all rows
-    seldom: bool = False  # does not apply to most runs: nothing is said where no row has it
-    defined: str = ""  # the definition's key, where that is not `key`
-    about: str = ""  # its definition, where no key has it
-    note: str = ""  # one more sentence behind it
-    value: Callable[[Any], Any] | None = None  # made of the entry, where it does not hold it
+    fold: bool = False  # a value that all rows share is stated once, above the table
+    seldom: bool = False  # most runs have no values: a column without any is left out silently
+    defined: str = ""  # key of the column's definition, if it is not `key`
+    about: str = ""  # definition of the column, if no key has one
+    note: str = ""  # sentence added to the definition
+    # function that computes the value from an entry; None: the value at `key`
+    value: Callable[[Any], Any] | None = None
     output: str = BOTH
-    drop: int = 0  # how soon it goes when the terminal is narrow; 0: never
-    silent: bool = False  # folds without a word
+    drop: int = 0  # order in which columns leave a narrow terminal; 0: never
+    silent: bool = False  # a shared value is omitted without a sentence
 
     def of(self, entry: Any) -> Any:
-        """Return the column's value of an entry; words for what is no number."""
+        """Return the column's value of an entry; text for a value that is no number."""
         if self.value:
             value = self.value(entry)
-        else:  # a summary's, or an object of ours
+        else:  # an entry is a summary's mapping or an object
             held = isinstance(entry, Mapping)
             value = at(entry, self.key) if held else getattr(entry, self.key)
         if self.kind not in WORDS:
@@ -85,24 +86,24 @@ class Column:
         return None if value is None else str(value)
 
     def show(self, value: Any) -> str:
-        """Return a value for people."""
+        """Return a value as text for people."""
         if value is None:
             return "" if self.kind == "mark" else format.UNKNOWN
         return SHOWN[self.kind](value)
 
     @property
     def heading(self) -> str:
-        """Title and unit on one line."""
+        """Return title and unit on one line."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
     def meant(self) -> str:
-        """The key of its definition."""
+        """Return the key of the column's definition."""
         return self.defined or self.key
 
     @property
     def definition(self) -> str:
-        """What its numbers are."""
+        """Return the definition of the column's values."""
         said = self.about or definition(self.meant)
         return f"{said}. {self.note}" if self.note else said
 
@@ -118,7 +119,7 @@ def count(title: str, key: str, **options: Any) -> Column:
 
 
 def measured(key: str, **options: Any) -> Column:
-    """Return the column of a measure of base.measures; `options` as of any other column."""
+    """Return the column of a measure of base.measures; `options` are fields of Column."""
     measure = MEASURES[key]
     kind = measure.format if measure.format in (PERCENT, COUNT) else "number"
     unit = "" if kind == COUNT else measure.unit.replace("us", "µs")
@@ -127,9 +128,12 @@ def measured(key: str, **options: Any) -> Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and their values; `shared` and `unseen` are sentences."""
+    """Table with the values of its columns.
 
-    name: str  # its place in the page, and its file's name when saved
+    `shared` and `unseen` are sentences about omitted columns.
+    """
+
+    name: str  # anchor in the page, and name of the saved file
     title: str
     about: str
     columns: tuple[Column, ...]
@@ -139,16 +143,16 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
         return len(self.values[0]) if self.values else 0
 
     @property
     def drawn(self) -> bool:
-        """Whether a page draws it; else all rows are alike, and what they share is said."""
+        """Return whether a page draws the table; if not, `shared` says all that its rows have."""
         return len(self.columns) > 1
 
     def data(self) -> dict[str, Any]:
-        """Return what page/table.js reads."""
+        """Return the table as the JSON that page/table.js reads."""
         named = [
             {"title": c.title, "kind": c.kind, "unit": c.unit, "definition": c.definition}
             for c in self.columns
@@ -156,19 +160,22 @@ class Table:
         return {"columns": named, "values": self.values}
 
     def shown(self) -> Iterator[list[tuple[Column, str]]]:
-        """Yield the rows as people read them, each value with its column."""
+        """Yield each row as pairs of column and printed value."""
         for row in zip(*self.values, strict=True):
             yield [(c, c.show(value)) for c, value in zip(self.columns, row, strict=True)]
 
     def lines(self) -> Iterator[list[Any]]:
-        """Yield the lines of CSV: the headings, then each row; empty where nothing was observed."""
+        """Yield the lines of a CSV file: headings, then rows.
+
+        A value that was not observed is None.
+        """
         yield [column.heading for column in self.columns]
         yield from (list(row) for row in zip(*self.values, strict=True))
 
     def json(self) -> dict[str, Any]:
-        """Return the table for programs: its columns, and a mapping by their keys for each row.
+        """Return the table for programs: its columns, and each row as a mapping by column keys.
 
-        Null where nothing was observed.
+        A value that was not observed is null.
         """
         keys = [column.key for column in self.columns]
         return {
@@ -183,10 +190,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Spec:
-    """A table that is declared: called with a summary it is made, None where it has no rows.
+    """Declaration of a table; a call with a summary makes the Table, or None without rows.
 
-    `rows`: where the summary has its entries, what makes them, or they themselves; `defined`: below
-    which key the definitions of its columns are.
+    `rows` is the path of entries in the summary, a function that makes entries of a summary, or the
+    entries; `defined` is the prefix of the keys of the columns' definitions.
     """
 
     name: str
@@ -197,23 +204,23 @@ class Spec:
     defined: str = ""
 
     def __post_init__(self) -> None:
-        """Put the columns' definitions below the table's key."""
+        """Prefix the keys of the columns' definitions with `defined`."""
         if self.defined:
             below = (replace(c, defined=f"{self.defined}.{c.meant}") for c in self.columns)
             object.__setattr__(self, "columns", tuple(below))
 
     def entries(self, summary: Summary) -> Iterable[Any]:
-        """Return what its rows are of."""
+        """Return the entries of a summary that the table's rows show."""
         if isinstance(self.rows, str):
             return at(summary, self.rows) or ()
         return self.rows(summary) if callable(self.rows) else self.rows
 
     def __call__(self, summary: Summary) -> Table | None:
-        """As in the report."""
+        """Return the table as the report shows it."""
         return self._made(self.entries(summary), PAGE, "all")
 
     def on_terminal(self, entries: Iterable[Any]) -> Table | None:
-        """Of entries that were chosen from its own; only counters that are 0 are folded."""
+        """Return the table of chosen entries for the terminal, folding only counters that are 0."""
         return self._made(entries, TERMINAL, "zeros")
 
     def listed(self, entries: Iterable[Any], without: Sequence[str] = ()) -> Table | None:
@@ -222,7 +229,7 @@ class Spec:
         return make(self.name, self.title, self.about, columns, entries, "none")
 
     def whole(self, summary: Summary) -> Table | None:
-        """Return it with all columns of the report, for CSV and JSON."""
+        """Return the table with all columns of the report, for CSV and JSON."""
         return self._made(self.entries(summary), PAGE, "none")
 
     def _made(self, entries: Iterable[Any], output: str, fold: str) -> Table | None:
@@ -236,9 +243,9 @@ def make(
     about: str,
     columns: Sequence[Column],
     entries: Iterable[Any],
-    fold: str = "all",  # zeros: only counters that are 0; none: nothing, all columns stay
+    fold: str = "all",  # zeros: fold only counters that are 0; none: keep all columns
 ) -> Table | None:
-    """Return a table of these entries; None where there are none."""
+    """Make a table of entries; None without entries."""
     rows = list(entries)
     if not rows:
         return None
@@ -274,7 +281,7 @@ def _folds(column: Column, values: Sequence[Any], fold: str) -> bool:
 
 
 def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
-    """Rates in the unit that fits the largest of them; all others as they are."""
+    """Yield columns with rates in the unit that fits the largest of their values."""
     for column, values in kept:
         if column.unit not in (RATE, TOTAL):
             yield column, values
@@ -286,19 +293,19 @@ def _scaled(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, 
 
 
 def _declared(kept: Sequence[tuple[Column, list[Any]]]) -> Iterator[tuple[Column, list[Any]]]:
-    """Yield rates as they are measured."""
+    """Yield columns with rates in the unit of measurement."""
     for column, values in kept:
         yield replace(column, unit=RATE) if column.unit == TOTAL else column, values
 
 
 def whole_tables(specs: Iterable[Spec], summary: Summary) -> Iterator[Table]:
-    """Yield the tables that a run has, with all their columns."""
+    """Yield the tables of a run that have rows, with all their columns."""
     shown = named(summary)
     yield from filter(None, (spec.whole(shown) for spec in specs))
 
 
 def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Path]:
-    """Write FOLDER/NAME.csv of each table that the run has; return their paths."""
+    """Write FOLDER/NAME.csv for each table of a run that has rows; return the paths."""
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -315,13 +322,14 @@ def write_csv(specs: Iterable[Spec], summary: Summary, folder: Path) -> list[Pat
 
 
 _GAP = "  "
-_NARROWEST = 16  # of words that are folded
+_NARROWEST = 16  # least width in columns to which words are folded
 
 
 def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:
-    """Print a line of words, in which nothing is markup; a newline before it is an empty line.
+    """Print a line of text without markup; a newline at its beginning prints an empty line first.
 
-    `hang`: it is folded to the terminal's width, and goes on so far from the margin.
+    With `hang` the line is folded to the terminal's width, and its further lines are indented by
+    `hang` columns.
     """
     lines = [text]
     if hang and console.width > 2 * hang:
@@ -333,14 +341,14 @@ def say(console: Console, text: str, style: str = "", hang: int = 0) -> None:
 
 
 def heading(console: Console, text: str) -> None:
-    """Above a table or a list."""
+    """Print the heading of a table or a list."""
     say(console, f"\n{text}", "bold", hang=2)
 
 
 def listed(
     console: Console, title: str, sentences: Sequence[str], style: str, most: int | None = None
 ) -> None:
-    """Sentences below a heading, at most so many; nothing where there are none."""
+    """Print a heading and the first `most` sentences of a list; nothing if the list is empty."""
     if not sentences:
         return
     heading(console, title)
@@ -352,7 +360,7 @@ def listed(
 
 
 def note_lines(console: Console, *notes: str) -> None:
-    """Below a table, folded; empty ones are none."""
+    """Print folded notes below a table; empty notes print nothing."""
     for line in (line for note in notes for line in wrap(note, console.width - 2)):
         say(console, f"  {line}", "dim")
 
@@ -365,13 +373,13 @@ def show(
     groups: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> None:
-    """Print a table below its title, and below it what was left out.
+    """Print a table below its title, and below the table notes and the names of omitted columns.
 
-    On a narrow terminal columns go, of which the declaration says so, then the widest words are
-    folded; no figure is cut.
+    On a narrow terminal first columns with a `drop` order leave, then the widest words are folded;
+    numbers are never cut.
 
-    `styles`: of the rows; `groups`: what stands above each row that has another than the one
-    before.
+    `styles` and `groups` have an element for each row; a row whose group differs from the one
+    before has the group's name above it.
     """
     if table is None:
         return
@@ -397,7 +405,7 @@ def show(
 
 
 class _Laid:
-    """A column as it is printed."""
+    """Column of a table as a terminal prints it."""
 
     def __init__(self, column: Column, values: Sequence[object]) -> None:
         self.drop = column.drop
@@ -410,18 +418,18 @@ class _Laid:
 
     @property
     def title(self) -> list[str]:
-        """Its lines."""
+        """Return the lines of the column's heading."""
         return wrap(self.heading, self.width)
 
     def folded(self, row: int) -> list[str]:
-        """Return the lines of a cell."""
+        """Return the lines of a row's cell."""
         cell = self.cells[row]
         if cell_len(cell) <= self.width:
             return [cell]
         return wrap(cell, self.width, subsequent_indent="  ", break_on_hyphens=False)
 
     def pad(self, text: str) -> str:
-        """To the column's width."""
+        """Return a text padded to the column's width."""
         space = " " * (self.width - cell_len(text))
         return text + space if self.left else space + text
 
@@ -435,9 +443,9 @@ def _width(laid: Sequence[_Laid]) -> int:
 
 
 def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
-    """Return those that there is room for; those of one order go together.
+    """Return the columns that fit the console: columns of the lowest `drop` order leave first.
 
-    Then the widest words.
+    If none can leave, the widest columns of words are narrowed.
     """
     while (excess := _width(laid) - console.width) > 0:
         soonest = min((one.drop for one in laid if one.drop), default=0)
@@ -450,11 +458,11 @@ def _fitting(laid: list[_Laid], console: Console) -> list[_Laid]:
     return laid
 
 
-FILE_WIDTH = 160  # a file or a pipe gets long lines instead of folded ones
+FILE_WIDTH = 160  # columns of a file or a pipe, which get long lines instead of folded ones
 
 
 def make_console() -> Console:
-    """Return standard output: its own width on a terminal, else long lines of text alone."""
+    """Return a console on standard output; if that is no terminal, wide and without colour."""
     terminal = Console(highlight=False)
     if terminal.is_terminal:
         return terminal

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The printed result: the first screen, what each trial gave, bad ports, the verdict, findings.
+"""The printed result: first screen, results of each trial, bad ports, verdict, findings.
 
-Made of the summary alone, so that a finished run's table can be printed again. The tables are those
-of the report (tables/); which of their rows a terminal shows is decided here.
+Everything is made from the summary, so that the table of a finished run can be printed again. The
+tables are the report's (tables/); this module decides which of their rows a terminal shows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .tables.rows import (
     transport_words,
 )
 
-WORST_PHASES = 5  # of a plan, without --all
+WORST_PHASES = 5  # phases of a plan shown without --all
 MOST_FINDINGS = 10
 T_MEANS = "T: tester-limited; excluded from means"
 STYLES = {ERROR: "bold red", WARNING: "yellow", INFO: ""}
@@ -44,7 +44,7 @@ VERDICT_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 
 
 def show_messages(found: Entry, console: Console) -> None:
-    """Print what there is of the summary's `messages`."""
+    """Print the summary's `messages`: curves of ping-pongs by size, and the fastest paths."""
     for curve in found["curves"]:
         points = list(curve_points(curve))
         title = f"{TABLES['messages'].title}, {_path(curve)}: half the round trip"
@@ -62,7 +62,7 @@ def show_messages(found: Entry, console: Console) -> None:
 
 
 def show_imported(summary: Entry, console: Console, everything: bool = False) -> None:
-    """Print figures that stand beside others' by definition; `everything`: all of them."""
+    """Print imported figures with a shared definition; with `everything` all of them."""
     entries = summary.get("imported") or []
     shared = [entry for entry in entries if entry["comparable"]]
     if entries:
@@ -73,7 +73,7 @@ def show_imported(summary: Entry, console: Console, everything: bool = False) ->
 
 
 class SummaryPrinter:
-    """Prints one summary."""
+    """Printer of one summary."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class SummaryPrinter:
         every_phase: bool = False,
         every_time: bool = False,
     ) -> None:
-        """Print nothing yet.
+        """Set up the printer without printing.
 
-        `every_phase`: all phases of a plan instead of its five worst. `every_time`: all times that
-        were measured.
+        `every_phase` shows all phases of a plan instead of its five worst, `every_time` all
+        measured times.
         """
         self._summary = first_screen.named(summary)
         self._console = console
@@ -95,7 +95,7 @@ class SummaryPrinter:
         self._one_port_a_host = len(names) == 1
 
     def print(self, directory: str, trials: bool = True) -> None:
-        """Print all of it, or all but the tables of trials."""
+        """Print the summary; without `trials` omit the tables of trials."""
         say(self._console, "")
         for line in first_screen.lines(self._summary):
             room = max(self._console.width, 80) - 12
@@ -119,7 +119,7 @@ class SummaryPrinter:
     def _show(
         self, of: Spec | str, rows: Iterable[Any] | None = None, title: str = "", **more: Any
     ) -> None:
-        """Print a table of some of its rows; all of them unless said."""
+        """Print chosen rows of a table, or all its rows."""
         spec = TABLES[of] if isinstance(of, str) else of
         chosen = spec.entries(self._summary) if rows is None else rows
         show(spec.on_terminal(chosen), self._console, title or spec.title, **more)
@@ -127,24 +127,24 @@ class SummaryPrinter:
     # --- results -----------------------------------------------------------------------------
 
     def _suite(self) -> None:
-        """Print the tables of a document's suite, what they lack, and what searches found."""
+        """Print the tables of a document's suite, with the suite's notes."""
         for spec in subtests() if self._summary.get("suite") else ():
-            # A row without values is among the notes, with the reason.
+            # A row without values is among the notes, with its reason.
             self._show(spec, [row for row in spec.entries(self._summary) if has_values(row)])
         for title, lines, style in suite_notes(self._summary):
             listed(self._console, title, lines, style)
         declared = suite_of(self._summary)
-        if declared is None or declared.is_free:  # its trials are shown with --all
+        if declared is None or declared.is_free:  # trials of a free suite are shown with --all
             found = self._summary.get("searches") or []
             self._show("searches", found)
             ends = list(dict.fromkeys(entry["outcome"] for entry in found if not entry["regular"]))
             listed(self._console, "Searches without two bounds", ends, "yellow")
 
     def _phases(self) -> None:
-        """Print a table for each transport, size, network and load."""
+        """Print a table of results for each transport, size, network and load."""
         sections: dict[str, list[Entry]] = {}
         for entry in self._summary["trials"]:
-            if entry["traffic"] != SCHEDULE:  # which has tables of its own
+            if entry["traffic"] != SCHEDULE:  # dependent steps have tables of their own
                 load = entry["intended_load"]
                 asked = "" if load is None else f" at {load:g} % of line"
                 title = f"{entry['transport']}, {format.size(entry)}{asked}"
@@ -159,7 +159,7 @@ class SummaryPrinter:
             self._show("phases", rows, f"{title}, payload, one way", styles=styles, notes=notes)
 
     def _rows(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Yield a row for each plan; below those of several phases the worst of them."""
+        """Yield a row for each plan, and below a plan of several phases the worst phases."""
         for key, group in groupby(entries, key=plan_key):
             phases = list(group)
             plan = next((p for p in self._summary["plans"] if plan_key(p) == key), None)
@@ -176,7 +176,7 @@ class SummaryPrinter:
                 yield self._row(entry, f"  {phase_name(entry)}")
 
     def _row(self, entry: Entry, name: str) -> Entry:
-        """Return an entry as a row: named, its slowest flow by hosts where each has one port."""
+        """Return a phase's entry as a named row; ports become hosts if each host has one port."""
         ends = entry["slowest"]
         if ends is not None and self._one_port_a_host:
             ends = {end: port.partition(":")[0] for end, port in ends.items()}
@@ -184,7 +184,7 @@ class SummaryPrinter:
         return {**entry, "row": f"{name}{state}", "of_plan": False, "slowest": ends}
 
     def _plans(self) -> None:
-        """Print plans of several phases: how long, and the slowest flow of each phase."""
+        """Print the plans of several phases: duration, and slowest flow of each phase."""
         rows = []
         for plan in TABLES["plans"].entries(self._summary):
             if plan["traffic"] != SCHEDULE and plan["phases"] > 1:
@@ -195,7 +195,7 @@ class SummaryPrinter:
         self._show("plans", rows, "Pattern totals, payload, one way")
 
     def _times(self) -> None:
-        """Print how clocks agree, and with --latency all times, and why some are not known."""
+        """Print how far clocks agree; with --latency all times, and reasons for unknown ones."""
         nodes = self._summary["clocks"]
         words = clocks.sentence(nodes)
         if words and (self._every_time or any(node["clock"] != "shared" for node in nodes)):
@@ -222,7 +222,7 @@ class SummaryPrinter:
         )
 
     def _timed(self, phases: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
-        """Yield a plan's phases with titles; of many only those with the longest times."""
+        """Yield a plan's phases with titles; of many phases only those with the longest times."""
         timed = [entry for entry in phases if any((entry.get("latency") or {}).values())]
         several = len(timed) > 1
         if not self._every_phase and len(timed) > WORST_PHASES:
@@ -262,9 +262,9 @@ class SummaryPrinter:
     # --- ports, repeats, losses ----------------------------------------------------------------
 
     def _faults(self) -> None:
-        """Print suspects with their evidence, their ports, and what would decide.
+        """Print suspects with their evidence, suspected ports, and the test that would decide.
 
-        Of a chain its phases, of a campaign all ports, even if there is no suspect.
+        The phases of a chain and the ports of a campaign are printed even without a suspect.
         """
         found = list(TABLES["suspects"].entries(self._summary))
         test = self._summary["location"]["next_test"]
@@ -277,16 +277,16 @@ class SummaryPrinter:
         self._show("ports", rounds or bad, "The device's ports" if rounds else "Ports of suspects")
 
     def _repeats(self) -> None:
-        """Print how sure the means are of what was repeated."""
+        """Print the confidence intervals of repeated settings."""
         rows = TABLES["repeats"].entries(self._summary)
         rows = [row for row in rows if row["statistics"]["measure"] == MEASURE]
         unsure = [row["statistics"]["verdict"] == "inconclusive" for row in rows]
         self._show("repeats", rows, styles=["yellow" if one else "" for one in unsure])
 
     def _losses(self) -> None:
-        """Print where frames were lost, of the phases that lost the most."""
+        """Print the places of loss, for the phases that lost the most."""
         if self._summary.get("suite") and not self._every_phase:
-            return  # a search goes where frames are lost
+            return  # a search loses frames on purpose
         lossy = [entry for entry in self._summary["trials"] if _is_lossy(entry)]
         lossy.sort(key=lambda entry: -(entry["loss_location"]["lost_frames"] or 0))
         shown = lossy if self._every_phase else lossy[:WORST_PHASES]
@@ -295,7 +295,7 @@ class SummaryPrinter:
         self._show("losses", shown, "Where frames were lost", notes=[note] if unseen else [])
 
     def _verdict(self) -> None:
-        """Print each clause and the worst value that was measured, then all of them together."""
+        """Print each clause with the worst measured value, then the verdict."""
         clauses = list(TABLES["clauses"].entries(self._summary))
         styles = [VERDICT_STYLES[clause["verdict"]] for clause in clauses]
         said = []
@@ -316,7 +316,7 @@ class SummaryPrinter:
     # --- findings ------------------------------------------------------------------------------
 
     def _found(self) -> None:
-        """Print findings by severity; what each is made of with --all."""
+        """Print findings by severity; with --all the sentences that each sums up."""
         found = findings(self._summary)
         if not found:
             return
@@ -339,13 +339,13 @@ class SummaryPrinter:
 
 
 def _path(entry: Entry) -> str:
-    """Return `pairs, 2 ranks, tcp in lab`."""
+    """Return an entry's path in words, such as `pairs, 2 ranks, tcp in lab`."""
     ranks = format.of(entry["ranks"], "rank")
     return f"{format.pattern(entry)}, {ranks}, {entry['transport']} in {entry['network']}"
 
 
 def _lost_messages(points: Sequence[Entry]) -> list[str]:
-    """Return which sizes' messages did not all come back."""
+    """Return the sentence on messages that did not return, with their sizes; empty without loss."""
     short = [point for point in points if point["lost"]]
     if not short:
         return []
@@ -356,7 +356,7 @@ def _lost_messages(points: Sequence[Entry]) -> list[str]:
 
 
 def _reasons(rows: Iterable[Entry]) -> Iterator[str]:
-    """Yield what may be wrong, and why a figure is missing; too few times once for all."""
+    """Yield the reasons why times are doubtful or missing; too few times once for all."""
     notes: dict[str, None] = {}
     few = set()
     for row in rows:
@@ -407,7 +407,8 @@ def _about_transports(group: Sequence[Entry], base: str, divided: bool) -> Itera
 
 
 def _is_lossy(entry: Entry) -> bool:
-    if entry["traffic"] == SCHEDULE:  # its phases end while acknowledgements are in flight
+    # phases of dependent steps end while acknowledgements are in flight
+    if entry["traffic"] == SCHEDULE:
         return False
     found = entry["loss_location"]
     counts = (found["sender_host"], in_network(entry), found["receiver_host"])
@@ -418,12 +419,12 @@ def _is_lossy(entry: Entry) -> bool:
 
 
 def plan_key(entry: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what tells a plan's entries from others."""
+    """Return the key that identifies a plan's entries."""
     return entry["trial"], entry["repeat"], entry["network"]
 
 
 def _worst(phases: Sequence[Entry]) -> list[Entry]:
-    """Return the slowest, and the one that lost the most where it is not among them."""
+    """Return the slowest phases, with the phase that lost the most."""
     rates = ((math.inf if (rate := p["throughput"]["min"]) is None else rate, p) for p in phases)
     worst = [phase for _, phase in sorted(rates, key=itemgetter(0))[:WORST_PHASES]]
     leakiest = max(phases, key=lambda entry: entry["lost_frames"] or 0)
@@ -433,13 +434,13 @@ def _worst(phases: Sequence[Entry]) -> list[Entry]:
 
 
 def _longest(entry: Entry) -> float:
-    """Return the greatest of a phase's times, of whatever kind."""
+    """Return the greatest time of a phase, of any kind."""
     kinds = (entry.get("latency") or {}).values()
     return max((times["max"] or 0.0 for times in kinds if times), default=0.0)
 
 
 def _whole(plan: Entry, phases: Sequence[Entry]) -> Entry:
-    """Return a plan's row: sums and worst figures of its phases where the plan has none."""
+    """Return a plan's row, with sums and worst values of its phases where the plan has none."""
     sums = ("reordered_frames", "duplicated_frames", "corrupted_frames", "misdelivered_frames",
             "retransmitted_segments", "retransmitted_packets", "lost_messages")  # fmt: skip
     cpu = m.total(entry["cpu_s"] for entry in phases)
@@ -462,7 +463,7 @@ PORTS_SHOWN = 24
 
 
 def show_plan(plan: Entry, console: Console, everything: bool, chosen: bool) -> None:
-    """Print a listing of plan/listing.py; `chosen`: the options select single phases."""
+    """Print the listing of a plan; `chosen`: the options select single phases."""
 
     def table(name: str, rows: Sequence[Entry], more: str = "") -> None:
         if rows:
@@ -531,7 +532,7 @@ def _pattern(name: str, parameters: Mapping[str, list[Any]]) -> str:
 
 
 def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
-    """Parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
+    """Yield parameters in few words: `forward`, `partners=across`, `count=7,8,9`."""
     for key, values in parameters.items():
         if key == "scatter":
             yield from _scatter_words(values)
@@ -544,7 +545,7 @@ def _words(parameters: Mapping[str, list[Any]]) -> Iterator[str]:
 
 
 def _scatter_words(values: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Messages of drawn sizes, which have their own column: `scatter=random messages=250`."""
+    """Yield the words of messages of random sizes, such as `scatter=random messages=250`."""
     for name, key in (("scatter", "partners"), ("messages", "count"), ("compute", "compute")):
         found = list(dict.fromkeys(value[key] for value in values))
         if found != [0.0]:
@@ -565,7 +566,7 @@ def _few(values: Sequence[Any], most: int = 7) -> str:
 
 
 def _sizes(test: Entry) -> list[str]:
-    """In words; an application kernel's are its class's, or its matrix's."""
+    """Return the sizes of a test in words; for an application kernel its class or matrix."""
     parameters = test["parameters"]
     if "scatter" in parameters:
         spans = (value["sizes"] for value in parameters["scatter"])
@@ -595,7 +596,7 @@ def _title(plan: Entry, trials: Sequence[Entry]) -> str:
 
 
 def _steps_words(trial: Entry, plan: Entry) -> str:
-    """Return what one repetition is of what goes by steps."""
+    """Return the steps and messages of one repetition of a test by steps; empty for other tests."""
     steps = trial["steps"]
     if steps is None:
         return ""

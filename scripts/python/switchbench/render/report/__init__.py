@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a run: figures and tables in one file, made of a results directory alone."""
+"""The report of a run: figures and tables in one file, made from a results directory alone."""

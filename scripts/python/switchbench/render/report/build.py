@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report of a results directory: one HTML file that opens offline (doc/how-to/report.md).
 
-Which sections it has, what is in each, and what is around them.
+This module chooses sections and their contents, and writes the page around them.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ from . import rates, times
 from .chart import WORDS, Figure
 from .first_page import FirstPage, about_what, first_page
 
-# In their order: those of figures are between the page's own.
+# Titles of sections in order; sections of figures are between the page's own.
 _SECTIONS = tuple(s)
-# The first screen does not fold; these are open at first.
+# Sections open at first; the first screen does not fold.
 _OPEN = (s.VERDICT, s.FINDINGS, s.RESULTS)
-_FOREMOST = ("heat-map", "phases", "nodes", "pairs")  # figures for the first screen, the best first
+# figures for the first screen, the preferred one first
+_FOREMOST = ("heat-map", "phases", "nodes", "pairs")
 _FOREMOST_PX = 520
-# In the order of sections.
+# Makers of figures, in the order of sections.
 KINDS: tuple[Callable[[Measured], Iterator[Figure]], ...] = (
     times.suites, rates.nodes, rates.pairs, rates.plans, rates.maps, rates.course, times.messages,
     times.scatter, times.steps, times.percentiles, rates.losses, times.predictions,
 )  # fmt: skip
-# What a summary of another version, or a damaged one, may make of code that reads it.
+# Exceptions that code raises on a summary of another version or a damaged one.
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 T = TypeVar("T")
@@ -59,27 +60,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Report:
-    """A finished page, and what it could not show, a sentence each."""
+    """Finished page, and a sentence for each part that could not be shown."""
 
     text: str
     damage: list[str]
 
 
 def write(directory: Path, out: Path | None = None) -> Path:
-    """Write the report of a results directory; DIRECTORY/report.html unless `out` is given."""
+    """Write the report of a results directory to `out`, or to DIRECTORY/report.html.
+
+    Return its path.
+    """
     path = out or directory / REPORT
     replace_bytes(path, make(Measured.load(directory)).text.encode())
     return path
 
 
 def make(measured: Measured) -> Report:
-    """Return the page of what was measured."""
+    """Return the report of a measured run."""
     return _Page(replace(measured, summary=screen.named(measured.summary))).finish()
 
 
 @dataclass
 class _Page:
-    """A page in the making."""
+    """Page under construction."""
 
     measured: Measured
     sections: dict[str, Section] = field(
@@ -88,7 +92,7 @@ class _Page:
     damage: list[str] = field(default_factory=list)
 
     def finish(self) -> Report:
-        """Return all sections, then what is around them: damage is known only at the end."""
+        """Fill all sections, then render the page around them: damage is known only at the end."""
         self.damage += self.measured.damage
         figures = list(self._figures())
         first = _foremost(figures)
@@ -105,7 +109,7 @@ class _Page:
         for title, section in self.sections.items():
             section.open = title in _OPEN
         self.sections[s.GLANCE].folds = False
-        if self._summary.get("suite"):  # whose rows follow from phases
+        if self._summary.get("suite"):  # a suite's rows follow from phases
             self.sections[s.SUITE].open, self.sections[s.RESULTS].open = True, False
         predicted = [part for part in self.sections[s.PREDICTED].parts if isinstance(part, Figure)]
         self.sections[s.PREDICTED].open = any(figure.disagrees for figure in predicted)
@@ -126,9 +130,9 @@ class _Page:
         return self.measured.summary
 
     def _try(self, making: Callable[[], T], what: str) -> T | None:
-        """Return what `making` gives.
+        """Return the result of `making`.
 
-        Where the results don't allow it, one more sentence of damage.
+        If the results lack what `making` needs, add a sentence to `damage` and return None.
         """
         try:
             return making()
@@ -140,7 +144,7 @@ class _Page:
             return None
 
     def _words(self, figure: Figure | None) -> None:
-        """Add the sections' own words, those above figures and tables."""
+        """Add the texts of sections, which stand above figures and tables."""
         makers: tuple[tuple[str, Callable[[SummaryDocument], list[Part | None]]], ...] = (
             (s.GLANCE, lambda summary: [glance(summary, figure)]),
             (s.VERDICT, verdict),
@@ -157,13 +161,13 @@ class _Page:
         self.sections[s.NOT_MEASURED].add(notes)
         with suppress(OSError, ValueError):
             text = (self.measured.directory / CONFIGURATION).read_text("utf-8")
-            title = "configuration.yaml, with every default filled in"  # it can be run again
+            title = "configuration.yaml, with every default filled in"  # the file can be run again
             self.sections[s.CONFIGURATION].add(Details(title, text))
 
     def _figures(self) -> Iterator[Figure]:
-        """Yield the figures of all kinds; data that can't be read cost their kind, and no other.
+        """Yield figures of all kinds with unique titles.
 
-        No two have one title.
+        A kind whose data can't be read adds to `damage` and ends; other kinds go on.
         """
         titles: dict[str, int] = {}
         for kind in KINDS:
@@ -175,7 +179,10 @@ class _Page:
 
 
 def _foremost(figures: list[Figure]) -> Figure | None:
-    """Return the one for the first screen: a suite's own, if it was one."""
+    """Return the figure for the first screen, a suite's own if the run had one.
+
+    None without figures.
+    """
     ranked = [figure for figure in figures if figure.section == s.SUITE]
     for kind in _FOREMOST:
         ranked += [f for f in figures if f.name.startswith(kind) and f.section != s.LOSS]
@@ -186,35 +193,35 @@ def _foremost(figures: list[Figure]) -> Figure | None:
 
 
 class Words(NamedTuple):
-    """A paragraph."""
+    """Paragraph."""
 
     text: str
     kind: str = ""
 
 
 class Sentences(NamedTuple):
-    """A list."""
+    """List of sentences with a title."""
 
     title: str
     every: Sequence[str]
-    mark: str = ""  # bad, warn
+    mark: str = ""  # mark of the list: bad or warn
 
 
 class Facts(NamedTuple):
-    """Names and what each of them is."""
+    """List of names with their values."""
 
     rows: Sequence[tuple[str, str]]
 
 
 class Details(NamedTuple):
-    """A long text, folded."""
+    """Long text, folded."""
 
     title: str
     text: str
 
 
 class Tile(NamedTuple):
-    """A number of the first screen; `mood`: good, warn or bad."""
+    """Number of the first screen; `mood` is good, warn or bad."""
 
     label: str
     value: str
@@ -224,12 +231,12 @@ class Tile(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """The first screen: the verdict, tiles, and one figure."""
+    """First screen of the page: verdict, tiles and one figure."""
 
     word: str
     text: str
     tiles: Sequence[Tile]
-    verdict: str = ""  # PASS, FAIL, INCONCLUSIVE
+    verdict: str = ""  # PASS, FAIL, INCONCLUSIVE or empty
     sign: str = ""
     figure: Figure | None = None
     page: FirstPage | None = None
@@ -240,7 +247,7 @@ Part = Words | Sentences | Facts | Details | Glance | Table | Figure
 
 @dataclass
 class Section:
-    """One part of the page: words, figures and tables below a heading."""
+    """Section of the page: words, figures and tables below a heading."""
 
     title: str
     parts: list[Part] = field(default_factory=list)
@@ -248,17 +255,17 @@ class Section:
     open: bool = True
 
     def add(self, *parts: Part | None) -> None:
-        """Add what there is."""
+        """Add parts to the section; None is skipped."""
         self.parts += [part for part in parts if part is not None]
 
     @property
     def name(self) -> str:
-        """Its anchor."""
+        """Return the section's anchor."""
         return "section-" + self.title.lower().replace(" ", "-")
 
     @property
     def anchors(self) -> list[tuple[str, str]]:
-        """Name and title of each figure and table, for the list of contents."""
+        """Return name and title of each figure and table, for the list of contents."""
         return [
             (f"table-{part.name}" if isinstance(part, Table) else part.name, part.title)
             for part in self.parts
@@ -267,7 +274,7 @@ class Section:
 
     @property
     def contents(self) -> str:
-        """Return what the part contains, beside its heading."""
+        """Return the number of the section's figures and tables in words."""
         figures = sum(isinstance(part, Figure) for part in self.parts)
         tables = sum(isinstance(part, Table) for part in self.parts)
         counts = ((figures, "figure"), (tables, "table"))
@@ -282,9 +289,10 @@ def render(
     damage: Sequence[str] = (),
     warning: str = "This report is not whole.",
 ) -> str:
-    """Return the whole file; sections without anything are left out.
+    """Return the HTML text of a page; sections without parts are left out.
 
-    `what` is in its title and above it; `damage`: what could not be shown, a sentence each.
+    `what` is in the title and above the heading; `damage` has a sentence for each part that could
+    not be shown.
     """
     import jinja2  # a run that writes no report does without
     from markupsafe import Markup, escape
@@ -295,7 +303,7 @@ def render(
     )
 
     def prose(text: str) -> Markup:
-        """Return a sentence, in which `names` look as they are typed."""
+        """Return a sentence as HTML in which `names` look like typed text."""
         return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
     environment.filters |= {"prose": prose, "digits": format.digits}
@@ -310,7 +318,7 @@ def render(
         advice=WORDS["advice"],
         style=_asset("page.css"),
         script=_asset("table.js") + _asset("page.js"),
-        # What the page's script unpacks: gzip in base64, which nobody takes for code.
+        # Data for the page's script: gzip in base64, which no scanner takes for code.
         blocks=[
             (name, base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
             for name, data in _blocks(shown)
@@ -319,7 +327,7 @@ def render(
 
 
 def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
-    """Yield data of figures and tables for page.js, and Plotly."""
+    """Yield name and bytes of the data of figures and tables for page.js, and of Plotly."""
     for section in sections:
         for part in section.parts:
             found = part.figure if isinstance(part, Glance) else part
@@ -329,7 +337,8 @@ def _blocks(sections: Iterable[Section]) -> Iterator[tuple[str, bytes]]:
             elif isinstance(found, Table) and found.drawn:
                 yield f"data-table-{found.name}", _json(found.data())
     code = files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
-    # A few Chinese letters in strings would make browsers hold and read all of it twice as wide.
+    # A few Chinese letters in strings would make browsers hold and read the whole text twice as
+    # wide.
     yield "plotly", code.encode("ascii", "backslashreplace")
 
 
@@ -342,9 +351,9 @@ def _asset(name: str) -> str:
 
 
 def meanings(sections: Iterable[Section]) -> list[Part]:
-    """Return what the numbers of all tables mean.
+    """Return the parts that define the columns of all tables.
 
-    A title of different meanings is told by its tables.
+    A title with several definitions is listed with the table of each.
     """
     found: dict[str, dict[str, str]] = {}
     parts = [part for section in sections for part in section.parts]
@@ -378,7 +387,7 @@ _ABOUT = {
 
 
 def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
-    """Return the verdict, or how many ports run at the load asked; the run in tiles."""
+    """Return the report's first screen: verdict or ports at load, and the run's numbers."""
     result, *lines = screen.lines(summary)
     worst = next((one.text for one in screen.findings(summary)), "")
     tiles = [
@@ -390,7 +399,7 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
         if line.label == name
     ]
     suite, verdict = screen.headline(summary), summary.get("verdict")
-    # The trials of a suite have any load: no port is to hold one in all of them.
+    # Trials of a suite have arbitrary loads: no port has to hold one in all trials.
     found = None if suite else screen.ports_at_load(summary)
     tiles += [] if suite else _slowest(summary)
     count = f"{found.every} of {format.of(found.ports, 'port')}" if found else ""
@@ -416,9 +425,9 @@ def glance(summary: SummaryDocument, figure: Figure | None = None) -> Glance:
 
 
 def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
-    """Yield the slowest flow beside the others of its plan."""
+    """Yield the tile of the slowest flow compared with the other flows of its plan."""
     limited = {(e["trial"], e["network"]) for e in summary["trials"] if e["tester_limited"]}
-    # Flows of other patterns share their ports with fewer or more others, and are not like it.
+    # Flows of other plans share their ports with fewer or more others, and can't be compared.
     known = [
         (least / mean, plan)
         for plan in summary["plans"]
@@ -439,7 +448,7 @@ def _slowest(summary: SummaryDocument) -> Iterator[Tile]:
 
 
 def verdict(summary: SummaryDocument) -> list[Part | None]:
-    """Return what the verdict does not say."""
+    """Return warnings and scope of the verdict, which the first screen does not show."""
     found = summary.get("verdict")
     if not found:
         return []
@@ -453,9 +462,9 @@ def verdict(summary: SummaryDocument) -> list[Part | None]:
 
 
 def set_up(summary: SummaryDocument) -> list[Part | None]:
-    """Return switch, nodes, versions: what a reader needs to do it again.
+    """Return the set-up as a reader needs it to repeat the run: switch, nodes, versions.
 
-    Of a damaged summary `run` lacks what is not known.
+    In a damaged summary `run` may lack entries.
     """
     about: Mapping[str, Any] = summary["run"].get("about") or {}
     rows = [("switch under test", _words(switch)) for switch in about.get("switches", [])]
@@ -505,7 +514,7 @@ _TITLES = {"error": ("Errors", "bad"), "warning": ("Warnings", "warn"), "info": 
 
 
 def found(summary: SummaryDocument) -> list[Part | None]:
-    """Return the findings by severity; what several of one kind are made of is folded."""
+    """Return the findings by severity; the sentences that a finding sums up are folded."""
     every = screen.findings(summary)
     parts: list[Part | None] = []
     for severity, (title, mark) in _TITLES.items():
@@ -520,7 +529,7 @@ def found(summary: SummaryDocument) -> list[Part | None]:
 
 
 def suite(summary: SummaryDocument) -> list[Part | None]:
-    """Return what a suite's document asks to be said beside its tables."""
+    """Return the notes of a document's suite, which stand beside the suite's tables."""
     found = screen.suite_of(summary)
     if found is None:
         return []
@@ -545,7 +554,7 @@ def suite(summary: SummaryDocument) -> list[Part | None]:
 
 
 def _quoted(found: Suite, lines: Iterable[str]) -> list[str]:
-    """Tables and figures by their titles, keys as they are: as a reader of the page knows them."""
+    """Return lines with the backquoted keys of tables and figures replaced by their titles."""
     titles = {f"{found.name}-{each.name}": each.title for each in found.subtests}
     return [
         re.sub("`([^`]+)`", lambda name: f"“{titles.get(name[1], name[1])}”", line)
@@ -554,12 +563,13 @@ def _quoted(found: Suite, lines: Iterable[str]) -> list[str]:
 
 
 def not_measured(summary: SummaryDocument) -> list[Part | None]:
-    """Return what was asked for and is not here."""
+    """Return the parts of the run that were asked for and not measured, with reasons."""
     absent = [
         f"{host['host']} was left out: {host['reason']}"
         for host in summary["run"].get("excluded_hosts", [])
     ]
-    alike: dict[str, list[str]] = {}  # reasons that differ in numbers alone
+    # phases by reason, where reasons that differ in numbers alone are one
+    alike: dict[str, list[str]] = {}
     for entry in summary["trials"]:
         every: Iterable[Any] = entry["latency"].values()
         for reason in (why for one in every if one for why in one["reasons"].values()):
@@ -578,7 +588,7 @@ def not_measured(summary: SummaryDocument) -> list[Part | None]:
 
 
 def sentences(title: str, lines: Sequence[str] | None, mark: str = "") -> Sentences | None:
-    """None where there are none."""
+    """Return a titled list of sentences; None if there are none."""
     return Sentences(title, lines, mark) if lines else None
 
 
@@ -601,7 +611,10 @@ _TIMEOUT_S = 300.0
 
 
 def find_browser() -> str:
-    """Return a Chromium of this machine; ConfigurationError where there is none."""
+    """Return the path of a Chromium browser of this machine.
+
+    ConfigurationError if there is none.
+    """
     named = os.environ.get(VARIABLE)
     for name in (named,) if named else NAMES:
         if found := shutil.which(name):
@@ -610,9 +623,9 @@ def find_browser() -> str:
 
 
 def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
-    """Write FOLDER/NAME.png and NAME.svg of each figure of a page; return their paths.
+    """Write FOLDER/NAME.png and NAME.svg of each figure of a page; return the paths.
 
-    `program` is find_browser()'s, so that a missing browser is reported before anything is made.
+    `program` comes from find_browser(), so that a missing browser is reported before any work.
     """
     written = []
     try:
@@ -624,7 +637,7 @@ def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
                 f"{program} has ended without an answer; does it run by itself? "
                 f"{program} --headless=new --dump-dom about:blank"
             )
-        for name, url in json.loads(html.unescape(found[1])).items():  # data: URLs
+        for name, url in json.loads(html.unescape(found[1])).items():  # the values are data: URLs
             head, _, body = url.partition(",")
             content = base64.b64decode(body) if head.endswith("base64") else unquote_to_bytes(body)
             written.append(folder / name)
@@ -635,7 +648,7 @@ def write_figures(page: Path, folder: Path, program: str) -> list[Path]:
 
 
 def write_pdf(page: Path, pdf: Path, program: str) -> None:
-    """Print a page, with all its tables and figures, to a PDF file."""
+    """Print a page with all its tables and figures to a PDF file."""
     if not pdf.resolve().parent.is_dir():
         raise ConfigurationError(f"can't write into {pdf.parent}: there is no such folder")
     _browsed(page, "paper", program, "--no-pdf-header-footer", f"--print-to-pdf={pdf.resolve()}")
@@ -644,8 +657,8 @@ def write_pdf(page: Path, pdf: Path, program: str) -> None:
 
 
 def _browsed(page: Path, part: str, program: str, *options: str) -> str:
-    """Return what a browser says that opened PAGE#PART and did what options ask."""
-    # Chromium refuses its sandbox to root, and a page of ours needs none.
+    """Return the output of a browser that opened PAGE#PART with the given options."""
+    # Chromium refuses its sandbox to root, and the page needs none.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with TemporaryDirectory(prefix="switchbench-browser-", ignore_cleanup_errors=True) as profile:
         words = [*_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One figure of a report as plain values, and what all figures share: sections, colours, arrays.
+"""One figure of a report as plain values, with the helpers that all figures share.
 
-A figure knows nothing of the page: its layout has no fonts, background or colours of axes, so that
-the same figure is drawn light, dark and on paper. Everything in it can be written as JSON.
+A figure is independent of the page: its layout has no fonts, background or colours of axes, so that
+the same figure is drawn light, dark and on paper. All its values can be written as JSON.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from ...base import format
 from ..tables import Heading
 
 Plotly = dict[str, Any]
-"""JSON as Plotly takes it: made here and in chart.py; figures say what is theirs alone."""
+"""JSON object that Plotly reads; only chart.py and the makers of figures write such objects."""
 
-# Okabe and Ito (2008): told apart by all kinds of colour vision; black is left to the page.
+# Colours of Okabe and Ito (2008), distinct in all kinds of colour vision; black is left to the
+# page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-# Eight each, to seven colours: series of one colour differ in both.
+# Eight dashes and markers to seven colours: series of one colour differ in both.
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "12px,3px", "2px,6px")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
-# Of equal steps to the eye, with and without colour vision, and in grey (Nunez et al., 2018).
+# Colours of perceptually equal steps, with and without colour vision and in grey (Nunez, 2018).
 SCALE = "Cividis"
-# Below the drawing, so that long names take nothing from its width, nor a title's room above it.
+# Legend below the drawing, so that long names take neither width nor the title's room.
 LEGEND = {
     "orientation": "h",
     "x": 0,
@@ -48,7 +49,7 @@ def titled(text: str, **more: Any) -> Plotly:
 
 
 def named_rows(names: list[str]) -> Plotly:
-    """Return a vertical axis of names, the first one at the top."""
+    """Return a vertical axis of names, the first name at the top."""
     return {
         "type": "category",
         "autorange": "reversed",
@@ -60,17 +61,17 @@ def named_rows(names: list[str]) -> Plotly:
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn, and what its numbers are."""
+    """Figure of a report: traces and layout for Plotly, with a definition of the numbers."""
 
-    name: str  # anchor and file name: "heat-map-3"; unique in a report
+    name: str  # anchor and file name, unique in a report, such as "heat-map-3"
     title: str
-    definition: str  # what each number is, its unit, how it was measured; plain text
-    data: list[Plotly]  # traces
-    layout: Plotly  # without a theme
-    section: str  # of sections.py
+    definition: str  # plain text: what each number is, its unit, how it was measured
+    data: list[Plotly]  # traces of Plotly
+    layout: Plotly  # layout of Plotly, without a theme
+    section: str  # heading of tables.Heading
     height: int = 420  # pixels, at the page's full width
-    disagrees: bool = False  # a prediction with what was measured
-    scale: str = ""  # of a map's colours, a sentence of the definition
+    disagrees: bool = False  # whether a prediction disagrees with the measured values
+    scale: str = ""  # sentence on a map's colours, added to the definition
 
 
 def heat_map(
@@ -83,9 +84,9 @@ def heat_map(
     full: float | None = None,
     **more: Any,
 ) -> tuple[Plotly, str]:
-    """Return the trace of a map, and a sentence of its colours.
+    """Return the trace of a heat map, and a sentence on its colours.
 
-    These reach from 0 to `full`, or to the greatest value where that is more or `full` is unknown.
+    Colours reach from 0 to `full`, or to the greatest value if that is more or `full` is unknown.
     """
     top = max(float(np.nanmax(values)), full or 0.0)
     trace = {
@@ -106,9 +107,9 @@ def heat_map(
 
 
 def scale_menu(values: NDArray[Any], full: float) -> Plotly:
-    """Return two buttons of a map: colours from 0 to `full`, or of the values alone.
+    """Return the menu of a heat map: colours from 0 to `full`, or over the range of the values.
 
-    The second shows ports that differ by little: values within 2 % have nearly one colour then.
+    The second choice shows small differences between ports, which 0 to `full` hides.
     """
     top = float(np.nanmax(values))
     low = min(float(np.nanmin(values)), 0.98 * top)
@@ -122,9 +123,9 @@ def scale_menu(values: NDArray[Any], full: float) -> Plotly:
 
 
 def line_style(number: int, points: int = 0) -> Plotly:
-    """Return how the `number`th series of a figure is drawn: colour, dash and marker all differ.
+    """Return the style of a figure's `number`th series: colour, dash and marker all differ.
 
-    `points`: how many it has; many are drawn without markers, which would hide the line.
+    A series of many `points` is drawn without markers, which would hide the line.
     """
     style: Plotly = {
         "line": {"color": PALETTE[number % len(PALETTE)], "dash": DASHES[number % len(DASHES)]},
@@ -145,22 +146,22 @@ def marker(number: int, size: int = 8) -> Plotly:
     }
 
 
-# Plotly's names of the types of numbers that it takes as they lie in memory.
+# Plotly's names of the number types that it reads in their memory layout.
 _TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "uint32": "u4"} | {
     "int16": "i2", "uint16": "u2", "int8": "i1", "uint8": "u1"
 }  # fmt: skip
-_PLAIN = 24  # shorter ones are smaller, and easier to read, as lists
+_PLAIN = 24  # values up to which a plain list is smaller than base64, and easier to read
 
 
 def packed(values: ArrayLike) -> Any:
-    """Numbers for a trace: base64 of little-endian memory (Plotly's `bdata`), or a short list.
+    """Return numbers for a trace as base64 of little-endian memory (Plotly's `bdata`) or as a list.
 
-    NaN is what was not observed: null in a list, a gap in the drawing.
+    NaN stands for a value that was not observed: null in a list, a gap in the drawing.
     """
     array: NDArray[Any] = np.asarray(values)
     if array.size <= _PLAIN:
         return _nulls(array.tolist())
-    if array.dtype.name not in _TYPES:  # JavaScript has no whole numbers of 64 bits
+    if array.dtype.name not in _TYPES:  # JavaScript has no 64-bit integers
         array = array.astype(np.float64 if abs(array).max() >= 1 << 31 else np.int32)
     kind = _TYPES[array.dtype.name]
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -171,10 +172,9 @@ def packed(values: ArrayLike) -> Any:
 
 
 def coarse(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the numbers of a map to 14 bits, 0.003 %.
+    """Return the numbers of a map rounded to 14 bits, 0.003 %.
 
-    Which no eye and no hover tells from all of them, and which take half the room once they are
-    compressed.
+    No reader can see the difference, and the rounded numbers compress to half the size.
     """
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = np.where(np.isnan(values), bits, (bits + 0x100) & 0xFFFFFE00)
@@ -182,7 +182,7 @@ def coarse(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def unpacked(values: Any) -> NDArray[np.float64]:
-    """Return what `packed` was given, as numbers; null and a gap are NaN."""
+    """Return the array that `packed` encoded; null and gaps are NaN."""
     if not isinstance(values, Mapping):
         return np.asarray(values, dtype=np.float64)
     array = np.frombuffer(base64.b64decode(values["bdata"]), dtype="<" + values["dtype"])
@@ -191,14 +191,14 @@ def unpacked(values: Any) -> NDArray[np.float64]:
 
 
 def gaps(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Numbers of which some were not observed, as an array with NaN."""
+    """Return numbers as an array, with NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def rows(*columns: NDArray[Any]) -> list[list[Any]]:
-    """Return what a point's hover says beside its place.
+    """Return the hover data of points: a list of column values for each point.
 
-    One list a point, null where nothing is known.
+    NaN becomes null.
     """
     return [list(row) for row in zip(*(_nulls(column.tolist()) for column in columns), strict=True)]
 
@@ -212,7 +212,7 @@ def _nulls(values: Any) -> Any:
 # --- specifications -------------------------------------------------------------------------------
 
 
-HATCHES = ("", "/", "x", "-", ".")  # bars are told apart without colour
+HATCHES = ("", "/", "x", "-", ".")  # patterns of bars, which tell them apart without colour
 _ZERO = {"rangemode": "tozero", "automargin": True}
 _WRITTEN_OUT = {"exponentformat": "none", "separatethousands": True, "automargin": True}
 _KINDS: dict[str, Plotly] = {
@@ -223,48 +223,50 @@ _KINDS: dict[str, Plotly] = {
 
 
 Columns = dict[str, Any]
-"""By name a sequence or an array: a number or a word for each point."""
+"""Columns of a figure: a name to a sequence or an array with a number or a word for each point."""
 
 
 @dataclass(frozen=True)
 class ChartAxis:
-    """What stands along an axis: a column of the curves."""
+    """Axis of a figure, which shows a column of the curves."""
 
-    title: str = ""  # {unit} is the panel's
+    title: str = ""  # title, in which {unit} is the panel's unit
     column: str = ""
-    kind: str = "zero"  # of _KINDS
+    kind: str = "zero"  # key of _KINDS
     more: Plotly = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One trace."""
+    """Curve of a figure with its columns."""
 
     label: str
     columns: Columns
-    more: Plotly = field(default_factory=dict)  # None: without it
-    style: int | None = None  # which colour, dash and marker; None: by its place
-    shape: str = ""  # of a line between two points: hv, vh
-    hover: str = ""  # where it is not the specification's
-    thin: bool = False  # beside a curve of the same style: a thin line, open markers
+    # further properties for Plotly; None removes a property
+    more: Plotly = field(default_factory=dict)
+    # number of colour, dash and marker; None: the curve's place in the figure
+    style: int | None = None
+    shape: str = ""  # shape of a line between two points: hv, vh
+    hover: str = ""  # hover text; empty: the specification's
+    thin: bool = False  # drawn with a thin line and open markers, beside a curve of the same style
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one figure shows."""
+    """Contents of one figure of a kind."""
 
-    common: str  # what all curves have in common, for the title
+    common: str  # properties that all curves share, for the title
     curves: Sequence[Trace]
-    key: str = ""  # the end of the figure's name
+    key: str = ""  # end of the figure's name
     unit: str = ""
-    words: str = ""  # behind the definition
+    words: str = ""  # text added to the definition
     height: int | None = None
     layout: Plotly = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ChartSpec:
-    """A kind of figure."""
+    """Kind of figure: the properties that all figures of the kind share."""
 
     name: str
     title: str
@@ -273,15 +275,17 @@ class ChartSpec:
     mark: str  # line, points, bars
     x: ChartAxis
     y: ChartAxis
-    hover: str  # "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %": columns by name
-    spread: tuple[str, str] | None = None  # columns of the ends of a point's bar
-    values: str = ""  # where values are written beside their marks
+    # hover text with columns by name: "{label}, {ranks} nodes: {mean} {unit}, {share:.2f} %"
+    hover: str
+    # columns of the lower and upper end of a point's error bar
+    spread: tuple[str, str] | None = None
+    values: str = ""  # column of values that are written beside their marks
     height: int = 420
-    legend: bool | None = None  # None: where there are several curves
+    legend: bool | None = None  # whether a legend is drawn; None: if there are several curves
     layout: Plotly = field(default_factory=dict)
 
     def draw(self, panel: Panel) -> Figure:
-        """Return one figure."""
+        """Return the figure of a panel."""
         legend = len(panel.curves) > 1 if self.legend is None else self.legend
         return Figure(
             name=f"{self.name}{panel.key}",
@@ -308,7 +312,7 @@ class ChartSpec:
         elif axis.kind == "sizes":
             made = size_axis(min(found), max(found))
         elif axis.kind == "phases":
-            # Phases are counted from 1, as in the plan's listing.
+            # Phases are counted from 1, as the plan lists them.
             made = titled("Phase", range=[0.5, int(max(found)) + 0.5])
         if axis.title:
             made |= titled(axis.title.replace("{unit}", panel.unit))
@@ -353,7 +357,7 @@ class ChartSpec:
         return {key: value for key, value in found.items() if value is not None}
 
     def _hover(self, curve: Trace, panel: Panel) -> Plotly:
-        """Return Plotly's template, and the columns that it has beside x and y."""
+        """Return Plotly's hover template, and the data columns that it needs beside x and y."""
         columns, beside = curve.columns, list[str]()
 
         def place(found: re.Match[str]) -> str:
@@ -378,7 +382,7 @@ class ChartSpec:
 
 
 def _values(values: Any) -> Any:
-    """Words as they are, numbers packed."""
+    """Return words unchanged and numbers packed."""
     some = list(values) if isinstance(values, list | tuple) else values
     if isinstance(some, list) and any(isinstance(value, str) for value in some):
         return some
@@ -393,12 +397,12 @@ def _spec(name: str, declared: dict[str, Any]) -> ChartSpec:
 
 _DECLARED = tomllib.loads(Path(__file__).with_name("figures.toml").read_text("utf-8"))
 WORDS = _DECLARED.pop("words")
-"""Definitions of maps, of kinds of times their name and what each is, advice on suspects."""
+"""Definitions of maps, names and definitions of kinds of times, and advice on suspects."""
 SPECS = {name: _spec(name, declared) for name, declared in _DECLARED.items()}
 
 
 def between(low: Any, middle: Any, high: Any) -> Plotly:
-    """Return an error bar between two values; none is drawn where all are points."""
+    """Return error bars between two values; hidden if all are points."""
     return {
         "type": "data",
         "visible": bool((np.nan_to_num(high - low) > 0).any()),
@@ -410,7 +414,7 @@ def between(low: Any, middle: Any, high: Any) -> Plotly:
 
 
 def size_axis(least: float, most: float) -> Plotly:
-    """Return a logarithmic axis of sizes, whose ticks are powers of two that people know."""
+    """Return a logarithmic axis of message sizes with ticks at powers of 4."""
     ticks = [4**power for power in range(24) if least / 2 <= 4**power <= most * 2]
     return {
         "type": "log",
@@ -422,6 +426,6 @@ def size_axis(least: float, most: float) -> Plotly:
 
 
 def sentence(*parts: str) -> str:
-    """Return a title of what is known: `Chain, 8 nodes, tcp`."""
+    """Return a title of the parts that are not empty, such as `Chain, 8 nodes, tcp`."""
     text = ", ".join(part for part in parts if part)
     return text[:1].upper() + text[1:]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report's first page: what a supplier is shown. It reads without JavaScript and prints on A4.
+"""The first page of a report, made for a supplier: readable without JavaScript, printed on A4.
 
-Verdict, each clause in its own words, the device's ports as on its front, what is at fault with the
-evidence, what to do about it, and how to measure it again.
+Verdict, each clause in its own words, the device's ports as on its front, suspects with their
+evidence, advice, and the command that repeats the measurement.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from ...base import format
 from ...records.summary_form import SummaryDocument
 from ..first_screen import port_count
 
-MOST_CLAUSES = 12  # and suspects, on one page; the tables below have all
+MOST_CLAUSES = 12  # clauses and suspects on one page; the tables below list all
 MOST_SUSPECTS = 3
 _ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
-_ALIKE = 0.9  # of the best port's share: a port with less is not shown as good
+_ALIKE = 0.9  # share of the best port's rate below which a port is not shown as good
 
 
 class FacePort(NamedTuple):
-    """A port of the device; `mood`: good, bad, or "" where nothing was seen of it."""
+    """Port on the front of a device; `mood` is good, bad, or "" if nothing was observed."""
 
     label: str
-    share: str  # of its line that it received, of its transports the least
+    share: str  # percent of line that the port received, the least of its transports
     mood: str
     about: str
 
 
 class FirstPage(NamedTuple):
-    """All of the page but the verdict itself, which stands above it."""
+    """Contents of the first page below the verdict."""
 
     facts: list[tuple[str, str]]
-    clauses: list[Mapping[str, Any]]  # of the summary, as are suspects
-    further: str  # clauses and suspects that have no room
-    faces: list[tuple[str, list[FacePort]]]  # of each switch
+    clauses: list[Mapping[str, Any]]  # entries of the summary, as are suspects
+    further: str  # sentence on clauses and suspects that did not fit
+    faces: list[tuple[str, list[FacePort]]]  # name and ports of each switch
     suspects: list[Mapping[str, Any]]
-    again: str  # the command that measures it again
-    signed: bool  # whether there is something to sign: a verdict
+    again: str  # command that repeats the measurement
+    signed: bool  # whether the page has a verdict to sign
 
 
 def about_what(summary: SummaryDocument) -> str:
-    """Return what the report is about: the devices, else the lab or the hosts."""
+    """Return the subject of the report: the devices, else the lab or the hosts."""
     run = summary["run"]
     named = []
     for switch in (run.get("about") or {}).get("switches", []):
@@ -57,7 +57,7 @@ def about_what(summary: SummaryDocument) -> str:
 
 
 def first_page(summary: SummaryDocument) -> FirstPage:
-    """Return the page of a summary."""
+    """Return the first page of a summary."""
     clauses: list[Mapping[str, Any]] = list(summary.get("expectations") or ())
     suspects = summary["location"]["suspects"]
     left = (len(clauses) - MOST_CLAUSES, "clause"), (len(suspects) - MOST_SUSPECTS, "suspect")
@@ -80,13 +80,13 @@ def first_page(summary: SummaryDocument) -> FirstPage:
 
 
 def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
-    """Return the ports of each switch as they stand on its front; ports without one by name."""
+    """Return the ports of each switch in the order of its front; ports without a label by name."""
     every: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for port in summary["ports"]:
         label = port["switch_port"] or port["port"]
         every.setdefault(port["switch"] or "", {}).setdefault(label, []).append(port)
     device = summary["run"].get("device")
-    for label in device["ports"] if device else ():  # what no host is in has its place, too
+    for label in device["ports"] if device else ():  # a port without a host keeps its place
         every.setdefault(device["name"], {}).setdefault(label, [])
     chained = _chained(summary, device) if device and device["chain"] else {}
     best = max((share for port in summary["ports"] for share in _shares([port])), default=0.0)
@@ -103,7 +103,7 @@ def _faces(summary: SummaryDocument) -> list[tuple[str, list[FacePort]]]:
 
 
 def _chained(summary: SummaryDocument, device: Mapping[str, Any]) -> dict[str, FacePort]:
-    """Return the ports of a chain: those of suspects, and those that frames went through."""
+    """Return the ports of a chained device by label: suspects, loaded ports and others."""
     names: list[str] = device["ports"]
     said = dict.fromkeys(names, "not loaded")
     for row in summary.get("chain") or []:

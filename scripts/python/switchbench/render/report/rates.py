@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of rates and losses: by nodes, pairs, plans, phases, pairs of ports, and over time.
 
-Entries of a summary become series: what they have in common is in the title, and what tells them
-apart is each one's name in the legend.
+Entries of a summary become series: the title has the properties that all share, the legend has the
+properties in which series differ.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .chart import (
     titled,
 )
 
-Entry = Mapping[str, Any]  # of trials or plans
+Entry = Mapping[str, Any]  # entry of a trial or a plan
 E = TypeVar("E", bound=Mapping[str, Any])
 T = TypeVar("T")
 Matrix = NDArray[np.float64]
@@ -79,31 +79,31 @@ _FACETS: dict[str, Callable[[Entry], str]] = {
 
 @dataclass(frozen=True)
 class Series(Generic[E]):
-    """Entries that differ in what a figure has on its axes alone."""
+    """Entries that differ only in the properties on a figure's axes."""
 
-    label: str  # what tells it apart from the others of the figure
+    label: str  # properties that differ between the series of a figure
     entries: list[E]
 
 
 @dataclass(frozen=True)
 class Group(Generic[E]):
-    """The series of one figure."""
+    """Series of one figure."""
 
-    common: str  # what all of them have in common
+    common: str  # properties that all series share
     series: list[Series[E]]
 
 
 def group(entries: Iterable[E], *axes: str) -> Group[E]:
     """Put entries of trials or plans into series.
 
-    `axes` are the facets that the figure shows itself; entries that are equal in all others are of
-    one series, repeats among them.
+    `axes` are the facets on the figure's own axes; entries that are equal in all other facets, such
+    as repeats, become one series.
     """
     names = [name for name in _FACETS if name not in axes]
     found = by(entries, lambda entry: tuple(_FACETS[name](entry) for name in names))
     varies = [len({key[i] for key in found}) > 1 for i in range(len(names))]
     same = next(iter(found), ("",) * len(names))
-    # The only network needs no name.
+    # A single network needs no name.
     common = [word for name, word, varied in zip(names, same, varies, strict=True)
               if word and not varied and name != "network"]  # fmt: skip
     return Group(
@@ -116,7 +116,7 @@ def group(entries: Iterable[E], *axes: str) -> Group[E]:
 
 
 def by(entries: Iterable[T], key: str | Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Entries by one of their keys, or by what is made of them, in order of appearance."""
+    """Return entries by one of their keys or by a function's value, in order of appearance."""
     found: dict[Any, list[T]] = {}
     take: Any = key if callable(key) else itemgetter(key)
     for entry in entries:
@@ -125,13 +125,13 @@ def by(entries: Iterable[T], key: str | Callable[[T], Any]) -> dict[Any, list[T]
 
 
 def in_parts(every: Sequence[T], most: int) -> Iterator[tuple[str, Sequence[T]]]:
-    """Yield the parts for a figure each, `most` long: the end of its name, and what is in it."""
+    """Yield parts of at most `most` elements, each with the end of its figure's name."""
     for first in range(0, len(every), most):
         yield f"-{1 + first // most}" if len(every) > most else "", every[first : first + most]
 
 
 def _rates(entries: Iterable[Sequence[Entry]], scale: float) -> Columns:
-    """Return the rates of points, each over its repeats, as columns of a figure.
+    """Return the rates of points as columns of a figure; each point combines its repeats.
 
     The mean of means and totals, the least of minima, the greatest of maxima.
     """
@@ -157,7 +157,7 @@ def _known(measured: Measured) -> list[PlanEntry]:
 
 
 def nodes(measured: Measured) -> Iterator[Figure]:
-    """Yield how the switch scales (Rauch 2005, Figure 1), of patterns that ran with several."""
+    """Yield the rates by number of nodes, for each pattern with several (Rauch 2005, Fig. 1)."""
     for pattern, plans in by(_known(measured), "pattern").items():
         found = group(plans, "ranks")
         series = [one for one in found.series if len(by(one.entries, "ranks")) > 1]
@@ -177,7 +177,7 @@ def nodes(measured: Measured) -> Iterator[Figure]:
 
 
 def pairs(measured: Measured) -> Iterator[Figure]:
-    """Yield all pairs of the run, full duplex (Rauch 2005, Table 1)."""
+    """Yield the figure of all pairs of the run, full duplex (Rauch 2005, Table 1)."""
     plans = [plan for plan in _known(measured) if plan["pattern"] == "pairs"]
     if not plans:
         return
@@ -201,19 +201,19 @@ def _transport(series: Series[PlanEntry]) -> str:
 
 # --- plans of several phases ----------------------------------------------------------------------
 
-_OVERLAID_PHASES = 4  # series in one figure by phase: more hide each other
+_OVERLAID_PHASES = 4  # series in one figure by phase: more would hide each other
 _OVERLAID_LOSSES = 6
-_BAR = 34  # pixels: two lines of a name
-_LETTERS = 24  # of a line
-_VALUE = 1.22  # of the longest bar: where the axis ends
+_BAR = 34  # pixels of a bar, high enough for a name of two lines
+_LETTERS = 24  # letters in a line of a name
+_VALUE = 1.22  # length of the value axis by that of the longest bar
 
 
 def plans(measured: Measured) -> Iterator[Figure]:
-    """Whole plans of all patterns first, then each pattern by phase."""
+    """Yield the figure of whole plans of all patterns, then each pattern by phase."""
     several = [plan for plan in _known(measured) if plan["phases"] > 1]
     if not several:
         return
-    # What is compared stands next to each other: the same pattern by several paths.
+    # Settings to compare are neighbours: the same pattern over several paths.
     patterns = list(dict.fromkeys(map(format.pattern, several)))
     found = group(sorted(several, key=lambda plan: patterns.index(format.pattern(plan))))
     named = [
@@ -226,7 +226,7 @@ def plans(measured: Measured) -> Iterator[Figure]:
     number = 0
     keys = ("pattern", "ranks", "network")
     matrices = by(several, lambda p: repr([p["parameters"].get("order"), *(p[k] for k in keys)]))
-    for same in matrices.values():  # the same pattern over the same nodes is overlaid
+    for same in matrices.values():  # series of a pattern over equal nodes are overlaid
         overlaid = group(same)
         for _, series in in_parts(overlaid.series, _OVERLAID_PHASES):
             number += 1
@@ -253,7 +253,7 @@ def _whole(
             columns[key] = gaps([choose(some) for some in values]) * unit.scale
         traces.append(Trace(transport, columns, more={"cliponaxis": False}))
     ends = [end for trace in traces for end in trace.columns["mean"].tolist() if end == end]
-    # An axis with room for the value behind the longest bar, and all names in their order.
+    # The axis has room for the value behind the longest bar, and all names in their order.
     spec = SPECS[name]
     title = spec.x.title.replace("{unit}", unit.name)
     room = [0, _VALUE * max(ends, default=0.0) or 1.0]
@@ -270,7 +270,7 @@ def _phases_of(measured: Measured, series: Series[PlanEntry]) -> list[PhaseEntry
 
 
 def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> Iterator[Trace]:
-    """Maximum, minimum filled up to it, and the mean above both."""
+    """Yield the traces of a series by phase: maximum, minimum with the area between, and mean."""
     points = dict(sorted(by(phases, "phase").items()))
     shown = _rates(points.values(), unit.scale)
     shown["phase"] = np.array(list(points), dtype=np.int32) + 1
@@ -292,9 +292,9 @@ def _band(number: int, label: str, phases: Sequence[PhaseEntry], unit: Unit) -> 
 
 
 def losses(measured: Measured) -> Iterator[Figure]:
-    """Yield losses by phase, of settings of several phases that lost anything.
+    """Yield losses by phase, for settings of several phases that lost frames.
 
-    Where frames were lost is in the table of losses.
+    The table of losses shows where frames were lost.
     """
     lossy = [
         one
@@ -321,16 +321,16 @@ def losses(measured: Measured) -> Iterator[Figure]:
 
 # --- source against destination -------------------------------------------------------------------
 
-_CELLS = 6_500_000  # of all heat maps of a report: some 20 MB of it
-_MAPS = 24  # settings shown: the most uneven
-_MANY = 1.0  # a plan with more than so many pairs a rank has something to show
+_CELLS = 6_500_000  # cells of all heat maps of a report, about 20 MB of the file
+_MAPS = 24  # settings shown, the most uneven first
+_MANY = 1.0  # pairs by rank above which a plan has a map
 _PIXELS = 640
 
 
 def maps(measured: Measured) -> Iterator[Figure]:
-    """Yield one for each setting whose flows are more than one a rank, and one of its loss if any.
+    """Yield rate maps of settings with several flows per rank, and loss maps if frames were lost.
 
-    Which pairs of ports are slow, or lose, and in which modules.
+    Maps show which pairs of ports, and which modules, are slow or lose frames.
     """
     found = [
         (one.entries, _pairs(measured, one.entries)) for one in group(_streams(measured)).series
@@ -365,9 +365,9 @@ def maps(measured: Measured) -> Iterator[Figure]:
 
 
 def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matrix] | None:
-    """Return rates in Mbit/s and losses in percent; rows are sources, columns destinations.
+    """Return the matrix of rates in Mbit/s and of losses in percent; rows are sources.
 
-    None where the setting has no more than a flow a rank, or nothing was observed.
+    None if the setting has at most one flow by rank, or nothing was observed.
     """
     known = [f for plan in plans if (f := measured.records.flows(plan_key(plan))) is not None]
     if not known:
@@ -387,9 +387,9 @@ def _pairs(measured: Measured, plans: Sequence[PlanEntry]) -> tuple[Matrix, Matr
 
 
 def _sums(code: Codes, values: Matrix, size: int, where: Matrix | None = None) -> Matrix:
-    """Return sums by pair of ports, of values that were observed; NaN where none was.
+    """Return the sums of observed values by pair of ports; NaN for pairs without values.
 
-    `where`: in which of them something else was observed, too.
+    With `where` only values count whose element of `where` was observed, too.
     """
     known = ~np.isnan(values if where is None else where)
     sums: Matrix = np.zeros(size * size)
@@ -405,13 +405,13 @@ def _block(cells: int) -> int:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Rows and columns: the ports of a plan's network, some of which may share one."""
+    """Rows and columns of a map: the ports of a plan's network, grouped if there are many."""
 
-    places: Codes  # of the reader's list of ports
+    places: Codes  # indices into the reader's list of ports
     names: list[str]
-    bounds: list[tuple[str, float, float]]  # modules: name, where it begins and ends
+    bounds: list[tuple[str, float, float]]  # modules with name, first and last place
     block: int
-    left: int = 0  # settings without a map
+    left: int = 0  # number of settings without a map
 
     @classmethod
     def of(cls, measured: Measured, plans: Sequence[PlanEntry], block: int, left: int) -> _Axis:
@@ -433,7 +433,7 @@ class _Axis:
         return cls(places, names, bounds, block, left)
 
     def folded(self, cells: Matrix, worst: Any) -> Matrix:
-        """Return the cells of these ports; of those that share a place the worst."""
+        """Return the cells of the axis's ports; of ports that share a row the worst."""
         chosen: Matrix = cells[np.ix_(self.places, self.places)]
         if self.block > 1:
             starts = np.arange(0, len(self.places), self.block)
@@ -444,7 +444,7 @@ class _Axis:
         self, name: str, title: str, definition: str, cells: Matrix, measure: str, unit: str,
         **more: Any,
     ) -> Figure:  # fmt: skip
-        """Return the map; lines part its modules."""
+        """Return the figure of a map with lines between modules."""
         hover = f"%{{y}} to %{{x}}: %{{z:,.4~r}} {unit}" + (" lost" if unit == "%" else "")
         trace, colours = heat_map(cells, self.names, self.names, measure, unit, hover, **more)
         menu = scale_menu(cells, trace["zmax"])
@@ -485,13 +485,13 @@ class _Axis:
 
 # --- over time ------------------------------------------------------------------------------------
 
-_SETTINGS = 6  # shown: those that fell the furthest
-_LINES = 10  # flows as lines: more can't be told apart
-_COLUMNS = 400  # of a map
+_SETTINGS = 6  # settings shown: those with the deepest falls
+_LINES = 10  # flows drawn as lines: more can't be told apart
+_COLUMNS = 400  # columns of a map
 
 
 def course(measured: Measured) -> Iterator[Figure]:
-    """Yield one for each setting, those in which a flow fell the furthest below its own mean."""
+    """Yield the course over time of settings in which a flow fell the furthest below its mean."""
     falls = []
     for one in group(_streams(measured)).series:
         fall, plan = min(((_fall(measured, p), p) for p in one.entries), key=lambda pair: pair[0])
@@ -501,7 +501,8 @@ def course(measured: Measured) -> Iterator[Figure]:
     number = 0
     for pair in falls:
         spans = measured.records.spans(plan_key(pair[1])) if pair in deepest else None
-        # Of a transfer without the end of each flow: what is done has nothing more to deliver.
+        # In a transfer the last span of each flow is left out: a finished flow delivers nothing
+        # more.
         if spans is not None and pair[1]["traffic"] != "stream":
             spans = spans.until_done()
         if spans is not None and len(spans.src):
@@ -510,7 +511,10 @@ def course(measured: Measured) -> Iterator[Figure]:
 
 
 def _fall(measured: Measured, plan: PlanEntry) -> float:
-    """Return how low a flow fell, in percent of its own mean; infinite: there are no two spans."""
+    """Return the lowest rate of a flow in percent of its mean.
+
+    Infinite with fewer than two spans.
+    """
     shares = [
         phase["intervals"]["lowest"][0]["percent_of_mean"]
         for phase in measured.phases_of(plan)
@@ -520,7 +524,7 @@ def _fall(measured: Measured, plan: PlanEntry) -> float:
 
 
 def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left: int) -> Figure:
-    """Of few flows lines, of many a map: a row a flow, or a receiving port of several phases."""
+    """Return the course of a plan: few flows as lines, many as a map of flows or ports."""
     spec, size, one_phase = SPECS["course"], len(measured.ports), plan["phases"] == 1
     flows = spans.src.astype(np.int64) * size + spans.dst
     unit = unit_for([float(spans.mbps.max())])
@@ -530,7 +534,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
         traces = []
         for flow in np.unique(flows):
             mine = flows == flow
-            # A span's rate holds from the mark before it up to its own.
+            # A span's rate holds from the mark before the span up to its own mark.
             columns = {
                 "at": np.concatenate([spans.from_ms[mine][:1], spans.to_ms[mine]]) / 1e3,
                 "rate": np.concatenate([spans.mbps[mine][:1], spans.mbps[mine]]) * unit.scale,
@@ -574,7 +578,7 @@ def _course(measured: Measured, number: int, plan: PlanEntry, spans: Spans, left
 def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, Matrix]:
     """Return the codes of rows, the places of columns, and the least rate of each cell.
 
-    Columns are spans one after the other, in seconds of a window or by phase.
+    Columns are consecutive spans, placed by seconds of a window or by phase.
     """
     step = float(np.median(spans.to_ms - spans.from_ms))
     place = np.floor((spans.from_ms + spans.to_ms) / 2 / step).astype(np.int64)
@@ -586,6 +590,6 @@ def _cells(spans: Spans, rows: Codes, one_phase: bool) -> tuple[Codes, Matrix, M
     np.minimum.at(cells, row * len(spans_at) + column, spans.mbps)
     cells[np.isinf(cells)] = np.nan
     phase, part = np.divmod(spans_at, in_phase)
-    # A phase's spans lie around its number.
+    # The spans of a phase lie around its number.
     at = (part + 0.5) * step / 1e3 if one_phase else phase + 0.5 + (part + 0.5) / in_phase
     return codes, at.astype(np.float64), cells.reshape(len(codes), -1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of times: by percentile, by message size, single ones; of suites, and of predictions."""
+"""Figures of times: by percentile, by message size, single times; of suites and of predictions."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ Floats = NDArray[np.float64]
 
 # --- by percentile --------------------------------------------------------------------------------
 
-_FEWEST = 20  # times of which a distribution says something
+_FEWEST = 20  # times that a distribution needs
 _CURVE = 400  # points of a curve
 _OVERLAID = 8  # curves in a figure
-_CURVES = 16  # of a kind
+_CURVES = 16  # curves of a kind of times
 _NINES = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 def percentiles(measured: Measured) -> Iterator[Figure]:
-    """Yield how the times of each kind are distributed."""
+    """Yield the distribution of each kind of times."""
     for kind in LATENCY_KINDS:
         title, what = WORDS["kinds"][kind]
         shared = SPECS["percentiles"]
@@ -83,7 +83,7 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
                     "time": (times.values_ns[kept] / 1e3).astype(np.float32),
                 }
                 traces.append(Trace(label or title, columns))
-            # Reversed, logarithmic: each nine takes as much room as the one before.
+            # The axis is reversed and logarithmic: each nine takes as much room as the one before.
             nines = [share for share in _NINES if share >= least]
             axis = {
                 "type": "log",
@@ -96,9 +96,9 @@ def percentiles(measured: Measured) -> Iterator[Figure]:
 
 
 def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, PlanTimes]]]:
-    """Return, of settings with enough times, those with the longest tails.
+    """Return the settings with enough times that have the longest tails.
 
-    What they have in common, what is omitted, and each with its label.
+    The result has their shared properties, a sentence on omitted settings, and label and times.
     """
     plans = measured.summary["plans"]
     of_plan = [measured.records.times(plan_key(plan), kind) for plan in plans]
@@ -116,13 +116,13 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Pl
     ]
     found = group(_smallest(enough))
     times = []
-    for one in found.series:  # all repeats together
+    for one in found.series:  # repeats are combined
         some = (measured.records.times(plan_key(plan), kind) for plan in one.entries)
         times.append(PlanTimes.merged([repeat for repeat in some if repeat is not None]))
-    # The longest tails, in their order.
+    # The settings with the longest tails, in their own order.
     tails = sorted(range(len(times)), key=lambda place: -times[place].quantile_ns(0.99))
     shown = sorted(tails[:_CURVES])
-    # Nobody compares what is here with what is not.
+    # Properties that only omitted settings differ in are no help in a label.
     left = len(times) - len(shown)
     reasons = ((left, "with shorter tails (99 %)"), (few, f"with fewer than {_FEWEST} times"))
     said = [f"{format.of(count, 'setting')} {why}" for count, why in reasons if count]
@@ -131,9 +131,9 @@ def _curves(measured: Measured, kind: str) -> tuple[str, str, list[tuple[str, Pl
 
 
 def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
-    """Return of ping-pongs the smallest sizes alone: what sizes cost has its own figure.
+    """Return the plans with only the smallest size of each ping-pong: sizes have their own figure.
 
-    Of drawn sizes none: their times are a mixture.
+    Ping-pongs of random sizes are left out, as their times are a mixture.
     """
     keys = ("transport", "pattern", "parameters", "ranks", "network")
     single = [p for p in plans if p["traffic"] == "pingpong" and isinstance(p["size"], int)]
@@ -148,7 +148,7 @@ def _smallest(plans: Sequence[PlanEntry]) -> list[PlanEntry]:
 
 
 def _kept(share: Floats) -> NDArray[np.int64]:
-    """Points of a curve that show: evenly by share, and evenly by nines towards its end."""
+    """Return indices of points that represent a curve: even in share, and in nines at its end."""
     if len(share) <= _CURVE:
         return np.arange(len(share))
     nines = -np.log10(np.maximum(1 - share, 1e-9))
@@ -176,16 +176,16 @@ def _path(entry: Entry) -> str:
 
 
 def _points(points: Sequence[Entry], **keys: str) -> Columns:
-    """Return sizes with their words, and values by where a point has them."""
+    """Return the columns of points: size in bytes and words, and the values at `keys`."""
     sizes = [point["size"] for point in points]
     values = {name: gaps([at(point, key) for point in points]) for name, key in keys.items()}
     return {"size": sizes, "words": list(map(format.size_words, sizes))} | values
 
 
 def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
-    """Yield curves: colour says the path, dash and marker how many nodes.
+    """Yield curves styled by path (colour) and number of nodes (dash and marker).
 
-    Where one of them is the same in all, all three tell the other.
+    If all paths or all numbers are equal, colour, dash and marker all show the other.
     """
     paths = list(dict.fromkeys(map(_path, curves)))
     counts = sorted({curve["ranks"] for curve in curves})
@@ -211,10 +211,10 @@ def _styled(curves: Sequence[Entry], scale: float) -> Iterator[Trace]:
 
 
 def steps(measured: Measured) -> Iterator[Figure]:
-    """Yield times of functions by size, of each path and number of ranks."""
+    """Yield the times of functions by size, for each path and number of ranks."""
     curves = []
     for entry in at(measured.summary, "steps.functions") or ():
-        # What can stand on logarithmic axes.
+        # Logarithmic axes need values above 0.
         known = [p for p in entry["points"] if p["size"] and p["repetition_us"]["mean"] is not None]
         if len(known) > 1:
             curves.append({**entry, "points": known})
@@ -231,15 +231,14 @@ def steps(measured: Measured) -> Iterator[Figure]:
 
 
 # --- single times (Salmon, Stein and Sterling 1998, Figures 3 to 6) -------------------------------
-# A run may keep millions of times. Drawn are a few of each small field of the figure, so that a
-# lone one is drawn, too: what people look for in these figures are the branches and the outliers.
+# A run may keep millions of times. The figure draws a few of each small field, so that single
 
-_DOTS = 6000  # drawn in a figure
-_FIELDS = (160, 120)  # of the figure, by size and time
+_DOTS = 6000  # points drawn in a figure
+_FIELDS = (160, 120)  # fields of the figure, by size and by time
 
 
 def scatter(measured: Measured) -> Iterator[Figure]:
-    """Yield one for each kind of partners: transports, and computing beside it, are overlaid."""
+    """Yield the times of single messages for each kind of partners, with transports overlaid."""
     entries = measured.summary["messages"]["scatter"]
     columns = ("trial", "repeat", "network", "size", "time_ns")
     table = TableFile(measured.directory, "samples", columns).whole() if entries else None
@@ -256,7 +255,7 @@ def scatter(measured: Measured) -> Iterator[Figure]:
             size, time_us = _samples(table, entry)
             chosen = thinned(size, time_us, _DOTS // len(some))
             drawn, total = drawn + len(chosen), total + len(size)
-            # Symbols that can be told apart without their colour, and below each other.
+            # Symbols can be told apart without colour and one below the other.
             style = marker(place, 6)
             mark = style | {"symbol": f"{style['symbol']}-open", "opacity": 0.7}
             shown = {
@@ -286,7 +285,7 @@ def _asked(entry: Entry, key: str) -> Any:
 
 
 def _samples(table: Any, entry: Entry) -> tuple[Floats, Floats]:
-    """Return sizes, and half the round trips in µs, of the trial of an entry."""
+    """Return the sizes in bytes and half the round trips in µs of an entry's trial."""
     import pyarrow.compute as pc
 
     for name in ("trial", "repeat", "network"):
@@ -295,14 +294,15 @@ def _samples(table: Any, entry: Entry) -> tuple[Floats, Floats]:
 
 
 def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
-    """Return which points to draw.
+    """Return the indices of at most `most` points to draw.
 
-    Of each field of the figure the first, then the second, and so on, as many as may be drawn.
+    The first point of each field is taken, then the second of each, and so on.
     """
     field = _field(size, 0) * _FIELDS[1] + _field(time_us, 1)
     order = np.argsort(field, kind="stable")
     ordered = field[order]
-    turn = np.arange(len(field)) - np.searchsorted(ordered, ordered)  # within its field, from 0
+    # place of each point within its field, from 0
+    turn = np.arange(len(field)) - np.searchsorted(ordered, ordered)
     last = np.bincount(turn).cumsum().searchsorted(most)
     whole = order[turn < last]
     rest = order[turn == last]
@@ -312,7 +312,7 @@ def thinned(size: Floats, time_us: Floats, most: int) -> NDArray[np.int64]:
 
 
 def _field(values: Floats, axis: int) -> NDArray[np.int64]:
-    """Return which part of a logarithmic axis each value is in."""
+    """Return the number of the field of a logarithmic axis that each value is in."""
     logs = np.log(np.maximum(values, 1e-3))
     span = max(float(logs.max() - logs.min()), 1e-9)
     parts = ((logs - logs.min()) / span * _FIELDS[axis]).astype(np.int64)
@@ -322,13 +322,15 @@ def _field(values: Floats, axis: int) -> NDArray[np.int64]:
 
 # --- the graphs that the documents of suites ask for ----------------------------------------------
 
-_SMOOTH = 200  # points
-_ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]  # frames/s
-_OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")  # rates between two round ones have no tick
+_SMOOTH = 200  # points of a theoretical curve
+# round frame rates, frames/s
+_ROUND = [digit * 10**power for power in range(10) for digit in (1, 2, 5)]
+# linear, since rates between two round ones would have no tick
+_OF_ONE_SIZE = ChartAxis("Frames/s", "rate", "counts")
 
 
 def suites(measured: Measured) -> Iterator[Figure]:
-    """Yield a figure of each subtest that has a rate by size or a loss by load."""
+    """Yield a figure of each subtest with a rate by size or a loss by load."""
     suite = suite_of(measured.summary)
     if suite is None:
         return
@@ -374,9 +376,10 @@ def _by_size(entries: Iterable[Entry], key: str) -> Columns:
 
 
 def _theoretical(entries: Sequence[Entry]) -> Columns:
-    """Return a curve: between two sizes the max is above a straight line on logarithmic axes.
+    """Return the curve of the theoretical maximum rate by frame size.
 
-    Where a line through results does not cross it.
+    The curve needs points between the sizes: on logarithmic axes the maximum lies above a straight
+    line, which results could cross.
     """
     found = _by_size(entries, "theoretical_max")
     (low, *_), (*_, high) = found["size"], found["size"]
@@ -390,16 +393,17 @@ def _theoretical(entries: Sequence[Entry]) -> Columns:
 
 # --- predicted and measured -----------------------------------------------------------------------
 
-_AGREES = 0.9  # share of flows within the margin of the best model
+_AGREES = 0.9  # share of flows within the margin that the best model must predict
 _DRAWN = 4_000  # points of a model
-_MOST_FLOWS = 400_000  # of a run: some seconds
-_MOST_SLOW_FLOWS = 10_000  # for the models that go through flows one by one
+_MOST_FLOWS = 400_000  # flows of a run, which take some seconds
+_MOST_SLOW_FLOWS = 10_000  # flows for the models that compute flows one by one
 
 
 def predictions(measured: Measured) -> Iterator[Figure]:
-    """Yield what models of contention predict against what was measured, of each transport.
+    """Yield the predictions of contention models against measured rates, for each transport.
 
-    The network is that of the results' own lab; a site of real hosts says nothing of its switches.
+    The network is that of the results' own lab; a site of real hosts does not describe its
+    switches.
     """
     if not any(plan["traffic"] == "stream" for plan in measured.summary["plans"]):
         return
@@ -430,7 +434,7 @@ def predictions(measured: Measured) -> Iterator[Figure]:
 
 
 def _predicted(transport: str, found: Sequence[PredictedTrial]) -> Figure:
-    """Return the points of each model, the best shown at first."""
+    """Return the figure of all models' predictions, with the best model shown at first."""
     known = [~np.isnan(one.measured) for one in found]
     measured = np.concatenate([o.measured[k] for o, k in zip(found, known, strict=True)]) / 1e6
     unit = unit_for(measured.tolist())
@@ -457,7 +461,7 @@ def _predicted(transport: str, found: Sequence[PredictedTrial]) -> Figure:
 
 
 def _band(most: float) -> Iterator[Trace]:
-    """Yield where the error is within the margin, and its middle."""
+    """Yield the area in which the error is within the margin, and its middle line."""
     ends = [0.0, 1.15 * most]
     x = [*ends, *reversed(ends)]
     y = [(1 + CLOSE) * end for end in ends] + [(1 - CLOSE) * end for end in reversed(ends)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a run: each declared once in tables.toml, for terminal, report, CSV and JSON."""
+"""The tables of a run, each declared once in tables.toml, for terminal, report, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from . import rows
 
 
 class Heading(StrEnum):
-    """The sections of a report, in the papers' order (doc/developer/papers.md).
+    """Sections of a report, in the order of the papers (doc/developer/papers.md).
 
-    What is empty is left out.
+    A section without contents is left out.
     """
 
     GLANCE = "At a glance"
@@ -57,7 +57,7 @@ def _percent(entry: Entry, key: str) -> float | None:
 
 
 def _column(line: str) -> Column:
-    """Return the column that a line declares."""
+    """Return the column that a line of tables.toml declares."""
     written, _, about = line.partition("  ")
     found = _COLUMN.fullmatch(written)
     assert found is not None, line
@@ -74,13 +74,13 @@ def _column(line: str) -> Column:
             options["value"] = partial(_percent, key=key)
         elif name in ("value", "note"):
             options[name] = getattr(rows, value)
-        else:  # a mark of itself
+        else:  # the column is a mark
             options[name] = int(value) if name == "drop" else value or True
     return measured(measure, **options) if measure else Column(title, key, **options)
 
 
 def columns(text: str) -> list[Column]:
-    """Return the columns of a text, with the shared ones in place of their names."""
+    """Return the columns that a text declares, with shared columns in place of their names."""
     lines = re.sub(r"\n  +", " ", text.strip()).splitlines()
     found = (columns(_SHARED[one[1:]]) if one[0] == "@" else [_column(one)] for one in lines)
     return [column for some in found for column in some]
@@ -94,12 +94,12 @@ def _spec(name: str, table: dict[str, str]) -> Spec:
 
 
 TABLES = {name: _spec(name, table) for name, table in _DECLARED.items()}
-"""All tables that are declared by name."""
+"""Declared tables by name."""
 
 
 @cache
 def subtests() -> tuple[Spec, ...]:
-    """Return the tables of all suites: made of declarations that most commands do not need."""
+    """Return the tables of all suites, made from declarations that most commands do not need."""
     parts = (columns(_SHARED[name]) for name in ("suite_matrix", "suite_bursts", "suite"))
     return tuple(rows.subtests(*parts))
 
@@ -116,5 +116,5 @@ def by_section() -> dict[str, tuple[Spec, ...]]:
 
 
 def every() -> tuple[Spec, ...]:
-    """Return all tables, in the order of the report."""
+    """Return all tables in the order of the report."""
     return tuple(spec for specs in by_section().values() for spec in specs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tables.toml names: rows that the summary does not have as they are, values of columns."""
+"""Functions that tables.toml names: rows that the summary does not have, and values of columns."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ KINDS = {
 
 
 def plan_title(plan: Entry) -> str:
-    """`pairs neighbours, tcp, 64 KiB messages, 50 %`."""
+    """Return a plan in words, such as `pairs neighbours, tcp, 64 KiB messages, 50 %`."""
     load = "" if plan["intended_load"] is None else f", {plan['intended_load']:g} %"
     return f"{pattern(plan)}, {plan['transport']}, {size(plan)}{load}"
 
 
 def phase_name(entry: Entry) -> str:
-    """As the plan calls it; else its number."""
+    """Return the name of a phase in its plan, else its number."""
     return str(entry["phase_name"] or entry["phase"])
 
 
 def limited(entry: Entry) -> str | None:
-    """`T` where the tester was the limit."""
+    """Return `T` if the tester was the limit, else None."""
     return "T" if entry.get("tester_limited") else None
 
 
 def ppm(entry: Entry) -> float | None:
-    """Return the lost frames of a million."""
+    """Return the lost frames of an entry by million offered frames."""
     lost, offered = entry.get("lost_frames"), entry.get("offered_frames")
     return None if lost is None or not offered else 1e6 * lost / offered
 
 
 def frames(entry: Entry) -> int | None:
-    """Return the frames of all flows by the second."""
+    """Return the frames per second of all flows."""
     per_s = first_screen.frames_per_s(entry)
     return None if per_s is None else round(per_s)
 
@@ -63,17 +63,17 @@ def per_gb(entry: Entry) -> float | None:
 
 
 def bound(row: Entry) -> float | None:
-    """Return by how much clocks may differ, where they may."""
+    """Return the bound on the clocks' difference; None if clocks do not differ."""
     return row["times"].get("bound") or None
 
 
 def first_port(entry: Entry) -> list[str]:
-    """Return the port whose frames were lost the most."""
+    """Return the port whose frames were lost the most, as a list of at most one."""
     return [port["port"] for port in (at(entry, "loss_location.ports") or ())[:1]]
 
 
 def slowest_count(port: Entry) -> int:
-    """Return in how many phases a port was the slowest."""
+    """Return the number of phases in which a port was the slowest."""
     return len(port.get("slowest_phases") or [])
 
 
@@ -84,76 +84,76 @@ def clause_name(entry: Entry) -> str | None:
 
 
 def sure(entry: Entry) -> float:
-    """Return the confidence in percent; nothing is certain."""
+    """Return the confidence in a suspect in percent, at most 99.9."""
     return float(100 * min(entry["confidence"], 0.999))
 
 
 def alike(entry: Entry) -> list[str]:
-    """Return the elements that the same flows pass."""
+    """Return the elements that the same flows pass as a suspect's element."""
     others = (one for one in entry["alike"] if one != entry["element"])
     return [" ".join((one["name"], one["direction"])).rstrip() for one in others]
 
 
 def use(part: Entry) -> str:
-    """Return the faster path."""
+    """Return the name of the faster path, or that both are alike."""
     return part["use"] or "either: alike"
 
 
 def transport_words(one: Entry) -> str:
-    """`tcp`; `verbs depth 16` where the sweep chose."""
+    """Return a transport with its swept options, such as `tcp` or `verbs depth 16`."""
     options = (f"{k.partition('.')[2].replace('_', ' ')} {v}" for k, v in one["options"].items())
     return " ".join([one["transport"], *options])
 
 
 def several(one: Entry) -> int | None:
-    """Return the number of repeats where there are several."""
+    """Return the number of repeats; None for a single one."""
     return one["repeats"] if one["repeats"] > 1 else None
 
 
 def min_repeat(one: Entry) -> float | None:
-    """Return the slowest of several repeats."""
+    """Return the least throughput of several repeats; None for a single one."""
     return one["throughput"]["min"] if several(one) else None
 
 
 def max_repeat(one: Entry) -> float | None:
-    """Return the fastest of several repeats."""
+    """Return the greatest throughput of several repeats; None for a single one."""
     return one["throughput"]["max"] if several(one) else None
 
 
 def polling(one: Entry) -> str | None:
-    """Return whether workers poll."""
+    """Return `yes` if workers poll, else None."""
     return "yes" if one["polling"] else None
 
 
 def repeat_count(entry: Entry) -> int:
-    """Return the number of repeats that a mean is of."""
+    """Return the number of repeats that a mean is computed from."""
     return len(entry["statistics"]["values"])
 
 
 def program(entry: Entry) -> str:
-    """Return which program measured, and its version."""
+    """Return the name of the measuring program with its version."""
     return f"{entry['tool']} {entry['version']}" if entry["version"] else str(entry["tool"])
 
 
 def own_unit(entry: Entry) -> str:
-    """Return the unit of a program's figure, with the letter that people write."""
+    """Return the unit of an imported figure, with `µs` for `us`."""
     return str(entry["unit"]).replace("us", "µs")
 
 
 def our_unit(entry: Entry) -> str | None:
-    """Return the unit of the figure by a definition that programs share."""
+    """Return the unit of an imported figure by the shared definition; None without one."""
     return own_unit(entry["comparable"]) if entry["comparable"] else None
 
 
 def changed(slowdown_percent: float | None) -> str:
-    """Slower or faster, and by how much."""
+    """Return a slowdown in words, such as `5.0 % slower`."""
     if slowdown_percent is None:
         return format.UNKNOWN
     return f"{abs(slowdown_percent):.1f} % {'faster' if slowdown_percent < 0 else 'slower'}"
 
 
 def effect(entry: Entry) -> str:
-    """Return the same, unless the nodes differ so much among themselves that it may be nothing."""
+    """Return an entry's slowdown in words, marked as noise if the nodes' differences exceed it."""
     slowdown, half_width = entry["slowdown_percent"], entry.get("slowdown_ci_half_width_percent")
     said = changed(slowdown)
     if slowdown is None or half_width is None or abs(slowdown) > half_width:
@@ -162,7 +162,7 @@ def effect(entry: Entry) -> str:
 
 
 def slowest_node(entry: Entry) -> str:
-    """Return the node that messages slow down the most, and by how much."""
+    """Return the node that messages slow down the most, with its slowdown."""
     if entry["max_slowdown_percent"] is None:
         return "no node is known"
     return f"{entry['slowest_node']}: {changed(entry['max_slowdown_percent'])}"
@@ -193,7 +193,7 @@ def plans(summary: Summary) -> Rows:
 
 
 def repeated(summary: Summary) -> Rows:
-    """Yield the first plan of each setting that was repeated, with its statistics."""
+    """Yield the first plan of each repeated setting, with its statistics."""
     plan_of = {_place(plan): plan for plan in summary.get("plans", [])}
     for entry in summary.get("statistics", []):
         plan = plan_of.get((entry["trials"][0], entry["network"]))
@@ -204,7 +204,7 @@ def repeated(summary: Summary) -> Rows:
 def compared(summary: Summary) -> Rows:
     """Yield transports side by side.
 
-    No ratio is made of what the tester limited, and none where nothing bypasses the kernel.
+    Ratios are omitted for tester-limited trials, and if no transport bypasses the kernel.
     """
     limits = _limited(summary)
     for entry in summary.get("comparisons", []):
@@ -221,7 +221,7 @@ def compared(summary: Summary) -> Rows:
 
 
 def disordered(summary: Summary) -> Rows:
-    """Yield the phases in which frames came behind later ones."""
+    """Yield the phases in which frames were reordered."""
     return (e for e in summary.get("trials", []) if at(e, "reordering.extent_max"))
 
 
@@ -252,13 +252,13 @@ def nodes(summary: Summary) -> Rows:
 
 
 def switch_counters(summary: Summary) -> Rows:
-    """Yield the counters of the switch that differ."""
+    """Yield the counters of the switch that changed during the run."""
     for name, difference in (at(summary, "switch_counters.differences") or {}).items():
         yield {"counter": name, "difference": difference}
 
 
 def failures(summary: Summary) -> Rows:
-    """Yield the values for which clauses do not hold."""
+    """Yield the values that violate clauses."""
     for clause in summary.get("expectations", []):
         yield from ({**clause, **failure} for failure in clause.get("failures", []))
 
@@ -270,12 +270,12 @@ def curve_points(curve: Entry) -> Rows:
 
 
 def curves(summary: Summary) -> Rows:
-    """Yield the sizes of all ping-pongs."""
+    """Yield a row for each size of all ping-pongs."""
     return (p for curve in at(summary, "messages.curves") or () for p in curve_points(curve))
 
 
 def paths(summary: Summary) -> Rows:
-    """Yield which path to use from which size on."""
+    """Yield the ranges of message size with the path that is the fastest in each."""
     for crossing in at(summary, "messages.crossovers") or ():
         for part in crossing["ranges"]:
             yield {**crossing, **part, "either": " or ".join(crossing["paths"])}
@@ -287,7 +287,7 @@ def function_points(entry: Entry) -> Rows:
 
 
 def functions(summary: Summary) -> Rows:
-    """Yield the sizes of all functions."""
+    """Yield a row for each size of all functions."""
     return (p for entry in at(summary, "steps.functions") or () for p in function_points(entry))
 
 
@@ -302,19 +302,19 @@ def rankings(summary: Summary) -> Rows:
 
 
 def suite_trials(summary: Summary) -> Rows:
-    """Yield each trial of a suite in the order of its search."""
+    """Yield the trials of a suite in the order of their searches."""
     for entry in (summary.get("suite") or {}).get("subtests", []):
         for number, trial in enumerate(entry["trials"], 1):
             yield {**entry, "number": number, **trial}
 
 
 def each_search(entry: Entry) -> str | None:
-    """Return the longest burst of each search, in order."""
+    """Return the longest burst of each search, in order; None without searches."""
     return ", ".join(map(str, entry["iterations"])) or None
 
 
 def subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Column]) -> Spec:
-    """Return the table of a subtest: what it measures stands between the given columns."""
+    """Return the table of a subtest: its own columns between the given ones."""
 
     def rows(summary: Summary) -> Rows:
         found = summary.get("suite") or {}
@@ -343,7 +343,7 @@ def subtest(suite: Suite, test: Subtest, before: list[Column], after: list[Colum
 
 
 def subtests(matrix: list[Column], bursts: list[Column], common: list[Column]) -> Iterator[Spec]:
-    """Yield the tables of all suites, in their order and that of their subtests."""
+    """Yield the tables of all suites' subtests, in the order of declaration."""
     for suite in SUITES.values():
         for test in (test for test in suite.subtests if test.values):
             before = [common[0], *(matrix if test.variants else ())]
