@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What nodes said, read and checked, and the directory that holds a run's results."""
+"""Records of nodes, read and checked, and the directory with a run's results."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of nodes, gathered to rows of tables: a phase at a time, once all nodes have ended it.
+"""Collector of nodes' records: rows of tables for each phase that all nodes have ended.
 
-A record that contradicts those before it is refused: a second one of a flow's side, or one of a
-phase or trial that all nodes have ended. So the rows of a run fit together.
+A record that contradicts earlier ones is refused: a second record of a flow's end, or a record of a
+phase or trial that all nodes have ended. So the rows of a run are consistent.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from .record_forms import DamagedRecord, Record
 from .rows import EXECUTION, Histogram, PhaseRows
 from .schema import MOMENT, Row, columns_of, flow_side, record_batch
 
-PROBE = -1  # the phase of the connectivity check
+PROBE = -1  # phase number of the connectivity check
 
 Moment = tuple[int, int, int]  # trial, repeat, phase
-PhaseData = dict[str, Any]  # of a phase that has ended: Arrow record batches by table
+PhaseData = dict[str, Any]  # Arrow record batches of an ended phase, by table
 
 _CLOCK = {one.key: one.name for one in columns_of("phases").values() if one.key} | {
     name: name for name in ("maxerror_ns", "esterror_ns")
-}  # columns of a node's clock by the record's keys
+}  # columns of a node's clock by the keys of its record
 _PER_PHASE = frozenset(
     ("flow", "port", "phase", "clock", "histogram", "interval", "reorder", EXECUTION)
 )
-_BESIDE = "misdelivered-flow"  # an event that a phase's result is made of
-_LIVE = frozenset(("progress", "samples"))  # for the screen, and for a table of their own
+_BESIDE = "misdelivered-flow"  # event that changes the result of a phase
+_LIVE = frozenset(("progress", "samples"))  # records for the screen, and for a table of their own
 
 
 class _Phase:
-    """The rows of a phase that not all nodes have ended."""
+    """Rows of a phase that some node has not ended."""
 
     def __init__(self) -> None:
         self._flows: dict[tuple[str, str, str], Row] = {}
@@ -42,7 +42,10 @@ class _Phase:
         self._spans: list[Row] = []
 
     def take(self, record: Record) -> None:
-        """Take one record; DamagedRecord where its end of a flow is known."""
+        """Add a record to the rows.
+
+        DamagedRecord if the record's end of a flow is known already.
+        """
         match record["type"]:
             case "flow":
                 self._take_flow(record)
@@ -99,7 +102,7 @@ class _Phase:
             ]
 
     def tables(self, moment: Moment) -> PhaseData:
-        """Return the rows by table."""
+        """Return the phase's rows by table."""
         place = dict(zip(MOMENT, moment, strict=True))
         tables = {
             "flows": list(self._flows.values()),
@@ -124,19 +127,19 @@ def _columns(table: str, record: Record) -> Row:
 
 
 class Collector:
-    """Takes the records of a run as they come, and gives each phase when it has ended."""
+    """Collector of a run's records, which returns each phase once all nodes have ended it."""
 
     def __init__(self, run: Run) -> None:
         self._nodes = {process.name for process in run.site.processes}
         self._open: dict[tuple[int, int], dict[int, _Phase]] = {}
-        self._ended: dict[tuple[int, int], set[int]] = {}  # phases by trial
+        self._ended: dict[tuple[int, int], set[int]] = {}  # ended phases by trial
         self._ending: dict[tuple[int, int], set[str]] = {}  # nodes that ended a trial
         self._done: set[tuple[int, int]] = set()  # trials that all nodes have ended
 
     def take(self, record: Record) -> list[PhaseData]:
-        """Take one record; return the phases that have ended with it, rows by table.
+        """Take a record; return the phases that ended with the record, as rows by table.
 
-        An event belongs to no row of a phase: it is only held against what came before.
+        An event is only checked against earlier records: it belongs to no row of a phase.
         """
         kind = record["type"]
         if kind not in (*_PER_PHASE, _BESIDE, "trial"):
@@ -165,7 +168,10 @@ class Collector:
         return self._closed(key, [own]) if is_ended else []
 
     def rest(self) -> list[PhaseData]:
-        """Return the phases that not all nodes have ended; no more records are taken of them."""
+        """Return the phases that some node has not ended.
+
+        Later records of such a phase are refused.
+        """
         return [
             found
             for key, phases in self._open.items()
@@ -185,23 +191,23 @@ def is_event(record: Record) -> bool:
 
 # --- whose records can be in a run's results -----------------------------------------------------
 
-# Which end of a flow a record is of, and so which node has to have written it.
+# The end of a flow that a record describes, whose node must have written the record.
 _OF_DESTINATION = {"one_way", "ipdv"}  # kinds of times
 _OWN_PORT = {
     "port-open": "port", "port": "port", "misdelivered-flow": "port", "event": "port",
     "interval": "dst", "reorder": "dst", EXECUTION: "rank",
 }  # fmt: skip
-# By table: the columns that name ports, and those that tell rows of a phase and network apart.
+# By table: columns that name ports, and columns that identify a row in a phase and network.
 _NAMES = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst"),
           "intervals": ("src", "dst")}  # fmt: skip
 _SINGLE = {"flows": ("src", "dst"), "ports": ("port",), "histograms": ("src", "dst", "kind")}
 
 
 class Expected:
-    """The names and numbers of a run."""
+    """Names and numbers of a run, against which records are checked."""
 
     def __init__(self, run: Run) -> None:
-        """Of its site and its trials."""
+        """Take the names from the run's site and trials."""
         processes = run.site.processes
         self._owner = {port.name: process.name for process in processes for port in process.ports}
         self._nodes = {process.name for process in processes}
@@ -211,19 +217,19 @@ class Expected:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """One more trial, which a search chose."""
+        """Add a trial that a search chose."""
         key = trial.id, trial.repeat
         self._trials[key] = trial
         self._ranks[key] = {p.network: {port.name for port in p.ranks} for p in trial.parts}
 
     def check(self, record: Record) -> None:
-        """DamagedRecord where no node of this run can have written the record."""
+        """Raise DamagedRecord if no node of the run can have written the record."""
         node = record.get("node")
         if node not in self._nodes:
             raise DamagedRecord(f"it is of the node {node!r}, and this run has none of that name")
         if "trial" in record:
             number, phase, network = map(record.get, ("trial", "phase", "network"))
-            own = phase if isinstance(phase, int) else PROBE  # some types have no form
+            own = phase if isinstance(phase, int) else PROBE  # some types have no declared form
             every = self._ranks_of(number, record.get("repeat") or 0, own)
             named = isinstance(network, str)
             ranks = _of_network(every, network, number) if named else self._owner.keys()
@@ -235,7 +241,7 @@ class Expected:
                 raise DamagedRecord(f"it is of the node {node}, and {port!r} is no port of that")
 
     def check_phase(self, phase: PhaseRows) -> None:
-        """DamagedRecord where the rows of a phase are not the run's, or there twice."""
+        """Raise DamagedRecord if a phase has rows that are not the run's, or rows twice."""
         number, repeat, own = phase.moment
         every = self._ranks_of(number, repeat, own)
         strange = set(phase.rows("phases").texts("node")) - self._nodes
@@ -256,7 +262,7 @@ class Expected:
                         )
 
     def _ranks_of(self, number: object, repeat: object, phase: int) -> dict[str, set[str]]:
-        """Return the ranks of a trial by network; DamagedRecord where it has no such phase."""
+        """Return the ranks of a trial by network; DamagedRecord if the trial lacks the phase."""
         known = isinstance(number, int) and isinstance(repeat, int)
         trial = self._trials.get((number, repeat)) if known else None
         if trial is None:
@@ -274,7 +280,7 @@ def _of_network(ranks: dict[str, set[str]], network: Any, number: object) -> set
 
 
 def _own_ports(record: Record) -> list[str]:
-    """Return the ports that the record's node has to have."""
+    """Return the ports that the record's node must own."""
     kind = record["type"]
     key = _OWN_PORT.get(kind, "")
     if kind == "flow":

@@ -53,23 +53,23 @@ CLAUSES = "clauses.json"
 JUNIT = "verdict.xml"
 REPORT = "report.html"
 
-_DOCUMENTS = (".json", ".xml", ".yaml")  # read whole; others are read a piece at a time
+_DOCUMENTS = (".json", ".xml", ".yaml")  # files read as a whole; other files are read in pieces
 _DOCUMENT_MOST = 2 << 30  # bytes; the summary of a million flows has 300 MB
-_ROOM_BYTES = 1 << 16  # for sentences on why a run ended
+_ROOM_BYTES = 1 << 16  # bytes reserved for sentences on why a run ended
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out: a person may edit the file."""
+    """YAML writer that repeats values instead of using aliases, since users may edit the file."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 class RunDirectory:
-    """The directory of one run, made new, or that of a run that is continued (`begun`)."""
+    """Directory of one run: a new one, or with `begun` that of a continued run."""
 
     def __init__(self, path: Path, begun: bool = False) -> None:
-        """Make the directory; refuses one that holds anything, so that no result is lost."""
+        """Make the directory; ConfigurationError if it has contents, so that no result is lost."""
         self.path = path
         if begun:
             return
@@ -83,21 +83,21 @@ class RunDirectory:
             raise ConfigurationError(f"can't make {path}: {error.strerror}") from error
 
     def write_configuration(self, effective: Mapping[str, object]) -> None:
-        """Write the configuration as understood, every default filled in."""
+        """Write the effective configuration, with all defaults filled in."""
         self.write_document(CONFIGURATION, effective)
 
     def write_document(self, name: str, document: Mapping[str, object]) -> None:
-        """Write a YAML file, every value in full."""
+        """Write a YAML file with all values in full."""
         text = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
         replace_bytes(self.path / name, text.encode())
 
     def begin_summary(self, summary: Mapping[str, object]) -> None:
-        """Write the summary of a run that has not ended, with room behind it for why it ended."""
+        """Write the summary of an unfinished run, followed by room for why the run ended."""
         content = _json(summary)
         replace_bytes(self.path / SUMMARY, content.ljust(len(content) + _ROOM_BYTES))
 
     def end_in_place(self, summary: Mapping[str, object]) -> None:
-        """Where the disk is too full for a summary: one without trials, in the first one's room."""
+        """Write a summary without trials into the reserved room, if the disk is full."""
         file = self.path / SUMMARY
         content = _json(summary)
         room = file.stat().st_size
@@ -107,11 +107,11 @@ class RunDirectory:
             begun.write(content.ljust(room))
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
-        """Write the summary whole or not at all."""
+        """Write the summary; on an error the old file remains."""
         replace_json(self.path / SUMMARY, summary)
 
     def discard_if_unused(self) -> None:
-        """Remove a directory that nothing was measured into: the run was refused."""
+        """Remove the directory of a refused run, into which nothing was measured."""
         if not any(self.path.glob("*.arrows")):
             for name in (CONFIGURATION, PLAN):
                 (self.path / name).unlink(missing_ok=True)
@@ -119,7 +119,7 @@ class RunDirectory:
                 self.path.rmdir()
 
     def start_over(self) -> None:
-        """Forgets what nodes said that never sent anything; their log stays."""
+        """Remove the tables of nodes that never sent anything; the nodes' log remains."""
         for path in self.path.glob("*.arrows"):
             path.unlink()
 
@@ -129,10 +129,10 @@ class RunDirectory:
 
 
 class LineFile:
-    """A file of whole pieces: each is in it when `write` returns, and no part of one ever stays."""
+    """File that never has part of a line: a line is in the file when `write` returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made new if need be."""
+        """Open the file for appending; a missing file is created."""
         self.path = path
         try:
             self._file = os.open(
@@ -143,7 +143,7 @@ class LineFile:
         self._size = os.fstat(self._file).st_size
 
     def write(self, line: bytes) -> None:
-        """Append one line, its end included, or another piece. RunError when it can't."""
+        """Append one line with its end, or another piece; RunError if the file can't be written."""
         done = 0
         try:
             while done < len(line):
@@ -158,23 +158,23 @@ class LineFile:
         os.close(self._file)
 
     def __enter__(self) -> LineFile:
-        """Return it, open."""
+        """Return the open file."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the file."""
         self.close()
 
 
 def default_path(conf_name: str) -> Path:
-    """results/<UTC time>-<name of the configuration>."""
+    """Return the default directory of a run: results/<UTC time>-<name of the configuration>."""
     return Path("results") / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{conf_name}"
 
 
 def refuse_endless(directory: Path) -> None:
-    """Refuse a results directory with a FIFO or a device, or a document too large to be one."""
+    """Refuse a results directory that has a FIFO, a device, or a document of more than 2 GiB."""
     for path in sorted(directory.glob("*")):
-        with suppress(OSError):  # whoever needs the file says why it can't be read
+        with suppress(OSError):  # the reader of the file reports why it can't be read
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
                 refuse_irregular(path, status)
@@ -187,7 +187,7 @@ def refuse_endless(directory: Path) -> None:
 def load_summary(path: Path) -> SummaryDocument:
     """Return the summary of a run.
 
-    ConfigurationError for one that is not there, damaged or newer.
+    ConfigurationError if the summary is missing, damaged or of a newer version.
     """
     refuse_endless(path)
     file = path / SUMMARY
@@ -198,9 +198,9 @@ def load_summary(path: Path) -> SummaryDocument:
 
 
 def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> Entry:
-    """Return a JSON document of this form; `is_shown`: its text as a terminal can show it.
+    """Return a JSON document of the given schema; with `is_shown` its text is safe for a terminal.
 
-    ConfigurationError where it is missing (`gone` says so), can't be read, is damaged or newer.
+    ConfigurationError if the file is missing (with the text `gone`), unreadable, damaged or newer.
     """
     try:
         content = file.read_bytes()
@@ -226,7 +226,7 @@ def read_document(file: Path, schema: str, gone: str, is_shown: bool = True) -> 
 
 
 def damaged(file: Path, why: str) -> ConfigurationError:
-    """Return the error of a file that is not as it was written."""
+    """Return the error for a file that was changed since it was written."""
     return ConfigurationError(
         f"{file} is damaged: {printable(' '.join(why.split()))}; bring it back from where the "
         "results were made, or measure again"
@@ -234,20 +234,20 @@ def damaged(file: Path, why: str) -> ConfigurationError:
 
 
 def as_read(value: Mapping[str, object]) -> Any:
-    """Return a value as it is once it was written and read."""
+    """Return a value in the form that it has after writing and reading."""
     return as_shown(_json(value))
 
 
 def as_shown(content: bytes) -> Any:
-    """Return what JSON holds, its text as a terminal can show it."""
+    """Return the value of JSON, with its text safe for a terminal."""
     loaded = from_json(content, allow_inf_nan=False)
     if b"\\" not in content and content.decode().replace("\n", "").isprintable():
-        return loaded  # its layout has line feeds, its text nothing else to escape
+        return loaded  # only the layout has line feeds, and the text has nothing to escape
     return printable(loaded, keep="\n")
 
 
 def replace_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write a JSON file whole or not at all."""
+    """Write a JSON file; on an error the old file remains."""
     replace_bytes(path, _json(value))
 
 
@@ -259,7 +259,7 @@ def _json(value: Mapping[str, object]) -> bytes:
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file; on an error the old file remains."""
     fresh = path.with_name(f".{path.name}.new")
     try:
         fresh.write_bytes(content)
@@ -286,7 +286,7 @@ _PORTS = TypeAdapter(dict[str, Port])
 
 
 def write_plan(directory: Path, run: Run) -> None:
-    """Write the file whole or not at all."""
+    """Write plan.json; on an error the old file remains."""
     try:
         content = to_json({"schema": PLAN_SCHEMA, **_packed(_RUN.dump_python(run, mode="json"))})
     except PydanticSerializationError as error:
@@ -295,9 +295,9 @@ def write_plan(directory: Path, run: Run) -> None:
 
 
 def read_plan(directory: Path) -> Run:
-    """Return the run that was measured.
+    """Return the run that was measured, from plan.json.
 
-    ConfigurationError where the file is missing, damaged or newer.
+    ConfigurationError if the file is missing, damaged or of a newer version.
     """
     file = directory / PLAN
     gone = (
@@ -316,11 +316,11 @@ def read_plan(directory: Path) -> Run:
 # --- ports by name -------------------------------------------------------------------------------
 
 
-_OTHERS = ("searches", "again", "superseded")  # what else of a run are trials
+_OTHERS = ("searches", "again", "superseded")  # keys of a run that have further trials
 
 
 def _packed(run: Record) -> Record:
-    """Return the file's keys, of the run as mappings."""
+    """Return the contents of plan.json for a run given as mappings."""
     ports: dict[str, Record] = {}
     parts: dict[tuple[str, ...], int] = {}
 
@@ -340,7 +340,7 @@ def _packed(run: Record) -> Record:
 
 
 def _unpacked(file: Record) -> Run:
-    """Return the run of what the file holds; its ports and parts are one value each."""
+    """Return the run in plan.json; equal ports and parts become one object."""
     ports = _PORTS.validate_python(file["ports"])
     parts = [
         _PART.validate_python({"network": network, "ranks": [ports[name] for name in names]})
@@ -369,7 +369,10 @@ _COUNTER = re.compile(r"\s*(\S.*?)[\s:=]+(-?[0-9]+)\s*")
 
 
 def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
-    """Run the command and keeps what it printed; RunError when it fails."""
+    """Run the command for the switch's counters and write its output to `path`.
+
+    RunError if it fails.
+    """
     printed = run_command(asked, "switch_counters")
     try:
         path.write_bytes(printed)
@@ -378,7 +381,7 @@ def read_counters(asked: SwitchCountersCommand, path: Path) -> None:
 
 
 def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
-    """Return what the command of this key of the configuration prints; RunError when it fails."""
+    """Return the output of the command of a configuration key; RunError if the command fails."""
     name = asked.command[0]
     try:
         done = subprocess.run(
@@ -400,13 +403,13 @@ def run_command(asked: SwitchCountersCommand, key: str) -> bytes:
 
 
 def parse_counters(text: str) -> dict[str, int]:
-    """Return the counters of an output, by name; of equal names the last."""
+    """Return the counters in a command's output by name; of equal names the last."""
     found = (_COUNTER.fullmatch(line) for line in text.splitlines())
     return {match[1]: int(match[2]) for match in found if match}
 
 
 def compare_counters(asked: SwitchCountersCommand | None, directory: Path) -> Entry | None:
-    """Return the summary's `switch_counters`; None where no command was configured."""
+    """Return the summary's `switch_counters`; None if no command was configured."""
     if asked is None:
         return None
     found: list[dict[str, int] | None] = []

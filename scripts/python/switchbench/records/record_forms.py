@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each type of record holds (doc/developer/node-protocol.md, "Records").
+"""The form of each type of record (doc/developer/node-protocol.md, "Records"), and its parser.
 
-And how a line becomes one. record_forms.toml declares the forms.
+record_forms.toml declares the forms.
 
-A file of records may be damaged or made up, and a node may be another's. What is read here has the
-types that all others rely on: counts are whole and below 2^63, figures are finite, text shows on a
-terminal as what it is. Keys and types of records that are not known here are of a newer version,
-and pass.
+A file of records may be damaged or forged, and a node may belong to another run. Checked records
+have the types that other modules rely on: counts are integers below 2^63, figures are finite, text
+is safe for a terminal. Unknown keys and types of records come from a newer version, and pass.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from pydantic_core import from_json
 from ..base.errors import ConfigurationError, printable
 from .schema import GREATEST, MOST, Row, columns_of, flow_side, typed
 
-Record = Row  # as one of the forms has it
+Record = Row  # record in one of the declared forms
 
-LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at the most, imported figures some more
+LONGEST_LINE = 1 << 16  # bytes; nodes write 1,000 at most, imported figures some more
 REPEATS = 1 << 16
 
 _Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -38,7 +37,7 @@ _KINDS: Record = {
     "Literal": Literal, "NotRequired": NotRequired, "Count": _Count, "Figure": _Figure,
     "Name": _Name, "Text": Annotated[str, Field(max_length=4096)],
     "Whole": Annotated[int, Field(ge=-MOST, le=MOST)],
-    "Number": Annotated[int, Field(ge=0, lt=1 << 31)],  # of a trial
+    "Number": Annotated[int, Field(ge=0, lt=1 << 31)],  # number of a trial
     "Repeat": Annotated[int, Field(ge=0, lt=REPEATS)],
     "PhaseNumber": Annotated[int, Field(ge=-1, lt=1 << 31)],  # -1: the probe
     "Buckets": Annotated[str, Field(pattern=rf"^(?:{_BUCKET}(?: |$))*$")],
@@ -52,11 +51,11 @@ _OF_COLUMN = {"count": "Count", "whole": "Whole", "number": "Figure", "text": "T
               "flag": "bool", "counts": "list[Count]"}  # fmt: skip
 _DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _RECORD = {"type": "str", "node": "Name"}
-TYPES = frozenset(_DECLARED["records"])  # that this version knows
+TYPES = frozenset(_DECLARED["records"])  # types that this version knows
 
 
 def _keys(form: Record) -> dict[str, str]:
-    """Return the kinds of a form's keys; what it may have, it may have as null."""
+    """Return the kinds of a form's keys; an optional key may be null."""
     found = _keys(_DECLARED["forms"][form["has"]]) if "has" in form else {}
     table = form.get("columns", "")
     columns = {name: one for name, one in columns_of(table).items() if not one.key} if table else {}
@@ -79,11 +78,14 @@ _KINDS["Computed"] = _form(_keys(_DECLARED["forms"]["Computed"]))
 
 
 class DamagedRecord(ConfigurationError):
-    """A line is no record, or a record is not what it says: why, without a place."""
+    """Error: a line is no record, or a record has another form.
+
+    The text says why, without a place.
+    """
 
 
 def parse(line: bytes) -> Record:
-    """Return the record of a line; DamagedRecord where it is none."""
+    """Return the record of a line; DamagedRecord if the line is none."""
     if len(line) > LONGEST_LINE:
         raise DamagedRecord(f"the line has {len(line):,} bytes, more than {LONGEST_LINE:,}")
     try:
@@ -99,7 +101,7 @@ def parse(line: bytes) -> Record:
 
 
 def checked(record: Record) -> Record:
-    """Return a record as its type's form has it; DamagedRecord where it is not."""
+    """Return a record checked by its type's form; DamagedRecord if the record has another form."""
     if record["type"] not in TYPES:
         return record
     try:

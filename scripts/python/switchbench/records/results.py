@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run's results for programs: its tables, its plan and its summary."""
+"""Results of a run for other programs: its tables, plan and summary."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class ResultTable:
     arrow: pa.Table
 
     def to_pandas(self) -> Any:
-        """Return the table as a pandas.DataFrame; pandas has to be installed."""
+        """Return the table as a pandas.DataFrame; pandas must be installed."""
         return self.arrow.to_pandas()
 
     def to_polars(self) -> Any:
-        """Return the table as a polars.DataFrame; polars has to be installed."""
+        """Return the table as a polars.DataFrame; polars must be installed."""
         import polars
 
         return polars.from_arrow(self.arrow)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the stream that Arrow's libraries exchange tables by."""
+        """Return the stream by which Arrow's libraries exchange tables."""
         return self.arrow.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ class ResultTable:
 
 
 def _table(name: str) -> cached_property[ResultTable]:
-    """Return the property of `Results` that reads the table of this name."""
+    """Return the property of `Results` that reads a table."""
 
     def read(results: Results) -> ResultTable:
         from .store import TableFile
@@ -67,18 +67,18 @@ def _table(name: str) -> cached_property[ResultTable]:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of one run; each table is read when it is first asked for."""
+    """Results of one run; each table is read at its first use."""
 
     directory: Path
 
     @cached_property
     def plan(self) -> Run:
-        """The run as it was planned: trials, site, clauses."""
+        """Return the planned run: trials, site, clauses."""
         return read_plan(self.directory)
 
     @cached_property
     def summary(self) -> SummaryDocument:
-        """The summary, as summary.json has it."""
+        """Return the summary in summary.json."""
         return load_summary(self.directory)
 
     flows = _table("flows")
@@ -108,7 +108,7 @@ def load(directory: str | os.PathLike[str]) -> Results:
     path = Path(directory)
     refuse_endless(path)
     if not has_tables(path):
-        load_summary(path)  # says so where there are no results at all
+        load_summary(path)  # raises an error if the directory has no results
     return Results(path)
 
 

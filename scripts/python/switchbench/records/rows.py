@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of the tables as columns of numpy, and of one phase: its flows, its ports, its times.
+"""Rows of tables as numpy columns, and the data of one phase: flows, ports and times.
 
-A run of 1,024 ranks has millions of rows. Figures and counts are floats, NaN where they are null;
-counts are exact below 2^53. Text and flags are in arrays of objects, None where they are null. A
-column that is null throughout takes no room. Times are histograms of nodes, put together and read
-with what they can say (doc/reference/latency.md): a figure that there are too few samples for, or
-that is smaller than what the clocks may differ by, is None, and the reason stands beside it.
+A run of 1,024 ranks has millions of rows. Figures and counts are floats, NaN for null; counts are
+exact below 2^53. Text and flags are in arrays of objects, None for null. A column of nulls takes no
+room. Times are histograms of nodes, merged, and read with their limits (doc/reference/latency.md):
+a figure with too few samples, or smaller than the clocks' possible difference, is None with a
+reason.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NS_PER_US = 1000.0
 
 _CUT = "the clocks differ by more than the min delay: it is not known how much was cut off"
 
-# The layout of engine/measure/histogram.h.
+# Layout of the buckets in engine/measure/histogram.h.
 _LINEAR_BITS = 6
 _LINEAR = 1 << _LINEAR_BITS
 BUCKETS = 2240
 
 
 def bucket_bounds(index: int) -> tuple[int, int]:
-    """Return the least value of a bucket, and its width, in ns."""
+    """Return the least value and the width of a bucket, in ns."""
     if not 0 <= index < BUCKETS:
         raise ValueError(f"bucket {index}: a histogram has {BUCKETS}")
     shift = 0 if index < 2 * _LINEAR else index // _LINEAR - 1
@@ -46,40 +46,42 @@ def bucket_bounds(index: int) -> tuple[int, int]:
 
 _MIDDLE = [least + width // 2 for least, width in map(bucket_bounds, range(BUCKETS))]
 _NUMBER = {middle: number for number, middle in enumerate(_MIDDLE)}
-MIDDLES = np.array(_MIDDLE, dtype=np.float64)  # of the buckets, ns
+MIDDLES = np.array(_MIDDLE, dtype=np.float64)  # middle of each bucket, ns
 
 
 def needed(share: float) -> int:
-    """Return how many samples a percentile needs so that one lies beyond it.
+    """Return the number of samples for which one lies beyond a percentile.
 
-    One of 1 / (1 - share).
+    That is 1 / (1 - share).
     """
     return round(1 / (1 - share))
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Some times of one kind: a flow's, or those of many flows, phases and repeats.
+    """Times of one kind: of a flow, or merged over many flows, phases and repeats.
 
-    `add_record` takes a `histogram` record, `merge` another histogram; read are
-    `count`, `lost`, `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
+    `add_record` adds a `histogram` record, `merge` another histogram; results are `count`, `lost`,
+    `mean_ns`, `min_ns`, `max_ns` and `quantile_ns`.
     """
 
-    times: dict[int, int] = field(default_factory=dict)  # how many, by ns: middles of buckets
+    # counts by time in ns, the middle of a bucket
+    times: dict[int, int] = field(default_factory=dict)
     count: int = 0
     sum_ns: int = 0
     min_ns: int | None = None
     max_ns: int | None = None
     overflow: int = 0
-    lost: int | None = None  # never came back; None: nothing was to
-    bound_ns: int | None = None  # one way: what the two clocks may differ by
-    no_clock: bool = False  # one way: of some it is not known what they may differ by
-    zeros: int = 0  # of the least bucket, which has what the clocks made negative, too
-    cut_ns: int | None = None  # what delays that the clocks made negative are read as; None: none
+    lost: int | None = None  # messages that never returned; None: none had to return
+    bound_ns: int | None = None  # one way: bound on the difference of the two clocks
+    no_clock: bool = False  # one way: whether the bound is unknown for some times
+    zeros: int = 0  # times in the first bucket, which includes delays that the clocks made negative
+    # upper bound of delays that the clocks made negative; None: no such delays
+    cut_ns: int | None = None
 
     @classmethod
     def of(cls, row: Row, buckets: Iterable[tuple[int, int]]) -> Histogram:
-        """Return the times of a record or a row, whose buckets are these."""
+        """Return the times of a record or a row with the given buckets."""
         times: dict[int, int] = {}
         for bucket, number in buckets:
             times[_MIDDLE[bucket]] = times.get(_MIDDLE[bucket], 0) + number
@@ -108,7 +110,7 @@ class Histogram:
         self.merge(Histogram.of(record, ((int(bucket), int(n)) for bucket, _, n in words)))
 
     def row(self) -> Row:
-        """Return the columns of a row of `histograms` that say these times."""
+        """Return the columns of these times in a row of `histograms`."""
         ordered = sorted(self.times)
         names = ("count", "sum_ns", "min_ns", "max_ns", "overflow", "lost", "bound_ns")
         return {
@@ -118,7 +120,10 @@ class Histogram:
         }
 
     def moved_by(self, shift_ns: int, bound_ns: int) -> Histogram:
-        """Return the same one-way delays with the clocks put right; exact where the middles are."""
+        """Return one-way delays shifted by the clocks' difference.
+
+        As exact as the buckets' middles.
+        """
         return replace(
             self,
             times={ns + shift_ns: number for ns, number in self.times.items()},
@@ -132,7 +137,7 @@ class Histogram:
         )
 
     def merge(self, other: Histogram) -> None:
-        """Add another's times; nothing is lost by it."""
+        """Add another histogram's times, without loss of precision."""
         for ns, number in other.times.items():
             self.times[ns] = self.times.get(ns, 0) + number
         self.no_clock |= other.no_clock
@@ -141,7 +146,10 @@ class Histogram:
             setattr(self, name, together(known) if known else None)
 
     def quantile_ns(self, share: float) -> float | None:
-        """Return the time that at least `share` of all do not exceed; None: too few to say."""
+        """Return the time that at least a `share` of the times do not exceed.
+
+        None with too few times.
+        """
         if self.count < needed(share) or not self.whole:
             return None
         wanted, passed = math.ceil(share * self.count), 0
@@ -154,16 +162,16 @@ class Histogram:
 
     @property
     def mean_ns(self) -> float | None:
-        """Exact: sums are."""
+        """Return the exact mean, from the sum of times."""
         return self.sum_ns / self.count if self.count else None
 
     @property
     def whole(self) -> bool:
-        """Whether each time is in a bucket."""
+        """Return whether each time is in a bucket."""
         return sum(self.times.values()) == self.count
 
 
-# What the numbers of two histograms amount to, where they are known.
+# Functions that combine the known numbers of two histograms.
 _TOGETHER: dict[str, Callable[[list[int]], int]] = {
     **dict.fromkeys(("count", "sum_ns", "overflow", "zeros", "lost"), sum),
     **dict.fromkeys(("max_ns", "bound_ns", "cut_ns"), max),
@@ -172,7 +180,7 @@ _TOGETHER: dict[str, Callable[[list[int]], int]] = {
 
 
 def merged(parts: Iterable[Histogram]) -> Histogram:
-    """Return all of them together."""
+    """Return the sum of histograms."""
     total = Histogram()
     for part in parts:
         total.merge(part)
@@ -180,7 +188,7 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
 
 
 def figures(kind: str, times: Histogram | None) -> Entry:
-    """Return what the summary says of one kind: microseconds, and why what is None is so."""
+    """Return the summary's figures of one kind of times, in µs; a figure of None has a reason."""
     times = times or Histogram()
     values = {name: _figure(kind, name, times) for name in LATENCY_FIGURES}
     reasons = {name: why for name, (_, why) in values.items() if why}
@@ -195,12 +203,12 @@ def figures(kind: str, times: Histogram | None) -> Entry:
 
 
 def figure(kind: str, name: str, times: Histogram | None) -> float | None:
-    """Return one of them, in microseconds."""
+    """Return one figure of a kind of times, in µs."""
     return None if times is None else _figure(kind, name, times)[0]
 
 
 def _figure(kind: str, name: str, times: Histogram) -> tuple[float | None, str | None]:
-    """Return a figure in microseconds, and why it is None; nothing is said of none at all."""
+    """Return a figure in µs, and the reason if it is None; without times no reason is given."""
     if times.count == 0:
         return None, None
     value, why = _value_ns(kind, name, times)
@@ -219,8 +227,7 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
         return value, gap if value is None else None
     if name != "pdv":
         return {"min": times.min_ns, "mean": times.mean_ns, "max": times.max_ns}[name], None
-    # RFC 5481 4.2: D(99.9 %) - D(min). What the clocks differ by cancels out, but for delays that
-    # it made negative.
+    # RFC 5481 4.2: D(99.9 %) - D(min). The clocks' difference cancels out, except in delays that
     if kind == IPDV:
         return None, None
     high, why = _value_ns(kind, "p99_9", times)
@@ -230,7 +237,7 @@ def _value_ns(kind: str, name: str, times: Histogram) -> tuple[float | None, str
 
 
 def _refusal(name: str, value: float, times: Histogram) -> str | None:
-    """Return why a figure of one-way delay says nothing: the clocks differ by as much."""
+    """Return why a figure of one-way delay is below the clocks' difference; None if it is above."""
     if times.no_clock:
         return "unknown: the ends have no common clock"
     if times.cut_ns is not None and value <= times.cut_ns:
@@ -246,14 +253,14 @@ def _refusal(name: str, value: float, times: Histogram) -> str | None:
 
 
 def _is_cut(times: Histogram) -> bool:
-    """Return whether some were below 0 by the clocks."""
+    """Return whether the clocks made some delays negative."""
     return times.cut_ns is not None or (times.bound_ns != 0 and times.zeros > 0)
 
 
 def phase_latency(
     flows: Mapping[tuple[str, str], Mapping[str, Histogram]],
 ) -> Entry:
-    """Return a phase's, by kind: of all its flows together, and the flow with the greatest p99."""
+    """Return a phase's figures by kind of times: over all flows, and the flow with worst p99."""
     entry = {}
     for kind in LATENCY_KINDS:
         found = {ends: times[kind] for ends, times in flows.items() if kind in times}
@@ -270,21 +277,21 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 Pair = tuple[str, str]  # source, destination
-Times = dict[str, Histogram]  # of a flow, by kind
+Times = dict[str, Histogram]  # a flow's times by kind
 
 
 # --- rows of a table ------------------------------------------------------------------------------
 
-EXECUTION = "execution"  # the kind of times of a rank's repetitions
+EXECUTION = "execution"  # kind of times of a rank's repetitions
 
 
 def or_zero(values: Floats) -> Floats:
-    """Return the values, 0 where nothing was observed."""
+    """Return values with 0 in place of NaN."""
     return np.where(np.isnan(values), 0.0, values)
 
 
 class PhaseKey(NamedTuple):
-    """One phase of one trial in one network."""
+    """Key of a phase of one trial in one network."""
 
     trial: int
     repeat: int
@@ -297,7 +304,7 @@ class Rows:
     """Rows of one table."""
 
     size: int
-    columns: Mapping[str, NDArray[Any]]  # those that are not null throughout
+    columns: Mapping[str, NDArray[Any]]  # columns with at least one value that is not null
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -305,7 +312,7 @@ class Rows:
 
     @classmethod
     def of(cls, table: str, rows: Sequence[Row]) -> Rows:
-        """Return mappings as rows of a table; a key that is missing is null."""
+        """Return mappings as rows of a table; a missing key is null."""
         return cls.from_arrow(record_batch(table, rows))
 
     @classmethod
@@ -338,13 +345,13 @@ class Rows:
         return zip(self.texts("src"), self.texts("dst"), strict=True)
 
     def select(self, which: NDArray[Any] | slice) -> Rows:
-        """Return some of the rows."""
+        """Return selected rows."""
         size = len(np.empty(self.size, np.bool_)[which])
         return Rows(size, {name: column[which] for name, column in self.columns.items()})
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """Return the rows of several parts of one table, one after another."""
+        """Return the rows of several parts of one table, one part after another."""
         if len(parts) == 1:
             return parts[0]
         columns = {}
@@ -354,14 +361,14 @@ class Rows:
         return cls(sum(map(len, parts)), columns)
 
     def by_network(self) -> Iterator[tuple[str, Rows]]:
-        """Return the rows of each network, in the order in which networks come."""
+        """Return the rows of each network, in order of first appearance."""
         networks = self.objects("network")
         names = dict.fromkeys(networks.tolist())
         for name in names:
             yield name, self if len(names) == 1 else self.select(np.flatnonzero(networks == name))
 
     def records(self) -> Iterator[Row]:
-        """Return each row as a mapping of what is not null, whole figures as `int`."""
+        """Return each row as a mapping without nulls, with integral figures as `int`."""
         lists = {name: _listed(column) for name, column in self.columns.items()}
         for row in range(self.size):
             yield {name: one[row] for name, one in lists.items() if one[row] is not None}
@@ -371,7 +378,7 @@ NOTHING = Rows(0, {})
 
 
 def _of_arrow(column: Any) -> NDArray[Any]:
-    """Return a column of Arrow in numpy; equal texts are one object, a list is an array."""
+    """Return an Arrow column in numpy; equal texts share an object, a list becomes an array."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
@@ -408,47 +415,48 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class NameIndex(Generic[_Name]):
-    """Names by number, and the number of each element."""
+    """Distinct names, and the index of each element's name."""
 
     names: list[_Name]
     place: Numbers
 
     @classmethod
     def of(cls, names: Iterable[_Name]) -> NameIndex[_Name]:
-        """Return names numbered as they come."""
+        """Return the index of names, numbered by first appearance."""
         every = list(names)
         numbers = {name: number for number, name in enumerate(dict.fromkeys(every))}
         place = np.fromiter(map(numbers.__getitem__, every), np.int64, len(every))
         return cls(list(numbers), place)
 
     def select(self, which: Bools) -> NameIndex[_Name]:
-        """Return the index of some of the elements."""
+        """Return the index of selected elements."""
         if which.all():
             return self
         return NameIndex.of(self.names[place] for place in self.place[which].tolist())
 
 
 class Packets(NamedTuple):
-    """Layer-1 bytes that the RDMA messages of a flow, or of each, take beside their payload."""
+    """Layer-1 bytes beside the payload of RDMA messages, for one flow or for each of several."""
 
     path_mtu_bytes: Any  # int, or Floats
     packet_bytes: Any  # headers of each packet
-    message_bytes: Any  # further headers, once a message
+    message_bytes: Any  # further headers of each message
 
 
 @dataclass(frozen=True)
 class PhaseFlows:
-    """The flows of a phase in one network: a row of `flows` each, both ends together."""
+    """Flows of a phase in one network: a row of `flows` for each flow, with both ends."""
 
     rows: Rows
-    times: Mapping[Pair, Times]  # of those that have some
-    window_off: Bools  # its tester's window was not as agreed: it enters no mean
-    settled: bool = True  # false: stopped in the middle, with frames still in flight
-    packets: Packets | None = None  # of verbs; None: frames are seen, or it is TCP
+    times: Mapping[Pair, Times]  # times of flows that have any
+    window_off: Bools  # the flow's window was not as agreed: the flow enters no mean
+    settled: bool = True  # false: the phase was stopped with frames in flight
+    # overhead of verbs; None: frames are observed, or the transport is TCP
+    packets: Packets | None = None
 
     @classmethod
     def of(cls, rows: Rows, times: Mapping[Pair, Times] | None = None) -> PhaseFlows:
-        """Return rows of `flows` as flows whose windows were as agreed."""
+        """Return rows of `flows` as flows with agreed windows."""
         return cls(rows, times or {}, np.zeros(len(rows), dtype=bool))
 
     def __len__(self) -> int:
@@ -456,41 +464,41 @@ class PhaseFlows:
         return len(self.rows)
 
     def __getitem__(self, name: str) -> Floats:
-        """Return a column of counts or figures; NaN where it was not reported."""
+        """Return a column of counts or figures; NaN for a value that was not reported."""
         return self.rows.floats(name)
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Source and destination of each flow."""
+        """Return source and destination of each flow."""
         return list(self.rows.pairs())
 
     def reported(self, end: str) -> Bools:
-        """Return whether the node of this end (source or destination) told of the flow."""
+        """Return for each flow whether the node of the `source` or `destination` reported it."""
         found: Bools = np.array(self.rows.objects(f"{end}_reported") == True, dtype=bool)  # noqa: E712
         return found
 
     def has_role(self, role: str) -> Bools:
-        """Return whether the source is known to have a role.
+        """Return for each flow whether its source is known to have a role.
 
-        `generate`; `forward`: it sends what it has received; `copy`: its frames are those of
-        another flow of its port, for they go to all ports.
+        `generate`: it sends its own frames; `forward`: it sends received frames; `copy`: its frames
+        are also those of another flow of the port, since they go to all ports.
         """
         found: Bools = np.array(self.rows.objects("role") == role, dtype=bool)
         return found
 
     @property
     def generates(self) -> Bools:
-        """Whether the source is known to send of its own accord, and not what it has received."""
+        """Return for each flow whether its source is known to generate its frames."""
         return self.reported("source") & ~self.has_role("forward") & ~self.has_role("copy")
 
     @property
     def whole(self) -> Bools:
-        """Whether both ends left a record."""
+        """Return for each flow whether both ends reported it."""
         return self.reported("source") & self.reported("destination")
 
     @property
     def idle(self) -> Bools:
-        """Whether the ends counted messages and saw none: of steps, only barriers used the flow."""
+        """Return for each flow whether its ends counted no message, as with barriers alone."""
         source, destination = self.reported("source"), self.reported("destination")
         sent, received = self["sent_messages"], self["received_messages"]
         none: Bools = (~source | (sent == 0)) & (~destination | (received == 0))
@@ -505,7 +513,7 @@ class PhaseFlows:
         return self._ends[end]
 
     def select(self, which: Bools) -> PhaseFlows:
-        """Return some of the flows."""
+        """Return selected flows."""
         rows = self.rows.select(which)
         packets = self.packets
         return replace(
@@ -519,25 +527,25 @@ class PhaseFlows:
 
 @dataclass(frozen=True)
 class PhaseRows:
-    """All that nodes told of one phase, in all networks or in one: rows by table."""
+    """Rows of one phase by table, for all networks or for one."""
 
     moment: tuple[int, int, int] = (0, 0, 0)  # trial, repeat, phase
     tables: Mapping[str, Rows] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> PhaseRows:
-        """Return a phase of record batches by table, as the collector gives one that has ended."""
+        """Return a phase from record batches by table, as the collector returns an ended phase."""
         first = next(iter(tables.values()))
         trial, repeat, phase = (first[name][0].as_py() for name in MOMENT)
         rows = {name: Rows.from_arrow(batch) for name, batch in tables.items()}
         return cls((trial, repeat, phase), rows)
 
     def rows(self, table: str) -> Rows:
-        """Return the rows of one table; none where it has none."""
+        """Return the rows of one table; no rows if the phase lacks the table."""
         return self.tables.get(table, NOTHING)
 
     def by_network(self) -> dict[str, PhaseRows]:
-        """Return the rows of each network; nodes are in all of them."""
+        """Return the rows of each network; every network has the rows of all nodes."""
         parts: dict[str, dict[str, Rows]] = {}
         for table in ("flows", "ports", "intervals", "histograms"):
             for network, rows in self.rows(table).by_network():
@@ -547,12 +555,12 @@ class PhaseRows:
 
     @cached_property
     def executions(self) -> list[Row]:
-        """Rows of `histograms` of ranks' repetitions."""
+        """Return the rows of `histograms` with ranks' repetition times."""
         return [row for row in self.rows("histograms").records() if row["kind"] == EXECUTION]
 
     @cached_property
     def times(self) -> dict[Pair, Times]:
-        """The times of flows, by kind."""
+        """Return the times of each flow by kind."""
         found: dict[Pair, Times] = {}
         for row in self.rows("histograms").records():
             if row["kind"] != EXECUTION:
@@ -560,7 +568,7 @@ class PhaseRows:
         return found
 
     def flows(self) -> PhaseFlows:
-        """Return all flows, those too of which there are times alone."""
+        """Return all flows, including flows with times but no row of `flows`."""
         rows = self.rows("flows")
         known = set(rows.pairs()) if self.times else set()
         timed = [{"src": src, "dst": dst} for src, dst in self.times if (src, dst) not in known]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tables of a results directory: each column with its name, kind, unit, meaning and null rule.
 
-`switchbench run` writes them, all other commands read them. tables.toml declares them; the page on
-results, the code book and the checks of what is read are made of it. Null is what could not be
-observed, never 0.
+`switchbench run` writes the tables, all other commands read them. tables.toml declares the columns;
+the page on results, the code book and the checks of tables are made from the declaration. Null
+stands for a value that could not be observed, never for 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing_extensions import TypedDict, get_type_hints
 
 from ..base.errors import RunError
 
-FORM: Final = "switchbench-results/1"  # in each file's metadata
+FORM: Final = "switchbench-results/1"  # form in each file's metadata
 
 MOST: Final = (1 << 63) - 1
-GREATEST: Final = 1e15  # of figures: products of a few of them stay finite
+GREATEST: Final = 1e15  # bound of figures, so that products of a few stay finite
 LONGEST_TEXT: Final = 1 << 16
 
-Row = dict[str, Any]  # of a table, a record, a part of the summary: values by key
+Row = dict[str, Any]  # values by key: of a table, a record or a part of the summary
 
 _NEVER = "never"
 _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
@@ -34,18 +34,18 @@ _DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column of a table."""
+    """Column of a table."""
 
     name: str
-    kind: str  # count, whole, number, text, flag, counts (a list of them)
+    kind: str  # count, whole, number, text, flag, or counts (a list of counts)
     unit: str
     meaning: str
-    null: str = "not observed"  # when it is null
-    key: str = ""  # as the node's record has it, where that is another name
+    null: str = "not observed"  # when the value is null
+    key: str = ""  # key in the node's record, if it differs from the name
 
 
 def _group(name: str) -> list[ResultColumn]:
-    """Return the columns of a group; `sent` and `received` are those of both ends."""
+    """Return the columns of a group; `sent` and `received` are columns of both ends."""
     if name in ("sent", "received"):
         return [
             ResultColumn(
@@ -71,7 +71,7 @@ TABLES: dict[str, tuple[ResultColumn, ...]] = {
         column
         for group in one["groups"]
         for column in _group(group)
-        if (name, column.name) != ("phases", "network")  # nodes are in all of them
+        if (name, column.name) != ("phases", "network")  # every network has the rows of all nodes
     )
     for name, one in _DECLARED["tables"].items()
 }
@@ -80,15 +80,15 @@ MOMENT = ("trial", "repeat", "phase")
 
 
 def typed(name: str, keys: Mapping[str, str], known: Mapping[str, object]) -> Any:
-    """Return a `TypedDict` with these keys, whose kinds are annotations of names that are known."""
+    """Return a `TypedDict` with keys whose kinds are annotations over the `known` names."""
     hints = get_type_hints(SimpleNamespace(__annotations__=keys), dict(known), include_extras=True)
-    make: Any = TypedDict  # by keys that no checker of types knows
+    make: Any = TypedDict  # a name of type Any, since type checkers can't know the keys
     return make(name, hints)
 
 
 @cache
 def flow_side(side: str) -> dict[str, str]:
-    """Return the columns of one end of a flow, `source` or `destination`, by their keys."""
+    """Return the column names of one end of a flow, `source` or `destination`, by record key."""
     verb, first = {"source": ("sent", "role"), "destination": ("received", "")}[side]
     own = {column.name: column.name for column in _group(side)}
     return (
@@ -106,7 +106,7 @@ def columns_of(table: str) -> dict[str, ResultColumn]:
 
 @cache
 def arrow_schema(table: str) -> Any:
-    """Return the table's Arrow schema; its fields carry unit, meaning and null rule."""
+    """Return a table's Arrow schema; its fields carry unit, meaning and null rule."""
     import pyarrow as pa
 
     kinds = {
@@ -130,7 +130,7 @@ def arrow_schema(table: str) -> Any:
 
 
 def record_batch(table: str, rows: Sequence[Row]) -> Any:
-    """Return rows of a table as an Arrow record batch; a key that is missing is null."""
+    """Return rows of a table as an Arrow record batch; a missing key is null."""
     import pyarrow as pa
 
     schema = arrow_schema(table)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of a results directory on disk.
+"""Tables of a results directory on disk.
 
-While a run goes on each phase is appended to Arrow IPC streams (`flows.1.arrows` ...), which can be
-read wherever they were cut off. When it has ended they become Parquet (`flows.parquet` ...). A run
-that is continued has both; a stream whose number the Parquet file names already is in it.
+During a run each phase is appended to Arrow IPC streams (`flows.1.arrows` ...), which can be read
+up to the place where they were cut off. At the end of the run the streams become Parquet files
+(`flows.parquet` ...). A continued run has both; a stream whose number the Parquet file names is in
+the Parquet file already.
 
-Of a run that was cut off, rows of a phase that did not end on all nodes are dropped: it is measured
-again.
+In a run that was cut off, the rows of a phase that some node did not end are dropped, and the phase
+is measured again.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from .schema import (
     record_batch,
 )
 
-# A third of a second that a run does not take before its first line.
+# Import takes a third of a second, which a run does not spend before its first line.
 pa, pc, pq = map(Later, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
 
-SUPERSEDED = "superseded"  # folder: the same tables, of phases that were measured again
+SUPERSEDED = "superseded"  # folder of tables of phases that were measured again
 
-_GROUP = 1 << 16  # rows of a Parquet file that are in memory at a time
-_EVENTS_MOST = 64  # that wait to be written
+_GROUP = 1 << 16  # rows of a Parquet file in memory at a time
+_EVENTS_MOST = 64  # events that may wait to be written
 _SAMPLE = np.dtype([("place", "<u8"), ("size", "<u4"), ("begun_us", "<u4")])
 _RANK_MOST = (1 << 16) - 1
 _TIME_BITS = np.uint64(48)
@@ -62,12 +63,12 @@ _TIME_MASK = np.uint64((1 << 48) - 1)
 
 
 def parquet_file(directory: Path, table: str) -> Path:
-    """Return where a table is once the run has ended."""
+    """Return the path of a table after the end of the run."""
     return directory / f"{table}.parquet"
 
 
 def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
-    """Return the streams of a table, numbered as the run was continued."""
+    """Return the streams of a table, numbered by the run's continuations."""
     found = (
         (int(match[1]), path)
         for path in directory.glob(f"{table}.*.arrows")
@@ -77,7 +78,7 @@ def stream_files(directory: Path, table: str) -> list[tuple[int, Path]]:
 
 
 def cut_file(stream: Path) -> Path:
-    """Return where a stream is kept that could not be read to its end."""
+    """Return the path under which a stream that could not be read to its end is kept."""
     return stream.with_name(stream.name + ".cut")
 
 
@@ -91,7 +92,7 @@ def cut_streams(directory: Path) -> list[str]:
 
 
 def has_tables(directory: Path) -> bool:
-    """Return whether anything was recorded in a results directory."""
+    """Return whether a results directory has any table."""
     return any(
         parquet_file(directory, table).exists() or stream_files(directory, table)
         for table in TABLES
@@ -102,13 +103,13 @@ def has_tables(directory: Path) -> bool:
 
 
 class _Stream:
-    """One table's stream: a batch is in it whole, or not at all."""
+    """Stream of one table that has only whole batches."""
 
     def __init__(self, path: Path, table: str) -> None:
         self.file = LineFile(path)
-        self._waiting = io.BytesIO()  # what Arrow writes, until a whole batch is there
+        self._waiting = io.BytesIO()  # buffer of Arrow's output up to a whole batch
         options = pa.ipc.IpcWriteOptions(compression="zstd")
-        schema = arrow_schema(table)  # what columns mean is said once, in the Parquet file
+        schema = arrow_schema(table)  # only the Parquet file has the meanings of columns
         plain = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
         self._writer = pa.ipc.new_stream(self._waiting, plain, options=options)
 
@@ -120,7 +121,7 @@ class _Stream:
 
 
 class TableWriter:
-    """Appends to the streams of a results directory; a stream is made by its first row."""
+    """Writer of a results directory's streams; the first row of a table creates its stream."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -131,13 +132,16 @@ class TableWriter:
         self._events: list[Record] = []
 
     def add_phase(self, tables: PhaseData) -> None:
-        """Append a phase that has ended, whole; its nodes' rows last. RunError where it can't."""
+        """Append an ended phase, with the nodes' rows last.
+
+        RunError if a stream can't be written.
+        """
         self.flush()
         for table in sorted(tables, key=lambda name: name == "phases"):
             self._append(table, tables[table])
 
     def add_event(self, record: Record) -> None:
-        """Append an event, with the next phase at the latest."""
+        """Append an event; the event is on disk with the next phase at the latest."""
         known = columns_of("events")
         said = {key: value for key, value in record.items() if value is not None}
         row = {key: value for key, value in said.items() if key in known}
@@ -147,7 +151,7 @@ class TableWriter:
             self.flush()
 
     def add_samples(self, record: Record) -> None:
-        """Append a `samples` record; DamagedRecord where its data are none."""
+        """Append a `samples` record; DamagedRecord if its data are no samples."""
         try:
             data = binascii.a2b_base64(record["data"], strict_mode=True)
         except binascii.Error:
@@ -164,13 +168,13 @@ class TableWriter:
         self._append("samples", pa.RecordBatch.from_pydict(columns, schema=schema))
 
     def flush(self) -> None:
-        """Append the events that wait."""
+        """Append the waiting events."""
         events, self._events = self._events, []
         if events:
             self._append("events", record_batch("events", events))
 
     def close(self) -> None:
-        """Write what waits, and close the files."""
+        """Append the waiting events, and close the files."""
         try:
             self.flush()
         finally:
@@ -178,11 +182,11 @@ class TableWriter:
                 stream.file.close()
 
     def __enter__(self) -> TableWriter:
-        """Return it, open."""
+        """Return the open writer."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the writer."""
         self.close()
 
     def _append(self, table: str, batch: Any) -> None:
@@ -196,7 +200,7 @@ class TableWriter:
 
 
 def _parts_of(path: Path) -> int:
-    """Return the number of the last stream that a Parquet file was made of; 0: there is none."""
+    """Return the number of the last stream in a Parquet file; 0 if there is none."""
     with suppress(OSError, ValueError, pa.ArrowException):
         metadata = pq.read_schema(path).metadata or {}
         return int(metadata.get(b"parts", 0))
@@ -204,12 +208,12 @@ def _parts_of(path: Path) -> int:
 
 
 class TableFile:
-    """One table as it is read, some rows at a time."""
+    """Reader of one table, some rows at a time."""
 
     def __init__(self, directory: Path, table: str, columns: Collection[str] | None = None) -> None:
-        """`columns`: those that are wanted; None: all.
+        """Open the table's files; `columns` are the wanted columns, None for all.
 
-        ConfigurationError for one that is no such table, or lacks a column.
+        ConfigurationError for a file that is another table, or lacks a column.
         """
         self.table = table
         self.cut: list[Path] = []  # streams that were not read to their ends
@@ -231,7 +235,7 @@ class TableFile:
 
     @property
     def groups(self) -> int:
-        """Return the number of pieces that are read at a time."""
+        """Return the number of pieces of the table."""
         return len(self._batches) + (self._parquet.num_row_groups if self._parquet else 0)
 
     def __iter__(self) -> Iterator[Any]:
@@ -239,7 +243,7 @@ class TableFile:
         return map(self.group, range(self.groups))
 
     def group(self, number: int, names: Sequence[str] | None = None) -> Any:
-        """Return one piece as an Arrow table, its values checked."""
+        """Return one piece as an Arrow table with checked values."""
         names = self._names if names is None else list(names)
         place = number - (self._parquet.num_row_groups if self._parquet else 0)
         if place < 0:
@@ -261,7 +265,7 @@ class TableFile:
             try:
                 reader = pa.ipc.open_stream(file)
             except (pa.ArrowException, OSError):
-                self.cut.append(path)  # not even its head was written
+                self.cut.append(path)  # even the head was not written
                 return
             _refuse_other_columns(path, reader.schema, self.table, self._names)
             try:
@@ -276,7 +280,7 @@ class TableFile:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say in one sentence that a file is none that Arrow reads."""
+    """Turn errors of reading a Parquet file into a ConfigurationError of one sentence."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -322,7 +326,7 @@ def _refuse_values(path: Path, data: Any, table: str) -> None:
 
 
 def _strange(column: ResultColumn, values: Any) -> str | None:
-    """Return what some of the values are that they can't be; None: nothing."""
+    """Return the kind of impossible value in a column; None if all values are possible."""
     if column.kind == "text":
         try:
             values.validate(full=True)
@@ -340,7 +344,7 @@ def _strange(column: ResultColumn, values: Any) -> str | None:
 
 
 class Tables:
-    """The tables of a results directory, phase by phase."""
+    """Reader of a results directory's tables by phase."""
 
     def __init__(
         self,
@@ -348,9 +352,9 @@ class Tables:
         tables: Collection[str] = BY_PHASE,
         columns: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """`tables`: those that `phases` gives; `columns`: of each, where not all are wanted.
+        """Open `tables`; `columns` restricts the columns of a table.
 
-        ConfigurationError where there is nothing, or something else.
+        ConfigurationError if there are no tables, or other files under their names.
         """
         self.directory = directory
         wanted = columns or {}
@@ -363,11 +367,11 @@ class Tables:
 
     @property
     def cut(self) -> list[Path]:
-        """Return the streams that were cut off or damaged: what is behind that was not read."""
+        """Return the streams that were cut off or damaged, and read only up to there."""
         return [path for file in self._files.values() for path in file.cut]
 
     def events(self) -> Iterator[Record]:
-        """Return the events in their order, as records."""
+        """Return the events in order, as records."""
         file = TableFile(self.directory, "events")
         for data in file:
             for row in Rows.from_arrow(data).records():
@@ -383,7 +387,7 @@ class Tables:
                 yield row | printable(found)
 
     def phases(self) -> Iterator[PhaseRows]:
-        """Return each phase with its rows, by trial, repeat and phase."""
+        """Return each phase with its rows, ordered by trial, repeat and phase."""
         for moment in sorted(self._places):
             yield PhaseRows(
                 moment,
@@ -412,20 +416,21 @@ class Tables:
 
 # --- the end of a run ----------------------------------------------------------------------------
 
-_Place = tuple[int, int]  # a trial and one of its phases
-_Change = Callable[[str, Any], Any]  # a table's rows, made others
-_Split = Callable[[str, Any], tuple[Any, Any]]  # a table's rows that count, and the superseded
-_Piece = tuple[Path, str, int, Any]  # folder, table, number of the last stream that is in it, rows
+_Place = tuple[int, int]  # trial and phase
+_Change = Callable[[str, Any], Any]  # function that changes a table's rows
+# function that splits a table's rows into valid and superseded ones
+_Split = Callable[[str, Any], tuple[Any, Any]]
+_Piece = tuple[Path, str, int, Any]  # folder, table, number of the last stream in the rows, rows
 
 
 def finish(directory: Path, run: Run) -> Run:
-    """Write the tables of a run that has ended as Parquet.
+    """Write the tables of an ended run as Parquet.
 
-    Return the run whose phases were each measured once.
+    Return the run in which each phase counts once.
 
-    Of `run.again` a trial counts that every node has ended whole, and of two for the same phase the
-    later one. The others are superseded, as what they were to replace is. RunError where the files
-    cannot be written: the streams are then as they were.
+    A trial of `run.again` counts if every node completed it, and of two for one phase the later.
+    Replaced rows go to the superseded tables. RunError if the files can't be written: the streams
+    are then unchanged.
     """
     if not run.again:
         _rewrite(directory, None, only_streams=True)
@@ -456,7 +461,7 @@ def finish(directory: Path, run: Run) -> Run:
 
 
 def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
-    """Return by trial and phase that were measured again what took their place."""
+    """Return the replacement of each trial and phase that was measured again."""
     ends: defaultdict[int, set[str]] = defaultdict(set)
     for record in Tables(directory, ()).events():
         if record["type"] == "trial" and record.get("state") == "complete":
@@ -470,14 +475,14 @@ def _sources(directory: Path, run: Run) -> dict[_Place, _Place]:
 
 
 def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
-    """Write the tables of several results directories as those of one, all of them or none.
+    """Write the tables of several results directories as the tables of one, all or none.
 
     Parameters
     ----------
     directory
-        Takes the tables, in place of those that are there.
+        Directory of the joined tables, which replace existing ones.
     parts
-        Directories, each with what makes a table's rows those of the whole.
+        Directories to join, each with a function that changes a table's rows for the whole.
     """
     _write(
         directory,
@@ -491,10 +496,10 @@ def join(directory: Path, parts: Sequence[tuple[Path, _Change]]) -> None:
 
 
 def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) -> None:
-    """Write all tables as Parquet, then put them in place together; then streams go.
+    """Write all tables as Parquet, put the files in place together, then remove the streams.
 
-    `split` says of rows which are kept, and which are superseded. A stream that could not be read
-    to its end is kept beside the tables.
+    `split` divides rows into valid and superseded ones. A stream that could not be read to its end
+    is kept beside the tables.
     """
     done: list[Path] = []
     cut: list[Path] = []
@@ -524,7 +529,7 @@ def _rewrite(directory: Path, split: _Split | None, only_streams: bool = False) 
 
 
 def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
-    """Write pieces of tables as Parquet files, all of them or none; RunError where it can't be."""
+    """Write pieces of tables as Parquet files, all or none; RunError if a file can't be written."""
     made: dict[tuple[Path, str], _ParquetWriter] = {}
     try:
         for folder, table, parts, rows in pieces:
@@ -546,7 +551,7 @@ def _write(directory: Path, pieces: Iterable[_Piece]) -> None:
 
 
 def _onto_disk(path: Path) -> None:
-    """Wait until a file, or a folder's names, would outlast the machine."""
+    """Wait until a file or a folder's entries are on disk, so that they survive a power failure."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -555,7 +560,7 @@ def _onto_disk(path: Path) -> None:
 
 
 class _ParquetWriter:
-    """Writes one Parquet file, whole or not at all."""
+    """Writer of one Parquet file that is complete or absent."""
 
     def __init__(self, directory: Path, table: str, parts: int) -> None:
         self._path = parquet_file(directory, table)
@@ -579,7 +584,7 @@ class _ParquetWriter:
         self._fresh.replace(self._path)
 
     def drop(self) -> None:
-        """Remove what is not whole."""
+        """Remove an incomplete file."""
         self._waiting.clear()
         if self._fresh.exists():
             with suppress(OSError, pa.ArrowException):
@@ -594,32 +599,34 @@ class _ParquetWriter:
 
 # --- a run that is continued ----------------------------------------------------------------------
 
-Key = tuple[int, int]  # a trial's number and repeat
+Key = tuple[int, int]  # trial number and repeat
 _OF_THE_END = {"bye", "error", "missing", "unreachable"}
 
 
 @dataclass(frozen=True)
 class Begun:
-    """What was measured of a run before it was cut off."""
+    """Trials and phases that were measured before a run was cut off."""
 
     whole: frozenset[Key] = frozenset()
-    left: Mapping[Key, list[int]] = field(default_factory=dict)  # phases, of trials that began
+    # phases left to measure, of trials that began
+    left: Mapping[Key, list[int]] = field(default_factory=dict)
 
     def rest(self, run: Run) -> Run:
-        """Return the run without the trials that are whole."""
+        """Return the run without its completed trials."""
         left = (trial for trial in run.trials if (trial.id, trial.repeat) not in self.whole)
         return replace(run, trials=tuple(left)) if self.whole else run
 
     def left_of(self, trial: Trial) -> Trial:
-        """Return the trial with the phases that are left of it alone."""
+        """Return the trial with only the phases that are left to measure."""
         phases = self.left.get((trial.id, trial.repeat))
         return trial if phases is None else replace(trial, chosen=tuple(phases))
 
 
 def resume(directory: Path) -> tuple[Run, Begun]:
-    """Return the run of a results directory and what it has of it.
+    """Return the run of a results directory, and its completed trials and phases.
 
-    Drop from its tables what is not whole. ConfigurationError where nothing can be continued.
+    Incomplete trials and phases are dropped from the tables. ConfigurationError if the run can't be
+    continued.
     """
     run = replace(read_plan(directory), again=(), remeasured=0)
     if TableFile(directory, "samples").groups:
@@ -675,7 +682,7 @@ def _is_sound(check: Callable[[], None]) -> bool:
 
 
 def _kept(table: str, data: Any, run: Run, begun: Begun) -> Any:
-    """Return which rows are of the run, and of what is whole of it."""
+    """Return which rows belong to the run and to its completed trials and phases."""
     here = {(trial.id, trial.repeat) for trial in run.trials} & begun.whole
     types = data["type"].to_pylist() if table == "events" else [None] * data.num_rows
     places = zip(types, *(data[name].to_pylist() for name in MOMENT), strict=True)

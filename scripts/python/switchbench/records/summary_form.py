@@ -25,7 +25,7 @@ from ..base.errors import ConfigurationError
 from ..base.measures import MEASURES, REDUCED
 from .schema import Row, typed
 
-Entry = Row  # one part of a summary
+Entry = Row  # part of a summary
 SummaryDocument: TypeAlias = Entry
 PhaseEntry: TypeAlias = Entry
 PlanEntry: TypeAlias = Entry
@@ -43,12 +43,12 @@ NOTHING_LOCATED: LocationEntry = {
     "unexplained_frames": 0, "untested": [], "next_test": None, "problems": [],
 }  # fmt: skip
 
-# Parts that a summary may lack, as they are then.
+# Parts that a summary may lack, with the values that then hold.
 _LACKING: Mapping[str, object] = {
     "steps": {"functions": [], "kernels": [], "rankings": []}, "superseded": [], "searches": [],
     "suite": {}, "verdict": None, "imported": [], "chain": [],
 }  # fmt: skip
-# Parts of the summary whose keys are known without those before them.
+# Parts of the summary whose keys are known without the keys of the enclosing parts.
 _UNPREFIXED = (
     *("PhaseEntry", "PlanEntry", "ImportedEntry", "FindingEntry", "Throughput", "FlowEnds"),
     *("PortEntry", "ClauseEntry", "ValueLocationEntry"),
@@ -62,7 +62,7 @@ _NOTHING = object()
 
 @cache
 def _declared() -> Entry:
-    """Return the file's parts by name, and the values of kinds."""
+    """Return the declared parts by name, and the values of kinds."""
     found = tomllib.loads(WORDS.with_name("summary_form.toml").read_text("utf-8"))
     found["Reduced"]["keys"] = [[one.key, "float | None", one.definition] for one in REDUCED]
     return found
@@ -70,13 +70,13 @@ def _declared() -> Entry:
 
 @cache
 def _parts() -> Entry:
-    """Return the parts by name, those that others have first."""
+    """Return the parts by name; a part comes after the parts that it includes."""
     return {name: part for name, part in _declared().items() if name != "values"}
 
 
 @cache
 def _rows(part: str) -> dict[str, tuple[str, str]]:
-    """Return kind and meaning of each key of a part, of those that it has from others first."""
+    """Return kind and meaning of each key of a part, after the keys of included parts."""
     own = {key: (kind, "".join(words[:1])) for key, kind, *words in _parts()[part]["keys"]}
     others: dict[str, tuple[str, str]] = {}
     for other in _parts()[part].get("has", ()):
@@ -112,9 +112,10 @@ def _kinds() -> Entry:
 
 
 def filled(part: str, *sources: object, **own: object) -> Entry:
-    """Return a part of the summary: each key from `own`, else the first source that has it.
+    """Return a part of the summary; each key's value is in `own`, else in the first source with it.
 
-    Sources are mappings, or values with attributes of these names. What nothing has is null.
+    Sources are mappings, or objects with attributes of the keys' names. A key that none has is
+    null.
     """
     found: Entry = {}
     for key, (kind, _) in _rows(part).items():
@@ -133,14 +134,14 @@ def filled(part: str, *sources: object, **own: object) -> Entry:
 
 
 def first_mistake(error: ValidationError) -> str:
-    """Return where a value is not of its form, and why."""
+    """Return the place of the first value with a wrong form, and the reason."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(at) for at in first["loc"])
     return f"it has no {place}" if first["type"] == "missing" else f"at `{place}`: {first['msg']}"
 
 
 def refuse_other_keys(value: object, part: str, file: Path) -> None:
-    """Refuse what is not of the form of a part; ConfigurationError says where."""
+    """Raise ConfigurationError with the place if a value has not the form of a part."""
     try:
         _adapter(part).validate_python(value, strict=True)
     except ValidationError as error:
@@ -148,7 +149,7 @@ def refuse_other_keys(value: object, part: str, file: Path) -> None:
 
 
 def checked(summary: Entry, file: Path) -> SummaryDocument:
-    """Return a summary with all its parts; ConfigurationError where it is of another form."""
+    """Return a summary with all parts filled in; ConfigurationError if its form is another."""
     refuse_other_keys(summary, "SummaryDocument", file)
     return {**_LACKING, **summary}
 
@@ -159,7 +160,7 @@ def _adapter(part: str) -> TypeAdapter[Any]:
 
 
 class _Form(GenerateJsonSchema):
-    """Without titles, which are the keys once more."""
+    """Generator of JSON Schema without titles, which would repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -181,7 +182,7 @@ def summary_schema() -> Entry:
 
 
 def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield path, part and key of all keys of a part, and of those within."""
+    """Yield path, part and key of all keys of a part, and of the parts inside."""
     for key, (kind, _) in _rows(part).items():
         yield before + key, part, key
         for inner in re.findall(r"\w+", kind):
@@ -191,7 +192,7 @@ def _keys(part: str, before: str = "") -> Iterator[tuple[str, str, str]]:
 
 @cache
 def _words() -> dict[tuple[str, str], str]:
-    """Return what each key of a part means; of a measure its definition."""
+    """Return the meaning of each key of a part; for a measure its definition."""
     found = {
         (name, key): words for name in _parts() for key, (_, words) in _rows(name).items() if words
     }
@@ -204,9 +205,9 @@ def _words() -> dict[tuple[str, str], str]:
 
 @cache
 def _short() -> dict[str, str]:
-    """Return what keys mean by their paths: `lost_frames`, `throughput.min`.
+    """Return meanings of keys by path, such as `lost_frames` and `throughput.min`.
 
-    Of keys that phases and plans have as others do, theirs is the meaning.
+    If parts share a path, the meaning for phases and plans is returned.
     """
     found: dict[str, str] = {}
     for name in _UNPREFIXED:
@@ -223,7 +224,7 @@ def _formulas() -> dict[str, str]:
 
 
 def definition(key: str) -> str:
-    """Return what a key of the summary means, such as `throughput.min`; "" where nothing says."""
+    """Return the meaning of a summary's key such as `throughput.min`; "" if there is none."""
     short, formula = _short().get(key), _formulas().get(key)
     if short and formula:
         return f"{short}. Formula: {formula}"
@@ -232,7 +233,7 @@ def definition(key: str) -> str:
 
 
 def at(entry: Any, key: str) -> Any:
-    """Return the value below a path of keys; None where there is none: older results have fewer."""
+    """Return the value at a dotted path of keys; None if older results lack the path."""
     for name in key.split("."):
         if not isinstance(entry, Mapping):
             return None
