@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is concluded from records: measures, statistics, findings, the summary, the verdict."""
+"""Conclusions from records: measures, statistics, findings, the summary and the verdict."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes one run of a campaign's rounds, so that they are judged, shown and verified as any run.
+"""Merging of a campaign's rounds into one run, which is judged, shown and verified as any run.
 
-A host port that was in several ports of the device is a port of the whole for each of them, named
-by both (`p11@node3:e0`). Its host and its cable stay one element each: so location tells a bad port
-of the device from a bad host.
+A host port that was cabled to several ports of the device becomes one port for each, named by both
+(`p11@node3:e0`). Its host and its cable remain single elements, so that location can tell a bad
+port of the device from a bad host.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from .remake import remade
 pa = Later("pyarrow")
 
 Names = Mapping[str, str]
-"""By a round's name of a port, that of the whole."""
+"""New names of a round's ports by the names in the round."""
 STRIDE = 1000
-"""Trials of round 3 are 3001, 3002 and so on."""
-_ONCE = ("hello", "ready")  # what nodes say of themselves in each round alike
+"""Distance of trial numbers between rounds: trials of round 3 are 3001, 3002 and so on."""
+_ONCE = ("hello", "ready")  # records that a node repeats in each round
 
 
 def summarize(
     directory: Path, whole: Run, rounds: Mapping[int, Path], left: Sequence[str]
 ) -> SummaryDocument:
-    """Write what the rounds until now amount to into a campaign's directory.
+    """Write tables, plan and summary of the rounds measured so far into a campaign's directory.
 
     Parameters
     ----------
     directory
-        The campaign's directory; takes tables, plan and summary.
+        Directory of the campaign, which takes tables, plan and summary.
     whole
-        The campaign's configuration as a run.
+        Configuration of the campaign as a run.
     rounds
-        Results directories by number, from 1 on.
+        Results directories by round, from 1 on.
     left
-        Sentences on what is not measured yet.
+        Sentences on rounds that are not measured yet.
     """
     runs = {number: read_plan(path) for number, path in rounds.items()}
     run, names = merged(whole, runs)
@@ -65,7 +65,7 @@ def summarize(
 
 
 def merged(whole: Run, runs: Mapping[int, Run]) -> tuple[Run, dict[int, Names]]:
-    """Return the rounds as one run, and by round the new names of its ports."""
+    """Return the rounds as one run, and for each round the new names of its ports."""
     ports: dict[str, Port] = {}
     names: dict[int, dict[str, str]] = {}
     for number, run in runs.items():
@@ -125,7 +125,7 @@ def _trial(trial: Trial, number: int, ports: Mapping[str, Port]) -> Trial:
 
 
 def _change(number: int, names: Names) -> Any:
-    """Return what makes rows of a round's table those of the whole."""
+    """Return a function that turns rows of a round's table into rows of the merged run."""
     quoted = re.compile("|".join(re.escape(f'"{name}"') for name in names))
 
     def named(found: re.Match[str]) -> str:

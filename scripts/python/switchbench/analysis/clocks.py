@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the nodes' clocks were brought together, and what that makes of one-way delays.
+"""Synchronisation of the nodes' clocks, and the correction of one-way delays.
 
-A phase runs with the offsets that were known at its start. The `clock` records say what was learned
-later: by how much each node was off in it, and within which bound (doc/reference/latency.md,
-"Clocks").
+A phase runs with the clock offsets known at its start. The `clock` records have later estimates:
+each node's error in the phase, and its bound (doc/reference/latency.md, "Clocks").
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ASKED = "asked for"
 
 @dataclass(frozen=True)
 class NodeClock:
-    """A node's clock in one phase: run time = local + offset, and the phase ran with `used`."""
+    """A node's clock in one phase: run time = local + offset, while the phase used `used_ns`."""
 
     offset_ns: int
     used_ns: int
@@ -33,15 +32,15 @@ class NodeClock:
 
 
 class ClockTable:
-    """Takes `ready` and `clock` records, and puts one-way delays right with them."""
+    """Clocks of all nodes from `ready` and `clock` records, for correcting one-way delays."""
 
     def __init__(self, nodes: Mapping[str, str]) -> None:
-        """`nodes`: by port, the node that has it."""
+        """Set up the table; `nodes` maps each port to its node."""
         self._nodes = nodes
         self._ready: dict[str, Record] = {}
         self._wall_offset_ns: int | None = None  # UTC - run time
         self._phases: dict[Moment, dict[str, NodeClock]] = {}
-        self._bounds: dict[str, float | None] = {}  # by node: the greatest of all phases
+        self._bounds: dict[str, float | None] = {}  # greatest bound of all phases by node
 
     def take_ready(self, record: Record) -> None:
         """Record how a node knows run time."""
@@ -51,18 +50,18 @@ class ClockTable:
             self._wall_offset_ns = wall_ns - offset_ns
 
     def utc(self, run_ns: int | None) -> str | None:
-        """Run time as the wall clock of the first node that said it had it, to the millisecond."""
+        """Return run time as UTC to the millisecond, by the first node with a wall clock."""
         if run_ns is None or self._wall_offset_ns is None:
             return None
         since_1970_ms = (run_ns + self._wall_offset_ns) // 1_000_000
         try:
             moment = datetime.fromtimestamp(since_1970_ms / 1e3, UTC)
-        except (OverflowError, ValueError, OSError):  # beyond what a calendar has
+        except (OverflowError, ValueError, OSError):  # beyond the calendar's range
             return None
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def take(self, moment: Moment, nodes: Rows) -> None:
-        """Take what each node knows of its clock in a phase: rows of `phases`."""
+        """Record each node's clock in a phase, from rows of `phases`."""
         names = ("clock_bound_ns", "clock_offset_ns", "clock_shift_ns")
         columns = (observed(nodes.floats(name)) for name in names)
         for node, bound_ns, offset_ns, shift_ns in zip(nodes.texts("node"), *columns, strict=True):
@@ -76,7 +75,7 @@ class ClockTable:
                 self._phases.setdefault(moment, {})[node] = clock
 
     def correct(self, moment: Moment, flows: Mapping[Pair, Times]) -> None:
-        """Replace the one-way delays of each flow."""
+        """Correct the one-way delays of each flow."""
         for pair, times in flows.items():
             shift = self._shift(moment, pair) if ONE_WAY in times else None
             if shift is not None:
@@ -87,12 +86,12 @@ class ClockTable:
         self._phases.pop(moment, None)
 
     def shift_ns(self, moment: Moment, ends: Pair) -> int:
-        """Return by how much the one-way delays of a flow are to be moved."""
+        """Return the correction of a flow's one-way delays, in ns."""
         shift = self._shift(moment, ends)
         return 0 if shift is None else shift[0]
 
     def _shift(self, moment: Moment, ends: Pair) -> tuple[int, int] | None:
-        """By how much, and within which bound that is known; None: the clocks are not known."""
+        """Return a flow's correction in ns and its bound; None if the clocks are unknown."""
         src, dst = (self._nodes.get(end, "") for end in ends)
         if src == dst:
             return 0, 0
@@ -104,7 +103,7 @@ class ClockTable:
         ids = {record.get("clock_id") for record in ready}
         asked = any(record.get("clock_reason") == ASKED for record in ready)
         if len(ids) == 1 and None not in ids and not asked:
-            # They share a clock, and nobody asked to measure it: what each thought cancels out.
+            # The ends share an unmeasured clock: its error cancels out.
             return source.used_ns - destination.used_ns, 0
         shift_ns = (destination.offset_ns - destination.used_ns) - (
             source.offset_ns - source.used_ns
@@ -112,7 +111,7 @@ class ClockTable:
         return shift_ns, source.bound_ns + destination.bound_ns
 
     def summary(self) -> list[Entry]:
-        """Return the summary's `clocks`, by node."""
+        """Return the summary's `clocks`, an entry for each node."""
         return [
             filled(
                 "ClockEntry",
@@ -125,7 +124,7 @@ class ClockTable:
 
 
 def sentence(clocks: Iterable[Entry]) -> str | None:
-    """Return the table's line; None: nothing is known of clocks."""
+    """Return a sentence on the nodes' clocks; None if none is known."""
     nodes = [entry for entry in clocks if entry["clock"] is not None]
     if not nodes:
         return None

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a results directory holds, read once for a report: its summary, and columns of its tables.
+"""Contents of a results directory for a report: its summary, and columns of its tables.
 
-From the directory alone: nothing is asked of site or lab. What can't be read is said in `damage`, a
-sentence each, and what can be is there. A run of 1,024 ranks has a million flows, so that figures
-are made of columns by plan.
+Only the directory is read, not the site or lab. `damage` has a sentence for each part that can't be
+read; the other parts are returned. A run of 1,024 ranks has a million flows, so figures are made
+from columns by plan.
 
-The tidy table of a run has a row for each flow in each phase and a column for each variable. It is
-made of the tables by Arrow alone, a column at a time: a million flows take seconds. What a column
-means is declared once (`export` in tables.toml): the codebook and the Parquet file's own schema say
-the same.
+The tidy table of a run has a row for each flow in each phase and a column for each variable. Arrow
+makes it from the tables, a column at a time: a million flows take seconds. The meaning of each
+column is declared once (`export` in tables.toml), for the codebook and the Parquet file's schema.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ from .summary import NOT_ENDED
 
 Ints = NDArray[np.int32]
 
-# What figures need of the tables.
+# Columns of the tables that figures need.
 _FLOW = (*MOMENT, "network", "src", "dst")
 _WANTED: dict[str, tuple[str, ...]] = {
     "flows": (*_FLOW, "destination_reported", "sent_frames", "received_frames", "corrupted",
@@ -73,7 +72,7 @@ _CLOCK = (*MOMENT, "node", "clock_offset_ns", "clock_shift_ns", "clock_bound_ns"
 
 
 class PlanKey(NamedTuple):
-    """One plan in one network, as the summary's plans say it."""
+    """Key of a plan in one network, as in the summary's plans."""
 
     trial: int
     repeat: int
@@ -81,42 +80,44 @@ class PlanKey(NamedTuple):
 
 
 def plan_key(entry: Entry) -> PlanKey:
-    """Return which plan an entry of trials or plans belongs to."""
+    """Return the key of the plan that an entry of trials or plans belongs to."""
     return PlanKey(entry["trial"], entry["repeat"], entry["network"])
 
 
 @dataclass(frozen=True)
 class FlowColumns:
-    """What came of a plan's flows: one element for each flow and phase, in all arrays."""
+    """Results of a plan's flows: arrays with one element for each flow and phase."""
 
     phase: Ints
-    src: Ints  # place of the port in the list that the reader was given
+    src: Ints  # index into the reader's list of ports
     dst: Ints
     mbps: Floats  # payload verified in the window; NaN: not observed
-    offered: Floats  # frames that the source sent; NaN: not observed, or no frames are seen
-    lost: Floats  # offered and not arrived; NaN as well
+    # frames that the source sent; NaN: not observed, or the transport has no frames
+    offered: Floats
+    lost: Floats  # offered frames that did not arrive; NaN as for `offered`
 
 
 @dataclass(frozen=True)
 class Spans:
-    """A plan's interval results: what came of a flow from one mark to the next."""
+    """Interval results of a plan: the payload of each flow between two marks."""
 
     phase: Ints
     src: Ints
     dst: Ints
-    from_ms: Floats  # after the opening of the phase's window
+    from_ms: Floats  # time since the start of the phase's window
     to_ms: Floats
     payload_bytes: Floats
 
     @property
     def mbps(self) -> Floats:
-        """Payload of each span in Mbit/s."""
+        """Return the payload rate of each span in Mbit/s."""
         return 8e-3 * self.payload_bytes / (self.to_ms - self.from_ms)
 
     def until_done(self) -> Spans:
-        """Return those of a transfer without each flow's last span in which something came.
+        """Return the spans of a transfer up to, and without, each flow's last span with payload.
 
-        And the empty ones behind it (doc/reference/measures.md, "Interval results").
+        The last span is cut short by the end of the flow (doc/reference/measures.md, "Interval
+        results").
         """
         most = 1 + max(int(self.src.max()), int(self.dst.max()))
         code = (self.phase.astype(np.int64) * most + self.src) * most + self.dst
@@ -129,9 +130,9 @@ class Spans:
 
 @dataclass(frozen=True)
 class PlanTimes:
-    """A plan's times of one kind, all flows together: how many there were of each, ascending."""
+    """Times of one kind of all flows of a plan: counts by value, ascending."""
 
-    values_ns: Floats  # middles of the nodes' buckets, clocks put right
+    values_ns: Floats  # middles of the nodes' buckets, with clocks corrected
     counts: Numbers
 
     @classmethod
@@ -143,35 +144,35 @@ class PlanTimes:
 
     @classmethod
     def merged(cls, parts: Sequence[PlanTimes]) -> PlanTimes:
-        """Return those of several plans together."""
+        """Return the merged times of several plans."""
         return cls.summed([part.values_ns for part in parts], [part.counts for part in parts])
 
     def quantile_ns(self, share: float) -> float:
-        """Return the time that at least this share of all do not exceed."""
+        """Return the time that at least a `share` of the times do not exceed."""
         passed = np.cumsum(self.counts)
         return float(self.values_ns[np.searchsorted(passed, np.ceil(share * passed[-1]))])
 
 
 class Columns:
-    """Reads the tables of a results directory; asked for a plan afterwards."""
+    """Columns of a results directory's tables, to be read once and queried by plan."""
 
     def __init__(
         self, ports: Sequence[str], unsettled: Mapping[PlanKey, Collection[int]] | None = None
     ) -> None:
-        """`ports`: their places are what flows' ends are numbered by.
+        """Set up the reader; flows refer to `ports` by index.
 
-        `unsettled`: the phases of plans that were stopped, of which it is not known what they lost.
+        `unsettled` has the phases of plans that were stopped, whose losses are unknown.
         """
         self.damage: list[str] = []
         self.cut = False  # a stream ends in half a batch
         self._unsettled = unsettled or {}
         self._places = {name: place for place, name in enumerate(ports)}
         self._tables: dict[str, pa.Table] = {}
-        self._flows: dict[PlanKey, FlowColumns | None] = {}  # those that were asked for
-        self._clocks: ClockTable | None = None  # None: nothing is to be put right
+        self._flows: dict[PlanKey, FlowColumns | None] = {}  # flows already returned, by plan
+        self._clocks: ClockTable | None = None  # None: no correction is needed
 
     def read(self, directory: Path) -> None:
-        """Take all tables; what can't be read is said in `damage`."""
+        """Read all tables; a table that can't be read adds a sentence to `damage`."""
         for name in (*_WANTED, "phases"):
             try:
                 if name == "phases":
@@ -184,9 +185,9 @@ class Columns:
                 self.damage.append(str(error).removeprefix(f"{directory}/"))
 
     def flows(self, plan: PlanKey) -> FlowColumns | None:
-        """Return the plan's flows, as their destinations saw them.
+        """Return the results of a plan's flows at their destinations.
 
-        None: no destination told of one.
+        None if no destination reported a flow.
         """
         if plan not in self._flows:
             phase, src, dst, rows = self._of_plan("flows", plan)
@@ -201,7 +202,7 @@ class Columns:
         return self._flows[plan]
 
     def spans(self, plan: PlanKey) -> Spans | None:
-        """Return the plan's interval results; None: there are none."""
+        """Return a plan's interval results; None without any."""
         phase, src, dst, rows = self._of_plan("intervals", plan)
         mine = (src >= 0) & (dst >= 0)
         figures = (rows.floats(name) for name in ("from_ms", "to_ms", "payload_bytes"))
@@ -209,7 +210,7 @@ class Columns:
         return Spans(*(column[mine] for column in every)) if mine.any() else None
 
     def times(self, plan: PlanKey, kind: str) -> PlanTimes | None:
-        """Return the plan's times of one kind of model.LATENCY_KINDS; None: none were measured."""
+        """Return a plan's times of a kind of model.LATENCY_KINDS; None if none were measured."""
         values, counts = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
         rows = self._of_plan("histograms", plan)[-1]
         for row in rows.select(rows.objects("kind") == kind).records():
@@ -222,7 +223,7 @@ class Columns:
         return PlanTimes.summed(values, counts) if any(map(np.any, counts)) else None
 
     def _of_plan(self, table: str, plan: PlanKey) -> tuple[Ints, Ints, Ints, Rows]:
-        """Return phase and places of ports of all rows of a plan; -1 for one not in the list."""
+        """Return phase and port indices of all rows of a plan; -1 for an unknown port."""
         rows = NOTHING
         if table in self._tables:
             place = zip(plan._fields, plan, strict=True)
@@ -237,7 +238,7 @@ class Columns:
 
 
 def _clock_table(directory: Path) -> ClockTable | None:
-    """Return the clocks; None: all nodes share one, so that nothing is to be put right."""
+    """Return the clocks of all nodes; None if the nodes share one clock."""
     tables = Tables(directory, ("phases",), {"phases": _CLOCK})
     events = list(tables.events())
     ready = [event for event in events if event["type"] == "ready"]
@@ -258,19 +259,21 @@ def _clock_table(directory: Path) -> ClockTable | None:
 
 @dataclass
 class Measured:
-    """One run's results."""
+    """Results of one run, as a report needs them."""
 
     directory: Path
     summary: SummaryDocument
-    damage: list[str] = field(default_factory=list)  # what could not be read, a sentence each
-    modules: dict[str, str] = field(default_factory=dict)  # by port, where the wiring is known
-    ports: list[str] = field(default_factory=list)  # module by module, else as the site has them
+    # a sentence for each part that could not be read
+    damage: list[str] = field(default_factory=list)
+    modules: dict[str, str] = field(default_factory=dict)  # module by port, if the wiring is known
+    ports: list[str] = field(default_factory=list)  # ordered by module, else as in the site
     records: Columns = field(default_factory=lambda: Columns([]))
-    notes: list[str] = field(default_factory=list)  # what is not drawn, though nothing is wrong
+    # sentences on parts that are not drawn, though nothing is wrong
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, directory: Path) -> Measured:
-        """Read a results directory; ConfigurationError where nothing in it can be shown."""
+        """Read a results directory; ConfigurationError if no part of it can be shown."""
         damage: list[str] = []
         summary = whole_summary(directory, damage)
         wired = {port["port"]: port["switch"] for port in summary["ports"] if port["switch"]}
@@ -279,7 +282,7 @@ class Measured:
             groups = {} if wired else read_plan(directory).site.groups
         modules = wired or group_of_port(groups)
         ports = _in_order(summary, modules)
-        unsettled: dict[PlanKey, set[int]] = {}  # stopped while frames were in flight
+        unsettled: dict[PlanKey, set[int]] = {}  # phases that were stopped with frames in flight
         for entry in summary["trials"]:
             if entry["state"] in m.UNSETTLED:
                 unsettled.setdefault(plan_key(entry), set()).add(entry["phase"])
@@ -288,12 +291,12 @@ class Measured:
         return cls(directory, summary, damage + columns.damage, modules, ports, columns)
 
     def phases_of(self, plan: PlanEntry) -> list[PhaseEntry]:
-        """Return the phases of one of the summary's plans, in order."""
+        """Return the phases of a plan of the summary, in order."""
         return self._phases.get(plan_key(plan), [])
 
     @cached_property
     def names(self) -> list[str]:
-        """What people are shown for each of `ports`: its host, where each has the same one port."""
+        """Return the names of `ports` for people: hosts, if each has one port of one name."""
         same = len({port.partition(":")[2] for port in self.ports}) == 1
         return [port.partition(":")[0] if same else port for port in self.ports]
 
@@ -306,9 +309,9 @@ class Measured:
 
 
 def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
-    """Return the summary, made again of the records where it is damaged or not whole.
+    """Return the summary; a damaged or unfinished summary is computed again from the records.
 
-    `damage` gets what was wrong.
+    Reasons are added to `damage`.
     """
     refuse_endless(directory)
     summary: SummaryDocument = {}
@@ -323,7 +326,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
         if not has_tables(directory) or summary.get("imported"):
             raise
         damage.append(str(error))
-    # What was wrong with the summary makes the run a partial one.
+    # A defect of the summary makes the run a partial one.
     machine = filled("MachineEntry", host="unknown", system="unknown", cpus=0)
     about = filled(
         "BegunRun", id=directory.name, started="unknown", command=[], launch="hand",
@@ -335,7 +338,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
     except SwitchbenchError as error:
         raise ConfigurationError(f"{damage[-1]}; nor can it be made again: {error}") from error
     damage.append("what is shown here was made of the tables that there are")
-    shown: SummaryDocument = as_read(again)  # its text as a terminal can show it
+    shown: SummaryDocument = as_read(again)  # the text as a terminal can show it
     return shown
 
 
@@ -343,7 +346,7 @@ def whole_summary(directory: Path, damage: list[str]) -> SummaryDocument:
 
 
 def _in_order(summary: SummaryDocument, modules: Mapping[str, str]) -> list[str]:
-    """Order module by module; within one by name, as people count: node2 before node10."""
+    """Return the ports ordered by module, then by name in natural order: node2 before node10."""
     names = list(dict.fromkeys(port["port"] for port in summary["ports"]))
     if not modules:
         return names
@@ -364,14 +367,14 @@ _EXPORT_FLOW = (*_PHASE, "src", "dst")
 
 
 class Variable(NamedTuple):
-    """One column of the table."""
+    """Column of the tidy table."""
 
     name: str
     kind: pa.DataType
     unit: str
     meaning: str
-    of_phase: bool  # the summary's entry of the phase has it
-    column: str  # of the table `flows`, where it is one of its columns
+    of_phase: bool  # whether the value comes from the phase's entry in the summary
+    column: str  # name of the column in the table `flows`; empty: none
 
 
 _REAL = pa.float64()
@@ -379,7 +382,7 @@ _KINDS = {"text": pa.string(), "count": pa.int64(), "number": _REAL}
 
 
 def _variable(name: str, kind: str, unit: str, source: str, words: str = "") -> Variable:
-    """Return a row of `EXPORT` as a variable."""
+    """Return the variable that a row of `EXPORT` declares."""
     of_phase, column = source == "entry", columns_of("flows").get(source)
     said = definition(name) if of_phase else ""
     if name in MEASURES and not of_phase:
@@ -397,7 +400,7 @@ _SAME = {one.column: one.name for one in VARIABLES if one.column not in ("", "sr
 
 
 def export(directory: Path, summary: SummaryDocument, folder: Path) -> list[Path]:
-    """Write flows.csv, flows.parquet and codebook.csv; returns their paths."""
+    """Write flows.csv, flows.parquet and codebook.csv; return their paths."""
     table = tidy(directory, summary)
     paths = [folder / f"{EXPORTED}.csv", folder / f"{EXPORTED}.parquet", folder / CODEBOOK]
     try:
@@ -414,7 +417,7 @@ def export(directory: Path, summary: SummaryDocument, folder: Path) -> list[Path
 
 
 def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
-    """Return the table, in the order of the records' phases and of the flows' names."""
+    """Return the tidy table of a run, ordered by phase as recorded, then by flow."""
     if not has_tables(directory):
         raise ConfigurationError(f"no tables in {directory}")
     data = TableFile(directory, "flows", (*_EXPORT_FLOW, *_SAME, _WINDOW)).whole()
@@ -446,7 +449,7 @@ def tidy(directory: Path, summary: SummaryDocument) -> pa.Table:
 
 
 def _times(times: pa.Table, kind: str) -> pa.Table:
-    """Return the histograms of one kind, without their buckets."""
+    """Return the histograms of one kind of times, without their buckets."""
     mine = times.filter(pc.equal(times["kind"], kind))
     counted = pc.cast(mine["count"], _REAL)
     some = pc.if_else(pc.greater(counted, 0.0), counted, None)
@@ -468,7 +471,7 @@ def _keyed(mine: pa.Table, columns: Mapping[str, object]) -> pa.Table:
 
 
 def _phases(summary: SummaryDocument) -> pa.Table:
-    """Return what the summary says of each phase."""
+    """Return the summary's settings and results of each phase as a table."""
     entries = summary.get("trials", [])
     made: dict[str, Callable[[Entry], Any]] = {
         "parameters": lambda entry: format.pattern(entry).partition(" ")[2],
@@ -481,7 +484,7 @@ def _phases(summary: SummaryDocument) -> pa.Table:
             values = [value(e) for e in entries]
             try:
                 columns[variable.name] = pa.array(values, variable.kind)
-            except (pa.ArrowException, OverflowError):  # 1e308 is a whole number, too
+            except (pa.ArrowException, OverflowError):  # 1e308 is an integer, too
                 raise ConfigurationError(
                     f"{SUMMARY} is damaged: {variable.name} of a phase is out of range"
                 ) from None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The clauses judged while the records come.
+"""Judgement of a run's clauses as its records arrive.
 
-A clause fails where any valid value is not as required. It is INCONCLUSIVE where none is, but a
-value was not observed, a trial is missing, or the tester may have been the limit. Of a
-tester-limited phase those values are valid that no host can have caused (`Measure.when_limited`).
+A clause fails if any valid value violates the limit. Otherwise the clause is INCONCLUSIVE if a
+value was not observed, a trial is missing, or the tester may have been the limit. In a
+tester-limited phase only values that no host can have caused are valid (`Measure.when_limited`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def _lesser(result: PhaseResult, relative: bool) -> ByPort:
-    """Return of each port the lesser of what came from it and what came to it, percent of line.
+    """Return for each port the lesser of its sent and received rates, in percent of line.
 
-    `relative`: in percent of the median port's.
+    `relative` gives percent of the median port's rate instead.
     """
     both: ByPort = {}
     for shares in (result.shares.source, result.shares.destination):
@@ -49,21 +49,22 @@ def _lesser(result: PhaseResult, relative: bool) -> ByPort:
 
 
 def _by_port(flows: PhaseFlows, values: Floats) -> ByPort:
-    """Return by port the sum of its flows' values, at both their ends."""
+    """Return the sum of flows' values by port, counting each flow at both ends."""
     ends = NameIndex.of(port for pair in flows.pairs for port in pair)
     return m.sum_by_port(ends, np.repeat(values, 2))
 
 
-_RELATIVE = {"percent_of_line": False, "uniformity_percent": True}  # to the median port's
+# measures of ports, and whether each is relative to the median port
+_RELATIVE = {"percent_of_line": False, "uniformity_percent": True}
 _LOSS = ("lost_frames", "loss_percent")
 
 
 def measured(
     measure: Measure, result: PhaseResult, over: str, is_limited: bool
 ) -> Floats | ByPort | float | None:
-    """Return the values of a phase: of its flows, of its ports, or its own.
+    """Return the values of a measure in a phase: of its flows, of its ports, or one of the phase.
 
-    `is_limited`: of a tester-limited phase what it lost for certain.
+    With `is_limited` losses count only the frames that the network lost for certain.
     """
     flows, entry = result.flows, result.entry
     if measure.key not in _LOSS:
@@ -99,13 +100,13 @@ PASS: Final = "PASS"
 FAIL: Final = "FAIL"
 INCONCLUSIVE: Final = "INCONCLUSIVE"
 
-FAILURES_NAMED = 20  # of one clause, the worst first
+FAILURES_NAMED = 20  # failures listed for one clause, the worst first
 
 TrialKey = tuple[int, int]  # trial, repeat
 
 
 class ValueLocation(NamedTuple):
-    """Where a value was seen. What is None does not apply: a sum is of no one phase."""
+    """Place of a value; None does not apply, as the phase for a sum over phases."""
 
     trial: int | None = None
     repeat: int | None = None
@@ -117,11 +118,11 @@ class ValueLocation(NamedTuple):
     port: str | None = None
 
     def entry(self) -> Entry:
-        """As the summary has it."""
+        """Return the place as an entry of the summary."""
         return filled("ValueLocationEntry", self)
 
     def words(self, over: str) -> str:
-        """Return what the value is of, for people, and where it was seen if in one place."""
+        """Return the place in words: what the value describes, and where it was observed."""
         trial = f"trial {self.trial} {self.pattern}"
         if over == "flow":
             return f"{self.src} -> {self.dst} in {trial} phase {self.phase}"
@@ -134,24 +135,24 @@ class ValueLocation(NamedTuple):
 
 
 class JudgedValue(NamedTuple):
-    """One value to judge and what it is of."""
+    """Value to judge, with its place."""
 
     value: float | None
     at: ValueLocation
-    limited: bool = False  # by the tester: the value is the least that it may be
+    limited: bool = False  # whether the tester limits the value: it may be larger
 
 
 @dataclass(slots=True)
 class _Together:
-    """Several phases' values as one; `at` is where it was seen, if in one phase."""
+    """Value combined over several phases; `at` is its place, if it comes from one phase."""
 
-    value: float | None  # of what is known
+    value: float | None  # combination of the known values
     at: ValueLocation
-    unknown: bool = False  # whether one of them was not observed
-    limited: bool = False  # whether one of them was tester-limited
+    unknown: bool = False  # whether the value of some phase was not observed
+    limited: bool = False  # whether some phase was tester-limited
 
     def add(self, sample: JudgedValue, reduce: str) -> None:
-        """Take one more phase's value."""
+        """Combine the value of one more phase."""
         self.limited |= sample.limited
         self.unknown |= sample.value is None and not sample.limited
         known = [value for value in (self.value, sample.value) if value is not None]
@@ -170,28 +171,30 @@ class _Together:
 
 @dataclass
 class _Seen:
-    """What has been seen for one clause so far."""
+    """State of one clause during the run."""
 
     clause: Clause
-    wanted: set[TrialKey]  # the trials that it is about
+    wanted: set[TrialKey]  # trials to which the clause applies
     judged: int = 0
     failed: int = 0
     unknown: int = 0
     limited: int = 0
     worst: JudgedValue | None = None
     worst_badness: float = 0.0
-    failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)  # a heap
+    # heap of the worst failures
+    failures: list[tuple[float, int, JudgedValue]] = field(default_factory=list)
     gathered: dict[Any, _Together] = field(default_factory=dict)
-    limits: dict[str, str] = field(default_factory=dict)  # port: why its host is doubted first
+    # reason by port why its host is suspected to be the limit
+    limits: dict[str, str] = field(default_factory=dict)
     trials: set[TrialKey] = field(default_factory=set)
 
     @property
     def is_of_plans(self) -> bool:
-        """Whether it is judged by the summary's entries of plans."""
+        """Return whether the clause is judged by the summary's plans instead of phases."""
         return self.clause.over == "plan" and bool(self.clause.measure.plan)
 
     def add(self, result: PhaseResult) -> None:
-        """Take a phase that `where` holds for."""
+        """Judge a phase to which the clause applies."""
         self.trials.add((result.key.trial, result.key.repeat))
         if self.clause.measure.when_limited != VALID:
             for limit in result.entry["tester_limited"]:
@@ -207,7 +210,7 @@ class _Seen:
                 group.add(sample, self.clause.measure.over_phases)
 
     def add_plan(self, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Take a plan that `where` holds for, with its phases, which the tester did not limit."""
+        """Judge a plan to which the clause applies, by the phases that the tester did not limit."""
         measure = self.clause.measure
         here = ValueLocation(plan["trial"], plan["repeat"], plan["pattern"], plan["network"])
         value = at(plan, measure.plan)
@@ -256,7 +259,7 @@ class _Seen:
         )
 
     def _samples(self, result: PhaseResult) -> Iterator[JudgedValue]:
-        """Yield the values of a phase; of a tester-limited one what is certain, if anything."""
+        """Yield the values of a phase; in a tester-limited phase only certain ones."""
         measure, over, key = self.clause.measure, self.clause.over, result.key
         here = ValueLocation(key.trial, key.repeat, result.entry["pattern"], key.network, key.phase)
         limited = bool(result.entry["tester_limited"]) and measure.when_limited != VALID
@@ -293,9 +296,9 @@ class _Seen:
             self.worst, self.worst_badness = sample, badness
 
     def _is_past_saving(self, known: float) -> bool:
-        """Return whether what was not observed could not mend what is known of several phases.
+        """Return whether a clause fails whatever the unobserved values are.
 
-        One more value can only lower a minimum, and only raise what else is put together.
+        A further value can only lower a minimum, and only raise any other combination.
         """
         if self.clause.holds(known):
             return False
@@ -307,7 +310,7 @@ class _Seen:
         return known != self.clause.limit and (known < self.clause.limit) == falls
 
     def _doubts(self, wanted: set[TrialKey], unsure: Mapping[TrialKey, str]) -> list[str]:
-        """Return why nothing can be concluded where nothing fails."""
+        """Return the reasons why a clause without failures is inconclusive."""
         doubts = []
         if self.limited:
             first, *others = sorted(self.limits)
@@ -326,10 +329,10 @@ class _Seen:
 
 
 class Judge:
-    """All clauses of a run. A clause that can never be judged is invalid before any traffic."""
+    """Judge of a run's clauses; a clause that can never be judged is refused before traffic."""
 
     def __init__(self, expectations: Iterable[Spec], trials: Iterable[Trial]) -> None:
-        """Parse the clauses and find the trials of each."""
+        """Parse the clauses and select the trials of each."""
         every = list(trials)
         self._clauses: list[_Seen] = []
         for spec in expectations:
@@ -344,13 +347,13 @@ class Judge:
             self._clauses.append(_Seen(clause, wanted))
 
     def add(self, result: PhaseResult) -> None:
-        """Take one measured phase."""
+        """Judge one measured phase."""
         for seen in self._clauses:
             if (result.key.trial, result.key.repeat) in seen.wanted:
                 seen.add(result)
 
     def add_plan(self, trial: TrialKey, plan: PlanEntry, entries: Sequence[PhaseEntry]) -> None:
-        """Take the entry of a whole plan, with its phases'."""
+        """Judge a whole plan with the entries of its phases."""
         for seen in self._clauses:
             if seen.is_of_plans and trial in seen.wanted:
                 seen.add_plan(plan, entries)
@@ -358,10 +361,10 @@ class Judge:
     def verdicts(
         self, unsure: Mapping[TrialKey, str], not_needed: set[TrialKey]
     ) -> list[ClauseEntry]:
-        """Return what the summary's `expectations` says, after the last phase.
+        """Return the summary's `expectations` after the last phase.
 
-        `unsure`: trials whose mean over the repeats is not sure enough, and why. `not_needed`:
-        repeats that were not run because it was.
+        `unsure` has trials whose mean over repeats is not sure enough, with the reason;
+        `not_needed` has repeats that were skipped because the mean was sure.
         """
         return [seen.verdict(unsure, not_needed) for seen in self._clauses]
 
@@ -369,9 +372,9 @@ class Judge:
 def clause_entry(
     clause: Clause, worst: float | None, doubts: Sequence[str], *, failed: int, **seen: object
 ) -> ClauseEntry:
-    """Return the entry of a clause of the summary, by its worst value and what was seen of it.
+    """Return the summary's entry of a clause, from its worst value and counts.
 
-    `doubts`: why nothing can be concluded where nothing fails.
+    `doubts` are reasons why a clause without failures is inconclusive.
     """
     margin = None if worst is None else clause.margin(worst)
     return filled(
@@ -397,9 +400,9 @@ SCOPE = "Covers these clauses and this run only; not a conformance certificate."
 
 
 def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status: str) -> Entry:
-    """Return the verdict and its sentence.
+    """Return the verdict of a run and its sentence.
 
-    In a run that is partial FAIL stays FAIL; PASS becomes INCONCLUSIVE.
+    A partial run keeps FAIL; its PASS becomes INCONCLUSIVE.
     """
     counts = Counter(clause["verdict"] for clause in expectations)
     every, failed, undecided = sum(counts.values()), counts[FAIL], counts[INCONCLUSIVE]
@@ -427,18 +430,18 @@ def overall(run: Run, about: Entry, expectations: Iterable[ClauseEntry], status:
 
 
 def left_out(about: Entry) -> list[str]:
-    """Return a sentence for each host that the run went on without."""
+    """Return a sentence for each host that the run excluded."""
     hosts = about.get("excluded_hosts", [])
     return [f"{host['host']} was left out: {host['reason']}" for host in hosts]
 
 
 def counts_words(failed: int, inconclusive: int, passed: int) -> str:
-    """Return the clauses counted by verdict: "1 failed, 4 inconclusive, 1 passed"."""
+    """Return the numbers of clauses by verdict in words: "1 failed, 4 inconclusive, 1 passed"."""
     return f"{failed} failed, {inconclusive} inconclusive, {passed} passed"
 
 
 def _tested(about: Entry) -> str:
-    """Return what the verdict is about, by its model, serial number and firmware."""
+    """Return the subject of the verdict: model, serial number and firmware of the switches."""
     switches = about.get("switches", [])
     if not switches:
         return "The system under test"
@@ -451,9 +454,9 @@ def _tested(about: Entry) -> str:
 
 
 def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool = True) -> int:
-    """Return the precedence of exit statuses: (2,) 3, 1, 4, 0.
+    """Return the exit status of a run; the order of precedence is (2,) 3, 1, 4, 0.
 
-    `judged`: anything that was asked for could be judged.
+    `judged`: whether anything requested could be judged.
     """
     if status != "complete":
         return 3
@@ -466,9 +469,9 @@ def exit_status(status: str, expectations: Iterable[ClauseEntry], judged: bool =
 def nothing_judged(
     entries: Sequence[PhaseEntry], expectations: Iterable[ClauseEntry], course: SuiteCourse | None
 ) -> str | None:
-    """Return why nothing that was asked for could be judged, a sentence; None: something could.
+    """Return a sentence on why nothing that the run was to show could be judged; None if it could.
 
-    `course`: a suite's, whose trials alone decide nothing.
+    `course` is that of a suite, whose single trials decide nothing.
     """
     if not entries or any(clause["verdict"] != INCONCLUSIVE for clause in expectations):
         return None

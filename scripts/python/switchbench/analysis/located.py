@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the network breaks, and what else went wrong.
+"""Location of faults in the network, and all other findings of a run.
 
-The one list that tables, screens, report and clauses take their words from
-(doc/reference/measures.md, "Location" and "Findings").
+Tables, screens, report and clauses take their texts from this one list (doc/reference/measures.md,
+"Location" and "Findings").
 
-Suspects come from one inference over all flows and their paths (`location`). Beside them stand
-what hosts and foreign traffic cost, what no line had room for, and counts that no element explains.
+One inference over all flows and their paths finds the suspects (`location`). Beside the suspects
+are losses of hosts and of other traffic, losses above line rate, and counts that no element
+explains.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from .location.inference import locate
 from .location.observed import ObservationTable
 from .location.wired import paths_of
 
-MOST_FLOWS = 100  # named of one kind
+MOST_FLOWS = 100  # findings of one kind
 MOST_UNTESTED = 100
-NOISE = 0.01  # share of lost frames that suspects leave unexplained by chance
+NOISE = 0.01  # share of lost frames that suspects may leave unexplained by chance
 UNITS = {"capacity": ("Mbit/s", 1e-6), "size": ("bytes", 1.0)}
 NO_SIZE = ("dead", "intermittent")
 TIMES = ("s", "us", "s/GB")  # units of measures that no suspect explains
-WARNINGS = ("duplication", "reordering")  # kinds of suspects that are no errors
+WARNINGS = ("duplication", "reordering")  # kinds of suspects that are only warnings
 CAUSES = {
     "sender_host": "{count} of its flows never left its host",
     "receiver_host": "{count} for it were dropped in its host",
@@ -50,7 +51,7 @@ CAUSES = {
     "late_sender": "{count} for it may have found a full queue, as senders fell behind and sent at "
     "once what was due",
 }
-ODD_FLOWS = {  # what is counted, and what is said of it
+ODD_FLOWS = {  # unit of the count, and sentence, by kind
     "unfinished": ("byte", "{count} of its transfer had not come when nothing moved any more"),
     "forged": ("frame", "{count} with numbers that their sender can't have reached: not counted"),
 }
@@ -58,7 +59,7 @@ ODD_FLOWS = {  # what is counted, and what is said of it
 
 @dataclass(frozen=True)
 class _Odd:
-    """Something counted of a flow in one phase, or at a port."""
+    """Count of one kind for a flow in one phase, or for a port."""
 
     kind: str
     ends: tuple[str, ...]
@@ -66,7 +67,7 @@ class _Odd:
     entry: PhaseEntry
 
     def finding(self, count: int, said: str) -> FindingEntry:
-        """Return a finding of it, and of others like it."""
+        """Return the finding of this count, or of several like it added up."""
         entry, ends = self.entry, ("src", "dst") if len(self.ends) == 2 else ("port",)
         return _finding(
             self.kind, "error", count,
@@ -77,10 +78,10 @@ class _Odd:
 
 
 class Locator:
-    """Gathers, phase by phase, what `location` and `findings` of the summary say."""
+    """Collector of the summary's `location` and `findings`, phase by phase."""
 
     def __init__(self, run: Run) -> None:
-        """Nothing is measured yet."""
+        """Set up the collector for a run that has no results yet."""
         self._site = run.site
         lab = run.site.lab is not None
         self.observed = ObservationTable([port.name for port in run.site.ports], lab)
@@ -88,9 +89,9 @@ class Locator:
         self._made: tuple[LocationEntry, list[FindingEntry]] | None = None
 
     def add(self, result: m.PhaseResult, trial: Trial) -> None:
-        """Take one measured phase.
+        """Add one measured phase.
 
-        What a suite's search makes lose on purpose (bursts, addresses beyond a table) is no fault.
+        Losses that a suite's search provokes (bursts, addresses beyond a table) are no faults.
         """
         self._made = None
         self._odd += _odd_flows(result)
@@ -104,31 +105,31 @@ class Locator:
             )
 
     def forget_clean(self) -> None:
-        """Drop what a run that goes on can do without."""
+        """Drop the data that a continuing run can do without."""
         self.observed.forget_clean()
 
     def unreachable(self, record: Record, trial: Trial) -> None:
-        """Take a pair whose probes did not all arrive."""
+        """Record a pair whose probes did not all arrive."""
         self._made = None
         self.observed.unreachable(record, trial)
 
     def location(self) -> LocationEntry:
-        """Return where the network breaks, as the summary has it."""
+        """Return the summary's `location`."""
         return self._make()[0]
 
     def findings(self) -> list[FindingEntry]:
-        """Return what went wrong: errors first."""
+        """Return the findings, errors first."""
         return self._make()[1]
 
     def suspects_by_port(self) -> dict[str, str]:
-        """Return what ports are suspected of, by port; of several the most certain."""
+        """Return the fault that each port is suspected of, the most certain of several."""
         suspects = reversed(self.location()["suspects"])
         return {port: one["brief"] for one in suspects for port in one["ports"]}
 
     def explain(self, clauses: Sequence[ClauseEntry]) -> None:
-        """Say of each clause on the network that fails what is suspected.
+        """Set the reason of each failed clause on the network to a suspect.
 
-        Where its worst value is first.
+        The suspect is at a port of the clause's worst value, or else the most certain one.
         """
         suspects = self.location()["suspects"]
         for clause in clauses:
@@ -158,7 +159,7 @@ class Locator:
         lost = float(np.nansum(observations.lost))
         explained = sum(one.frames for one in found.suspects)
         explained += sum(one.frames for one in found.expected)
-        left = lost  # every one, however few
+        left = lost  # all losses, however small
         if explained:
             left = min(found.unexplained, lost - explained)
             left = left if left > NOISE * lost else 0.0
@@ -196,9 +197,9 @@ class Locator:
 
 
 def _ports_at(element: Element, site: Site) -> list[str]:
-    """Return the ports that an element is at; [] for what is between switches.
+    """Return the ports at which an element is; [] for an element between switches.
 
-    A campaign has a port for each place that a host port was in, so that there may be several.
+    A campaign has one port for each place of a host port, so an element may have several.
     """
     if element.kind == "pair":
         return element.name.split(" -> ")
@@ -239,7 +240,7 @@ def _suspect(one: Suspect, site: Site) -> Entry:
 
 
 def _expected(found: Sequence[Oversubscription], site: Site) -> Iterator[Entry]:
-    """Yield each element that was asked for more than its line, over all phases."""
+    """Yield each element that was offered more than its line rate, over all phases."""
     together: defaultdict[tuple[Element, str], list[Oversubscription]] = defaultdict(list)
     for one in found:
         if one.frames:
@@ -276,7 +277,7 @@ def _of_suspect(one: Entry) -> FindingEntry:
 
 
 def _of_flows(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
-    """Yield a finding for each flow, the greatest counts first; those beyond the limit are one."""
+    """Yield a finding for each flow, the greatest counts first; the flows left share one."""
     ranked = sorted(odd, key=lambda one: -one.count)
     for kind, (noun, words) in ODD_FLOWS.items():
         some = [one for one in ranked if one.kind == kind]
@@ -289,7 +290,7 @@ def _of_flows(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
 
 
 def _of_ports(odd: Sequence[_Odd]) -> Iterator[FindingEntry]:
-    """Yield a finding for each port where frames of unknown flows arrived that are another's."""
+    """Yield a finding for each port that received another port's frames of unknown flows."""
     first: dict[str, _Odd] = {}
     frames = Counter[str]()
     for one in odd:
@@ -334,11 +335,12 @@ def _of_expected(one: Entry) -> FindingEntry:
 
 
 def _odd_flows(result: m.PhaseResult) -> Iterator[_Odd]:
-    """Yield flows with impossible sequence numbers; of a transfer those that were cut off."""
+    """Yield flows with impossible sequence numbers, and transfers that were cut off."""
     flows, entry = result.flows, result.entry
     if transports.of(entry["transport"]).frames:
         kind, counts = "forged", m.or_zero(flows["forged"])
-    elif entry["traffic"] == "transfer" and entry["drained"] is False:  # its time is not theirs
+    # an undrained transfer; the window is not its time
+    elif entry["traffic"] == "transfer" and entry["drained"] is False:
         sent, came = (m.or_zero(flows[f"{end}_payload_bytes"]) for end in ("sent", "received"))
         kind, counts = "unfinished", np.where(flows.whole, sent - came, 0.0)
     else:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The measures by formula, as doc/reference/measures.md states them.
+"""Formulas of the measures, as in doc/reference/measures.md.
 
-Pure functions of the tables' columns, which have an element for each flow, NaN where nothing was
-observed. Of single values None is "not observed" and stays so: a sum with an unknown part is
-unknown.
+Pure functions of the tables' columns, with one element for each flow and NaN for a value that was
+not observed. A single value of None was not observed, and a sum with an unknown part is unknown.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from ..records.summary_form import PhaseEntry
 LEAST_FRAME = 64
 FRAME_OVERHEAD_L1 = 20  # preamble 7, start delimiter 1, gap 12 bytes (IEEE 802.3)
 
-# A full TCP segment at MTU 1500 over IPv4 with time stamps, where the kernel said nothing of its
-# own: 90 bytes beside its payload (TCP 32, IPv4 20, Ethernet 18, layer 1 20).
+# A full TCP segment at MTU 1500 over IPv4 with time stamps, if the kernel did not report its own:
+# 90 bytes beside its payload (TCP 32, IPv4 20, Ethernet 18, layer 1 20).
 TCP_SEGMENT_PAYLOAD = 1448
 TCP_SEGMENT_OVERHEAD = 90
 
-# A packet of RDMA on the line beside its payload. RoCE v2: layer 1 20, Ethernet 18, IP, UDP 8, BTH
-# 12, ICRC 4. InfiniBand inside of a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2. (IBTA 1.4, 5.2 and A17)
+# Bytes of an RDMA packet beside its payload. RoCE v2: layer 1 20, Ethernet 18, IP, UDP 8, BTH 12,
+# ICRC 4. InfiniBand within a subnet: LRH 8, BTH 12, ICRC 4, VCRC 2. (IBTA 1.4, 5.2 and A17)
 _ROCE_PACKET = {"ipv4": 20 + 18 + 20 + 8 + 12 + 4, "ipv6": 20 + 18 + 40 + 8 + 12 + 4}
 _INFINIBAND_PACKET = 8 + 12 + 4 + 2
-_DATAGRAM = 8  # DETH, of each packet of service ud
+_DATAGRAM = 8  # DETH, in each packet of service ud
 _WRITE = 16 + 4  # RETH and immediate data
 _IPV4_MAPPED = "::ffff:"
-USUAL_PATH_MTU = 1024  # of RoCE on an Ethernet of MTU 1500
+USUAL_PATH_MTU = 1024  # path MTU of RoCE on an Ethernet of MTU 1500
 
 MEGA = 1e6
 GIGA = 1e9
@@ -49,7 +48,7 @@ Values = Iterable[float | None] | Floats
 
 
 def _known(values: Values) -> tuple[list[float], bool]:
-    """Return what is known of some values, and whether all of them are."""
+    """Return the known values, and whether all values are known."""
     if isinstance(values, np.ndarray):
         seen = ~np.isnan(values)
         whole = bool(seen.all())
@@ -60,21 +59,21 @@ def _known(values: Values) -> tuple[list[float], bool]:
 
 
 def total(values: Values) -> float | None:
-    """Return the sum; None when any part, or everything, is unknown."""
+    """Return the sum; None if any value is unknown, or there are none."""
     known, whole = _known(values)
     return sum(known) if known and whole else None
 
 
 def total_int(values: Values) -> int | None:
-    """`total` of counts."""
+    """Return the sum of counts as in `total`, as an int."""
     result = total(values)
     return None if result is None else int(result)
 
 
 def total_known(values: Values) -> int | None:
-    """Return the sum of events: what is known counts.
+    """Return the sum of the known counts of events.
 
-    But 0 is only said when every part is known.
+    A sum of 0 is None unless every count is known.
     """
     known, whole = _known(values)
     events = int(sum(known))
@@ -82,23 +81,23 @@ def total_known(values: Values) -> int | None:
 
 
 def least(values: Values) -> float | None:
-    """Return the minimum of what is known."""
+    """Return the minimum of the known values."""
     return min(_known(values)[0], default=None)
 
 
 def greatest(values: Values) -> float | None:
-    """Return the maximum of what is known."""
+    """Return the maximum of the known values."""
     return max(_known(values)[0], default=None)
 
 
 def mean(values: Values) -> float | None:
-    """Return the mean of what is known."""
+    """Return the mean of the known values."""
     known, _ = _known(values)
     return statistics.fmean(known) if known else None
 
 
 def median(values: Values) -> float | None:
-    """Return the median of what is known."""
+    """Return the median of the known values."""
     known, _ = _known(values)
     return statistics.median(known) if known else None
 
@@ -109,7 +108,7 @@ REDUCERS: dict[str, Callable[[Values], float | None]] = {
 
 
 def reduced(values: Values, by: Reduce) -> float | None:
-    """Return one figure of many, by a name of REDUCERS, or by a function where all are known."""
+    """Return one figure of many values, by a name in REDUCERS, or a function if all are known."""
     if isinstance(by, str):
         return REDUCERS[by](values)
     known, whole = _known(values)
@@ -117,12 +116,12 @@ def reduced(values: Values, by: Reduce) -> float | None:
 
 
 def as_int(value: float | None) -> int | None:
-    """Return a count out of a column."""
+    """Return a count of a column as an int; None for NaN."""
     return None if value is None or np.isnan(value) else int(value)
 
 
 def observed(values: Floats) -> list[float | None]:
-    """Return a column's elements, None where nothing was observed."""
+    """Return a column as a list, with None for NaN."""
     column = values.astype(object)
     column[np.isnan(values)] = None
     found: list[float | None] = column.tolist()
@@ -138,9 +137,9 @@ def packets_of(
     transport: str,
     flows: PhaseFlows,
 ) -> Packets:
-    """Return the packets of RDMA flows.
+    """Return the packet overhead of RDMA flows.
 
-    By their options, what the node said of their ports (by port and transport), and their path MTU.
+    The flows' options, their ports as opened (by port and transport), and their path MTU decide.
     """
     mtu = np.where(
         flows.reported("source"), flows["sent_path_mtu_bytes"], flows["received_path_mtu_bytes"]
@@ -153,7 +152,7 @@ def packets_of(
 
 
 def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None) -> Packets:
-    """Of one flow: path MTU, layer-1 bytes of each packet beside its payload, and of a message."""
+    """Return the packet overhead of one RDMA flow with the given path MTU."""
     if opened.get("link_layer") == "InfiniBand":
         packet = _INFINIBAND_PACKET
     else:
@@ -165,14 +164,14 @@ def packet_shape(verbs: Mapping[str, object], opened: Record, mtu: float | None)
 
 
 def line_bits(flows: PhaseFlows, end: str) -> Floats:
-    """Return the layer-1 bits in the windows of one end, `sent` or `received`.
+    """Return the layer-1 bits of flows in the windows of one end, `sent` or `received`.
 
-    Exact where frames are counted, else by packets or full TCP segments.
+    The bits are exact if frames are counted, else computed by packets or full TCP segments.
     """
     payload = flows[f"{end}_window_payload_bytes"]
     if (packets := flows.packets) is not None:
         messages = or_zero(flows[f"{end}_window_messages"])
-        each = payload / np.maximum(messages, 1.0)  # of which the last packet may be short
+        each = payload / np.maximum(messages, 1.0)  # the last packet may be short
         count = np.ceil(each / packets.path_mtu_bytes) * np.maximum(messages, 1.0)
         headers = count * packets.packet_bytes + messages * packets.message_bytes
         shaped = 8.0 * (payload + headers)
@@ -187,9 +186,9 @@ def line_bits(flows: PhaseFlows, end: str) -> Floats:
 
 
 def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
-    """Return the payload of a full segment and its other layer-1 bytes.
+    """Return the payload of a full TCP segment, and its other layer-1 bytes.
 
-    As the kernel of one end, `sent` or `received`, has them (TCP_INFO), else those of MTU 1500.
+    The kernel of one end, `sent` or `received`, reports both (TCP_INFO); else MTU 1500 is assumed.
     """
     payload, overhead = flows[f"{end}_mss_bytes"], flows[f"{end}_segment_overhead_bytes"]
     return (
@@ -199,34 +198,34 @@ def tcp_segment(flows: PhaseFlows, end: str) -> tuple[Floats, Floats]:
 
 
 def per_second(amount: Floats, span_ns: Floats) -> Floats:
-    """Return a rate over a window; NaN without one."""
+    """Return a rate per second over a window in ns; NaN without a window."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found: Floats = np.where(span_ns > 0, amount * 1e9 / span_ns, np.nan)
     return found
 
 
 def payload_bps(flows: PhaseFlows) -> Floats:
-    """Return the flows' throughput: payload that their destinations verified in their windows."""
+    """Return the throughput of flows in bit/s: payload verified in the destination's window."""
     return per_second(8.0 * flows["received_window_payload_bytes"], flows["received_window_ns"])
 
 
 def offered_payload_bps(flows: PhaseFlows) -> Floats:
-    """Return the payload in bit/s that the sources sent in their windows."""
+    """Return the payload in bit/s that sources sent in their windows."""
     return per_second(8.0 * flows["sent_window_payload_bytes"], flows["sent_window_ns"])
 
 
 def delivered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that the destinations verified in their windows."""
+    """Return the layer-1 bit/s that destinations verified in their windows."""
     return per_second(line_bits(flows, "received"), flows["received_window_ns"])
 
 
 def offered_line_bps(flows: PhaseFlows) -> Floats:
-    """Return the layer-1 bit/s that the sources really sent in their windows."""
+    """Return the layer-1 bit/s that sources sent in their windows."""
     return per_second(line_bits(flows, "sent"), flows["sent_window_ns"])
 
 
 def intended_line_bps(flows: PhaseFlows) -> Floats:
-    """Return what the load asked for: as much more than was offered as frames were intended."""
+    """Return the intended layer-1 bit/s: the offered rate scaled by intended over sent frames."""
     offered, sent, said = offered_line_bps(flows), flows["sent_frames"], flows["intended"]
     with np.errstate(divide="ignore", invalid="ignore"):
         scaled = offered * np.where(or_zero(said) == 0, sent, said) / sent
@@ -236,16 +235,16 @@ def intended_line_bps(flows: PhaseFlows) -> Floats:
 
 # --- what became of frames -----------------------------------------------------------------------
 
-# Phases in which frames were still in flight when they were stopped: none of them counts as lost.
+# States of phases that were stopped with frames in flight: no frame counts as lost.
 UNSETTLED = ("flooded", "stopped")
 
 
 def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
     """Return the lost frames, or messages, of each flow: offered - (delivered + corrupted).
 
-    They are counted over the whole trial, after the drain. Frames of a destination are distinct:
-    each sequence number counts once, duplicates apart. NaN is unknown, as in a phase that was
-    stopped: what was in flight was neither lost nor delivered.
+    Counts are over the whole trial, after the drain. Delivered frames are distinct: each sequence
+    number counts once, without duplicates. NaN is unknown, as in a phase that was stopped with
+    frames in flight.
     """
     if not flows.settled:
         return np.full(len(flows), np.nan)
@@ -255,14 +254,14 @@ def lost_frames(flows: PhaseFlows, unit: str = "frames") -> Floats:
 
 
 def loss_percent(flows: PhaseFlows) -> Floats:
-    """Lost frames of 100 offered."""
-    with np.errstate(invalid="ignore"):  # of none offered none is lost
+    """Return the lost frames of each flow in percent of its offered frames."""
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: without offered frames there is no loss
         found: Floats = 100.0 * lost_frames(flows) / flows["sent_frames"]
     return found
 
 
 def surplus_frames(flows: PhaseFlows) -> Floats:
-    """Distinct frames delivered beyond those offered: a fault of the counting, never right."""
+    """Return the distinct frames delivered beyond the offered ones, an error of counting."""
     more = flows["received_frames"] - flows["sent_frames"]
     found: Floats = or_zero(np.maximum(more, 0.0))
     return found
@@ -272,12 +271,15 @@ def surplus_frames(flows: PhaseFlows) -> Floats:
 
 
 def _judged(name: str) -> Callable[[PhaseFlows], Floats]:
-    """Return a count that the destination keeps of frames; tcp sees none."""
+    """Return a function for a count of frames at the destination.
+
+    NaN for transports without frames.
+    """
     return lambda flows: np.where(np.isnan(flows["received_frames"]), np.nan, flows[name])
 
 
 def _of_times(value: Callable[[Times], float | None]) -> Callable[[PhaseFlows], Floats]:
-    """Return what is read from the histograms of each flow."""
+    """Return a function that reads a value from the histograms of each flow."""
     return lambda flows: np.array(
         [value(flows.times.get(pair, {})) for pair in flows.pairs], dtype=np.float64
     )
@@ -303,20 +305,20 @@ DERIVED: dict[str, Callable[[PhaseFlows], Floats]] = {
 
 
 def flow_column(flows: PhaseFlows, name: str) -> Floats:
-    """Return what a measure's `flow` names: a column of the table, or of DERIVED."""
+    """Return the values of a measure's `flow`: a column of the table, or of DERIVED."""
     return DERIVED[name](flows) if name in DERIVED else flows[name]
 
 
-# Measures of ports that are the sum of two columns: what was received, and what was sent.
+# Measures of ports that are sums of two columns: received, and sent.
 _PORT_SUMS = {"host_drops": ("dropped_receive", "dropped_send"),
               "discards": ("rx_discards", "tx_discards")}  # fmt: skip
 
 
 def port_column(ports: Rows, name: str) -> Floats:
-    """Return what a measure's `port` names: a column of the table, or a sum of two.
+    """Return the values of a measure's `port`: a column of the table, or a sum of two.
 
-    What is known counts. That a host dropped none is only said where both directions are known; of
-    a device's discards, where it counts one of them.
+    Known parts of a sum count. A sum of 0 host drops needs both parts, of 0 discards of a device
+    one.
     """
     if name not in _PORT_SUMS:
         return ports.floats(name)
@@ -333,31 +335,31 @@ ByPort = dict[str, float | None]
 
 
 def lines_of(ports: NameIndex[str], line_bps: Mapping[str, int]) -> Floats:
-    """Return the line rate of each port; NaN where it is unknown."""
+    """Return the line rate of each port; NaN if unknown."""
     found = np.array([*map(line_bps.get, ports.names)], dtype=np.float64)
     found[found == 0] = np.nan
     return found
 
 
 def sum_by_port(ports: NameIndex[str], values: Floats) -> ByPort:
-    """Sum values by the port of each; one with an unknown part is None."""
+    """Return sums of values by port; None for a port with an unknown value."""
     sums = np.bincount(ports.place, values, len(ports.names)).astype(np.float64)
     return dict(zip(ports.names, observed(sums), strict=True))
 
 
 @dataclass(frozen=True)
 class PortShares:
-    """Percent of line by port: what arrived from it, what arrived at it, what it sent."""
+    """Rates by port in percent of line: sent data that arrived, received data, and sent data."""
 
     source: ByPort
     destination: ByPort
-    offered: ByPort  # of flows that the port generates
+    offered: ByPort  # only of flows that the port generates
 
 
 def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = False) -> PortShares:
-    """Percent of each port's own line rate; None where that is unknown, or a flow's rate.
+    """Return rates in percent of each port's line rate; None if it or a flow's rate is unknown.
 
-    `every`: rates in windows that were not as agreed, too.
+    `every` includes rates in windows that were not as agreed.
     """
 
     def percent(ports: NameIndex[str], rates: Floats) -> ByPort:
@@ -382,26 +384,26 @@ def port_shares(flows: PhaseFlows, line_bps: Mapping[str, int], every: bool = Fa
     )
 
 
-# Frames at a port that is not their flow's destination: by src, dst (None: unknown) and that port.
+# Frames by source, destination (None: unknown) and the wrong port where they arrived.
 MisdeliveredFrames = Counter[tuple[str | None, str | None, str]]
 
 
 def phase_label(entry: PhaseEntry) -> str:
-    """Return a phase's entry of the summary in a few words, for people."""
+    """Return a short name of a phase for people, from its entry in the summary."""
     return f"trial {entry['trial']} {entry['pattern']} phase {entry['phase']}"
 
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """One phase in one network, as those see it who judge it."""
+    """Result of one phase in one network, as judges read it."""
 
     key: PhaseKey
-    entry: PhaseEntry  # its entry in the summary's `trials`
+    entry: PhaseEntry  # entry in the summary's `trials`
     flows: PhaseFlows
     shares: PortShares
     lines: Mapping[str, int]  # line rates by port
-    every: PhaseFlows  # the idle ones, too
-    ports: Rows  # `port` records
+    every: PhaseFlows  # all flows, including idle ones
+    ports: Rows  # rows of `ports`
     misdelivered: MisdeliveredFrames
     displaced: dict[str, int] = field(default_factory=dict)  # loss_location.displaced_frames
     burst_bps: Floats | None = None  # oversubscribed.burst_line_bps
@@ -409,20 +411,20 @@ class PhaseResult:
 
     @property
     def frame_bytes(self) -> list[int]:
-        """The sizes of the frames that were sent; of messages, which are cut, the smallest."""
+        """Return the sizes of sent frames; if the phase has none, the least frame."""
         sizes = self.entry["frame_bytes"] or LEAST_FRAME
         return sizes if isinstance(sizes, list) else [sizes]
 
     @property
     def label(self) -> str:
-        """What people are shown."""
+        """Return the phase's name for people."""
         return phase_label(self.entry)
 
 
 def machine_cpu_s(nodes: Rows, machines: Mapping[str, str]) -> float | None:
-    """CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
+    """Return the CPU seconds of all machines in the phase, kernel included: span x cpus - idle.
 
-    `machines`: by node. Nodes of one machine say nearly the same; the most counts.
+    `machines` are by node. Nodes of one machine report nearly equal times; the greatest counts.
     """
     busy = nodes.floats("cpu_span_s") * nodes.floats("cpus") - nodes.floats("cpu_idle_s")
     by_machine: ByPort = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What one phase in one network amounts to, and a whole plan: their entries of the summary.
+"""Results of a phase in one network, and of a whole plan: their entries in the summary.
 
-Keys and their meaning are the form's (records/summary_form.toml), formulas are in
-doc/reference/measures.md. A key with no observation is there, and is None.
+records/summary_form.toml defines the keys, doc/reference/measures.md the formulas. A key without an
+observation is None.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from .tester import (
     windows_off,
 )
 
-LOWEST_SHOWN = 5  # flows of a phase that fell the furthest below their own mean
+LOWEST_SHOWN = 5  # flows of a phase with the deepest falls below their mean
 
-# What nodes say of a phase, the cause first.
+# States of a phase that a node may report, the cause first.
 _STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 
 
@@ -56,7 +56,7 @@ _STATES: tuple[str, ...] = ("flooded", "stopped", "unreachable")
 def _counted() -> list[tuple[str, str, str, Reduce, str]]:
     """Return the counts of a phase: key, column of flows, of ports, reduction, transports.
 
-    Those of clauses are measures; the form of the summary declares the others.
+    Counts of clauses are measures; the form of the summary declares the others.
     """
     measures = [one for one in MEASURES.values() if one.reduce and "." not in one.entry]
     return [
@@ -68,10 +68,10 @@ def _counted() -> list[tuple[str, str, str, Reduce, str]]:
 
 
 class PhaseResults:
-    """Makes results of phases, and knows the nodes and ports of the run for it."""
+    """Maker of phases' results, which knows the nodes and ports of the run."""
 
     def __init__(self, run: Run) -> None:
-        """Nothing was said yet."""
+        """Set up the maker before any record of a node."""
         self.clocks = ClockTable(
             {port.name: node.name for node in run.site.processes for port in node.ports}
         )
@@ -83,7 +83,7 @@ class PhaseResults:
         self._lines: dict[tuple[int, int, str], dict[str, int]] = {}  # of the last trial's part
 
     def greet(self, record: Record) -> None:
-        """Take a `hello`."""
+        """Record a node's `hello`."""
         self._hellos.append(filled("NodeEntry", record))
         machine = record.get("boot") or record.get("host") or record["node"]
         self._machines[record["node"]] = machine
@@ -93,11 +93,11 @@ class PhaseResults:
         return sorted(self._hellos, key=lambda hello: self._order[hello["node"]])
 
     def open_port(self, record: Record) -> None:
-        """Take a `port-open`."""
+        """Record a node's `port-open`."""
         self._opened[record["port"], record["transport"]] = record
         self._lines.clear()
 
-    @np.errstate(all="ignore")  # what is beyond a float is not observed
+    @np.errstate(all="ignore")  # a value beyond the range of floats was not observed
     def result(
         self,
         trial: Trial,
@@ -106,7 +106,7 @@ class PhaseResults:
         rows: PhaseRows,
         misdelivered: m.MisdeliveredFrames,
     ) -> m.PhaseResult:
-        """Return a phase's result, with its entry; `trial` as its part in the network has it."""
+        """Return a phase's result with its entry; `trial` has the settings of its network."""
         lines, every = self._line_rates(trial, part, key), rows.flows()
         nodes, ports = rows.rows("phases"), rows.rows("ports")
         self.clocks.correct(rows.moment, every.times)
@@ -132,7 +132,7 @@ class PhaseResults:
         intervals = Intervals.of(rows.rows("intervals"), off, trial.traffic == "stream")
         shares = m.port_shares(flows, lines)
         starts = nodes.floats("start_run_ns")
-        starts = starts[~np.isnan(starts)]  # agreed, in run time
+        starts = starts[~np.isnan(starts)]  # agreed start, in run time
         short = SHORT_SHARE_LAB if self._in_lab else SHORT_SHARE_SITE
         computes = trial.scatter is not None and trial.scatter.compute > 0
         limits = host_limits(every, ports, nodes, short, window_s, lines, computes)
@@ -170,7 +170,7 @@ class PhaseResults:
         return result
 
     def _cpu(self, nodes: Rows, flows: PhaseFlows) -> dict[str, float | bool | None]:
-        """Return the CPU time of a phase, and whether workers burnt a core each, whatever came."""
+        """Return the CPU time of a phase, and whether polling workers occupied a core each."""
         names = set(nodes.texts("node"))
         workers = {hello["worker"] for hello in self._hellos if hello["node"] in names}
         cpu_s = m.machine_cpu_s(nodes, self._machines)
@@ -185,7 +185,7 @@ class PhaseResults:
         }
 
     def _line_rates(self, trial: Trial, part: Part, key: PhaseKey) -> dict[str, int]:
-        """Return layer-1 rates: what the node resolved, else what the site says."""
+        """Return the layer-1 rates of a part's ports, as reported by nodes, else as in the site."""
         place = (key.trial, key.repeat, key.network)
         if place not in self._lines:
             lines = {}
@@ -200,7 +200,7 @@ class PhaseResults:
 
 
 def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> Entry:
-    """Return what a phase was asked to do."""
+    """Return the settings of a phase, for its entry."""
     size: int | list[int] = trial.sizes[0] if len(trial.sizes) == 1 else list(trial.sizes)
     networks = [one.network for one in trial.parts]
     return filled(
@@ -222,9 +222,9 @@ def setting(trial: Trial, part: Part, phase: int, lines: Mapping[str, int]) -> E
 
 
 def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
-    """Return the load in percent of line.
+    """Return the intended load in percent of line.
 
-    Mean over the part's ports, which may have several rates.
+    The mean over the part's ports, whose rates may differ.
     """
     load = trial.load
     if trial.traffic == SCHEDULE:
@@ -239,7 +239,7 @@ def _asked_percent(trial: Trial, lines: Mapping[str, int]) -> float | None:
 
 
 def _timing(nodes: Rows) -> dict[str, object]:
-    """Return how long a phase took and how far its ranks were apart."""
+    """Return the duration of a phase, and the skew of its ranks."""
     elapsed_ns = m.greatest(nodes.floats("elapsed_ns"))
     drained = set(nodes.texts("drained"))
     skews = ("start_skew_us", "stop_skew_us", "skew_bound_us")
@@ -252,9 +252,9 @@ def _timing(nodes: Rows) -> dict[str, object]:
 
 
 def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:
-    """Return a phase's rates; flows whose window was off are in the total alone."""
+    """Return a phase's rates; flows with a wrong window count in the total only."""
     rates = m.flow_column(flows, "throughput")
-    # A transfer's flows have one window: the slowest is the one that was done last.
+    # The flows of a transfer share one window: the slowest flow is the last one to finish.
     order = np.lexsort((-m.or_zero(flows["received_last_run_ns"]), rates))
     known = order[: len(rates) - int(np.isnan(rates).sum())]
     received = shares.destination.values()
@@ -282,7 +282,7 @@ def _rates(flows: PhaseFlows, shares: m.PortShares) -> dict[str, object]:
 def _counts(
     flows: PhaseFlows, ports: Rows, transport: transports.Transport
 ) -> dict[str, float | None]:
-    """Return what was counted of a phase's frames, messages and bytes."""
+    """Return the counts of a phase's frames, messages and bytes."""
     has = {ANY: True, FRAMES: transport.frames, MESSAGES: not transport.frames,
            RDMA: transport.rdma}  # fmt: skip
     found: dict[str, float | None] = {}
@@ -299,14 +299,14 @@ def _counts(
 
 
 def reduced(flows: PhaseFlows) -> dict[str, float | None]:
-    """Return the measures that are one figure of all flows, by key; None where one is unknown."""
+    """Return measures that reduce all flows to one figure, by key; None if a value is unknown."""
     return {one.key: m.reduced(m.flow_column(flows, one.flow), one.reduce) for one in REDUCED}
 
 
 def _queue_pairs(flows: PhaseFlows) -> Entry:
-    """Return what sources say of their queue pairs.
+    """Return the settings of the queue pairs of a phase's sources.
 
-    Settings, as they took effect, are equal on all flows or null.
+    A setting that differs between flows is null.
     """
     sources = flows.select(flows.reported("source"))
 
@@ -329,7 +329,7 @@ def _queue_pairs(flows: PhaseFlows) -> Entry:
 
 
 def _disorder(flows: PhaseFlows, transport: str) -> Entry:
-    """Return the `reordering` of a phase's entry; nulls where frames are not seen."""
+    """Return the `reordering` of a phase's entry; null for transports without frames."""
     frames, extent = flows["received_frames"], flows["extent_max"]
     delivered = m.total_int(frames) if transports.of(transport).frames else None
     if not delivered:
@@ -355,10 +355,10 @@ def _disorder(flows: PhaseFlows, transport: str) -> Entry:
 def burst_line_bps(
     trial: Trial, network: str | None, flows: PhaseFlows, lines: Mapping[str, int]
 ) -> Floats | None:
-    """Return each flow's rate while a burst lasts; None where it sends all the time.
+    """Return each flow's rate during a burst; None if the traffic has no bursts.
 
-    Ports may then be offered more than their lines. Beside streams of bytes no rate fits: they
-    fill the line.
+    Bursts may offer ports more than their line rate. Infinite for a network beside streams of
+    bytes, which fill the line at any rate.
     """
     if trial.own and network not in trial.own:
         return np.full(len(flows), np.inf)
@@ -379,18 +379,18 @@ def burst_line_bps(
 
 @dataclass(frozen=True)
 class Intervals:
-    """The spans of a phase's flows, from one mark to the next."""
+    """Interval results of a phase: the spans of its flows between two marks."""
 
-    pairs: Sequence[Pair]  # flows, in the order in which they were first heard of
-    flow: Numbers  # of each span: its place in `pairs`
+    pairs: Sequence[Pair]  # flows in order of first appearance
+    flow: Numbers  # index into `pairs` of each span
     spans: Rows
-    mbps: Floats  # of each span
+    mbps: Floats  # payload rate of each span
 
     @classmethod
     def of(cls, spans: Rows, off: Set[Pair], is_stream: bool) -> Intervals:
-        """Return them without the last span in which something came and the empty ones behind it.
+        """Return a phase's spans; a finished flow lacks its last span with payload, and later ones.
 
-        Of a flow that is done: a transfer's, or one whose window was off (`off`).
+        A flow is finished in a transfer, and if its window was wrong (`off`).
         """
         places = NameIndex.of(spans.pairs())
         pairs, flow = places.names, places.place
@@ -403,14 +403,14 @@ class Intervals:
 
     @property
     def lowest(self) -> tuple[Numbers, Numbers]:
-        """Flows, and of each the span in which least came, of several the first."""
+        """Return the flows, and for each the first of its spans with the lowest rate."""
         order = np.lexsort((np.arange(len(self.flow)), self.mbps, self.flow))
         flows, first = np.unique(self.flow[order], return_index=True)
         return flows, order[first]
 
 
 def before_last(flow: Numbers, something: Bools) -> Bools:
-    """Return the spans before the last one of their flow in which something came."""
+    """Return the spans that precede the last span with payload of their flow."""
     last = np.full(int(flow.max(initial=-1)) + 1, -1)
     last[flow[something]] = np.flatnonzero(something)
     found: Bools = np.arange(len(flow)) < last[flow]
@@ -418,7 +418,7 @@ def before_last(flow: Numbers, something: Bools) -> Bools:
 
 
 def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
-    """Return the `intervals` of a phase's entry, without flows whose window was off."""
+    """Return the `intervals` of a phase's entry, without flows whose window was wrong."""
     spans, size = intervals.spans, len(intervals.pairs)
     flows, first = intervals.lowest
     in_it = np.array([intervals.pairs[flow] not in off for flow in flows.tolist()], dtype=bool)
@@ -454,7 +454,7 @@ def interval_entry(intervals: Intervals, off: Set[Pair]) -> Entry:
 
 
 def contradiction(result: m.PhaseResult) -> list[str]:
-    """Return a sentence where the flows and the ports' counters contradict each other."""
+    """Return a sentence if the flows' counts and the ports' counters contradict each other."""
     found = result.entry["loss_location"]
     if not contradicted(found):
         return []
@@ -466,7 +466,7 @@ def contradiction(result: m.PhaseResult) -> list[str]:
 
 
 def surplus(result: m.PhaseResult) -> list[str]:
-    """Return a sentence for each flow that delivered more than it was offered."""
+    """Return a sentence for each flow that delivered more frames than it was offered."""
     found = m.surplus_frames(result.flows)
     return [
         f"{' -> '.join(result.flows.pairs[flow])}: {int(found[flow])} "
@@ -488,10 +488,9 @@ _SUMS = ("offered_frames", "delivered_frames", "offered_bytes", "delivered_bytes
 def plan_entry(
     trial: Trial, entries: Sequence[PhaseEntry], ended: Mapping[str, Record]
 ) -> PlanEntry:
-    """Return a whole plan in one network, of its phases' entries.
+    """Return the entry of a whole plan in one network, from the entries of its phases.
 
-    The paper's figure is its time and its throughput, which is of the phases that the tester did
-    not limit.
+    The plan's time and throughput count only phases that the tester did not limit.
     """
     fair = [entry for entry in entries if not entry["tester_limited"]]
     known = [entry for entry in fair if entry["throughput"]["min"] is not None]
@@ -500,7 +499,7 @@ def plan_entry(
     rates = {name: [entry["throughput"][name] for entry in fair] for name in _OVER_PHASES}
     throughput = {name: by(rates[name]) for name, by in _OVER_PHASES.items()}
     windows = [entry["window_s"] or 0.0 for entry in fair]
-    if throughput["total"] is not None:  # each phase counts by its window
+    if throughput["total"] is not None:  # the mean of totals is weighted by windows
         weighted = sum(map(mul, rates["total"], windows))
         throughput["total"] = weighted / sum(windows) if any(windows) else None
     return filled(
@@ -518,9 +517,9 @@ def plan_entry(
 
 
 def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None:
-    """Return what one repeat adds to the mean over repeats.
+    """Return the value of one repeat for the mean over repeats.
 
-    None where the plan was not measured whole.
+    None if the plan was not measured completely.
     """
     whole = plan["phases_measured"] == plan["phases"]
     if not whole or any(entry["state"] != "complete" for entry in entries):
@@ -530,7 +529,7 @@ def repeat_value(plan: PlanEntry, entries: Iterable[PhaseEntry]) -> float | None
 
 
 def trial_words(trial: Trial) -> str:
-    """Return a trial in a sentence."""
+    """Return a trial in words."""
     networks = " + ".join(part.network for part in trial.parts)
     ranks = max(len(part.ranks) for part in trial.parts)
     return (
@@ -539,7 +538,10 @@ def trial_words(trial: Trial) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """Return figures to six decimals: none is measured more finely. One without end is unknown."""
+    """Return figures rounded to six decimals, finer than any measurement.
+
+    Infinite ones become None.
+    """
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ports over all phases: a bad cable shows in its port, not in a phase."""
+"""Statistics of ports over all phases: a bad cable shows in its port, not in a phase."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .measures import (
 )
 from .tester import SOME_RANK
 
-ALIKE = 0.97  # loads that differ by less are one
+ALIKE = 0.97  # loads with a greater ratio count as equal
 
-Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value of each
+Numbered = tuple[Numbers, Floats]  # numbers of ports, and a value for each
 
 
 class _Direction:
@@ -34,12 +34,12 @@ class _Direction:
 
     def __init__(self, ports: int) -> None:
         self.phases = np.zeros(ports, dtype=np.int64)
-        self.lost = np.zeros(ports)  # NaN: not known of some flow
-        self.percents: list[Numbered] = []  # of flows that no host limited
-        self.relative: list[Numbered] = []  # to the phase's median port
+        self.lost = np.zeros(ports)  # NaN: unknown for some flow
+        self.percents: list[Numbered] = []  # percent of line, for flows that no host limited
+        self.relative: list[Numbered] = []  # relative to the phase's median port
 
     def entries(self) -> Iterator[Entry]:
-        """Yield what the summary says of each port as this end."""
+        """Yield the summary's statistics of each port as this end."""
         size = len(self.phases)
         columns = (*_medians(self.percents, size), _medians(self.relative, size)[0])
         known = zip(*map(observed, columns), strict=True)
@@ -57,12 +57,12 @@ class _Direction:
 
 
 def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
-    """By port the median and the minimum of what is known; NaN where nothing is."""
+    """Return the median and the minimum of the known values by port; NaN without any."""
     numbers = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts)])
     values = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
     known = ~np.isnan(values)
     order = np.argsort(values[known])
-    small = numbers[known][order].astype(np.min_scalar_type(ports))  # sorted by digits
+    small = numbers[known][order].astype(np.min_scalar_type(ports))  # small integers sort faster
     ordered = np.append(values[known][order][np.argsort(small, kind="stable")], np.nan)
     count = np.bincount(numbers[known], minlength=ports)
     first = np.cumsum(count) - count
@@ -72,7 +72,7 @@ def _medians(parts: Sequence[Numbered], ports: int) -> tuple[Floats, Floats]:
 
 
 class _Lines:
-    """All ports with one transport."""
+    """Statistics of all ports with one transport."""
 
     def __init__(self, ports: int) -> None:
         self.ends = {"source": _Direction(ports), "destination": _Direction(ports)}
@@ -80,14 +80,14 @@ class _Lines:
 
 
 class PortTable:
-    """Gathers, phase by phase, what the summary's `ports` says."""
+    """Collector of the summary's `ports`, phase by phase."""
 
     def __init__(self, site: Site) -> None:
-        """Take the site's ports; the table has their order, or that of a device's front."""
+        """Set up the table in the order of the site's ports, or of a device's front."""
         front = site.device.ports if site.device else ()
         order = {name: place for place, name in enumerate(front)}
         ports = sorted(site.ports, key=lambda port: order.get(port.switch_port or "", 0))
-        self._one_host = site.lab is not None  # each port's load is all ports'
+        self._one_host = site.lab is not None  # the load of one port is a load of all
         self._ports = {port.name: port for port in ports}
         self._number = {name: number for number, name in enumerate(self._ports)}
         self._lines: dict[str, _Lines] = {}  # by transport
@@ -96,10 +96,10 @@ class PortTable:
         self._downs: Counter[str] = Counter()
 
     def add(self, result: PhaseResult, transport: str) -> None:
-        """Take one measured phase.
+        """Add one measured phase.
 
-        Where ranks go by steps, ports have different things to do; a rate that the tester limited
-        says nothing of a port.
+        Ranks in dependent steps have different loads, so their ports can't be compared; a rate that
+        the tester limited does not count.
         """
         alike = result.entry["traffic"] != SCHEDULE
         limited = self._limited(result)
@@ -129,7 +129,7 @@ class PortTable:
                 lines.slowest.setdefault(port, []).append(place)
 
     def _limited(self, result: PhaseResult) -> set[str]:
-        """Ports of whose flows some begin or end at a host that was the limit."""
+        """Return the ports with a flow that begins or ends at a limiting host."""
         hosts = {limit["port"] for limit in result.entry["tester_limited"]}
         every = self._one_host or SOME_RANK in hosts
         if not hosts:
@@ -139,23 +139,23 @@ class PortTable:
         )
 
     def open(self, record: Record) -> None:
-        """Take what a node said of a port when it opened it."""
+        """Record a node's description of a port that it opened."""
         self._opened[record["port"], record["transport"]] = record
 
     def lose_link(self, port: str) -> None:
-        """Take an event: the port's link went down."""
+        """Record that the port's link went down."""
         self._downs[port] += 1
 
     def use(self, rows: Rows, transport: str) -> None:
-        """Take `port` records: how frames of each port were sent and received."""
+        """Record how frames of each port were sent and received, from rows of `ports`."""
         for port, variant in zip(rows.texts("port"), rows.texts("variant"), strict=True):
             if variant:
                 self._variants.setdefault((port, transport), {})[variant] = None
 
     def summary(self, suspects: Mapping[str, str]) -> list[Entry]:
-        """Return one entry for each port and transport that had flows, in the site's order.
+        """Return an entry for each port and transport with flows, in the site's order.
 
-        `suspects`: by port, what it is suspected of.
+        `suspects`: suspected fault by port.
         """
         found = []
         for transport, lines in sorted(self._lines.items()):
@@ -186,7 +186,7 @@ class PortTable:
 def chain_entries(
     device: Device, trials: Mapping[tuple[int, int], Trial], phases: Iterable[Entry]
 ) -> Iterator[Entry]:
-    """Yield what each phase through a chain of the device's ports lost and took, by its passes."""
+    """Yield the loss and delay of each phase through a chain of the device's ports, by passes."""
     for phase in phases:
         (part,) = trials[phase["trial"], phase["repeat"]].parts
         places = sorted(device.ports.index(str(port.switch_port)) for port in part.ranks)
@@ -207,14 +207,14 @@ def chain_entries(
 
 
 def _intended(result: PhaseResult, end: str, ports: Iterable[str]) -> Floats:
-    """Return what was intended for each port, as a share of its line and of 1 at most.
+    """Return the intended load of each port as a share of its line rate, at most 1.
 
-    1 where all ports had the same, or where it is not known.
+    1 if all ports had equal loads, or if the load is unknown.
     """
     flows, places = result.flows, result.flows.ends(end)
     rates = np.bincount(places.place, intended_line_bps(flows), len(places.names))
     shares = np.minimum(rates / lines_of(places, result.lines), 1.0)
-    # What TCP intends is what the network lets it.
+    # TCP intends only what the network lets it send.
     said = transports.of(result.entry["transport"]).frames and (flows["intended"] > 0).all()
     alike = shares.min(initial=1.0) >= ALIKE * shares.max(initial=0.0)
     if not said or alike or np.isnan(shares).any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The summary of a results directory, made from its plan and its records."""
+"""Computation of a results directory's summary from its plan and records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..records.summary_form import Entry, SummaryDocument, filled
 from .series import scatter_times
 from .summary import NOT_ENDED, REFUSED_RUN, Summary
 
-# What records without sense raise where they are computed with; OSError is pyarrow's.
+# Exceptions of computations with senseless records; pyarrow raises OSError.
 DAMAGE = (
     *(ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError),
     OSError,
@@ -32,9 +32,9 @@ KILLED = (
 
 
 def is_begun_only(summary: SummaryDocument) -> bool:
-    """Return whether the run's command had no time or no room to write this summary whole.
+    """Return whether the run's command could not complete this summary.
 
-    What was imported from other programs has no trials of ours.
+    A directory of imported results has no trials of its own.
     """
     ours = not summary.get("imported")
     return ours and summary["trials"] == [] and summary["exit_status"] != REFUSED_RUN
@@ -42,7 +42,7 @@ def is_begun_only(summary: SummaryDocument) -> bool:
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Let nobody look for circles, of which records have none: it takes a sixth of the time."""
+    """Disable the search for reference cycles: records have none, and it takes time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -54,7 +54,7 @@ def _no_collector() -> Iterator[None]:
 
 @contextmanager
 def elsewhere(directory: Path) -> Iterator[Path]:
-    """Links to what `finish` and `gather` read, in a folder of their own: `finish` writes."""
+    """Yield a temporary folder with links to the files that `finish` and `gather` read."""
     with TemporaryDirectory(prefix="switchbench-") as name:
         for file in directory.iterdir():
             if file.suffix in (".arrows", ".parquet") or file.name in (BEFORE, AFTER):
@@ -66,11 +66,11 @@ def elsewhere(directory: Path) -> Iterator[Path]:
 def remade(
     run: Run, directory: Path, summary: SummaryDocument, ended: bool = True, keep: bool = False
 ) -> SummaryDocument:
-    """Return what the records amount to.
+    """Return the summary computed from the records.
 
-    `summary`: the one that is there, for what no record says. `ended`: the run is known not to be
-    running any more. `keep`: records and samples are put in their final form in the directory;
-    else nothing is written there.
+    `summary` is the present one, for values without records. `ended`: the run is known not to be
+    running any more. `keep`: put records and samples in their final form in the directory;
+    otherwise nothing is written.
     """
     faults = [KILLED if ended and fault == NOT_ENDED else fault for fault in summary["errors"]]
     refused = summary["exit_status"] == REFUSED_RUN
@@ -91,7 +91,7 @@ def remade(
 
 @_no_collector()
 def gather(run: Run, directory: Path) -> Summary:
-    """Return all of a results directory's tables, ready to be finished."""
+    """Return a summary that has read all tables of a results directory, ready for `finish`."""
     summary = Summary(run)
     feed(summary, directory)
     summary.scatter = scatter_times(directory, run.trials)
@@ -102,9 +102,9 @@ def gather(run: Run, directory: Path) -> Summary:
 
 
 def feed(summary: Summary, directory: Path, events: Collection[str] | None = None) -> None:
-    """Give a summary all that the tables of a directory hold.
+    """Feed a summary with all rows of a directory's tables.
 
-    `events`: of these types only, and no phases.
+    `events`: only events of these types, and no phases.
     """
     tables = Tables(directory, BY_PHASE if events is None else ())
     try:
@@ -119,9 +119,9 @@ def feed(summary: Summary, directory: Path, events: Collection[str] | None = Non
 
 
 def superseded(run: Run, directory: Path) -> list[Entry]:
-    """Return the phases that were measured again, as they were before.
+    """Return the entries of phases before they were measured again.
 
-    SUPERSEDED has their tables.
+    The tables are in the folder SUPERSEDED.
     """
     folder = directory / SUPERSEDED
     if not folder.exists():

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What seals a results directory: clauses fixed before traffic, JUnit XML, manifest, signature.
+"""Sealing of a results directory: clauses fixed before traffic, JUnit XML, manifest, signature.
 
-manifest.json has the SHA-256 of every file of the directory, and what they are of. It follows from
-the directory byte by byte, so that a byte of its own that was changed shows, too. Signatures are
-detached ones of OpenSSH's ssh-keygen. They carry the namespace `switchbench`, so that one made for
-something else (a mail, a commit) never passes for a run's.
+manifest.json has the SHA-256 of every file of the directory, and the run's identity. The directory
+determines it byte by byte, so that a change of the manifest shows, too. Signatures are detached
+ones of OpenSSH's ssh-keygen. Their namespace `switchbench` keeps a signature for another purpose (a
+mail, a commit) from passing for a run's.
 
-To verify a results directory each check is one line for a person. What does not hold is named by
-file; what can still be checked then is.
+The verification of a directory prints one line for each check. A failed check names the file; the
+remaining checks are still made.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ SIGNATURE = f"{MANIFEST}.sig"
 
 
 class SealedFile(TypedDict):
-    """What a manifest says of a file."""
+    """Entry of a file in a manifest."""
 
     bytes: int
     sha256: str
 
 
 def files_of(directory: Path) -> list[str]:
-    """Return the names of all files that a manifest of the directory has.
+    """Return the names of all files that a manifest of the directory lists.
 
-    Those of folders below too.
+    Files in subfolders are included.
     """
     names = []
     for path in sorted(directory.rglob("*")):
@@ -88,12 +88,12 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _is_utf8(name: str) -> bool:
-    """Return whether a name can be written: other bytes are lone surrogates in Python."""
+    """Return whether a name is UTF-8: Python turns other bytes into lone surrogates."""
     return not re.search("[\ud800-\udfff]", name)
 
 
 def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
-    """Return the manifest of these files and their entries, as it is written."""
+    """Return the manifest's text for the given files."""
     summary = load_summary(directory)
     run, verdict = summary["run"], summary.get("verdict")
     value = {
@@ -112,7 +112,7 @@ def content(directory: Path, files: Mapping[str, SealedFile]) -> bytes:
 
 
 def entry_of(path: Path) -> SealedFile:
-    """Return a file's size and hash."""
+    """Return the size and hash of a file."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -122,14 +122,14 @@ def entry_of(path: Path) -> SealedFile:
 
 
 def load(directory: Path) -> dict[str, SealedFile]:
-    """Return the files of the manifest there.
+    """Return the files in the manifest of a directory.
 
-    ConfigurationError for one that is damaged or newer.
+    ConfigurationError if the manifest is missing, damaged or newer.
     """
     refuse_endless(directory)
     path = directory / MANIFEST
     if not any(directory.glob(MANIFEST)):
-        load_summary(directory)  # says so where this is no results directory at all
+        load_summary(directory)  # raises an error if this is no results directory
     gone = (
         f"{directory} has no {MANIFEST}: its run has not ended or was killed (`switchbench "
         f"table {directory} --again` makes the summary of what was measured)"
@@ -145,7 +145,7 @@ def load(directory: Path) -> dict[str, SealedFile]:
 
 
 def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[str]:
-    """Files that are not as the manifest has them, a sentence each."""
+    """Yield a sentence for each file that differs from the manifest."""
     for name, entry in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
@@ -156,7 +156,7 @@ def differences(directory: Path, files: Mapping[str, SealedFile]) -> Iterator[st
 
 
 def refuse_missing(directory: Path) -> None:
-    """Refuse a sealed directory that lacks a sealed table: a new seal would be of less."""
+    """Refuse a sealed directory that lacks a sealed table: a new seal would cover less."""
     if not (directory / MANIFEST).exists():
         return
     gone = [name for name in load(directory)
@@ -169,19 +169,19 @@ def refuse_missing(directory: Path) -> None:
 
 
 def is_signed(directory: Path) -> bool:
-    """Return whether somebody has signed the manifest."""
+    """Return whether the manifest is signed."""
     return (directory / SIGNATURE).exists()
 
 
 def seal(directory: Path) -> None:
-    """Make the manifest of all that is there. One that is signed stays as it is."""
+    """Write the manifest of all present files; a signed manifest remains."""
     if not is_signed(directory):
         files = {name: entry_of(directory / name) for name in files_of(directory)}
         replace_bytes(directory / MANIFEST, content(directory, files))
 
 
 def renew(directory: Path) -> None:
-    """After a command has changed a file. A directory that was never sealed stays so."""
+    """Write the manifest of a sealed directory again after a command changed a file."""
     if (directory / MANIFEST).exists():
         seal(directory)
 
@@ -192,7 +192,7 @@ NAMESPACE = "switchbench"
 
 
 def sign(directory: Path, key: Path) -> Path:
-    """Seals what is there and signs it; returns the signature's file."""
+    """Seal the directory and sign the manifest; return the path of the signature."""
     _refuse_other_key(key)
     seal(directory)
     replace_bytes(directory / SIGNATURE, _signature(directory / MANIFEST, key))
@@ -200,7 +200,7 @@ def sign(directory: Path, key: Path) -> Path:
 
 
 def try_key(key: Path) -> None:
-    """Sign something of no importance, so that a key that can't is known before traffic."""
+    """Sign a test message, so that an unusable key is reported before traffic."""
     _refuse_other_key(key)
     with TemporaryDirectory(prefix="switchbench-") as folder:
         message = Path(folder) / "message"
@@ -217,7 +217,7 @@ def _signature(message: Path, key: Path) -> bytes:
 
 
 def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
-    """Return the owner of the key that signed, as ssh-keygen says it, and if the key is allowed.
+    """Return the owner of the signing key as ssh-keygen reports, and whether the key is allowed.
 
     `allowed`: an allowed_signers file of ssh-keygen(1). ConfigurationError says what is wrong with
     the signature.
@@ -250,7 +250,7 @@ def check(directory: Path, allowed: Path | None) -> tuple[str, bool]:
 
 def _refuse_other_key(key: Path) -> None:
     text = _read(key)
-    # A public key stands for the secret one that ssh-agent holds.
+    # A public key stands for the secret one in ssh-agent.
     if "PRIVATE KEY-----" not in text and not text.startswith(("ssh-", "ecdsa-", "sk-")):
         raise ConfigurationError(f"{key} is no secret key of ssh-keygen")
 
@@ -265,7 +265,7 @@ def _read(path: Path) -> str:
 
 
 def _execute(words: Sequence[str], message: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a program; it asks for a passphrase at the terminal by itself."""
+    """Run a program, which asks for a passphrase at the terminal by itself."""
     try:
         return subprocess.run(words, capture_output=True, check=False, input=message.read_bytes())
     except FileNotFoundError:
@@ -280,7 +280,7 @@ def _refuse_bad(done: subprocess.CompletedProcess[bytes], message: Path, signatu
 
 
 def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -> str:
-    """Return the last thing that a program said, on one line."""
+    """Return the last line that a program printed."""
     text = (done.stderr if what is None else what).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Signing data on")]
@@ -293,15 +293,15 @@ def _said(done: subprocess.CompletedProcess[bytes], what: bytes | None = None) -
 
 # --- clauses fixed before traffic --------------------------------------------------------------
 
-# The clauses are written in their canonical form, whose SHA-256 is the file's own, and the hash is
-# the first event of the tables: whoever has noted it down knows that nothing was judged by other
-# words afterwards.
+# The clauses are written in their canonical form, whose SHA-256 is that of the file, and the hash
+# is the first event of the tables: whoever has noted the hash knows that the clauses were not
+# changed afterwards.
 
-RECORD = "clauses"  # the record's type
+RECORD = "clauses"  # type of the record
 
 
 def fix_clauses(run: Run, directory: RunDirectory) -> None:
-    """Write the clauses and their hash. To be called before the first node starts."""
+    """Write the clauses and their hash, before the first node starts."""
     if not run.expectations:
         return
     replace_bytes(directory.path / CLAUSES, canonical(run.expectations))
@@ -317,9 +317,9 @@ def fix_clauses(run: Run, directory: RunDirectory) -> None:
 
 
 def changed_clauses(sha256: str | None, directory: Path) -> str | None:
-    """Return what is no longer as it was fixed before traffic, in a sentence; None: all is.
+    """Return a sentence on clauses that changed since they were fixed; None if they did not.
 
-    `sha256`: what the clauses' hash is; None: there are none.
+    `sha256`: hash of the run's clauses; None: the run has none.
     """
     if sha256 is None:
         return None
@@ -342,18 +342,18 @@ def changed_clauses(sha256: str | None, directory: Path) -> str | None:
 
 # --- JUnit XML, for continuous integration -----------------------------------------------------
 
-# A clause is a test case: FAIL is a failure, INCONCLUSIVE an error. That the run came to its end is
-# a case of its own. The form is that of the schemas which Jenkins and Ant's reports are checked
-# with: names and order of elements, and which attributes they need.
+# A clause is a test case: FAIL is a failure, INCONCLUSIVE an error. The completion of the run is a
+# case of its own. The form follows the schemas of Jenkins and of Ant's reports: names and order of
+# elements, and required attributes.
 
 _SUITE = "switchbench"
-# What XML 1.0 can't hold (2.2).
+# Characters that XML 1.0 can't hold (2.2).
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENTS = {FAIL: "failure", INCONCLUSIVE: "error"}
 
 
 def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
-    """Return the document of a run and its verdict."""
+    """Return the JUnit XML of a run and its verdict."""
     run = summary["run"]
     whole = summary["status"] == "complete"
 
@@ -369,7 +369,7 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
         if outcome:
             add_text(element, outcome, lines, message=lines[0], type=kind)
 
-    root = ElementTree.Element("testsuites")  # Ant's form allows it no attributes
+    root = ElementTree.Element("testsuites")  # Ant's form allows no attributes
     elapsed_s = run["elapsed_s"] or 0
     suite = add(
         root, "testsuite", name=run["id"], package=_SUITE, id=0,
@@ -380,7 +380,7 @@ def junit(summary: SummaryDocument, verdict: Entry) -> bytes:
     properties = add(suite, "properties")
     for name, value in _properties(summary, verdict):
         add(properties, "property", name=name, value=value)
-    # A case of its own: all that was asked for was measured.
+    # A case of its own: all that was requested was measured.
     gaps = [*summary["errors"], *summary["not_measured"]] or [summary["status"]]
     ended = None if whole else "error"
     case("the run came to its end", ended, summary["status"], gaps, elapsed_s)
@@ -408,7 +408,7 @@ def _properties(summary: SummaryDocument, verdict: Entry) -> Iterator[tuple[str,
 
 
 def _lines(clause: ClauseEntry) -> Iterator[str]:
-    """Yield what was required, what was seen and where; then the other values that fail."""
+    """Yield the requirement of a clause, its worst value and place; then its other failures."""
     seen = "nothing was seen" if clause["value"] is None else f"seen {clause['value']:.10g}"
     at = f" at {clause['of']}" if clause["of"] else ""
     reason = f"; {clause['reason']}" if clause["reason"] else ""
@@ -421,7 +421,7 @@ def _lines(clause: ClauseEntry) -> Iterator[str]:
 
 
 def write_record(directory: Path, summary: SummaryDocument, key: Path | None = None) -> None:
-    """Write the verdict for CI, then the manifest over all files, then its signature by `key`."""
+    """Write the JUnit XML, then the manifest of all files, then its signature by `key`."""
     if (verdict := summary.get("verdict")) is not None:
         replace_bytes(directory / JUNIT, junit(summary, verdict))
     if key is None:
@@ -437,7 +437,7 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class VerifyCheck:
-    """What came out of one check. `holds` is None where nothing could or had to be checked."""
+    """Result of one check. `holds` is None if nothing could or had to be checked."""
 
     name: str
     holds: bool | None
@@ -446,15 +446,15 @@ class VerifyCheck:
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What is to be checked."""
+    """Options of the verification."""
 
-    allowed: Path | None = None  # whose signatures are good; then there has to be one
-    clauses: str | None = None  # the hash that was agreed on
-    again: bool = True  # whether the verdict is made anew
+    allowed: Path | None = None  # file of allowed signers; with it a signature is required
+    clauses: str | None = None  # agreed hash of the clauses
+    again: bool = True  # whether the verdict is computed again
 
 
 def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
-    """Yield all checks in order; ConfigurationError where there is nothing that can be checked."""
+    """Yield all checks in order; ConfigurationError if there is nothing to check."""
     if not directory.is_dir():
         raise ConfigurationError(f"{directory} is no results directory")
     sealed = load(directory)
@@ -465,7 +465,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
             try:
                 made = remade(read_plan(directory), directory, load_summary(directory))
                 again = as_read(made)
-            except SwitchbenchError as error:  # raised only where the files are as sealed
+            except SwitchbenchError as error:  # the files may still be as sealed
                 again = error
         changed = hashing.result()
     yield from (VerifyCheck("file", False, words) for words in changed)
@@ -521,7 +521,7 @@ def verify(directory: Path, asked: VerifyOptions) -> Iterator[VerifyCheck]:
 def _verdict(
     directory: Path, summary: SummaryDocument, again: SummaryDocument | SwitchbenchError
 ) -> Iterator[VerifyCheck]:
-    """Yield the verdict, and all that it rests on, from plan and tables."""
+    """Yield the checks of the verdict and its basis, recomputed from plan and tables."""
     try:
         run = read_plan(directory)
     except SwitchbenchError as error:
@@ -531,7 +531,7 @@ def _verdict(
     yield from _configuration(directory, run)
     version = summary["run"]["versions"].get("switchbench")
     hellos = (one for one in Tables(directory, ()).events() if one["type"] == "hello")
-    # The nodes' is the command's: a run with others is refused. None: none said it.
+    # The nodes' version is the command's: other nodes are refused. None: no node reported it.
     measured_by = next((one.get("version") for one in hellos), None)
     if measured_by not in (None, version):
         words = f"{SUMMARY} says that it was made by {version}, and the tables by {measured_by}"
@@ -540,7 +540,7 @@ def _verdict(
     whole = version == __version__
     if isinstance(again, SwitchbenchError):
         raise again
-    # Another version may know more, but not judge otherwise; of the verdict its scope may differ.
+    # Another version may know more, but must judge equally; the verdict's scope may differ.
     compared = list(summary) if whole else ["status", "exit_status", "verdict"]
     scope = {"scope": None}
     different = [
@@ -565,9 +565,9 @@ def _verdict(
 
 
 def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
-    """Check that the plan was made of the configuration, as far as it can be read here.
+    """Return the check that the plan follows from the configuration, if this can be read here.
 
-    What a trial was to send and for how long.
+    Compared are each trial's transport, sizes, load and window.
     """
     path = directory / CONFIGURATION
     try:
@@ -592,13 +592,13 @@ def _configuration(directory: Path, run: Run) -> Iterator[VerifyCheck]:
 
 
 def _offer_of(trial: Trial | ResolvedSettings, window_ns: int) -> tuple[object, ...]:
-    """Return transport, sizes, load and window; of WAITING it may be longer than was asked for."""
+    """Return transport, sizes, load and window of a trial; WAITING may extend the window."""
     window_ns = 0 if trial.traffic in WAITING else window_ns
     return trial.transport, trial.sizes, trial.load or Load(percent=100.0), window_ns
 
 
 def _junit(directory: Path, summary: SummaryDocument) -> VerifyCheck:
-    """Check that `verdict.xml` says what the summary says, sealed or not."""
+    """Return the check that `verdict.xml` has the summary's verdict, sealed or not."""
     verdict = summary.get("verdict")
     wanted = None if verdict is None else junit(summary, verdict)
     if (directory / JUNIT).read_bytes() == wanted:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What several trials amount to: curves, single times, computation, steps, transports.
+"""Results over several trials: curves, single times, computation, steps, transports.
 
-Times of ping-pong are half the round trip, as the
-papers give them. A mean over single times misleads (Salmon, Stein and Sterling 1998), so each is
-kept, as a row of the table `samples`. doc/reference/messages.md and measures.md have the formulas.
+Times of ping-pong are half the round trip, as in the papers. A mean over single times misleads
+(Salmon, Stein and Sterling 1998), so each is kept as a row of the table `samples`.
+doc/reference/messages.md and measures.md have the formulas.
 
-Of transports payload is compared, on the same ports, at equal message size. A dpdk frame is a
-message of its own payload; where none of that size was run, the largest frames stand beside the
-messages, and the entry says so.
+Transports are compared by payload, on the same ports, at equal message size. A dpdk frame is a
+message of its own payload; if none of equal size was measured, the largest frames are compared, and
+the entry says so.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from .statistics import interval
 
 Flows = dict[tuple[str, str], Histogram]  # by source and destination
 
-ALIKE = 0.05  # paths whose times differ by less are alike
+ALIKE = 0.05  # relative difference of times below which paths are alike
 
 
 class SweepTable:
-    """Takes the times of ping-pong, phase by phase, and says what they amount to."""
+    """Collector of ping-pong times, phase by phase, for curves by size."""
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """`trials` by id and repeat."""
+        """Set up the table; `trials` are by id and repeat."""
         self._trials = trials
         self._flows: dict[tuple[int, int, str], Flows] = {}
 
     def add(self, key: PhaseKey, times: Mapping[Pair, Times]) -> None:
-        """Take the times of one phase's flows by kind; other kinds are not its own."""
+        """Add the ping-pong times of one phase's flows; ignore other kinds of times."""
         for pair, kinds in times.items():
             if PINGPONG in kinds:
                 flows = self._flows.setdefault(key[:3], {})
                 flows.setdefault(pair, Histogram()).merge(kinds[PINGPONG])
 
     def lost(self, entry: Entry) -> int | None:
-        """Messages of one trial's entry that did not come back; None: that is not known."""
+        """Return the lost messages of a trial's entry; None if unknown."""
         key = (entry["trial"], entry["repeat"], entry["network"])
         return merged(self._flows.get(key, {}).values()).lost
 
     def curves(self) -> Iterator[Entry]:
-        """Yield one of each setting, its points by size."""
+        """Yield a curve for each setting, with points by size."""
         found: dict[str, tuple[Entry, dict[int, Flows]]] = {}
         for (trial_id, repeat, network), flows in sorted(self._flows.items()):
             trial = self._trials[trial_id, repeat]
-            # A point of a curve is of one size; a scatter's are of many.
+            # A curve's point has one size; a scatter has many.
             if trial.traffic != "pingpong" or "scatter" in trial.parameters:
                 continue
             said = about(trial, network)
@@ -77,7 +77,7 @@ class SweepTable:
 
 
 def about(trial: Trial, network: str) -> Entry:
-    """Return what tells a curve from others."""
+    """Return the properties that distinguish a curve from others."""
     return {
         "transport": trial.transport,
         "network": network,
@@ -88,7 +88,7 @@ def about(trial: Trial, network: str) -> Entry:
 
 
 def _point(size: int, flows: Flows) -> Entry:
-    """Return one size: all flows and repeats together, and the slowest flow."""
+    """Return the point of one size: over all flows and repeats, and the slowest flow."""
     whole = merged(flows.values())
     known = [(times.mean_ns, pair) for pair, times in flows.items() if times.mean_ns is not None]
     mean_ns, slowest = max(known, key=itemgetter(0), default=(None, ("", "")))
@@ -113,12 +113,12 @@ def _point(size: int, flows: Flows) -> Entry:
 
 
 def half_us(ns: float | None) -> float | None:
-    """Half a round trip, in microseconds."""
+    """Return half a round trip, in microseconds."""
     return None if ns is None else ns / 2000
 
 
 def _bandwidth(size: int, mean_ns: float | None) -> float | None:
-    """Mbit/s: the size by half the mean round trip."""
+    """Return the bandwidth in Mbit/s: the size over half the mean round trip."""
     return None if not mean_ns else 8 * size / (mean_ns / 2000)
 
 
@@ -129,7 +129,7 @@ def peak(points: Sequence[Entry]) -> Entry:
     return {
         "peak_mbps": most,
         "peak_size": size,
-        # It may be higher still beyond the last size.
+        # The bandwidth may be higher beyond the last size.
         "peak_at_end": bool(known) and size == known[-1][0],
         "size_at_half_peak": None if most is None else reached(known, most / 2),
         "size_at_90_percent_peak": None if most is None else reached(known, 0.9 * most),
@@ -137,7 +137,7 @@ def peak(points: Sequence[Entry]) -> Entry:
 
 
 def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
-    """Return the first size that has the bandwidth, between two points on a line in logarithms."""
+    """Return the first size with the wanted bandwidth, interpolated in logarithms."""
     before: tuple[int, float] | None = None
     for size, rate in points:
         if rate >= wanted:
@@ -153,12 +153,12 @@ def reached(points: Sequence[tuple[int, float]], wanted: float) -> float | None:
 
 
 def path_of(curve: Entry) -> str:
-    """Return what one chooses between: a transport in a network."""
+    """Return the path of a curve, which users choose between: a transport in a network."""
     return f"{curve['transport']} in {curve['network']}"
 
 
 def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
-    """For each two paths with the same matrix: which is the faster, and where that changes."""
+    """Yield for each two paths with equal matrices the ranges of size where each is faster."""
     for one, other in combinations(curves, 2):
         if matrix_of(one) != matrix_of(other) or path_of(one) == path_of(other):
             continue
@@ -174,12 +174,12 @@ def crossovers(curves: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def matrix_of(curve: Entry) -> str:
-    """Equal for curves that can be compared."""
+    """Return a key that is equal for comparable curves."""
     return json.dumps([curve["ranks"], curve["pattern"], curve["parameters"]], sort_keys=True)
 
 
 def _ranges(one: Entry, other: Entry) -> list[Entry]:
-    """From size to size: which path to use; null where they are alike."""
+    """Return the ranges of size with the faster path; null if both are alike."""
     times = [
         {p["size"]: p["latency_us"]["mean"] or 0.0 for p in curve["points"]}
         for curve in (one, other)
@@ -190,7 +190,7 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
         if times[0][size] and times[1][size]
     ]
     found: list[Entry] = []
-    within: dict[int, float] = {}  # where they cross while they are alike, by range
+    within: dict[int, float] = {}  # crossings within a range of alike curves, by range
     for place, (size, ratio) in enumerate(ratios):
         use = None if abs(ratio) < math.log1p(ALIKE) else path_of(one if ratio > 0 else other)
         crossed = _crossed(ratios[place - 1], (size, ratio)) if place else None
@@ -200,7 +200,7 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
                 within.setdefault(len(found) - 1, crossed)
             continue
         found.append({"use": use, "from": size, "to": size, "crossover_size": crossed})
-    # Alike curves cross by chance; between two sizes where different ones are better they must.
+    # Alike curves cross by chance; between two sizes with different winners there is a crossing.
     for place, crossed in within.items():
         around = {part["use"] for part in found[max(0, place - 1) : place + 2]} - {None}
         if len(around) == 2:
@@ -209,7 +209,7 @@ def _ranges(one: Entry, other: Entry) -> list[Entry]:
 
 
 def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | None:
-    """Return where two curves cross between two sizes, if they do."""
+    """Return the size at which two curves cross between two points; None if they do not."""
     if before[1] * after[1] >= 0:
         return None
     share = before[1] / (before[1] - after[1])
@@ -218,12 +218,12 @@ def _crossed(before: tuple[int, float], after: tuple[int, float]) -> float | Non
 
 # --- single times, and computation beside messages ------------------------------------------------
 
-_PARTS = ("compute_only", "concurrent")  # what a node computes, alone and beside messages
-_CONFIDENCE = 0.95  # that nodes compute slower, or faster, beside messages
+_PARTS = ("compute_only", "concurrent")  # computation of a node, alone and beside messages
+_CONFIDENCE = 0.95  # confidence that nodes compute slower, or faster, beside messages
 
 
 def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
-    """Return one entry for each scatter in each network."""
+    """Return an entry for each scatter in each network."""
     scattered = [one for one in trials if "scatter" in one.parameters and one.traffic == "pingpong"]
     if not scattered:
         return []
@@ -251,9 +251,9 @@ def scatter_times(directory: Path, trials: Sequence[Trial]) -> list[Entry]:
 def computing(
     trials: Sequence[Trial], records: Mapping[tuple[int, int], Sequence[Record]]
 ) -> list[Entry]:
-    """Return how much slower nodes computed beside their messages than alone.
+    """Return an entry for each trial that computed: the slowdown of nodes beside their messages.
 
-    An entry for each trial that computed; `records`: its `compute` records, by trial and repeat.
+    `records`: `compute` records by trial and repeat.
     """
     found = []
     for trial in trials:
@@ -290,55 +290,56 @@ def computing(
 
 
 def _rate(records: Sequence[Record], part: str) -> float | None:
-    """Mflop/s of one thread, the mean over all: operations by the time that pieces took."""
+    """Return the Mflop/s of one thread: all operations over the time of all pieces."""
     busy_ns = sum(record[part]["busy_ns"] for record in records)
     operations = sum(record[part]["operations"] for record in records)
     return operations / busy_ns * 1000 if busy_ns else None
 
 
 def slower(alone: float | None, beside: float | None) -> float | None:
-    """By how many percent a rate fell."""
+    """Return by how many percent a rate fell."""
     return None if not alone or beside is None else 100 * (1 - beside / alone)
 
 
 # --- dependent steps -----------------------------------------------------------------------------
 
-# IMB's MB/s: so many times the message size by its time (Intel MPI Benchmarks' user guide); of a
-# ping-pong the time is half the round trip. Others have none.
+# Multiples of the message size in IMB's MB/s (Intel MPI Benchmarks' user guide); a ping-pong counts
+# half the round trip. Other functions have no MB/s.
 IMB_FACTORS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}
 IMB_MEGA = 1e6
-US = 1e6  # in a second
+US = 1e6  # microseconds in a second
 
 
 @dataclass
 class RankTimes:
-    """One rank's repetitions in one phase."""
+    """Times of one rank's repetitions in one phase."""
 
-    repetitions: int  # that were timed
-    sum_ns: int  # of all of them
-    times: Histogram  # of batches: the mean of their repetitions
-    verified: int | None  # results that were looked at; None: nothing was computed
+    repetitions: int  # timed repetitions
+    sum_ns: int  # of all repetitions
+    times: Histogram  # mean time of a repetition, by batch
+    verified: int | None  # verified results; None: nothing was computed
 
     @property
     def mean_us(self) -> float | None:
-        """The mean time of a repetition."""
+        """Return the mean time of a repetition, in µs."""
         return self.sum_ns / self.repetitions / 1e3 if self.repetitions else None
 
 
 @dataclass
 class MeasuredExecutions:
-    """One trial in one network: its ranks by phase, and how fast data reached the ports."""
+    """Measured repetitions of one trial in one network: times of ranks, and rates at ports."""
 
     trial: Trial
     network: str
     phases: dict[int, dict[str, RankTimes]] = field(default_factory=dict)  # by phase and rank
     rates_mbps: dict[int, float | None] = field(default_factory=dict)
-    idle: dict[int, int] = field(default_factory=dict)  # by phase: ranks that only met the others
+    # by phase: ranks that only waited for the others
+    idle: dict[int, int] = field(default_factory=dict)
 
     def leave_out_idle(self, phase: int, busy: Collection[str]) -> None:
-        """Drop the ranks of a phase that went through repetitions without any message.
+        """Drop the ranks of a phase whose repetitions had no message.
 
-        Of a ping-pong among many only two do something, and IMB's times are over these.
+        In a ping-pong among many only two ranks have messages, and IMB's times are over these two.
         """
         ranks = self.phases.get(phase, {})
         idle = [name for name in ranks if name not in busy and ranks[name].times.count]
@@ -348,22 +349,25 @@ class MeasuredExecutions:
 
     @property
     def ranks(self) -> list[RankTimes]:
-        """The times of all ranks in all phases."""
+        """Return the times of all ranks in all phases."""
         return [times for ranks in self.phases.values() for times in ranks.values()]
 
     @property
     def about(self) -> Entry:
-        """What tells it from others."""
+        """Return the properties that distinguish the trial from others."""
         return about(self.trial, self.network)
 
     @property
     def iterations(self) -> int:
-        """Those of the benchmark that the trial stands for; 0: it stands for none."""
+        """Return the iterations of the benchmark that the trial represents.
+
+        0: it represents none.
+        """
         return self.trial.steps.iterations or 0 if self.trial.steps else 0
 
     @property
     def whole(self) -> bool:
-        """Return whether all ranks that take part timed something in all phases."""
+        """Return whether all participating ranks timed repetitions in all phases."""
         return len(self.phases) == self.trial.phases and all(
             len(ranks) + self.idle.get(phase, 0) == self.about["ranks"]
             and all(times.times.count for times in ranks.values())
@@ -371,9 +375,9 @@ class MeasuredExecutions:
         )
 
     def over_ranks(self, choose: Callable[[Iterable[float | None]], float | None]) -> float | None:
-        """Return the mean over phases of a figure of the ranks' means; None: not whole.
+        """Return the mean over phases of a figure of the ranks' means; None if incomplete.
 
-        IMB's t_avg is their mean, its t_max the greatest.
+        IMB's t_avg is the mean of the ranks' means, its t_max the greatest.
         """
         if not self.whole:
             return None
@@ -383,20 +387,20 @@ class MeasuredExecutions:
 
 
 class ExecutionTable:
-    """Takes the times of repetitions, phase by phase, and says what they amount to.
+    """Collector of repetition times, phase by phase, for the summary's `steps`.
 
-    Each rank times its own repetitions, from behind a barrier until its last step is complete.
-    Formulas are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md lays them
-    beside those of IMB and HPCC.
+    Each rank times its own repetitions, from a barrier until its last step is complete. Formulas
+    are in doc/reference/measures.md, "Dependent steps"; doc/how-to/hpcc-imb.md compares them with
+    IMB's and HPCC's.
     """
 
     def __init__(self, trials: Mapping[tuple[int, int], Trial]) -> None:
-        """`trials` by id and repeat."""
+        """Set up the table; `trials` are by id and repeat."""
         self._trials = trials
         self._measured: dict[tuple[int, int, str], MeasuredExecutions] = {}
 
     def add(self, key: PhaseKey, executions: Iterable[Row]) -> None:
-        """Take the ranks' times of one phase, a row of `histograms` each."""
+        """Add the ranks' times of one phase, a row of `histograms` for each rank."""
         for row in executions:
             one = self._of(self._trials[key.trial, key.repeat], key.network)
             one.phases.setdefault(key.phase, {})[row["src"]] = RankTimes(
@@ -404,9 +408,9 @@ class ExecutionTable:
             )
 
     def add_flows(self, trial: Trial, network: str, phase: int, flows: PhaseFlows) -> None:
-        """Take all flows of one phase.
+        """Add all flows of one phase.
 
-        How fast data reached the ports, and which ranks had messages.
+        Flows give the data rate at ports, and the ranks that had messages.
         """
         one = self._of(trial, network)
         one.rates_mbps[phase] = port_rate_mbps(flows.ends("dst"), m.payload_bps(flows))
@@ -414,7 +418,7 @@ class ExecutionTable:
         one.leave_out_idle(phase, {end for pair, is_idle in idle if not is_idle for end in pair})
 
     def average_us(self, trial: Trial, network: str) -> float | None:
-        """Return what one repeat adds to the mean over repeats."""
+        """Return the value of one repeat for the mean over repeats, in µs."""
         return self._of(trial, network).over_ranks(m.mean)
 
     def summary(self) -> Entry:
@@ -442,9 +446,9 @@ class ExecutionTable:
 
 
 def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
-    """Return the mean over the ports that anything was sent to, of all that reached each.
+    """Return the mean rate over the ports that received data, in Mbit/s.
 
-    The rates are flows', whose destinations are the ports.
+    `rates_bps` are flows' rates, with the flows' destinations in `ports`.
     """
     totals = [one for one in m.sum_by_port(ports, rates_bps).values() if one is None or one > 0]
     mean = None if None in totals else m.mean(totals)
@@ -452,10 +456,10 @@ def port_rate_mbps(ports: NameIndex[str], rates_bps: Floats) -> float | None:
 
 
 def _function_point(size: int, repeats: Sequence[MeasuredExecutions]) -> Entry:
-    """Return one size: all phases and repeats together."""
+    """Return the point of one size, over all phases and repeats."""
     first = repeats[0].trial
     pattern = first.pattern["name"]
-    # How many times of IMB's one is made of: its time of a ping-pong is of one way.
+    # Number of IMB's times in a repetition: IMB's ping-pong counts one way.
     parts = 2 if pattern == "pingpong" else 1
     ranks = [times for one in repeats for times in one.ranks]
     batches = merged(times.times for times in ranks)
@@ -501,9 +505,9 @@ def _imb(pattern: str, size: int, times_us: Sequence[float | None]) -> Entry:
 
 
 def _sure(values: Sequence[float | None], asked: Repeats, scale: float) -> Entry | None:
-    """Return the interval of the mean over repeats, times `scale`.
+    """Return the confidence interval of the mean over repeats, times `scale`.
 
-    None where there are too few, or one was not measured whole.
+    None with too few repeats, or if one was not measured completely.
     """
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -531,7 +535,7 @@ def _kernel(repeats: Sequence[MeasuredExecutions]) -> Entry:
 
 
 def _rankings(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield each problem that several paths (a transport in a network) ran: the fastest first."""
+    """Yield for each problem that several paths (a transport in a network) ran its ranking."""
     problems: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry["total_s"] is not None:
@@ -558,26 +562,29 @@ NOT_IN_TURN = "the transports did not take turns repeat by repeat"
 
 @dataclass
 class TransportSeries:
-    """One transport at one setting: its plans, one for each repeat."""
+    """Plans of one transport at one setting, one for each repeat."""
 
     transport: str
-    options: Entry  # what the sweep chose of the transport's own
+    options: Entry  # swept options of the transport
     plans: list[PlanEntry] = field(default_factory=list)
 
     @property
     def load(self) -> str:
-        """The load as asked, to tell it from others."""
+        """Return the intended load as a text that distinguishes it from others."""
         return json.dumps(self.plans[0]["load"], sort_keys=True)
 
     @property
     def asked(self) -> float:
-        """The load as a number to order by: percent of line where it is known."""
+        """Return the intended load as a number to sort by: percent of line if known."""
         share = self.plans[0]["intended_load"]
         return float(next(iter(self.plans[0]["load"].values())) if share is None else share)
 
     @property
     def message_bytes(self) -> int | None:
-        """Payload of one message, or of one frame; None for a mixture, or when nothing came."""
+        """Return the payload of one message, or of one frame.
+
+        None for a mixture or without data.
+        """
         plan = self.plans[0]
         if plan["size_unit"] == "message":
             return plan["size"] if isinstance(plan["size"], int) else None
@@ -589,16 +596,16 @@ class TransportSeries:
 
     @property
     def rates(self) -> dict[int, float | None]:
-        """Mean payload rate of a flow by repetition, Mbit/s."""
+        """Return the mean payload rate of a flow by repeat, in Mbit/s."""
         return {plan["repeat"]: plan["throughput"]["mean"] for plan in self.plans}
 
     @property
     def rate(self) -> float | None:
-        """The mean of these."""
+        """Return the mean of the rates over repeats, in Mbit/s."""
         return m.mean(self.rates.values())
 
     def cpu_per_gb(self, name: Literal["cpu_s", "cpu_process_s"]) -> float | None:
-        """CPU seconds of all repetitions by all their payload."""
+        """Return the CPU seconds of all repeats per 10^9 bytes of payload."""
         seconds = m.total(plan[name] for plan in self.plans)
         delivered = m.total(plan["delivered_bytes"] for plan in self.plans)
         return None if seconds is None or not delivered else seconds / (delivered / m.GIGA)
@@ -607,15 +614,14 @@ class TransportSeries:
 def compare(
     trials: Mapping[tuple[int, int], Trial], plans: Sequence[PlanEntry], reason: str | None
 ) -> list[Entry]:
-    """Return one entry for each matrix and message size that at least two transports carried.
+    """Return an entry for each matrix and message size that at least two transports carried.
 
-    `trials`: by number and repetition; `reason`: why transports did not alternate, where the run
-    could not let them.
+    `trials` are by id and repeat; `reason`: why the run could not alternate transports, if so.
     """
     matrices: dict[str, list[PlanEntry]] = {}
     for plan in plans:
         trial = trials[plan["trial"], plan["repeat"]]
-        # Who sends to whom, and how it ends: equal for trials that can be compared.
+        # Matrix and end of a trial, equal for comparable trials.
         parts = [[part.network, [port.name for port in part.ranks]] for part in trial.parts]
         matrix = [trial.pattern, parts, plan["network"], trial.seed, trial.traffic]
         matrices.setdefault(json.dumps(matrix, sort_keys=True), []).append(plan)
@@ -638,13 +644,13 @@ def matrix_series(plans: Iterable[PlanEntry]) -> Iterator[TransportSeries]:
 
 
 def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
-    """Yield what stands side by side: for each message size and load, each transport's settings."""
+    """Yield the settings to compare: for each message size and load, those of each transport."""
     messages = [one for one in every if one.plans[0]["size_unit"] == "message"]
     frames = [one for one in every if one.plans[0]["size_unit"] == "frame"]
     for size in sorted({one.message_bytes for one in messages if one.message_bytes}):
         row = [one for one in messages if one.message_bytes == size]
         for own in _by_transport(frames).values():
-            # Frames with this payload, else the largest: they cost the least by byte.
+            # Frames with this payload, else the largest: they cost the least per byte.
             known = {one.message_bytes for one in own if one.message_bytes}
             chosen = size if size in known else max(known, default=None)
             row += [one for one in own if chosen is not None and one.message_bytes == chosen]
@@ -653,7 +659,7 @@ def rows_of(every: list[TransportSeries]) -> Iterator[list[TransportSeries]]:
             continue
         for load in dict.fromkeys(one.load for one in transports[_baseline_name(row)]):
             beside = []
-            for own in transports.values():  # one without that load has its greatest
+            for own in transports.values():  # a transport without the load has its greatest load
                 most = max(one.asked for one in own)
                 same = [one for one in own if one.load == load]
                 beside += same or [one for one in own if one.asked == most]
@@ -674,7 +680,7 @@ def _baseline_name(row: Iterable[TransportSeries]) -> str:
 
 def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
     name = _baseline_name(row)
-    # Of several settings the best one is what the others have to beat.
+    # Of several settings of the baseline the best one is what the others have to beat.
     base = max((one for one in row if one.transport == name), key=lambda one: one.rate or 0.0)
     first = base.plans[0]
     of_messages = (one.message_bytes for one in row if one.plans[0]["size_unit"] == "message")
@@ -693,9 +699,9 @@ def _comparison(row: list[TransportSeries], reason: str | None) -> Entry:
 
 
 def alternated(row: Iterable[TransportSeries]) -> bool | None:
-    """Return whether each repetition of all was over before the next one of any.
+    """Return whether each repeat of all transports ended before the next repeat of any.
 
-    None with only one.
+    None with only one repeat.
     """
     turns: dict[int, list[int]] = {}
     for one in row:

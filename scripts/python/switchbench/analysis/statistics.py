@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How sure a mean over repeats is, and whether one more repeat is worth its time.
+"""Confidence of a mean over repeats, and the decision whether to repeat once more.
 
-The interval is Student's t, and wider where the number of repeats was decided by looking at them.
-Formulas stand in doc/reference/measures.md, "Repeats".
+The interval is Student's t, wider if the number of repeats was decided by looking at the values.
+doc/reference/measures.md, "Repeats", has the formulas.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ..records.summary_form import Entry, filled
 
 Floats = NDArray[np.float64]
 
-MEASURE: Final = "throughput"  # what decides: the plan's mean of flows
-STEP_MEASURE: Final = "repetition_us"  # ... and of what goes by steps: the mean time over ranks
+MEASURE: Final = "throughput"  # value that decides: the plan's mean of flows
+# value that decides for dependent steps: the mean time over ranks
+STEP_MEASURE: Final = "repetition_us"
 NORMAL_ONE_SIDED = 1.645  # 95 % of the normal distribution
 LEAST_FOR_CORRELATION = 5  # repeats; with fewer the coefficient says nothing
-MOST_CORRELATION = 0.99  # what a wider interval is computed with at most
-DEVIATION_SHARE = 0.2  # of what `confidence` leaves: how often a deviation is above its upper limit
+MOST_CORRELATION = 0.99  # greatest correlation used for a wider interval
+DEVIATION_SHARE = 0.2  # share of 1 - `confidence`: how often a deviation exceeds its upper limit
 
 
 @cache
@@ -39,12 +40,10 @@ def t_quantile(confidence: float, freedom: int) -> float:
 
 @cache
 def deviation_limit(confidence: float, freedom: int) -> float:
-    """Return how many times a sample's deviation the true one may be, at the confidence.
+    """Return the upper limit of the true deviation of normal draws, by the sample's deviation.
 
-    Of normal draws.
-
-    Who repeats until an interval is narrow stops where the sample's deviation is small by chance,
-    so this limit of it, and not the deviation itself, says whether the mean is sure.
+    Repeating until an interval is narrow stops at a sample whose deviation is small by chance, so
+    the limit, and not the deviation, says whether the mean is certain.
     """
     from scipy.special import chdtri
 
@@ -62,8 +61,8 @@ def gammaln(values: NDArray[Any]) -> Any:
 def greatest_by_chance(count: Floats) -> Floats:
     """Return the lag-1 coefficient that 5 to 6 % of independent repeats exceed.
 
-    The normal distribution with the coefficient's exact mean and variance (Moran 1948), both of a
-    sample's own mean.
+    The normal distribution with the coefficient's exact mean and variance (Moran 1948), both about
+    a sample's own mean.
     """
     limit: Floats = (NORMAL_ONE_SIDED * (count - 2) / np.sqrt(count - 1) - 1.0) / count
     return limit
@@ -71,26 +70,26 @@ def greatest_by_chance(count: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Means over repeats of many things, a column each; NaN is what is not known."""
+    """Means over repeats of many quantities, a column each; NaN is unknown."""
 
     count: Floats
     mean: Floats
     deviation: Floats  # standard deviation of the sample
     error: Floats  # standard error of the mean, corrected for dependence and for stopping
     correlation: Floats  # lag 1
-    dependent: NDArray[np.bool_]  # beyond chance
+    dependent: NDArray[np.bool_]  # whether the correlation is beyond chance
 
 
 def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estimates:
-    """Return the means of the columns, and how far from the truth they may be.
+    """Return the means of the columns, with their standard errors.
 
-    This is the one place where repeats become an interval or a test. `values`: a row for each
-    repeat, NaN where it was not measured. `chosen`: how many repeats there are was decided by
-    looking at them, and the error is wider by what that hides (deviation_limit).
+    All intervals and tests over repeats are computed here. `values`: a row for each repeat, NaN if
+    not measured. `chosen`: the number of repeats was decided by looking at the values, and the
+    error is wider by the effect (deviation_limit).
 
-    Values that follow their neighbours are worth fewer independent ones: n (1 - r) / (1 + r). Where
-    r is beyond chance the error is wider by that; a negative r never makes it narrower. Where
-    the values were looked at, what r says beyond its mean by chance, -1/n, always counts.
+    Correlated values are worth fewer independent ones: n (1 - r) / (1 + r). If r is beyond chance
+    the error is wider accordingly; a negative r never makes it narrower. If the values were looked
+    at, the excess of r over its mean by chance, -1/n, always counts.
     """
     known = ~np.isnan(values)
     count = known.sum(axis=0).astype(np.float64)
@@ -98,7 +97,7 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
         mean = np.where(known, values, 0.0).sum(axis=0) / count
         left = np.where(known, values - mean, 0.0)
         squares = (left**2).sum(axis=0)
-        # What summing in another order would change is no spread.
+        # Differences due to the order of summation are no spread.
         squares = np.where(squares <= count * (1e-12 * np.abs(mean)) ** 2, 0.0, squares)
         deviation = np.where(count > 1, np.sqrt(squares / (count - 1)), np.nan)
         correlation = (left[1:] * left[:-1]).sum(axis=0) / squares
@@ -120,7 +119,7 @@ def estimates(values: Floats, confidence: float, chosen: bool = False) -> Estima
 
 @dataclass(frozen=True)
 class ConfidenceInterval:
-    """The confidence interval of a mean."""
+    """Confidence interval of a mean."""
 
     mean: float
     deviation: float  # standard deviation of the sample
@@ -130,17 +129,17 @@ class ConfidenceInterval:
 
     @property
     def low(self) -> float:
-        """Its lower end."""
+        """Return the lower end of the interval."""
         return self.mean - self.half_width
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
+        """Return the upper end of the interval."""
         return self.mean + self.half_width
 
     @property
     def width(self) -> float:
-        """Its full width as a share of the mean."""
+        """Return the interval's full width as a share of the mean."""
         if self.half_width == 0.0:
             return 0.0
         return math.inf if self.mean == 0.0 else 2.0 * self.half_width / abs(self.mean)
@@ -149,7 +148,7 @@ class ConfidenceInterval:
 def interval(
     values: Sequence[float], confidence: float, chosen: bool = False
 ) -> ConfidenceInterval | None:
-    """Return the interval of the values' mean, as `estimates` has it; None for less than two."""
+    """Return the interval of the values' mean as in `estimates`; None for fewer than two values."""
     if len(values) < 2:
         return None
     found = estimates(np.array(values, dtype=np.float64)[:, None], confidence, chosen)
@@ -162,46 +161,46 @@ def interval(
 
 @dataclass
 class _Point:
-    """The repeats of one setting: a value of each network of each repeat; None: not measured."""
+    """Repeats of one setting: a value by repeat and network; None: not measured."""
 
     first: Trial
     values: dict[int, dict[str, float | None]] = field(default_factory=dict)
     trials: list[int] = field(default_factory=list)
 
     def of(self, network: str, before: int | None = None) -> list[float | None]:
-        """Return the values in the order of repeats; of the first so many."""
+        """Return a network's values in the order of repeats, or of the repeats before one."""
         repeats = sorted(self.values) if before is None else range(before)
         return [self.values.get(repeat, {}).get(network) for repeat in repeats]
 
 
 class RepeatTable:
-    """Gathers repeats while they are measured; says whether there are enough, and how sure it is.
+    """Collector of repeats, which decides whether more are needed, and how certain the mean is.
 
-    Which repeats are needed follows from the values alone: a summary that is made again from the
-    records comes to the same.
+    The decision depends on the values alone, so that a summary computed again from the records has
+    the same result.
     """
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        """Knows what may come."""
+        """Set up the table for the planned trials."""
         self._points: dict[int, _Point] = {}
         for trial in trials:
             self.expect(trial)
 
     def expect(self, trial: Trial) -> None:
-        """Add one that may come."""
+        """Add a trial that may be run."""
         self._points.setdefault(trial.point, _Point(trial))
 
     def add(self, trial: Trial, network: str, value: float | None) -> None:
-        """Take one network's value of one repeat; None: it was not measured as it should."""
+        """Add one network's value of one repeat; None: not measured correctly."""
         point = self._points[trial.point]
         point.values.setdefault(trial.repeat, {})[network] = value
         if trial.id not in point.trials:
             point.trials.append(trial.id)
 
     def needed(self, trial: Trial) -> bool:
-        """Return whether this repeat is to be run, after those before it.
+        """Return whether a repeat is needed, after the repeats before it.
 
-        One that could not be measured ends the repeats: more of them would not make it known.
+        A repeat that could not be measured ends the repeats: more would not help.
         """
         if trial.repeat < trial.repeats.least:
             return True
@@ -212,9 +211,9 @@ class RepeatTable:
         return any(self._doubt(trial.repeats, values) is not None for values in found)
 
     def doubt(self, trial: Trial) -> str | None:
-        """Return why the mean of this trial's point is inconclusive.
+        """Return why the mean of the trial's setting is inconclusive.
 
-        None: it is not, or nobody asked.
+        None if the mean is certain, or no width was requested.
         """
         point = self._points[trial.point]
         doubts = (self._doubt(trial.repeats, point.of(part.network)) for part in trial.parts)
@@ -223,7 +222,7 @@ class RepeatTable:
     def summary(self) -> list[Entry]:
         """Return the summary's `statistics`.
 
-        One entry for each setting and network that was repeated.
+        An entry for each repeated setting and network.
         """
         return [
             self._entry(point, part.network)
@@ -279,7 +278,7 @@ class RepeatTable:
         )
 
 
-# Keys of the summary's statistics, and what an interval calls them.
+# Keys of the summary's statistics, and the attributes of an interval.
 _INTERVAL = {
     "mean": "mean", "standard_deviation": "deviation", "ci_half_width": "half_width",
     "ci_low": "low", "ci_high": "high", "autocorrelation": "correlation", "dependent": "dependent",

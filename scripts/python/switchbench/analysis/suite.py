@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The engine of suites: which trial follows, and what the trials of each subtest amount to.
+"""Engine of suites: the choice of the next trial, and the results of each subtest.
 
-A suite's course is a function of the results of its trials alone. So what was found is not
-recorded: it follows from the trials of a results directory, as all else does.
+A suite's course depends on the results of its trials alone, so results are not recorded: they are
+computed from the trials of a results directory.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from . import measures as m
 from .judge import FAILURES_NAMED, clause_entry
 from .measures import PhaseResult
 
-Facts = Mapping[int, TrialFacts]  # by the trial's number
+Facts = Mapping[int, TrialFacts]  # by trial number
 
 
 class Measurement:
-    """One subtest at one size: its trials one after the other."""
+    """Subtest at one size, with its trials in order."""
 
     def __init__(
         self, run: Run, planned: Trial, earlier: Mapping[str, Row], used_s: float = 0.0
@@ -48,8 +48,10 @@ class Measurement:
         self.subtest = subtest_of(run, planned)
         self.setting = setting_of(planned, parameters_of(run))
         self.earlier = earlier
-        self.every: list[tuple[ProposedTrial, TrialFacts]] = []  # tester-limited ones too
-        self._most: dict[str, float] = {}  # that ports received in a trial, frames/s
+        # trials including tester-limited ones
+        self.every: list[tuple[ProposedTrial, TrialFacts]] = []
+        # greatest rate that each port received in a trial, frames/s
+        self._most: dict[str, float] = {}
         method = self.subtest.method(self.setting, earlier)
         self.why_not = method if isinstance(method, str) else ""
         self.method = None if isinstance(method, str) else method
@@ -59,15 +61,15 @@ class Measurement:
 
     @property
     def trial(self) -> ProposedTrial | None:
-        """What to measure next; None when there is nothing more."""
+        """Return the next trial; None at the end."""
         return None if self.search is None else self.search.trial
 
     def has(self, key: str) -> bool:
-        """Return whether its table has a column of that key."""
+        """Return whether the subtest's table has a column with the key."""
         return any(value.key == key for value in self.subtest.values)
 
     def answer(self, facts: TrialFacts) -> None:
-        """Take what the trial said."""
+        """Take the result of the trial."""
         assert self.search is not None
         assert self.search.trial is not None
         proposed = self.search.trial
@@ -81,17 +83,20 @@ class Measurement:
 
     @property
     def results(self) -> tuple[SearchResult, ...]:
-        """The method's, by the trials so far: one per goal of a search of loads."""
+        """Return the method's results so far, one for each goal of a search of loads."""
         return () if self.search is None else self.search.result()
 
     def rows(self) -> list[dict[str, float | None]]:
-        """Return the rows of its table; where nothing could be measured, one without values."""
+        """Return the rows of the subtest's table.
+
+        One row without values if nothing could be measured.
+        """
         return self._rows(self.results if self._trials else ())
 
     def failed_rows(self) -> list[dict[str, float | None]]:
-        """Return the rows as if the min of the range had held, where it failed.
+        """Return the rows as if the range's minimum had held, for searches that failed there.
 
-        What a larger value is better of is below these. [] for searches that did not end so.
+        The device's values that are better if larger are below these rows. [] for other searches.
         """
         if not any(one.outcome.end is End.LOSS_AT_MIN for one in self.results):
             return []
@@ -105,11 +110,11 @@ class Measurement:
 
     @property
     def is_judged(self) -> bool:
-        """Whether its trials said anything of the device."""
+        """Return whether the trials have a result on the device."""
         return any(one.outcome.is_of_device for one in self.results)
 
     def outcome(self) -> tuple[str, bool]:
-        """Return how it ended, a sentence, and whether all that was asked for is there."""
+        """Return the outcome as a sentence, and whether it is complete."""
         if self.search is None:
             return self.why_not, isinstance(self.why_not, Excluded)
         results = self.results
@@ -128,7 +133,7 @@ class Measurement:
 
 
 class SuiteCourse:
-    """A suite in progress: `trial` is to be measured next, `answer` takes what it said."""
+    """Suite in progress: `trial` is the next trial, `answer` takes its result."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -140,16 +145,16 @@ class SuiteCourse:
         self._advance()
 
     def answer(self, facts: TrialFacts) -> None:
-        """Take what the trial said, and set the next one."""
+        """Take the result of the trial, and choose the next one."""
         self.measurements[-1].answer(facts)
         self._identity += 1
         self._advance()
 
     @property
     def every(self) -> list[Measurement]:
-        """All measurements, those too that have not begun."""
+        """Return all measurements, including future ones."""
         later = [Measurement(self._run, planned, {}) for planned in self._waiting]
-        for one in later:  # what they start from is not known yet
+        for one in later:  # their starting point is unknown
             if one.search is None:
                 one.why_not = End.IN_PROGRESS.value
         return self.measurements + later
@@ -163,7 +168,8 @@ class SuiteCourse:
                     self._run, now.planned, now.trial, self._identity, now.search.trials
                 )
                 return
-            if now is not None and now.subtest.values:  # what later ones at this size start from
+            # later subtests at this size start from the result
+            if now is not None and now.subtest.values:
                 found = self._rows.setdefault(_point(now.planned), {})
                 found.setdefault(now.subtest.name, now.rows()[0])
             if not self._waiting:
@@ -176,7 +182,7 @@ class SuiteCourse:
 
 
 def replayed(run: Run, facts: Facts) -> SuiteCourse:
-    """Return the suite as far as its recorded trials bring it."""
+    """Return the suite in the state after its recorded trials."""
     course = SuiteCourse(run)
     while course.trial is not None and course.trial.id in facts:
         course.answer(facts[course.trial.id])
@@ -208,7 +214,7 @@ def suite_summary(run: Run, course: SuiteCourse) -> Entry:
 
 
 def search_entries(course: SuiteCourse) -> list[Entry]:
-    """Return the summary's `searches`: one entry per search of loads and goal."""
+    """Return the summary's `searches`: an entry for each search of loads and goal."""
     return [
         filled(
             "SearchEntry",
@@ -232,7 +238,7 @@ def search_entries(course: SuiteCourse) -> list[Entry]:
 
 
 def suite_entries(course: SuiteCourse) -> list[Entry]:
-    """Return one entry per subtest, variant and size, with its rows."""
+    """Return an entry for each subtest, variant and size, with its rows."""
     found: list[Entry] = []
     for measured in course.every:
         if not measured.subtest.values:
@@ -280,7 +286,7 @@ def _facts_of(measured: Measurement) -> Entry:
 
 
 def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
-    """Return the entry of a clause of a suite in the summary's `expectations`."""
+    """Return the entry of a suite's clause in the summary's `expectations`."""
     clause = parse_clause(spec)
     key = clause.measure.key.partition(".")[2]
     about = [
@@ -318,7 +324,7 @@ def suite_verdict(spec: Spec, course: SuiteCourse) -> ClauseEntry:
 
 
 def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[float, str]]:
-    """Yield what a search that fails at the min of its range is below, where that is too little."""
+    """Yield bounds from searches that fail at the range's minimum, if they violate the clause."""
     if clause.measure.better != MORE or clause.sign not in (">=", ">"):
         return
     for row in measured.failed_rows():
@@ -328,7 +334,7 @@ def _too_low(clause: Clause, key: str, measured: Measurement) -> Iterator[tuple[
 
 
 def words_of(measured: Measurement, row: Mapping[str, float | None] | None = None) -> str:
-    """Return what people are shown: subtest, variant, size, and the row's load."""
+    """Return a measurement in words: subtest, variant, size, and the row's load."""
     planned = measured.planned
     parts = [*suite_words(planned), f"{planned.sizes[0]} B"]
     if row is not None and row.get("load_percent") is not None:
@@ -338,13 +344,14 @@ def words_of(measured: Measurement, row: Mapping[str, float | None] | None = Non
 
 # --- what formulas are given of a trial: its senders' and receivers' counts together -------------
 
-LATE_SHARE = 0.01  # of the learning frames
+LATE_SHARE = 0.01  # share of the learning frames
 
 
 def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
-    """Of all phases and networks of one trial. One that was not measured whole says nothing.
+    """Return the facts of one trial over all phases and networks; none if incomplete.
 
-    Where some ports send streams of bytes, these say their goodput, and all else is the frames'.
+    If some ports send streams of bytes, the goodput comes from the streams, and all else from
+    frames.
     """
     told = list(results)
     every = [result for result in told if result.entry["size_unit"] == "frame"]
@@ -364,11 +371,11 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
     counts = [flows[name] for name in ("sent_frames", "intended")]
     sent, asked = (m.sum_by_port(sources, m.or_zero(count)) for count in counts)
     parts = [(sent[port] or 0.0) / count for port, count in asked.items() if count]
-    late = np.zeros(len(sources.names), dtype=np.int64)  # each flow of a port has those of all
+    late = np.zeros(len(sources.names), dtype=np.int64)  # each flow of a port has the count of all
     np.maximum.at(late, sources.place, m.or_zero(flows["late_frames"]).astype(np.int64))
     offered_fps, delivered_fps = m.total(sent_fps), m.total(came_fps)
-    # Not known where frames behind the last arrival are lost, reordered ones may have filled a gap,
-    # or no load fell.
+    # Unknown if frames after the last arrival are lost, reordered frames may fill a gap, or the
+    # load did not fall.
     unclear = flows["sent_frames"] - flows["numbers"] + flows["reordered"]
     silent_ns = flows["sent_last_run_ns"] - flows["received_last_run_ns"]
     latency = (entries[0]["latency"] if len(entries) == 1 else None) or {}
@@ -379,7 +386,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
         offered_part=min([1.0, *parts]),
         tester_limited=any(result.entry["tester_limited"] for result in told),
         offered_fps=offered_fps,
-        # What came beyond was sent before the window opened, and held until then.
+        # Frames beyond were sent before the window opened, and held until then.
         delivered_fps=delivered_fps and m.least((delivered_fps, offered_fps)),
         goodput=m.total(entry["throughput"]["total"] for entry in streams),
         latency_us=latency.get("one_way") or {},
@@ -403,7 +410,7 @@ def trial_facts(results: Iterable[PhaseResult]) -> TrialFacts:
 def _port_facts(
     flows: PhaseFlows, ends: NameIndex[str], sent_fps: Floats, came_fps: Floats
 ) -> dict[str, PortFacts]:
-    """Return the facts of each port that frames were for."""
+    """Return the facts of each port that is a destination of frames."""
     columns = (m.or_zero(flows["sent_frames"]), m.or_zero(m.lost_frames(flows)), sent_fps, came_fps)
     sent, lost, offered, came = (m.sum_by_port(ends, column) for column in columns)
     return {
@@ -418,7 +425,7 @@ def _port_facts(
 
 
 def trial_loss(intended_s: float, facts: TrialFacts, bad: int) -> TrialLoss:
-    """Return the same as a search is told it; `bad`: frames that fail the trial."""
+    """Return a trial's facts as a search reads them; `bad`: frames that fail the trial."""
     if not facts.offered:
         return TrialLoss(0, 0, intended_s, tester_limited=True)
     return TrialLoss(

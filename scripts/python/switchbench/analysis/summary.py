@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""summary.json from the tables: one pass, one phase's rows in memory at a time.
+"""Computation of summary.json from the tables: one pass, one phase's rows in memory at a time.
 
-Its form is records/summary_form.toml, its formulas are in doc/reference/measures.md.
+records/summary_form.toml defines the form, doc/reference/measures.md the formulas.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from .statistics import RepeatTable
 from .suite import replayed, search_entries, suite_summary, suite_verdict, trial_facts
 from .tester import above_line, explains_all, windows_above_line
 
-TrialKey = tuple[int, int]  # its number and repeat
+TrialKey = tuple[int, int]  # trial number and repeat
 
 
 @dataclass
 class OpenTrial:
-    """A trial that has not ended, with the results of its phases."""
+    """Trial that has not ended, with the results of its phases."""
 
     ended: dict[str, Record] = field(default_factory=dict)  # `trial` events by node
     entries: dict[str, list[PhaseEntry]] = field(default_factory=dict)  # by network
@@ -60,37 +60,37 @@ class OpenTrial:
     results: list[PhaseResult] = field(default_factory=list)  # of a search's trial
 
 
-REFUSED_RUN: Final = 2  # the exit status
+REFUSED_RUN: Final = 2  # exit status of a refused run
 _ORDER = itemgetter("trial", "repeat", "phase")
 EndedPhase = tuple[tuple[int, int, int], list[PhaseResult]]
-"""Trial, repeat, phase, and its results by network."""
+"""trial, repeat, phase, and its results by network"""
 
 NOT_ENDED = (
     "this run has not ended, or its command was killed: `switchbench table DIR --again` makes "
     "the summary of what was measured"
 )
 
-# Events that are as they should be: nothing to be alarmed at.
+# Events of normal operation, which are no alarms.
 _EXPECTED = ("bind",)
-_EVENTS_MOST = 256  # sentences that differ; a faulty port tells of thousands
+_EVENTS_MOST = 256  # distinct sentences; a faulty port reports thousands
 
-# All that findings and repeats rest on.
+# Types of records needed for findings and repeats.
 _BRIEF = {"hello", "port-open", "trial", "unreachable", "misdelivered-flow"}
 _TAKEN = _BRIEF | {"ready", "compute", "event", "bye"}
 
 
 class Summary:
-    """Takes events and phases as they come and says, at any moment, what they amount to."""
+    """Summary under construction from events and phases, which can be read at any moment."""
 
     def __init__(self, run: Run, brief: bool = False) -> None:
-        """Refuse, as Judge does, a clause that no trial of the run can answer.
+        """Set up the summary; like Judge, refuse a clause that no trial of the run can answer.
 
-        `brief`: only `needed`, `findings` and `ended_phase` are asked of it, and it does not grow
-        with trials that end.
+        `brief`: only `needed`, `findings` and `ended_phase` are used, and memory does not grow with
+        the number of trials.
         """
         self._brief = brief
-        self.scatter: list[Entry] = []  # what single times amount to
-        self.switch: Entry | None = None  # its counters, compared
+        self.scatter: list[Entry] = []  # results of single times
+        self.switch: Entry | None = None  # counters of the switch, compared
         self.superseded: list[Entry] = []  # phases that were measured again
         self._run = run
         self._expected = Expected(run)
@@ -102,10 +102,11 @@ class Summary:
         self.locator = Locator(run)
         self._open: dict[TrialKey, OpenTrial] = {}
         self._closed: set[TrialKey] = set()
-        self._unexplained: set[tuple[int, int]] = set()  # trial and phase: limited, and more
+        # trial and phase with anomalies beyond the tester's limit
+        self._unexplained: set[tuple[int, int]] = set()
         self._nodes = {process.name for process in run.site.processes}
-        self.ended_phase: EndedPhase = (-1, -1, -1), []  # the last one
-        self.facts: dict[int, TrialFacts] = {}  # of a search's trials that have ended
+        self.ended_phase: EndedPhase = (-1, -1, -1), []  # last ended phase
+        self.facts: dict[int, TrialFacts] = {}  # by ended trial of a search
         self._flows_seen: Counter[TrialKey] = Counter()
         self._misdelivered: defaultdict[tuple[Moment, str], MisdeliveredFrames] = defaultdict(
             Counter
@@ -113,7 +114,7 @@ class Summary:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin with all that only `finish` says."""
+        """Set up the tables that only `finish` uses."""
         self._sweep = series.SweepTable(self._trials)
         self._computed: dict[TrialKey, list[Record]] = {}
         self._executions = series.ExecutionTable(self._trials)
@@ -126,7 +127,7 @@ class Summary:
         self._notes: list[str] = []
 
     def take(self, event: Record) -> None:
-        """Take one event; DamagedRecord where it can't be the run's."""
+        """Add one event; DamagedRecord if the event can't be the run's."""
         kind, repeat = event["type"], event.get("repeat") or 0
         if kind not in (_BRIEF if self._brief else _TAKEN):
             return
@@ -162,12 +163,12 @@ class Summary:
                 )
 
     def take_phase(self, phase: PhaseRows) -> None:
-        """Take the rows of a phase that has ended; DamagedRecord where they can't be the run's."""
+        """Add the rows of an ended phase; DamagedRecord if a row can't be the run's."""
         self._expected.check_phase(phase)
         number, repeat, own = phase.moment
         trial = self._trials[number, repeat]
         open_trial = self._trial((number, repeat))
-        if own < 0:  # the connectivity check: only the hot paths of its ports
+        if own < 0:  # in the connectivity check only the ports' variants count
             for network, ports in phase.rows("ports").by_network():
                 self._ports.use(ports, trial.of(network).transport)
             return
@@ -191,14 +192,14 @@ class Summary:
         self._results.clocks.forget(phase.moment)
 
     def grow(self, trial: Trial) -> None:
-        """Add a trial, which a search chose."""
+        """Add a trial that a search chose."""
         self._run = replace(self._run, trials=(*self._run.trials, trial))
         self._expected.add(trial)
         self._trials[trial.id, trial.repeat] = trial
         self._repeats.expect(trial)
 
     def phases(self) -> list[PhaseEntry]:
-        """Return all phases, also of trials that have not ended; nothing more can be fed."""
+        """Return the entries of all phases, including open trials; no more records may follow."""
         for key in sorted(self._open):
             self._close_trial(key)
         return sorted(self._entries, key=_ORDER)
@@ -206,26 +207,26 @@ class Summary:
     def remeasurable(self, trial: Trial) -> list[int]:
         """Return the phases of an ended trial in which the tester was the limit.
 
-        It explains all that is odd in them, in each network.
+        Phases with anomalies that the limit does not explain are left out.
         """
         mine = [entry for entry in self._entries if entry["trial"] == trial.id]
         limited = {entry["phase"] for entry in mine if entry["tester_limited"]}
         return sorted(phase for phase in limited if (trial.id, phase) not in self._unexplained)
 
     def needed(self, trial: Trial) -> bool:
-        """Return whether the trial is to be run, as far as the repeats before it tell."""
+        """Return whether a trial is needed, given the repeats before it."""
         return self._repeats.needed(trial)
 
     def findings(self) -> list[FindingEntry]:
-        """Return what went wrong in the trials that have ended so far."""
+        """Return the findings of the trials that have ended so far."""
         return self.locator.findings()
 
     def finish(self, about: Entry, faults: Iterable[str], refused: bool = False) -> SummaryDocument:
         """Return the summary.
 
-        `about` is its `run`; each fault is a sentence that made it partial.
+        `about` is its `run`; each sentence of `faults` makes the run partial.
 
-        `refused`: a node found the configuration impossible.
+        `refused`: a node refused the configuration.
         """
         for key in sorted(self._open):
             self._close_trial(key)
@@ -325,16 +326,16 @@ class Summary:
         return self._open.setdefault(key, OpenTrial())
 
     def close_ended(self) -> None:
-        """Conclude the trials that all nodes have ended; their phases have come."""
+        """Conclude the trials that all nodes have ended."""
         for key in [key for key, one in self._open.items() if one.ended.keys() >= self._nodes]:
             self._close_trial(key)
 
     def _take_result(
         self, trial: Trial, place: int, result: PhaseResult, open_trial: OpenTrial
     ) -> None:
-        """Take what a phase amounts to in one network, the `place`th of its trial's."""
+        """Add a phase's result in one network, which is the `place`th of the trial."""
         key = result.key
-        with np.errstate(all="ignore"):  # what is beyond a float is not observed
+        with np.errstate(all="ignore"):  # a value beyond the range of floats was not observed
             own = trial.of(key.network)
             self._ports.add(result, own.transport)
             self.locator.add(result, own)
@@ -379,7 +380,7 @@ class Summary:
             self.locator.forget_clean()
 
     def _not_needed(self) -> set[TrialKey]:
-        """Repeats that were not run because those before them were enough."""
+        """Return the repeats that were skipped because the repeats before sufficed."""
         return {
             key
             for key, trial in self._trials.items()
@@ -387,7 +388,7 @@ class Summary:
         }
 
     def _missing(self) -> list[str]:
-        """Return what was asked for and left no record, a sentence each."""
+        """Return a sentence for each requested trial without records."""
         sentences = []
         not_needed = self._not_needed()
         for key, trial in self._trials.items():
@@ -402,15 +403,15 @@ class Summary:
         return sentences
 
 
-# A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these.
+# A switch's own frames (LLDP, spanning tree) and neighbours' discovery stay below these limits.
 NOTABLE_FRAMES = 100
-NOTABLE_SHARE = 0.001  # of the port's own
+NOTABLE_SHARE = 0.001  # share of the port's own frames
 
 
 def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
-    """Yield ports where frames of other senders were notable, or may have cost frames.
+    """Yield ports at which frames of other senders were notable, or may have displaced frames.
 
-    Port, these frames, and those that they took the place of.
+    Each with the number of foreign frames, and of displaced frames.
     """
     came = or_zero(result.ports.floats("unexpected"))
     own = or_zero(result.ports.floats("received_frames"))
@@ -422,7 +423,7 @@ def other_traffic(result: PhaseResult) -> Iterator[tuple[str, int, int]]:
 
 
 def other_traffic_sentences(phases: Mapping[str, list[tuple[str, int, int]]]) -> Iterator[str]:
-    """Yield a sentence for each port with other traffic; of phases: label, frames, displaced."""
+    """Yield a sentence for each port with other traffic; `phases`: label, frames, displaced."""
     for name, every in phases.items():
         frames = sum(phase[1] for phase in every)
         displaced = sum(phase[2] for phase in every)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What of a phase is not the network's: frames that hosts lost, limits of the tester, wrong lines.
+"""Effects in a phase beside the network's: losses of hosts, limits of the tester, wrong lines.
 
-Where did it go missing: in the sender's host, in the network, in the receiver's host; or did other
-traffic take its place? Our own counts (frames offered and verified) are compared with those of the
-ports' drivers and interfaces, whose differences over the phase stand in the `port` records.
-Formulas: doc/reference/measures.md, "Loss by location", "Tester-limited", "Above line rate".
+A missing frame was lost in the sender's host, in the network or in the receiver's host, or
+displaced by other traffic. The tester's counts (offered and verified frames) are compared with the
+counters of the ports' drivers and interfaces, whose differences over the phase are in the `port`
+records. doc/reference/measures.md has the formulas under "Loss by location", "Tester-limited" and
+"Above line rate".
 
-Rates above the line are of windows, by port; and of steps, which have none, but what IMB calls
-bandwidth is a message by its time. A lab's shapers have a bucket (`burst`) that is full after
-silence, and a message that waits for another is often sent after silence.
+Rates above the line are computed by port for windows; for steps, without windows, IMB's bandwidth
+of a message by its time is used. A lab's shapers have a token bucket (`burst`) that fills up in
+silence, and a message that waits for another often follows silence.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from . import measures as m
 
 PORTS_SHOWN = 16
 FULL_FRAME = 1518
-AS_MANY = 10  # equal numbers below may be so by chance
+AS_MANY = 10  # equal counts below this may be equal by chance
 NO_LOSS = (
     "Transports that see no frames: up to one for each port counts as none, because the counters "
     "of ports are not read at the same instant"
@@ -41,13 +42,13 @@ def loss_location(result: m.PhaseResult) -> Entry:
     hosts = _hosts(result)
     sender = m.total_int(hosts.sender_host)
     receiver = m.total_int(hosts.receiver_host)
-    # What left by each port less what reached it: over all ports, what the network kept. A kernel's
-    # interface counts what it drops as received, a driver of dpdk does not.
+    # Frames that left by each port less frames that reached it: over all ports, frames that the
+    # network kept. A kernel's interface counts its drops as received, a driver of dpdk does not.
     more = ports.floats("hardware_sent") - ports.floats("hardware_received")
     sees_frames = ~np.isnan(ports.floats("sent_frames"))
     counted = m.total_int(np.where(sees_frames, more - ports.floats("dropped_receive"), more))
-    # Guests' frames and probes, which are not counted when the port's counters are read: those may
-    # be off by them.
+    # Guests' frames and probes, which are not counted when the port's counters are read: the
+    # counters may differ by this number.
     names = ("arp_nd_sent", "arp_nd_received", "probes_sent", "probes_received")
     others = m.total_int(np.sum([m.or_zero(ports.floats(name)) for name in names], axis=0))
     network, displaced = counted if result.flows.settled else None, None
@@ -61,7 +62,7 @@ def loss_location(result: m.PhaseResult) -> Entry:
     if network is not None and displaced is not None and counted is not None and others is not None:
         agree = _agree(result, network + displaced, counted, others)
     if network is not None and lost is not None:
-        network = max(network, 0)  # hosts drop probes, too, which no flow misses
+        network = max(network, 0)  # hosts drop probes, too, which are in no flow
     badness: Floats = np.sum([m.or_zero(count) for count in hosts[1:]], axis=0)
     worst = np.argsort(-badness, kind="stable")[: int((badness != 0).sum())]
     return {
@@ -85,11 +86,11 @@ def loss_location(result: m.PhaseResult) -> Entry:
 
 
 def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bool:
-    """Return whether as many frames are missing on the way by the ports' counters as by the flows.
+    """Return whether the ports' counters miss as many frames as the flows do.
 
-    What arrived and is no flow's is counted, too; foreign frames may have come before the counters
-    were read first. Guests and probes leave doubt. Where as many came to a port as foreign
-    as it lacks, and not a few, they are most likely the same.
+    Arriving frames of no flow count, too; foreign frames may have come before the counters were
+    first read. Guests and probes leave doubt. If a port received as many foreign frames as it
+    lacks, and not few, they are most likely the same.
     """
     flows, ports = result.every, result.ports
     unexpected = m.or_zero(ports.floats("unexpected"))
@@ -102,7 +103,7 @@ def _agree(result: m.PhaseResult, missing: int, counted: int, others: int) -> bo
 
 
 def _lacking(result: m.PhaseResult) -> Floats:
-    """By port: frames that were lost on the way to it, in no host as far as its counters say."""
+    """Return by port the frames lost on the way to it, without known losses of hosts."""
     flows = result.every
     lost = m.sum_by_port(flows.ends("dst"), m.or_zero(m.lost_frames(flows)))
     came = np.array([lost.get(port) or 0.0 for port in result.ports.texts("port")])
@@ -110,9 +111,10 @@ def _lacking(result: m.PhaseResult) -> Floats:
 
 
 def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
-    """Return by port the frames that it lacks because foreign frames there took the time.
+    """Return by port the missing frames that foreign frames displaced.
 
-    One for one, where its load and full foreign frames are more than its line carries in a window.
+    Each foreign frame displaces one frame, if the port's load and full foreign frames exceed its
+    line in a window.
     """
     foreign = m.or_zero(result.ports.floats("unexpected"))
     may_be = np.minimum(_lacking(result), foreign) if foreign.any() else foreign
@@ -135,12 +137,10 @@ def displaced_frames(result: m.PhaseResult) -> dict[str, int]:
 
 
 def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
-    """Return by port, where some were lost.
+    """Return by port with losses the frames that late senders may have lost in its queue.
 
-    The most frames for it that may have found its queue full because senders fell behind: these
-    sent at once what was due meanwhile (`late_frames`).
-
-    Only where a sender offered less than intended. A cable that lost its carrier is not theirs.
+    A sender that falls behind sends the due frames at once (`late_frames`), which may find the
+    queue full. Only if a sender offered less than intended. A cable without carrier is excluded.
     """
     behind = {
         limit["port"]
@@ -162,10 +162,11 @@ def clumped_frames(result: m.PhaseResult) -> dict[str, float]:
 
 
 def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], int]]:
-    """Return the lost frames of each flow less what hosts or foreign traffic explain, and that.
+    """Return each flow's lost frames without those of hosts and foreign traffic, and the latter.
 
-    By port and cause: sender_host, receiver_host, other_traffic of `loss_location`, or late_sender.
-    A port's drops are shared among its flows by what they lost: no counter says whose they were.
+    The latter by port and cause: sender_host, receiver_host, other_traffic of `loss_location`, or
+    late_sender. A port's drops are shared among its flows in proportion to their losses, since no
+    counter names the flow.
     """
     left = m.lost_frames(result.flows)
     found: dict[tuple[str, str], int] = {}
@@ -182,9 +183,9 @@ def without_hosts(result: m.PhaseResult) -> tuple[Floats, dict[tuple[str, str], 
 
 
 def beyond_hosts(result: m.PhaseResult) -> Floats:
-    """By flow: the lost frames that neither a drop in its hosts nor other traffic explains.
+    """Return the lost frames of each flow that neither drops in hosts nor other traffic explains.
 
-    At least; NaN where these are not known, or where flows and ports contradict each other.
+    A lower bound; NaN if unknown, or if flows and ports contradict each other.
     """
     if contradicted(result.entry["loss_location"]):
         return np.full(len(result.flows), np.nan)
@@ -196,9 +197,9 @@ def beyond_hosts(result: m.PhaseResult) -> Floats:
 
 
 def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
-    """Yield what explains lost frames outside the network: cause, end of flows, frames by port.
+    """Yield causes of loss outside the network: cause, end of flows, frames by port.
 
-    The ports are those of `PhaseFlows.ends`; NaN is not known.
+    The ports are those of `PhaseFlows.ends`; NaN is unknown.
     """
     hosts = _hosts(result)
     sender, receiver = (
@@ -216,9 +217,9 @@ def _causes(result: m.PhaseResult) -> Iterator[tuple[str, str, Floats]]:
 
 
 def lost_in_network(result: m.PhaseResult) -> int | None:
-    """Return the frames that a phase lost in the network, at least.
+    """Return a lower bound of the frames that a phase lost in the network.
 
-    None where that is not known.
+    None if unknown.
     """
     location = result.entry["loss_location"]
     if location["lost_frames"] is None or contradicted(location):
@@ -230,14 +231,14 @@ def lost_in_network(result: m.PhaseResult) -> int | None:
 
 
 def contradicted(found: Entry) -> bool:
-    """Return whether flows miss frames that the ports' counters do not miss, or others."""
+    """Return whether flows miss frames that the ports' counters do not, or not as many."""
     return found["consistent"] is False and (found["lost_frames"] or 0) > 0
 
 
 def in_network(entry: Mapping[str, Any]) -> int | None:
-    """Return what a phase lost in the network, of its entry in the summary, for a person.
+    """Return the frames that a phase lost in the network, from its entry in the summary.
 
-    NO_LOSS.
+    NO_LOSS describes the exception.
     """
     found = entry["loss_location"] or {}
     network: int | None = found.get("network")
@@ -247,7 +248,7 @@ def in_network(entry: Mapping[str, Any]) -> int | None:
 
 
 class _Hosts(NamedTuple):
-    """By port: what its counters say of its host and its end of the wire."""
+    """Losses of hosts and wire errors by port, from the port's counters."""
 
     ports: list[str]
     sender_host: Floats
@@ -256,10 +257,10 @@ class _Hosts(NamedTuple):
 
 
 def _hosts(result: m.PhaseResult) -> _Hosts:
-    """Return the frames that our workers sent and that never left, and that never reached them.
+    """Return losses in hosts: frames that never left, and frames that never reached workers.
 
-    Two counters see what never left: what is missing in the one, and the drops of the other; the
-    latter of a forwarder are no flow's loss.
+    Two counters show frames that never left: missing sent frames, and drops; a forwarder's drops
+    are not a flow's loss.
     """
     flows, ports = result.every, result.ports
     forwarders = set(flows.ends("src").select(flows.has_role("forward")).names)
@@ -273,7 +274,7 @@ def _hosts(result: m.PhaseResult) -> _Hosts:
 
 
 def _receiver_host(ports: Rows) -> Floats:
-    """Frames that reached the port and never our worker."""
+    """Return the frames that reached the port but not the worker."""
     taken = m.or_zero(ports.floats("probes_received"))
     for name in ("received_frames", "misdelivered", "unexpected", "arp_nd_received"):
         taken = taken + ports.floats(name)
@@ -284,22 +285,28 @@ def _receiver_host(ports: Rows) -> Floats:
 
 # --- limits of the tester -------------------------------------------------------------------------
 
-SHORT_SHARE_SITE = 0.001  # offered below intended: the host could not keep up
+# share of intended frames not offered, above which the host could not keep up
+SHORT_SHARE_SITE = 0.001
 SHORT_SHARE_LAB = 0.03
-CPU_IDLE_SHARE = 0.05  # of a lab's CPUs, at most: none was to be had
+CPU_IDLE_SHARE = 0.05  # share of a lab's idle CPU time, below which no CPU was free
 LATE_MS = 5.0  # after the agreed start
-WINDOW_SHARE = 0.01  # of the agreed window, that one side's may be off
+WINDOW_SHARE = 0.01  # share of the agreed window by which an end's window may differ
 COMPUTES_ALONE_MS = 500.0  # ALONE_NS of engine/trial/lanes.c
-SOME_RANK = "a rank"  # late, and no record says which
-MORE = 1.005  # than the line: clocks differ, and senders catch up in a window
-BOTH_WAYS = 0.5  # of the share that a slow link does not take, so much at least it loses
-PAUSE_BITS = 65_535 * 512  # for which one PAUSE frame stops a port at most (IEEE 802.3, 31B.2)
+SOME_RANK = "a rank"  # name of a late rank that no record identifies
+MORE = 1.005  # multiple of the line: clocks differ, and senders catch up within a window
+# share of a slow link's missing capacity that the port must also lose as a receiver
+BOTH_WAYS = 0.5
+# longest time, in bits, for which one PAUSE frame stops a port (IEEE 802.3, 31B.2)
+PAUSE_BITS = 65_535 * 512
 
 
 def _limit(
     port: str, pauses: int = 0, dropped_frames: int | None = None, **percents: float
 ) -> Entry:
-    """Return why a host may have been the limit; `pauses`: too few for its shortfall."""
+    """Return why a host may have been the limit.
+
+    `pauses`: PAUSE frames, too few for its shortfall.
+    """
     words = {
         "shortfall_percent": "offered {:.1f} % less than intended"
         + (f", PAUSE frames received: {pauses}" if pauses else ""),
@@ -326,10 +333,10 @@ _ODD = ("misdelivered_frames", "duplicated_frames", "reordered_frames", "late_fr
 
 
 def explains_all(result: m.PhaseResult) -> bool:
-    """Return whether the tester was the limit and explains all that is odd in the phase.
+    """Return whether the tester was the limit and explains all anomalies of the phase.
 
-    No frame was lost that no host dropped, no cable lost its carrier, nothing came twice, late,
-    damaged or elsewhere.
+    Then hosts dropped all lost frames, no cable lost its carrier, and no frame was duplicated,
+    late, damaged or misdelivered.
     """
     entry: Mapping[str, object] = result.entry
     if not entry["tester_limited"] or entry["state"] not in ("complete", "partial"):
@@ -340,7 +347,7 @@ def explains_all(result: m.PhaseResult) -> bool:
 
 
 def windows_off(flows: PhaseFlows, window_s: float | None) -> Bools:
-    """Return the flows of which an end's window is not as long as the agreed one."""
+    """Return the flows with an end whose window is not as long as agreed."""
     off = [_off(flows, end, window_s) > WINDOW_SHARE for end in ("sent", "received")]
     found: Bools = off[0] | off[1]
     return found
@@ -355,13 +362,13 @@ def host_limits(
     lines: Mapping[str, int],
     computes: bool = False,
 ) -> list[Entry]:
-    """Ports whose hosts could not offer what was intended, dropped frames themselves, began late.
+    """Return the ports whose hosts offered too little, dropped frames, or missed start or window.
 
-    Or were away at an end of the window. `window_s`: the agreed one; None: ends need not be met.
-    `computes`: nodes compute alone before their messages begin.
+    `window_s`: the agreed window; None: ends need not meet it. `computes`: nodes compute alone
+    before their messages begin.
 
-    Two things say that the network held a port back: PAUSE frames, for their time at its longest;
-    and a port that did not take the frames, and loses those for it: its link is slow both ways.
+    The network held a port back in two cases: PAUSE frames, counted with their longest time; and a
+    port that refused frames and also loses frames to it, since its link is slow in both directions.
     """
     names = ports.texts("port")
     pauses, refused = (
@@ -399,11 +406,11 @@ def host_limits(
 def starved(
     flows: PhaseFlows, shares: m.PortShares, load_percent: float | None, nodes: Rows
 ) -> list[Entry]:
-    """Return the ports of a lab, whose hosts share one machine.
+    """Return the ports of a lab that lacked CPU time: hosts of a lab share one machine.
 
-    Of which less than the load was delivered (percent of line), and not to full lines only, while
-    no CPU was idle. TCP has no other sign of it: it sends what it can. Starving hits all alike:
-    where at most half of the flows fall short, they may have an element of the network in common.
+    Less than the load was delivered (percent of line), not only to full lines, while no CPU was
+    idle. TCP shows no other sign, since it sends what it can. Lack of CPU affects all alike: if at
+    most half of the flows fall short, an element of the network may be the cause.
     """
     machine_s = nodes.floats("cpu_span_s") * nodes.floats("cpus")
     idle = m.greatest(nodes.floats("cpu_idle_s") / machine_s)
@@ -421,7 +428,7 @@ def starved(
 
 
 class _Shortfall(NamedTuple):
-    """What one port did not send of what was intended."""
+    """Intended frames that one port did not send."""
 
     percent: float
     frames: float
@@ -429,9 +436,9 @@ class _Shortfall(NamedTuple):
 
 
 def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall]:
-    """By port, where it is more than is allowed.
+    """Return the shortfall of each port above the allowed share.
 
-    TCP sends less than intended because the network tells it to: only frames are judged so.
+    TCP sends less than intended because the network requires it, so only frames are judged.
     """
     sent, intended = flows["sent_frames"], flows["intended"]
     judged = flows.generates & (m.or_zero(intended) > 0) & ~np.isnan(sent)
@@ -452,7 +459,7 @@ def _shortfalls(flows: PhaseFlows, allowed_share: float) -> dict[str, _Shortfall
 
 
 def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> float:
-    """Return how many frames for a port were lost where no more than its line was offered."""
+    """Return the percentage of frames lost to a port that was offered at most its line rate."""
     mine = np.array([dst == port for _, dst in flows.pairs], dtype=bool)
     sent, lost, offered_bps = (
         float(m.or_zero(each)[mine].sum())
@@ -462,9 +469,9 @@ def _lost_percent(flows: PhaseFlows, lines: Mapping[str, int], port: str) -> flo
 
 
 def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
-    """By port, in ms after the agreed start and its delay.
+    """Return the start delay of each port in ms, after the agreed start and its delay.
 
-    Where no port says when it began, what the nodes say of the skew.
+    If no port reports its start, the nodes' skew is used.
     """
     agreed = [at_ns for at_ns in m.observed(nodes.floats("start_run_ns")) if at_ns]
     starts = zip(ports.texts("port"), m.observed(ports.floats("start_run_ns")), strict=True)
@@ -480,7 +487,7 @@ def _late(ports: Rows, nodes: Rows, delay_ms: float) -> dict[str, float]:
 
 
 def _off(flows: PhaseFlows, end: str, window_s: float | None) -> Floats:
-    """Return by what share each window of an end differs; 0 where that is not known."""
+    """Return the relative error of each flow's window at an end; 0 if unknown."""
     if not window_s:
         return np.zeros(len(flows))
     found: Floats = m.or_zero(np.abs(flows[f"{end}_window_ns"] / (1e9 * window_s) - 1.0))
@@ -505,7 +512,7 @@ _BURST = (
 
 
 class _Excess(NamedTuple):
-    """A port above its line in one window."""
+    """Port above its line in one window."""
 
     port: str
     percent: float
@@ -513,9 +520,9 @@ class _Excess(NamedTuple):
 
 
 def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
-    """Yield a sentence for each way and cause.
+    """Yield a sentence for each direction and cause of rates above the line.
 
-    The port that is the furthest above its line, and how many more there are.
+    The sentence names the port with the greatest excess, and the number of others.
     """
     queue = site.queue_bytes or 0
     every = result.shares
@@ -540,7 +547,7 @@ def windows_above_line(result: m.PhaseResult, site: Site) -> Iterator[str]:
 def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> Iterator[_Excess]:
     """Yield each port above its line.
 
-    waiting: bytes between a port's line and where they are counted, when the window opens.
+    waiting: bytes between a port's line and the counter when the window opens.
     """
     window_s = result.entry["window_s"]
     held_bytes: m.ByPort | None = None
@@ -563,7 +570,7 @@ def _above(result: m.PhaseResult, end: str, waiting: int, shares: m.ByPort) -> I
 def _held_bytes(result: m.PhaseResult) -> m.Floats:
     """Return the bytes of each flow that arrived before a window opened and count in it.
 
-    The rest of a frame or message; over TCP what waited behind a missing segment.
+    The rest of a frame or message; over TCP the data that waited behind a missing segment.
     """
     flows = result.flows
     if result.entry["size_unit"] == "frame":
@@ -580,7 +587,7 @@ def _held_bytes(result: m.PhaseResult) -> m.Floats:
 
 
 def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
-    """Return the host, where one is the cause; the lab's shaper; else what is given as the line."""
+    """Return the cause of a rate above the line: a host, the lab's shaper, or a wrong line rate."""
     place = ("src", "dst").index(end)
     senders = (pair[0] for pair in result.flows.pairs if pair[place] == found.port)
     ports = [found.port, *senders]
@@ -589,7 +596,7 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
         if port in limited:
             return f"the host of {port} may be why: {limited[port]}"
     if not site.burst_bytes or found.bytes > site.burst_bytes:
-        # What came in the windows of the port's flows and was not sent in them.
+        # Bytes received in the windows of the port's flows and not sent in them.
         more = m.delivered_line_bps(result.flows) - m.offered_line_bps(result.flows)
         early_bps = m.sum_by_port(result.flows.ends(end), more)[found.port] or 0.0
         early = early_bps * (result.entry["window_s"] or 0.0) / 8.0
@@ -604,7 +611,7 @@ def _cause(result: m.PhaseResult, found: _Excess, end: str, site: Site) -> str:
 
 # --- steps -------------------------------------------------------------------------------------
 
-# What IMB's MB/s of a function counts by what leaves (and enters) a port: both of the latter two.
+# Multiples in IMB's MB/s by what leaves (and enters) a port; for sendrecv and exchange both.
 _IMB_WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 2}
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults: from flows and their paths to a ranked list of suspects."""
+"""Location of faults: a ranked list of suspects, from flows and their paths."""

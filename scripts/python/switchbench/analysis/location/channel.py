@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Evidence of one measure: rows, the elements that they pass, and how likely a row is.
+"""Evidence of one measure: rows, the elements that each passes, and the likelihood of a row.
 
 A channel holds the rows of one measure (lost frames of open loads, rates of closed ones,
-retransmissions, duplicates, ...). Each row has a share that suffered, so that one set of fault
-models serves all measures. Elements that the same pairs pass form a class: no observation tells
-them apart, and all work is done on classes.
+retransmissions, duplicates, ...). Each row has a suffering share, so that one set of fault models
+serves all measures. Elements that the same pairs pass form a class: no observation tells them
+apart, and all work is done on classes.
 
-Which of a trunk's parallel links a flow takes is unknown, but it is always the same. How many
-others share its link follows a binomial law; each possible number gives the share that the flow
-loses. A row's likelihood is the mean over these alternatives. Faults of a trunk or of one of its
-links are compared by `evidence`: the likelihood of all rows of a trunk together, as the mean over
-all ways in which its flows may be spread over its links. There, a flow shares a link only where
-others do, too.
+A flow takes one link of a trunk, always the same, but which is unknown. The number of flows that
+share its link follows a binomial law; each number gives the share that the flow loses. A row's
+likelihood is the mean over these alternatives. Faults of a trunk or of one of its links are
+compared by `evidence`: the likelihood of all rows of a trunk together, as the mean over all ways to
+spread its flows over its links. There, a flow shares a link only if others do, too.
 """
 
 from __future__ import annotations
@@ -26,19 +25,20 @@ from ..statistics import gammaln
 from .facts import Bools, Element, Floats, Ints, Observations, Paths
 
 OUTLIER = 1e-3  # prior probability that a row follows no model
-LARGE = 0.01  # share lost, which no host loses by itself
-LARGE_OUTLIER = 1e-5  # prior probability that a row has such a share without a cause on its path
-RATE_TAIL = 0.06  # mean shortfall of closed loads that the tester or chance holds back
-IMPOSSIBLE = 40.0  # -log of a probability that is as good as none
-MOST_MARKED = 1 << 24  # of keys that are told apart by marks: sorting takes longer
-ZETA = 2.612  # of 1.5: sum of k ** -1.5
+LARGE = 0.01  # share of lost frames that no host loses by itself
+LARGE_OUTLIER = 1e-5  # prior probability of a LARGE share without a cause on the row's path
+RATE_TAIL = 0.06  # mean shortfall of closed loads due to the tester or to chance
+IMPOSSIBLE = 40.0  # -log of a probability that counts as zero
+MOST_MARKED = 1 << 24  # keys that are counted in an array; for more sorting is used
+ZETA = 2.612  # zeta(1.5): sum of k ** -1.5
 
 
 @dataclass
 class ElementClasses:
-    """ElementClasses of elements, and which rows of a channel pass them.
+    """Classes of elements, and the rows of a channel that pass each class.
 
-    members: element numbers by class. row, of: incidences in the order of rows and paths.
+    members: element numbers by class.
+    row, of: incidences ordered by row and path.
     order, start: incidences by class: order[start[c]:start[c + 1]].
     """
 
@@ -62,15 +62,17 @@ class ElementClasses:
 
 @dataclass
 class Channel:
-    """Rows of one measure, as arrays of one length.
+    """Rows of one measure, as arrays of equal length.
 
     measure: "loss", "rate", "retransmission", "duplication", "reordering", "corruption", "flooding"
         or "wrong-port".
-    rows: row numbers in the observations. pair: number of the row's pair in the channel.
-    n, k: frames and how many of them suffered; of "rate" n is 1 and k the shortfall, which may be
+    rows: row numbers in the observations.
+    pair: number of the row's pair in the channel.
+    n, k: frames, and frames that suffered; for "rate" n is 1 and k the shortfall, which may be
         slightly negative.
-    load_bps: what the row brings to its elements.
-    background: share that suffers without any fault. noisy: share of rows with a few frames lost.
+    load_bps: load that the row brings to its elements.
+    background: share that suffers without any fault.
+    noisy: share of rows with a few lost frames.
     """
 
     measure: str
@@ -88,19 +90,19 @@ class Channel:
     classes: ElementClasses = field(init=False)
     background: float = 1e-7
     noisy: float = 0.01
-    sigma: float = 0.03  # of closed rates
+    sigma: float = 0.03  # standard deviation of closed rates
     constant: Floats = field(init=False)
     tail: Floats = field(init=False)
     outlier: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        """Precompute what does not depend on a model."""
+        """Compute the values that do not depend on a model."""
         self.outlier = np.full(len(self.k), OUTLIER)
         if self.measure == "rate":
             self.constant = self.tail = np.zeros(len(self.k))
             self.estimate_noise(np.ones(len(self.k), np.bool_))
             return
-        some = self.k > 0  # it is 0 of all others
+        some = self.k > 0  # other rows have the constant 0
         n, k = self.n[some], self.k[some]
         self.constant = np.zeros(len(some))
         self.constant[some] = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
@@ -130,14 +132,15 @@ class Channel:
         self.tail = np.where(k > 0, np.exp(tail), 0.0)
 
     def share(self) -> Floats:
-        """Return the share of each row that suffered."""
+        """Return the suffering share of each row."""
         share: Floats = self.k / self.n
         return share
 
     def log_likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
-        """Return the log-likelihood of rows whose elements at fault let a share p suffer.
+        """Return the log-likelihood of rows in which faulty elements let a share p suffer.
 
-        at: row numbers of the channel. spread: relative standard deviation of p from row to row.
+        at: row numbers of the channel.
+        spread: relative standard deviation of p from row to row.
         """
         k = self.k[at]
         if self.measure == "rate":
@@ -163,7 +166,7 @@ class Channel:
 
 
 def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys below `most`, sorted, and the number of each key among them."""
+    """Return the sorted distinct keys below `most`, and the index of each key among them."""
     if most > MOST_MARKED:
         return np.unique(key, return_inverse=True)
     used = np.zeros(most, np.bool_)
@@ -172,7 +175,7 @@ def numbered(key: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
-    """Set the channel's classes: of the paths' elements, of each network, of suffering pairs."""
+    """Set the channel's classes, from path elements, networks and suffering pairs."""
     elements = list(paths.elements)
     count, pairs = len(elements), len(channel.src)
     names = list(paths.networks) or [""] * len(paths.ports)
@@ -202,20 +205,20 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
             number[key] = len(members)
             members.append([])
         elif elements[one].kind in ("pair", "network"):
-            continue  # an element of the same flows says more
+            continue  # another class of the same flows says more
         members[number[key]].append(one)
     first = np.full(len(elements), -1, np.int32)
     first[[group[0] for group in members]] = np.arange(len(members))
     kept = first[of] >= 0
     pair, of = pair[kept], first[of[kept]]
-    # The same for rows, each of which passes what its pair does.
+    # Classes of rows: each row passes the elements of its pair.
     length = np.bincount(pair, minlength=pairs)
     begin = (np.cumsum(length) - length)[channel.pair]
     length = length[channel.pair]
     by_row = np.concatenate([[0], np.cumsum(length)])
     row = np.repeat(np.arange(len(length), dtype=np.int32), length)
     of = of[np.repeat(begin - by_row[:-1], length) + np.arange(len(row))]
-    small = of.astype(np.int16) if len(members) < 1 << 15 else of  # sorted by digits
+    small = of.astype(np.int16) if len(members) < 1 << 15 else of  # small integers sort faster
     order = np.argsort(small, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(members)))])
     pairs_through = through[[group[0] for group in members]]
@@ -227,7 +230,7 @@ def classify(channel: Channel, paths: Paths, suffering: Ints) -> None:
 def _incidences(
     paths: Paths, channel: Channel, networks: Ints, chosen: Ints, own: Ints
 ) -> tuple[Ints, Ints]:
-    """Return pair and element of all that pairs pass: path, network, themselves if chosen."""
+    """Return pairs with the elements that each passes: path, network, itself if chosen."""
     indptr, members = paths.of_pairs(channel.src, channel.dst)
     length = np.diff(indptr) + 1
     length[chosen] += 1
@@ -246,7 +249,7 @@ def _incidences(
 def channel_of(
     measure: str, found: Observations, rows: Ints, n: Floats, k: Floats, load_bps: Floats
 ) -> Channel:
-    """Return a channel of the given rows of the observations."""
+    """Return the channel of the given rows of the observations."""
     ports = int(max(found.src.max(initial=0), found.dst.max(initial=0))) + 1
     keys, pair = numbered(found.src[rows] * ports + found.dst[rows], ports * ports)
     phase = found.phase[rows]
@@ -262,10 +265,10 @@ def channel_of(
 
 MOST_OTHERS = 24
 RISK = 0.02  # probability of a loss
-RARE = 1e-4  # probability of so many flows on one link: they count as a few less
-MOST_FLOWS = 8  # of a phase over one trunk whose ways over the links are all looked at
-LONE_EVIDENCE = 0.4  # weight of rows of larger phases, and of those that pass several trunks
-# Alternatives are kept as the mean of those between two limits.
+RARE = 1e-4  # probability of a number of flows on one link, below which fewer are assumed
+MOST_FLOWS = 8  # flows of a phase over one trunk for which all assignments to links are enumerated
+LONE_EVIDENCE = 0.4  # weight of rows of larger phases, and of rows that pass several trunks
+# Limits between which alternatives are merged into their mean.
 LIMITS = np.array([1e-6, 0.12, 0.25, 0.38, 0.5, 0.6, 0.7, 0.82])
 BINS = len(LIMITS) + 1
 
@@ -274,7 +277,7 @@ BINS = len(LIMITS) + 1
 class Alternatives:
     """Shares that rows may lose, with their log-weights: arrays of rows by BINS.
 
-    of: by row of the channel its number here; -1 where nothing is shared.
+    of: index into the arrays for each row of the channel; -1 if the row shares no link.
     """
 
     of: Ints
@@ -282,7 +285,7 @@ class Alternatives:
     log_weight: Floats
 
     def risk(self, rows: Ints) -> Bools:
-        """Return of rows of the channel whether they may well lose something."""
+        """Return for rows of the channel whether a loss is likely."""
         of = self.of[rows]
         if not len(self.log_weight):
             return np.zeros(len(rows), np.bool_)
@@ -298,14 +301,15 @@ class Alternatives:
 
 
 class Hashing:
-    """The trunks of several links in a channel, and what each may take of its rows."""
+    """Trunks of several links in a channel, and the losses that hashing may cause in each."""
 
     def __init__(self, channel: Channel, phases: int) -> None:
-        """Find the trunks, and the loads that their flows bring in each phase."""
+        """Find the trunks, and the load of their flows in each phase."""
         self._rows = len(channel.pair)
         self.links: dict[int, int] = {}
         self.lines: dict[int, float] = {}
-        self.separate: set[int] = set()  # whose links are lines of their own, not one shaper
+        # trunks whose links are separate lines instead of one shaper
+        self.separate: set[int] = set()
         self._parts: dict[int, tuple[Ints, Floats, Floats]] = {}
         classes = channel.classes
         for place, members in enumerate(classes.members):
@@ -322,7 +326,7 @@ class Hashing:
             flows = np.bincount(phase, minlength=phases)[phase]
             total = np.bincount(phase, load, phases)[phase]
             others = (total - load) / np.maximum(flows - 1, 1)
-            # Nothing else comes of sharing a link.
+            # Sharing a link has no other effect.
             shared = channel.measure in ("loss", "rate") and place in self.separate
             self.links[place], self.lines[place] = one.links, one.line_bps if shared else np.inf
             self._parts[place] = (row, (flows - 1).astype(np.float64), others)
@@ -336,9 +340,12 @@ class Hashing:
     def alternatives(
         self, lines: Mapping[int, float], only: Bools | None = None, beside: int = -1
     ) -> Alternatives:
-        """Return what rows may lose; `lines` replaces what trunks (by class) carry in total.
+        """Return the shares that rows may lose.
 
-        only: the rows that are wanted. beside: the trunk that is left out.
+        `lines` replaces the total capacity of trunks by class.
+
+        only: rows to compute.
+        beside: trunk to leave out.
         """
         touched = np.zeros(self._rows, np.bool_)
         shares: list[tuple[Ints, Floats, Floats]] = []
@@ -381,7 +388,7 @@ class Hashing:
             return Alternatives(of, means, np.log(weights))
 
     def flows(self, place: int) -> tuple[Ints, Ints, Ints]:
-        """Return the flows of a trunk by row: number of the group, number in it, size of it.
+        """Return the flows of a trunk by row: number of its group, number in it, size of the group.
 
         A group is a set of pairs that use the trunk at once, in one phase or in several.
         """
@@ -399,10 +406,10 @@ class Hashing:
         return self._flows[place]
 
     def beside(self, place: int, lines: Mapping[int, float]) -> tuple[Alternatives, Floats]:
-        """Return what other trunks may take of the rows of a trunk, and the weights of its rows.
+        """Return the losses by other trunks in the rows of a trunk, and the weights of its rows.
 
-        Rows of one flow that may share links are alike in what no model knows: they count once.
-        Weights of rows that may share links of other trunks, too, are below 0.
+        Rows of one flow share the same unknown errors, so they count once. Rows that may share
+        links of other trunks have weights below 0.
         """
         state = (place, tuple(sorted(x for x in lines.items() if x[0] != place)))
         if state not in self._beside:
@@ -424,11 +431,14 @@ class Hashing:
     ) -> Floats:  # fmt: skip
         """Return the log-likelihood of all rows of a trunk by group of flows.
 
-        passing: share of each row's load that comes to the trunk. p, spread: by row of the channel.
-        lines: what trunks carry. link: what one of the links does ("share" or "capacity", value).
-        several: weight of rows that may share links of other trunks, too: what collides there
-        comes with less load, so that others lose as if a link were slow.
-        each: return by row of the trunk the probability that its flow uses that link, instead.
+        passing: share of each row's load that reaches the trunk.
+        p, spread: by row of the channel.
+        lines: capacities of trunks.
+        link: fault of one link ("share" or "capacity", value).
+        several: weight of rows that may share links of other trunks, too: a collision there reduces
+            the load, so that other flows lose as if a link were slow.
+        each: return by row of the trunk the probability that its flow uses the faulty link,
+            instead.
         """
         row = self._parts[place][0]
         state = (place, link, several, each, p[row].tobytes(), tuple(sorted(lines.items())))
@@ -487,10 +497,9 @@ class Hashing:
 
 @cache
 def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return of sets of flows, as bits: sizes.
+    """Return the subsets of `number` flows as bit sets: the size of each set, and its parts.
 
-    Each part of each set, what is left of the set without that part, and where in these the parts
-    of each set begin.
+    The parts of a set, the rest of the set for each part, and the index of each set's first part.
     """
     sets = np.arange(2**number)
     size = np.array([x.bit_count() for x in sets.tolist()])
@@ -501,8 +510,8 @@ def _subsets(number: int) -> tuple[Ints, Ints, Ints, Ints]:
 def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
     """Return the log-likelihood of each group of flows, over all ways to spread it over links.
 
-    healthy, broken: by group, flow and number of flows on the link (from 1), of a healthy link and
-    of the one at fault.
+    healthy, broken: by group, flow and number of flows on the link (from 1), for a healthy link and
+    for the faulty one.
     """
     groups, number, most = healthy.shape
     top = healthy.max(axis=2) if broken is None else np.maximum(healthy, broken).max(axis=2)
@@ -522,7 +531,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
         size, part, rest, begin = _subsets(number)
 
         def on_one(flows: Floats) -> Floats:
-            """Return the likelihood of each set of flows, by group, together on one link."""
+            """Return by group the likelihood that each set of flows is on one link."""
             made = np.ones((len(joint), most, 1))
             for flow in range(number):
                 both = made * flows[joint, flow][:, :, None]
@@ -531,7 +540,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
             return np.asarray(picked[:, 0])
 
         def added(one: Floats, other: Floats) -> Floats:
-            """Return the same on the links of both together."""
+            """Return the likelihood of each set of flows over two disjoint groups of links."""
             return np.add.reduceat(one[:, part] * other[:, rest], begin, axis=1)
 
         power, left = on_one(good), links
@@ -556,7 +565,7 @@ def _together(healthy: Floats, broken: Floats | None, links: int) -> Floats:
 
 
 def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
-    """Return the binomial probabilities of `number` out of each count: counts by numbers."""
+    """Return the binomial probabilities of `number` out of each count, as counts by numbers."""
     failures = count[:, None] - number
     log = gammaln(count[:, None] + 1) - gammaln(number + 1) - gammaln(np.maximum(failures, 0) + 1)
     log += number * np.log(chance) + failures * np.log(1 - chance)
@@ -566,7 +575,7 @@ def _binomial(number: Ints, count: Floats, chance: float) -> Floats:
 def log_likelihood(
     channel: Channel, hashed: Alternatives, at: Ints, p: Floats, spread: Floats | float
 ) -> Floats:
-    """Return the log-likelihood of rows where faults take p, and shared links what they may."""
+    """Return the log-likelihood of rows in which faults take p, and shared links may take more."""
     found = channel.log_likelihood(at, p, spread)
     number = hashed.of[at]
     some = np.flatnonzero(number >= 0)
@@ -584,7 +593,7 @@ def log_likelihood(
 
 
 def explained(channel: Channel, hashed: Alternatives, p: Floats) -> Floats:
-    """Return by row the share that shared links most likely took, given what it lost."""
+    """Return by row the share that shared links most likely took, given its losses."""
     found = np.zeros(len(p))
     some = np.flatnonzero(hashed.of >= 0)
     if not len(some):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Input and result of the location of faults: flows, the elements that they pass, suspects.
 
-Values only: numpy arrays, no records, no files. Ports and elements are numbers; `Paths` names them.
+Pure values: numpy arrays without records or files. Ports and elements are numbers; `Paths` names
+them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ...base import format
 from ...records.rows import PhaseKey
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.signedinteger[Any]]  # int32 of rows with elements, which are ten of each row
+Ints = NDArray[np.signedinteger[Any]]  # int32 for rows with elements, about ten for each row
 Bools = NDArray[np.bool_]
-PAIRS_AT_ONCE = 1 << 16  # that are routed: there may be millions
+PAIRS_AT_ONCE = 1 << 16  # pairs routed at a time: there may be millions
 RouteFunction = Callable[[Ints, Ints], tuple[Ints, Ints]]
 
 
@@ -64,8 +65,8 @@ class Paths:
     problems: sentences: what does not match, which pairs have no path.
     route: function (src numbers, dst numbers) -> (indptr, members): the slice of members from
         indptr[i] to indptr[i + 1] holds the numbers of the elements that pair i passes, in order;
-        it is empty where no path is known.
-        It is called for pairs without traffic, too (what would a test of this pair load?).
+        it is empty where no path is known. It is called for pairs without traffic, too (what would
+        a test of this pair load?).
     """
 
     elements: Sequence[Element]
@@ -162,7 +163,8 @@ class Observations:
     intended_bps, offered_bps, delivered_bps: layer 1, in the window.
     limited: the tester limited this flow: its rate says nothing of a capacity, its loss by sequence
         number stays valid.
-    duplicated, reordered, corrupted: frames. retransmitted: segments or packets.
+    duplicated, reordered, corrupted: frames.
+    retransmitted: segments or packets.
     """
 
     phases: Sequence[PhaseFacts]
@@ -190,7 +192,7 @@ class Observations:
 
 # --- the result ----------------------------------------------------------------------------------
 
-# Kind of fault -> what the element does; {value}, {low}, {high} are filled in with units.
+# Sentence on an element by kind of fault; {value}, {low}, {high} are replaced with units.
 WORDS: Mapping[str, str] = {
     "loss": "loses {value} ({low} to {high}) of frames",
     "capacity": "carries at most {value} ({low} to {high})",
@@ -208,7 +210,7 @@ _RATES = {"loss", "duplication", "reordering", "corruption", "flooding", "wrong-
 
 
 def percent(share: float) -> str:
-    """Return a share as per cent with at most three digits that count."""
+    """Return a share in percent with at most three significant digits."""
     return f"{100 * share:.3g} %"
 
 
@@ -234,22 +236,25 @@ def element_words(element: Element) -> str:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A fault that the observations show, and where it is.
+    """Fault that the observations show, with its place.
 
-    element: the one named. alike: all elements that cannot be told apart from it (they have the
-        same flows), `element` included.
+    element: the named element.
+    alike: all elements that cannot be told apart from it (they have the same flows), `element`
+        included.
     kind: a key of WORDS.
     value, low, high: size with its 95 % interval: a share of frames (0..1), a capacity in bit/s of
         layer 1, a frame size in bytes; NaN for "dead" and "intermittent".
     confidence: probability that a fault of this kind is in one of `alike`, calibrated.
-    gain: log-likelihood ratio over the next explanation; over none where none comes within
-        `faults.HOPELESS` of it.
+    gain: log-likelihood ratio over the next explanation, or over no fault if no explanation comes
+        within `faults.HOPELESS`.
     suffering, through, beside: pairs through the element that suffer, all pairs through it, pairs
         beside it that do not suffer.
-    frames: lost (or duplicated, ...) frames that this suspect explains; 0 for closed-loop
+    frames: lost (or duplicated, ...) frames that the suspect explains; 0 for closed-loop
         transports.
-    phases, transports: where it was observed. when: (from, to) in seconds since the window's start.
-    rivals: elements of other explanations nearly as good. measure: of the channel that shows it.
+    phases, transports: where the fault was observed.
+    when: (from, to) in seconds since the window's start.
+    rivals: elements of other explanations nearly as good.
+    measure: measure of the channel.
     pair: the first pair of ports through the element.
     """
 
@@ -283,14 +288,14 @@ class Suspect:
         return f"{element_words(self.element)}: {WORDS[self.kind].format(**sizes)}{when}"
 
     def brief(self) -> str:
-        """Return the same without the interval."""
+        """Return element and fault as in `summary`, without the interval."""
         words = WORDS[self.kind].replace(" ({low} to {high})", "")
         return (
             f"{element_words(self.element)} {words.format(value=_quantity(self.kind, self.value))}"
         )
 
     def evidence(self) -> str:
-        """Return how many flows suffer through the element and beside it."""
+        """Return in words how many flows suffer through the element, and beside it."""
         beside = self.beside + self.beside_suffering
         return (
             f"{self.suffering} of {format.of(self.through, 'flow')} through it suffer, "
@@ -298,7 +303,10 @@ class Suspect:
         )
 
     def others(self) -> str:
-        """Return what cannot be told apart from the element, and what to do; "" where nothing."""
+        """Return in words the elements that cannot be told apart, with advice.
+
+        "" if there are none.
+        """
         others = [element_words(x) for x in self.alike if x != self.element]
         if not others:
             return ""
@@ -308,13 +316,13 @@ class Suspect:
         return f"cannot be told apart from {shown}{advice}"
 
     def sentence(self) -> str:
-        """Return the suspect in one plain sentence."""
+        """Return the suspect in one sentence."""
         return "; ".join(x for x in (self.summary(), self.evidence(), self.others()) if x)
 
 
 @dataclass(frozen=True)
 class Oversubscription:
-    """Loss that no network can avoid: an element was asked for more than its line."""
+    """Loss that no network can avoid: an element was offered more than its line rate."""
 
     element: Element
     transport: str
@@ -324,11 +332,11 @@ class Oversubscription:
 
 @dataclass(frozen=True)
 class NextTest:
-    """The smallest matrix that would tell suspects apart, or load an untested element.
+    """Smallest matrix that would tell suspects apart, or load an untested element.
 
-    flows: pairs of port names, all at once; () where no traffic can decide.
+    flows: pairs of port names, all at once; () if no traffic can decide.
     load: share of the line, 0..1.
-    why: a plain sentence: what the test decides, or which cable to swap.
+    why: a sentence: what the test decides, or which cable to swap.
     """
 
     flows: tuple[tuple[str, str], ...]
@@ -339,14 +347,15 @@ class NextTest:
 
 @dataclass(frozen=True)
 class Location:
-    """Where a network breaks.
+    """Result of the location of faults.
 
-    suspects: ranked by confidence and frames; () where nothing is wrong.
-    expected: losses by oversubscription, no suspects.
+    suspects: ranked by confidence and frames; () if there is no fault.
+    expected: losses by oversubscription, which are no suspects.
     unexplained: lost frames that neither suspects nor oversubscription explain.
-    untested: elements never loaded, or only in phases where the tester was the limit.
-    next_test: None where nothing is left to decide.
-    problems: sentences: counts that contradict each other and were left out, missing paths.
+    untested: elements never loaded, or only in phases in which the tester was the limit.
+    next_test: None if there is nothing left to decide.
+    problems: sentences on counts that contradict each other and were left out, and on missing
+        paths.
     """
 
     suspects: tuple[Suspect, ...] = ()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fault models, compared by penalised likelihood: greedy forward selection, backward elimination.
 
-A fault sits in one class of elements and lets a share of what passes suffer: always the same share,
-what exceeds a capacity, or a share of some rows only (large frames, bursts, some phases, the pairs
-of one link). Every fault has to pay for its parameters and for the number of its alternatives.
+A fault is in one class of elements and lets a share of the passing frames suffer: a constant share,
+the excess over a capacity, or a share of some rows only (large frames, bursts, some phases, the
+pairs of one link). Every fault is penalised for its parameters and for the number of its
+alternatives.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ from .channel import (
 from .facts import Bools, Floats, Ints
 
 RARITY = 5.0  # -log of the prior probability that one more fault exists
-LEAST_SHORTFALL = 0.12  # of closed rates, below which chance and the tester explain it
+LEAST_SHORTFALL = 0.12  # shortfall of closed rates, below which chance and the tester explain it
 LEAST_CUT = 0.015  # share of a load that a capacity takes at least
 MOST_FAULTS = 16
-MOST_TRUNKS = 4  # of several links that are looked at closely, each time
-MOST_SPLIT = 3  # of some pairs or phases, that plain ones may stand for, each time
-MOST_PARTS = 3  # plain faults that may stand for one of some pairs or phases
+MOST_TRUNKS = 4  # trunks of several links that are examined closely in each step
+MOST_SPLIT = 3  # faults of some pairs or phases that plain faults may replace in each step
+MOST_PARTS = 3  # plain faults that may replace a fault of some pairs or phases
 ROWS_AT_ONCE = 1 << 16
-MOST_FITTED = 1 << 16  # rows that a value is fitted to, of more a part
-FIRST = 12  # classes that are looked at first
+MOST_FITTED = 1 << 16  # rows that a value is fitted to; of more rows a part
+FIRST = 12  # classes examined first
 CANDIDATES = 40
-RIVAL = 12.0  # log-likelihood by which a competing explanation may be worse
-HOPELESS = 20.0  # log-likelihood below the best at which a candidate is looked at no further
+RIVAL = 12.0  # log-likelihood by which a rival explanation may be worse
+HOPELESS = 20.0  # log-likelihood below the best at which a candidate is dropped
 SAMPLE = 4  # of rows without excess, every n-th is judged first
 SHARED_EVIDENCE = 0.4  # weight of rows that flows on the same link explain nearly as well
-CAPACITIES = np.linspace(0.92, 0.32, 6)  # that are tried, of a link's line
-LINK_CAPACITY = 30.0  # beyond others' prior: links of other trunks, by chance full, look the same
-BY_CHANCE = 6.0  # log-likelihood that it costs flows of one phase to meet on links as they do
-EXCESS = 3.0  # log-likelihood that makes a row suffer
+CAPACITIES = np.linspace(0.92, 0.32, 6)  # capacities to try, as shares of a link's line rate
+# cost of a capacity of one link: links of other trunks, full by chance, look the same
+LINK_CAPACITY = 30.0
+BY_CHANCE = 6.0  # log-likelihood that flows of one phase lose by meeting on links as they do
+EXCESS = 3.0  # log-likelihood from which on a row suffers
 # Relative spread of the share from row to row.
 SPREAD = {"capacity": 0.25, "burst": 0.35, "expected": 0.6, "intermittent": 0.5}
 USUAL_SPREAD = 0.15
@@ -52,13 +54,14 @@ USUAL_SPREAD = 0.15
 
 @dataclass(frozen=True)
 class PlacedFault:
-    """A fault of one class of elements in one channel.
+    """Fault of one class of elements in one channel.
 
     form: "share" (value: share of frames) or "capacity" (value: bit/s).
-    kind: a kind of Suspect, or "expected" for the line of a healthy element.
-    Limits, where it touches some rows only: frames above `size_above`, `bursts`, phases from
-    `phases[0]` to `phases[1]`, `pairs` (numbers in the channel).
-    penalty: what it has to pay. score: log-likelihood that it gained when it was found, less that.
+    kind: a kind of Suspect, or "expected" for the line of a healthy element. Limits for a fault of
+        some rows: frames above `size_above`, `bursts`, phases from `phases[0]` to `phases[1]`,
+        `pairs` (numbers in the channel).
+    penalty: the fault's cost.
+    score: log-likelihood gained when the fault was found, less the penalty.
     """
 
     place: int
@@ -73,7 +76,7 @@ class PlacedFault:
     score: float = 0.0
 
     def scored(self, gained: float, penalty: float) -> PlacedFault:
-        """Return the fault with what it gains and has to pay."""
+        """Return the fault with its gain and penalty."""
         return replace(self, penalty=penalty, score=gained - penalty)
 
     def spread(self) -> float:
@@ -104,17 +107,17 @@ class PlacedFault:
 
 @dataclass
 class Model:
-    """A channel under a list of faults: what each row is expected to suffer."""
+    """Channel under a list of faults: the suffering share that each row is expected to have."""
 
     channel: Channel
     phases: int
     faults: list[PlacedFault] = field(default_factory=list)
-    widest: float = np.inf  # incidences of the largest class that a fault is sought in
-    lines: int = -1  # number of healthy lines among the faults: those that it begins with
+    widest: float = np.inf  # incidences of the largest class in which faults are sought
+    lines: int = -1  # number of healthy lines at the beginning of the faults
     fan_in: Bools = field(init=False)
     _passed: list[tuple[Ints, Floats]] = field(
         init=False
-    )  # incidences of faults, log of what passes
+    )  # incidences of faults, log of the passing share
     _upstream: Floats | None = field(init=False)
     p: Floats = field(init=False)
     spread: Floats = field(init=False)
@@ -123,7 +126,7 @@ class Model:
     hashed: Alternatives = field(init=False)
 
     def __post_init__(self) -> None:
-        """Find where several flows meet, then lay the faults out."""
+        """Find the incidences where several flows meet, then apply the faults."""
         channel, classes = self.channel, self.channel.classes
         key = classes.of.astype(np.int64) * self.phases + channel.phase[classes.row]
         _, group = numbered(key, len(classes) * self.phases)
@@ -139,20 +142,20 @@ class Model:
         return fault.form == "capacity" and fault.pairs is None and separate
 
     def carried(self) -> dict[int, float]:
-        """Return what trunks at fault carry in total, by class."""
+        """Return the total capacity of faulty trunks by class."""
         return {f.place: f.value for f in self.faults if self.is_trunk(f)}
 
     def likelihood(self, at: Ints, p: Floats, spread: Floats | float) -> Floats:
-        """Return the log-likelihood of rows of which faults take p."""
+        """Return the log-likelihood of rows in which faults take p."""
         return log_likelihood(self.channel, self.hashed, at, p, spread)
 
     def shares(self, fault: PlacedFault, upstream: Floats) -> tuple[Ints, Floats]:
-        """Return the incidences that a fault touches and the share that it lets suffer at each."""
+        """Return the incidences that a fault touches, and the suffering share at each."""
         at = fault.where(self.channel, self.fan_in)
         return at, self.share_at(fault, at, upstream)
 
     def share_at(self, fault: PlacedFault, at: Ints, upstream: Floats) -> Floats:
-        """Return the share that a fault lets suffer at each of the incidences that it touches."""
+        """Return the suffering share of a fault at each of the incidences that it touches."""
         if fault.form == "share":
             return np.full(len(at), fault.value)
         row = self.channel.classes.row[at]
@@ -163,7 +166,7 @@ class Model:
         return np.asarray(np.minimum(share[phase], 1 - 1e-9))
 
     def use(self, faults: list[PlacedFault]) -> None:
-        """Take these faults in place of the present ones; compute what each row is to suffer."""
+        """Replace the faults; compute the suffering share of each row."""
         self.faults = faults
         row, rows = self.channel.classes.row, len(self.channel.pair)
         before = getattr(self, "hashed", None) if hasattr(self, "ll") else None
@@ -200,13 +203,13 @@ class Model:
 
     @property
     def upstream(self) -> Floats:
-        """Return the log of the share that reaches an incidence."""
+        """Return the log of the share that reaches each incidence."""
         if self._upstream is None:
             self._upstream = self._reaching()
         return self._upstream
 
     def _passes(self) -> Floats:
-        """Return the log of the share that passes the faults at an incidence."""
+        """Return the log of the share that passes the faults at each incidence."""
         found = np.zeros(len(self.channel.classes.row))
         for at, passed in self._passed:
             found[at] += passed
@@ -219,7 +222,8 @@ class Model:
             for place in self.trunks.links:
                 at = classes.incidences(place)
                 found[at] += np.log1p(-mean[classes.row[at]])
-        for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):  # in place: there are millions
+        # in place: there are millions of rows
+        for rows in range(0, len(classes.first) - 1, ROWS_AT_ONCE):
             first = classes.first[rows : rows + ROWS_AT_ONCE + 1]
             part = found[first[0] : first[-1]]
             until = np.cumsum(part) - part
@@ -227,10 +231,10 @@ class Model:
         return found
 
     def doubt_outliers(self) -> bool:
-        """Let rows that lose much without explanation speak louder; return whether any do."""
+        """Raise the weight of rows with large unexplained losses; return whether there are any."""
         channel, classes = self.channel, self.channel.classes
         large = (self.excess() > EXCESS) & (channel.share() > LARGE) & (channel.measure == "loss")
-        for place in self.trunks.separate:  # which link is unknown
+        for place in self.trunks.separate:  # which link is at fault is unknown
             large[classes.row[classes.incidences(place)]] = False
         rows = np.flatnonzero(large)
         channel.outlier[rows] = LARGE_OUTLIER
@@ -243,7 +247,7 @@ class Model:
         return float(self.ll.sum())
 
     def excess(self) -> Floats:
-        """Return by how much a row would be more likely with what it suffers as its share."""
+        """Return by row the gain in log-likelihood if its own share were the expected one."""
         share = np.clip(self.channel.share(), 0, 1 - 1e-9)
         more = np.flatnonzero(share > 1.2 * self.p + (0.02 if self.is_rate else 0))
         found = np.zeros(len(share))
@@ -259,16 +263,16 @@ class Model:
 
 @dataclass
 class Candidates:
-    """Incidences of the classes that may be at fault, and what the present faults leave to them."""
+    """Incidences of the classes that may be at fault, with the share unexplained so far."""
 
     model: Model
     places: Ints  # class numbers
     at: Ints
-    local: Ints  # position in `places` by incidence
+    local: Ints  # index into `places` by incidence
     row: Ints
-    left: Floats  # share that suffers beyond the present faults
+    left: Floats  # suffering share beyond the present faults
     excess: Floats
-    floor: float  # what a candidate has to gain at least
+    floor: float  # least gain of a candidate
 
     @staticmethod
     def of(model: Model, left: Floats, excess: Floats, places: Ints, floor: float) -> Candidates:
@@ -285,7 +289,7 @@ class Candidates:
         return Candidates(model, places, at, local, row, left[row], excess[row], floor)
 
     def taken(self, at: Ints) -> Candidates:
-        """Return some incidences, of one candidate, as candidates of their own."""
+        """Return some incidences of one candidate as candidates of their own."""
         return Candidates(
             self.model, self.places[self.local[at[:1]]], self.at[at], np.zeros(len(at), np.int64),
             self.row[at], self.left[at], self.excess[at], -np.inf,
@@ -293,13 +297,13 @@ class Candidates:
 
     @property
     def suffers(self) -> Bools:
-        """Return whether the row of an incidence suffers."""
+        """Return for each incidence whether its row suffers."""
         return self.excess > EXCESS
 
     def gains(
         self, share: Floats, spread: float, use: Ints, shared: float = SHARED_EVIDENCE
     ) -> Floats:
-        """Return how much more likely the rows of the incidences `use` are where `share` suffers.
+        """Return by how much rows at the incidences `use` become likelier if `share` suffers.
 
         shared: weight of rows that flows on the same link explain, too.
         """
@@ -320,9 +324,9 @@ class Candidates:
     ) -> Floats:
         """Return sums of gains by group of a candidate's incidences (numbers from 0).
 
-        A row gains at most its excess: rows without any come first, a sample of them and then
-        those of candidates that may still reach the floor. cost: what the penalty is at least,
-        beside that of every fault.
+        A row gains at most its excess, so a sample of the rows without excess comes first, then the
+        rest of candidates that may still reach the floor. cost: least penalty beside the cost of
+        any fault.
         """
         model, count = self.model, int(group.max(initial=-1)) + 1
         cost += RARITY + float(np.log(min(len(model.channel.classes), len(model.channel.src))))
@@ -345,13 +349,13 @@ class Candidates:
         return np.asarray(np.bincount(self.local, values, len(self.places)), np.float64)
 
     def medians(self, values: Floats, keep: Bools) -> Floats:
-        """Return medians by candidate of the values to keep; 0 where there are none."""
+        """Return medians by candidate of the values to keep; 0 without any."""
         use = np.flatnonzero(keep & (values > 0))
         order = use[np.lexsort((values[use], self.local[use]))]
         above = np.bincount(self.local[use], minlength=len(self.places))
         count = np.bincount(self.local[keep], minlength=len(self.places))
         start = np.concatenate([[0], np.cumsum(above)[:-1]])
-        rank = (count - 1) // 2 - (count - above)  # among those above 0
+        rank = (count - 1) // 2 - (count - above)  # rank among the values above 0
         found = np.zeros(len(self.places))
         some = (rank >= 0) & (above > 0)
         found[some] = values[order[(start + rank)[some]]]
@@ -369,15 +373,15 @@ def _penalty(model: Model, place: int, parameters: float, rows: float) -> float:
 
 
 def _share_prior(share: float) -> float:
-    """Return the cost of a share that has no capacity to explain it: large ones are rare."""
+    """Return the cost of a share that no capacity explains: large shares are rare."""
     return 2.5 + (1.5 if 0.08 < share < 0.97 else 0.0)
 
 
 def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
-    """Return the best fault of each class and kind, with what it gains over the present faults.
+    """Return the best fault of each class and kind, with its gain over the present faults.
 
-    The excess of its rows bounds what a class can gain: classes far below the best are left out,
-    and those whose score is below `least`.
+    The excess of its rows bounds a class's gain: classes far below the best, or with a score below
+    `least`, are left out.
     """
     classes, excess = model.channel.classes, model.excess()
     gain = np.bincount(classes.of, excess[classes.row], len(classes))
@@ -403,9 +407,9 @@ def hypotheses(model: Model, least: float = 0.0) -> list[PlacedFault]:
 
 
 def _left(model: Model, excess: Floats) -> Floats:
-    """Return by row the share that suffers beyond the present faults and shared links.
+    """Return by row the suffering share beyond the present faults and shared links.
 
-    Shared links take nothing of a row that suffers in another way than they let it suffer.
+    Shared links explain nothing of a row that suffers otherwise than shared links predict.
     """
     channel = model.channel
     share = np.clip(channel.share(), 0, 1)
@@ -415,7 +419,7 @@ def _left(model: Model, excess: Floats) -> Floats:
 
 
 def _of_candidates(found: Candidates) -> list[PlacedFault]:
-    """Return the faults of all kinds that candidates may have."""
+    """Return the possible faults of candidates, of all kinds."""
     if not len(found.places):
         return []
     model = found.model
@@ -431,7 +435,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
             made += _constant(found, mask, "size", {"size_above": limit}, cost)
         mask = model.fan_in[found.at]
         made += _constant(found, mask, "burst", {"bursts": True}, 4.0)
-    if model.channel.measure == "loss":  # closed rates rise and fall with the tester
+    if model.channel.measure == "loss":  # closed rates vary with the tester
         made += _intermittent(found)
     best = max((x.score for x in made), default=0.0)
     return made + _trunk(replace(found, floor=max(found.floor, best - HOPELESS)))
@@ -440,7 +444,7 @@ def _of_candidates(found: Candidates) -> list[PlacedFault]:
 def _constant(
     found: Candidates, mask: Bools, kind: str, limits: dict[str, object], cost: float
 ) -> list[PlacedFault]:
-    """Return faults that let the same share of all rows in the mask suffer."""
+    """Return faults with one suffering share for all rows in the mask."""
     model, channel = found.model, found.model.channel
     weight = np.where(mask, channel.n[found.row], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -473,8 +477,8 @@ def _constant(
 def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Return groups of a candidate and phase.
 
-    (group by incidence, candidate by group, load, what of it passes, share of the load that the
-    tester did not limit).
+    (group by incidence, candidate by group, load, passing part of the load, share of the load that
+    the tester did not limit).
     """
     model, channel = found.model, found.model.channel
     key = found.local * model.phases + channel.phase[found.row]
@@ -489,7 +493,7 @@ def _by_phase(found: Candidates, keep: Bools) -> tuple[Ints, Ints, Floats, Float
 
 
 def _capacity(found: Candidates, subset: Bools | None = None) -> list[PlacedFault]:
-    """Return faults that let pass what a capacity allows and no more."""
+    """Return faults that limit the load to a capacity."""
     model = found.model
     keep = np.ones(len(found.at), np.bool_) if subset is None else subset
     group, owner, load, passed, valid = _by_phase(found, keep)
@@ -534,7 +538,7 @@ def _capacity(found: Candidates, subset: Bools | None = None) -> list[PlacedFaul
 
 
 def _intermittent(found: Candidates) -> list[PlacedFault]:
-    """Return faults of some consecutive phases: others with the same elements do not suffer."""
+    """Return faults of consecutive phases, while other phases of equal elements are healthy."""
     model, channel = found.model, found.model.channel
     value = found.medians(found.left, found.suffers)
     key = found.local * model.phases + channel.phase[found.row]
@@ -565,9 +569,9 @@ def _intermittent(found: Candidates) -> list[PlacedFault]:
 
 
 def _trunk(found: Candidates) -> list[PlacedFault]:
-    """Return faults of trunks of several links: every link carries less, or one is at fault.
+    """Return faults of trunks of several links: a lower capacity of all links, or one faulty link.
 
-    The pairs that hash to the link suffer, others do not.
+    Pairs that hash to the faulty link suffer, others do not.
     """
     model, channel = found.model, found.model.channel
     made: list[PlacedFault] = []
@@ -617,9 +621,9 @@ def _trunk(found: Candidates) -> list[PlacedFault]:
 
 
 def _odd(model: Model, place: int, several: float) -> float:
-    """Return by how much a trunk's rows would be likelier with what they lose as their share.
+    """Return by how much a trunk's rows would be likelier if their losses were the expected ones.
 
-    What it costs them to meet on links by chance is taken off. several: as of `evidence`.
+    The cost of meeting on links by chance is subtracted. several: as in `evidence`.
     """
     row = model.channel.classes.row[model.channel.classes.incidences(place)]
     seen = np.clip(model.channel.share()[row], 0, 1 - 1e-9)
@@ -635,7 +639,7 @@ def evidence(
     model: Model, place: int, link: tuple[str, float] | None = None, line: float | None = None,
     several: float = 0.0, each: bool = False,
 ) -> Floats:  # fmt: skip
-    """Return the log-likelihood of a trunk's rows, by group, where one link, or all, are at fault.
+    """Return the log-likelihood of a trunk's rows by group, with one link or all links at fault.
 
     several: weight of rows that may share links of other trunks, too.
     each: return by row the probability that its flow uses the link, instead.
@@ -646,9 +650,9 @@ def evidence(
 
 
 def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float) -> float:
-    """Return what a trunk's rows gain in likelihood where one link, or all of them, are at fault.
+    """Return the gain in likelihood of a trunk's rows with one link, or all links, at fault.
 
-    Rows that may share links of other trunks count only where all links are.
+    Rows that may share links of other trunks count only if all links are at fault.
     """
     several, line = (LONE_EVIDENCE, value) if link is None else (0.0, None)
     after = evidence(model, place, link, line, several)
@@ -656,7 +660,7 @@ def _gain(model: Model, place: int, link: tuple[str, float] | None, value: float
 
 
 def refit(model: Model, index: int) -> None:
-    """Fit the value of one fault again, all others held: the likeliest within a factor of two."""
+    """Fit one fault's value with all others fixed: the likeliest within a factor of two."""
     fault = model.faults[index]
     likelihood = value_likelihood(without(model, index), fault)
     center, factor = fault.value, 2.0
@@ -670,7 +674,7 @@ def refit(model: Model, index: int) -> None:
 
 
 def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float]:
-    """Return the log-likelihood, as a function of its value, of the rows that a fault touches."""
+    """Return the log-likelihood of the rows that a fault touches, as a function of its value."""
     rows = rest.channel.classes.row
 
     def likelihood(value: float) -> float:
@@ -678,7 +682,7 @@ def value_likelihood(rest: Model, fault: PlacedFault) -> Callable[[float], float
             several = LONE_EVIDENCE
             return float(evidence(rest, fault.place, None, value, several).sum())
         at, share = rest.shares(replace(fault, value=value), rest.upstream)
-        step = 1 + len(at) // MOST_FITTED * 2  # odd: no period of a pattern is met
+        step = 1 + len(at) // MOST_FITTED * 2  # odd, so that no period of a pattern is met
         row, share = rows[at[::step]], share[::step]
         p = 1 - (1 - rest.p[row]) * (1 - np.minimum(share, 1 - 1e-9))
         wide = np.where(
@@ -717,9 +721,9 @@ def without(model: Model, index: int) -> Model:
 
 
 def select(model: Model) -> None:
-    """Add faults as long as each pays for itself; drop or replace those that no longer do.
+    """Add faults as long as each is worth its penalty; drop or replace faults that no longer are.
 
-    A step is kept only where it raises the likelihood by more than its penalty.
+    A step is kept only if the likelihood rises by more than the penalty.
     """
     for doubtful in (False, True):
         if doubtful and not model.doubt_outliers():
@@ -736,7 +740,7 @@ def objective(model: Model) -> float:
 
 
 def grow(model: Model, most: int = MOST_FAULTS) -> None:
-    """Add the best fault, at most so many times, and drop those that another one explains."""
+    """Add the best fault up to `most` times, and drop faults that another fault explains."""
     most = min(most + len(model.faults), MOST_FAULTS + model.lines)
     while len(model.faults) < most:
         found = sorted(hypotheses(model), key=lambda x: -x.score)[:3]
@@ -756,10 +760,10 @@ def grow(model: Model, most: int = MOST_FAULTS) -> None:
 def _place(
     model: Model, kept: list[PlacedFault], index: int, chosen: PlacedFault, before: float
 ) -> None:
-    """Put a fault among those kept and fit its value.
+    """Insert a fault among the kept ones and fit its value.
 
-    What a fault of a trunk is worth is known of all its rows together: its penalty is what its rows
-    gain one by one beyond that. before: the objective without the fault.
+    The rows of a trunk together give the worth of its fault, so the fault's penalty includes the
+    rows' single gains beyond that. before: the objective without the fault.
     """
     model.faults = [*kept[:index], chosen, *kept[index:]]
     refit(model, index)
@@ -770,7 +774,7 @@ def _place(
 
 
 def _drop(model: Model) -> None:
-    """Drop each fault whose likelihood no longer pays for it."""
+    """Drop each fault whose likelihood no longer exceeds its penalty."""
     for index in reversed(range(len(model.faults))):
         if model.faults[index].kind != "expected":
             rest = without(model, index)
@@ -779,12 +783,12 @@ def _drop(model: Model) -> None:
 
 
 def _by_chance(fault: PlacedFault) -> bool:
-    """Return whether a fault fits what several others do: some pairs, or some phases."""
+    """Return whether a fault may fit the sum of several others: a fault of some pairs or phases."""
     return fault.pairs is not None or fault.kind == "intermittent"
 
 
 def _split(model: Model, index: int) -> bool:
-    """Replace a fault of some pairs or phases by several plain ones where these explain more."""
+    """Replace a fault of some pairs or phases by several plain faults if these explain more."""
     if not _by_chance(model.faults[index]):
         return False
     before, kept = objective(model), list(model.faults)
@@ -802,7 +806,7 @@ def _split(model: Model, index: int) -> bool:
 
 
 def _improve(model: Model) -> bool:
-    """Fit all faults again and replace those that have a better alternative."""
+    """Fit all faults again, and replace faults that have a better alternative."""
     changed, by_chance = False, 0
     for index in range(len(model.faults)):
         if model.faults[index].kind == "expected":

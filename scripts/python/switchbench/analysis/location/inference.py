@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Location of faults: channels from observations, faults of each, suspects from all.
+"""Location of faults: channels from observations, faults of each channel, suspects from all.
 
-Channels are judged one after the other: what arrived at wrong ports, lost frames, rates and
-retransmissions of closed loads, duplicates, order, corruption. A fault seen in several channels is
-one suspect.
+Channels are judged one after the other: misdelivered frames, lost frames, rates and retransmissions
+of closed loads, duplicates, order, corruption. A fault that shows in several channels is one
+suspect.
 """
 
 from __future__ import annotations
@@ -42,31 +42,32 @@ from .faults import (
     without,
 )
 
-ABOVE_LINE = 1.003  # of a line: clocks differ
+ABOVE_LINE = 1.003  # share of a line that rates may reach, since clocks differ
 TEMPERATURE = 2.0  # rows of one phase are not independent: log-likelihoods count half
 LEAST_CONFIDENCE = 0.5
-LEAST_SENT_AGAIN = 8e-4  # congestion makes closed loads send about as much again
-FULL_LOAD = 0.96  # of a line: TCP fills it until a queue drops
-CONGESTION = 3.0  # times the median: what a flow sends again by that
-NEARLY_LINE = 0.88  # of a line, which closed loads may reach on a healthy one
-LEAST_GAIN = 16.0  # of what chance makes: one pair, some pairs of a trunk, some phases
-MILDER = 0.75  # of the missing capacity: acknowledgements may wait for the other direction
-MOST_PAIRS = 2  # more pairs that suffer in the same way have a cause that is not found
-SUFFERS = 0.5  # log-likelihood, beside a share near to that of the fault
+LEAST_SENT_AGAIN = 8e-4  # retransmitted share that congestion of closed loads explains
+FULL_LOAD = 0.96  # share of a line: TCP fills the line until a queue drops frames
+CONGESTION = 3.0  # multiple of the median retransmissions that congestion explains
+NEARLY_LINE = 0.88  # share of a line that closed loads may reach on a healthy one
+# log-likelihood of faults that chance may imitate: one pair, some pairs of a trunk, some phases
+LEAST_GAIN = 16.0
+MILDER = 0.75  # share of the missing capacity: acknowledgements may wait for the other direction
+MOST_PAIRS = 2  # suffering pairs of one kind; more have a common cause that was not found
+SUFFERS = 0.5  # log-likelihood from which on a pair suffers, beside a share near the fault's
 SEGMENT_BITS = 8 * 1538.0
-PAIRS_TRIED = 20_000  # by the next test
-FLOWS_NAMED = 16  # of it
-MANY_ROWS = 32_768  # of a channel, beyond which some phases are explained first
-WIDEST = 32_768  # rows of an element: of a wider one the drawn phases show all
+PAIRS_TRIED = 20_000  # pairs tried for the next test
+FLOWS_NAMED = 16  # flows named in the next test
+MANY_ROWS = 32_768  # rows of a channel, beyond which some phases are explained first
+WIDEST = 32_768  # rows of an element; for a wider element the drawn phases suffice
 MOST_ALONE = 4096  # rows whose pairs may be at fault themselves, of many
-LATE_FAULTS = 4  # that are sought in all rows behind those that some phases show
-# Of elements with the same flows the one named: what a person can look at first.
+LATE_FAULTS = 4  # faults sought in all rows after the faults that some phases show
+# Kinds of elements in the order of naming: the first one is what a person can look at first.
 NAMED_FIRST = ("trunk", "link", "port", "module", "cable", "host", "group", "pair", "network")
 LOST = frozenset({"loss", "capacity", "size", "dead", "intermittent", "burst"})
 
 
 def locate(observations: Observations, paths: Paths) -> Location:
-    """Return the elements at fault, ranked, with their evidence.
+    """Return the faulty elements, ranked, with their evidence.
 
     The result depends on values alone, not on the order of rows or on names.
     """
@@ -113,7 +114,7 @@ def locate(observations: Observations, paths: Paths) -> Location:
 
 
 def _usable(found: Observations, problems: list[str]) -> Bools:
-    """Return the rows whose counts do not contradict each other; state the others."""
+    """Return the rows with consistent counts; add a sentence on the others to `problems`."""
     with np.errstate(invalid="ignore"):
         wrong = (found.delivered > found.sent) | (found.lost < 0) | (found.lost > found.sent)
         wrong |= found.sent < 0
@@ -145,7 +146,7 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
     wrong_port = np.where(is_copy, 0.0, np.minimum(strayed, np.nan_to_num(lost)))
     lost = lost - wrong_port
     displaced = _strayed_to(found)
-    lost[(lost > 0) & (displaced >= lost)] = nan  # strays may have taken the place of all of these
+    lost[(lost > 0) & (displaced >= lost)] = nan  # strays may have replaced all of the lost frames
     made = []
     for measure, k in (
         ("flooding", np.where(is_copy, np.minimum(strayed, found.sent), 0.0)),
@@ -158,7 +159,7 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
         rows = np.flatnonzero(counted & np.isfinite(k) & (k >= 0))
         if len(rows) and (measure == "loss" or k[rows].any()):
             n = found.sent[rows]
-            if measure in ("duplication", "reordering", "corruption"):  # of what arrives
+            if measure in ("duplication", "reordering", "corruption"):  # shares of arriving frames
                 n = np.maximum(n - np.nan_to_num(lost[rows]), 1.0)
             some = np.minimum(k[rows], n)
             made.append(channel_of(measure, found, rows, n, some, load[rows]))
@@ -167,7 +168,7 @@ def _channels(found: Observations, usable: Bools) -> list[Channel]:
 
 
 def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
-    """Return the channels of closed loads: rates, and what was sent again."""
+    """Return the channels of closed loads: rates and retransmissions."""
     made = []
     with np.errstate(invalid="ignore", divide="ignore"):
         share = found.delivered_bps / found.intended_bps
@@ -175,7 +176,7 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     rows = np.flatnonzero(valid & ~found.limited)
     if len(rows):
         reached = np.minimum(share[rows], 1.0)
-        # Of healthy flows of a row's transport and load.
+        # Usual share of healthy flows with a row's transport and load.
         usual = np.clip(_by_load(found, rows, reached, 0.8), 0.7, 1.0)
         k = np.maximum(1 - reached / usual, -0.2)
         load = found.intended_bps[rows] * usual
@@ -188,7 +189,7 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
     rows = np.flatnonzero(known & (segments >= 1))
     if len(rows) and again[rows].any():
         k = np.minimum(again[rows] / segments[rows], 1.0)
-        # A healthy flow sends as much again because it fills a line.
+        # Retransmissions of a healthy flow that fills a line.
         full = np.array([not facts.load < FULL_LOAD for facts in found.phases])[found.phase[rows]]
         congestion = np.where(full, CONGESTION * _by_load(found, rows, k, 0.5), 0.0)
         k = segments[rows] * np.maximum(k - congestion, 0.0)
@@ -206,7 +207,7 @@ def _closed(found: Observations, open_loop: Bools) -> list[Channel]:
 
 
 def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> Floats:
-    """Return the quantile of the values of all rows of a row's transport and load."""
+    """Return for each row a quantile of the values of rows with its transport and load."""
     keys = [
         (facts.transport, facts.load if facts.load == facts.load else -1.0)
         for facts in found.phases
@@ -217,7 +218,7 @@ def _by_load(found: Observations, rows: Ints, values: Floats, share: float) -> F
 
 
 def _strayed(found: Observations) -> Floats:
-    """Return by row how many of its frames came to a wrong port (to the one that got most)."""
+    """Return by row the number of its frames at a wrong port, the one with the most frames."""
     strays = found.misdelivered
     result = np.zeros(len(found))
     if not len(strays.phase):
@@ -233,7 +234,7 @@ def _strayed(found: Observations) -> Floats:
 
 
 def _strayed_to(found: Observations) -> Floats:
-    """Return by row how many stray frames of other flows came to its destination in its phase."""
+    """Return by row the number of other flows' stray frames at its destination in its phase."""
     strays = found.misdelivered
     if not len(strays.phase):
         return np.zeros(len(found))
@@ -254,7 +255,7 @@ def _taken(found: Observations, channel: Channel, keep: Bools) -> Channel:
 
 
 def _suffering_alone(channel: Channel) -> Ints:
-    """Return the rows that suffer more than chance makes them."""
+    """Return the rows that suffer more than by chance."""
     share = np.clip(channel.share(), 0, 1 - 1e-9)
     some = np.flatnonzero(share > 0)
     alone = channel.log_likelihood(some, np.zeros(len(some)), 0.12)
@@ -263,7 +264,7 @@ def _suffering_alone(channel: Channel) -> Ints:
 
 
 def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Model:
-    """Return the channel under what healthy elements do: lines carry no more than they can.
+    """Return the channel under the behaviour of healthy elements: lines have a limited capacity.
 
     suffering: rows whose pairs may be at fault themselves.
     """
@@ -288,9 +289,9 @@ def _model(channel: Channel, paths: Paths, phases: int, suffering: Ints) -> Mode
 def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> Model:
     """Return the channel with the faults that explain it.
 
-    Of many rows some phases are explained first, drawn at random: a period of the pattern must not
-    meet one of the network. What they show then holds for all rows, and faults of which they show
-    nothing (of a pair, of a short time) are sought in what is left.
+    Of many rows, randomly drawn phases are explained first, since a period of the pattern could
+    coincide with one of the network. Their faults apply to all rows, and faults that they can't
+    show (of a pair, of a short time) are sought in the rest.
     """
     phases = len(found.phases)
     if len(channel.rows) <= MANY_ROWS:
@@ -312,7 +313,7 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
     excess = model.excess()
     left = np.argsort(-excess, kind="stable")[:MOST_ALONE]
     left, faults, lines = left[excess[left] > EXCESS], model.faults, model.lines
-    del model, excess, channel.classes  # a million rows are held once
+    del model, excess, channel.classes  # free memory: a million rows are kept once
     classify(channel, paths, left)  # the other elements keep their numbers
     model = Model(channel, phases, faults, WIDEST, lines)
     grow(model, LATE_FAULTS)
@@ -320,10 +321,10 @@ def _explained_channel(channel: Channel, paths: Paths, found: Observations) -> M
 
 
 def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
-    """Return the faults of a model of some phases as faults of the model of all.
+    """Return the faults of a model of some phases as faults of the model of all phases.
 
-    Classes and pairs have other numbers there. Left out are faults of one pair, of which few rows
-    were seen, and of elements that only all phases tell apart.
+    Classes and pairs are renumbered. Faults of one pair, with few rows, and faults of elements that
+    only all phases tell apart are left out.
     """
     classes, channel = whole.channel.classes, whole.channel
     place_of = {one: place for place, group in enumerate(classes.members) for one in group}
@@ -343,7 +344,7 @@ def _carried_over(part: Model, whole: Model) -> list[PlacedFault]:
 
 
 def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]:
-    """Return by element and phase what lines could not carry."""
+    """Return by element and phase the load that lines could not carry."""
     channel, classes = model.channel, model.channel.classes
     made = []
     for fault in model.faults:
@@ -372,7 +373,7 @@ def _oversubscribed(model: Model, found: Observations) -> list[Oversubscription]
 
 
 def _named(elements: Sequence[Element]) -> Element:
-    """Return the element of a class that is named."""
+    """Return the element that represents its class."""
     return min(elements, key=lambda x: NAMED_FIRST.index(x.kind))
 
 
@@ -387,7 +388,7 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
     confidence, gain, rivals = _posterior(model, rest, fault)
     at, share = model.shares(fault, model.upstream)
     row = classes.row[at]
-    frames = 0  # that it explains beyond all others
+    frames = 0  # frames that only this fault explains
     if channel.measure != "rate":
         more = (model.p - rest.p) / np.maximum(model.p, 1e-12)
         frames = round(float((channel.k * more)[model.p > rest.p].sum()))
@@ -410,7 +411,7 @@ def _suspect(model: Model, index: int, found: Observations) -> Suspect:
 
 
 def _suffering(model: Model, least: float) -> Bools:
-    """Return by pair whether it suffers more than the faults explain, by a share of at least."""
+    """Return by pair whether it suffers more than the faults explain, by a share above `least`."""
     left = model.channel.share() - model.p
     found = np.zeros(len(model.channel.src), np.bool_)
     found[model.channel.pair[(model.excess() > SUFFERS) & (left > least)]] = True
@@ -420,7 +421,7 @@ def _suffering(model: Model, least: float) -> Bools:
 def _posterior(
     model: Model, rest: Model, fault: PlacedFault
 ) -> tuple[float, float, tuple[tuple[Element, ...], ...]]:
-    """Return the probability of a fault among all that could stand in its place."""
+    """Return the probability of a fault among all faults that could replace it, and its rivals."""
     classes = model.channel.classes
     own = model.total() - rest.total()
     penalty = fault.penalty
@@ -482,7 +483,7 @@ def _quantified(
 
 
 def _when(found: Observations, rows: Ints) -> tuple[float, float] | None:
-    """Return the time to which the losses of rows are confined; None where they are not."""
+    """Return the time span that contains the losses of rows; None if they are spread."""
     spans = found.intervals
     keep = np.isin(spans.row, rows)
     if keep.sum() < 4:
@@ -515,7 +516,7 @@ def _merged(located: Sequence[Suspect]) -> list[Suspect]:
 
 
 def _worth(one: Suspect) -> bool:
-    """Return whether a suspect is sure enough, and more than congestion of closed loads."""
+    """Return whether a suspect is certain enough, and more than congestion of closed loads."""
     if one.confidence < LEAST_CONFIDENCE or not one.suffering:
         return False
     kind = one.element.kind
@@ -534,7 +535,7 @@ def _worth(one: Suspect) -> bool:
 
 
 def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> bool:
-    """Return whether a single pair is named that passes another suspect, or is one of many."""
+    """Return whether a suspect is a pair that passes another suspect, or one of many pairs."""
     if one.element.kind != "pair":
         return False
     same = [x for x in every if (x.element.kind, x.measure) == ("pair", one.measure)]
@@ -545,9 +546,9 @@ def _rides_on_another(one: Suspect, every: Sequence[Suspect], paths: Paths) -> b
 
 
 def _waits_for_reverse(one: Suspect, every: Sequence[Suspect]) -> bool:
-    """Return whether a closed load is slow because of its acknowledgements' direction.
+    """Return whether a closed load is slow because its acknowledgements share a slow direction.
 
-    They share the other direction of the element, which lacks more.
+    The acknowledgements use the other direction of the element, whose capacity is even lower.
     """
     same = [x for x in every if (x.kind, x.measure) == ("capacity", "rate")]
     return one in same and any(
@@ -565,7 +566,7 @@ def _one_fault(one: Suspect, other: Suspect) -> bool:
 
 
 def _joined(one: Suspect, other: Suspect) -> Suspect:
-    """Return two views of one fault as one suspect, in the words of the first."""
+    """Return two views of one fault as one suspect, described as in the first."""
     a, b = one, other
     if a.measure == b.measure and b.frames > a.frames:
         a, b = b, a
@@ -590,7 +591,7 @@ def _joined(one: Suspect, other: Suspect) -> Suspect:
 
 
 def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
-    """Return the elements that no flow loaded but those that the tester limited."""
+    """Return the elements that no flow loaded, except flows limited by the tester."""
     sent = np.nan_to_num(np.where(np.isfinite(found.offered_bps), found.offered_bps, found.sent))
     used = ~found.limited & (sent > 0)
     ports = len(paths.ports)
@@ -607,7 +608,7 @@ def _untested(found: Observations, paths: Paths) -> tuple[Element, ...]:
 def next_test(
     found: Observations, paths: Paths, suspects: Sequence[Suspect], untested: Sequence[Element]
 ) -> NextTest | None:
-    """Return the test to run next; None where nothing is left to decide."""
+    """Return the test to run next; None if there is nothing left to decide."""
     if not len(found) or not paths.elements:
         return None
     # An open transport if one was used, and the largest load.
@@ -655,11 +656,11 @@ def _listed_elements(groups: Sequence[Sequence[Element]]) -> str:
 
 
 def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
-    """Return ordered pairs of ports of one network: all, or every k-th where there are too many."""
+    """Return ordered pairs of ports of one network: all, or every k-th of many."""
     ports = len(paths.ports)
     step = max(1, ports * ports // PAIRS_TRIED)
     if step > 1:
-        step += 1 - step % 2  # odd: sources and destinations both vary
+        step += 1 - step % 2  # odd, so that sources and destinations both vary
     key = np.arange(0, ports * ports, step)
     src, dst = key // ports, key % ports
     keep = src != dst
@@ -670,7 +671,7 @@ def _possible_pairs(found: Observations, paths: Paths) -> tuple[Ints, Ints]:
 
 
 def _splitting(uses: Bools, paths: Paths, src: Ints, dst: Ints) -> tuple[tuple[str, str], ...]:
-    """Return few pairs that pass some of the alternatives and not others; () where none does."""
+    """Return few pairs that pass some of the alternatives only; () if there is none."""
     flows: list[tuple[str, str]] = []
     open_groups = [np.arange(len(uses))]
     while open_groups and len(flows) < FLOWS_NAMED:

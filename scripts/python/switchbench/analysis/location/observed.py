@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Observations of a run for the location of faults, gathered phase by phase as columns.
+"""Observations of a run for the location of faults, collected phase by phase as columns.
 
-What the hosts or foreign traffic explain of a loss is taken off and counted by port. A flow and
+Losses that hosts or foreign traffic explain are subtracted, and counted by port. Each flow and
 phase takes about 100 bytes.
 """
 
@@ -27,12 +27,12 @@ from ..tester import SOME_RANK, without_hosts
 from .facts import Floats, IntervalRows, Ints, Misdelivered, Observations, PhaseFacts
 
 PROBE = -1  # phase of a trial's connectivity check
-KEPT_CLEAN = 8  # phases without loss that a run that goes on keeps
+KEPT_CLEAN = 8  # phases without loss that are kept during a run
 FALLS = 0.7  # a flow whose lowest interval is below this share of its mean keeps its intervals
 _RATES = ("intended_bps", "offered_bps", "delivered_bps")
 _JUDGED = ("duplicated", "reordered", "corrupted")
 _SPARSE = (*_JUDGED, "retransmitted")
-Columns = dict[str, NDArray[Any]]  # without those of which no flow has any
+Columns = dict[str, NDArray[Any]]  # columns in which some flow has a value
 _DENSE = ("src", "dst", "sent", "delivered", "lost", "limited", *_RATES)
 
 
@@ -43,34 +43,35 @@ class _Phase:
     facts: PhaseFacts
     columns: Columns
     misdelivered: list[tuple[int, int, int, int]] = field(default_factory=list)
-    spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))  # IntervalRows of these rows
+    # values of IntervalRows for these rows
+    spans: Floats = field(default_factory=lambda: np.zeros((4, 0)))
 
     @property
     def is_bad(self) -> bool:
-        """Return whether something went wrong, as the counts tell."""
+        """Return whether the counts of the phase show a fault."""
         wrong = self.columns.keys() & {"duplicated", "corrupted"}
         return bool(np.nansum(self.columns["lost"]) > 0 or self.misdelivered or wrong)
 
 
 class ObservationTable:
-    """Gathers, phase by phase, what `locate` is asked about."""
+    """Collector of the observations for `locate`, phase by phase."""
 
     def __init__(self, ports: Sequence[str], lab: bool) -> None:
-        """Start empty. `lab`: all hosts share one machine."""
+        """Set up an empty collector; `lab`: all hosts share one machine."""
         self._names, self._lab = list(ports), lab
         self._number = {name: number for number, name in enumerate(ports)}
         self._phases: list[_Phase] = []
         self._unreachable: defaultdict[tuple[int, int], list[Record]] = defaultdict(list)
         self._trials: dict[tuple[int, int], Trial] = {}
-        # By pattern and parts, then by network and phase: pairs, numbered.
+        # Numbered pairs, by pattern and parts, then by network and phase.
         self._pairs: defaultdict[str, dict[tuple[str, int], Ints]] = defaultdict(dict)
-        self.lines: dict[str, int] = {}  # layer-1 rates of ports as nodes resolved them
-        # By port and cause: lost frames that hosts explain, and the phases in which they do.
+        self.lines: dict[str, int] = {}  # layer-1 rates of ports, as nodes reported them
+        # Lost frames that hosts explain and their phases, by port and cause.
         self.host_frames: Counter[tuple[str, str]] = Counter()
         self.host_phases: Counter[tuple[str, str]] = Counter()
 
     def add(self, result: m.PhaseResult, trial: Trial) -> dict[str, int]:
-        """Take one measured phase; return by port misdelivered frames whose flow is unknown."""
+        """Add one measured phase; return by port the misdelivered frames of unknown flows."""
         flows = result.flows
         self.lines |= result.lines
         frames = transports.of(result.entry["transport"]).frames
@@ -107,25 +108,25 @@ class ObservationTable:
         return self._unread(result, phase) if frames else {}
 
     def unreachable(self, record: Record, trial: Trial) -> None:
-        """Take a pair of which a connectivity check's probes did not all arrive."""
+        """Record a pair whose probes in a connectivity check did not all arrive."""
         self._trials[trial.id, trial.repeat] = trial
         self._unreachable[trial.id, trial.repeat].append(record)
 
     def forget_clean(self) -> None:
-        """Of the phases in which nothing was lost keep the last few: for a run that goes on."""
+        """Keep only the last few phases without loss, for a run that continues."""
         clean = [phase for phase in self._phases if not phase.is_bad]
         if len(clean) > 2 * KEPT_CLEAN:
             bad = [phase for phase in self._phases if phase.is_bad]
             self._phases = [*clean[-KEPT_CLEAN:], *bad]
 
     def observations(self) -> Observations:
-        """Return all rows."""
+        """Return the observations of all phases."""
         phases = [*self._phases, *self._checks()]
         sizes = [len(phase.columns["src"]) for phase in phases]
         begins = np.cumsum([0, *sizes]).tolist()
         columns = {name: _column(name, phases, sizes) for name in (*_DENSE, *_SPARSE)}
         for phase, begin, size in zip(self._phases, begins, sizes, strict=False):
-            # Held once: a run has millions of rows.
+            # Columns are kept once: a run has millions of rows.
             phase.columns |= {name: columns[name][begin : begin + size] for name in _DENSE}
         strays = [(number, *row) for number, one in enumerate(phases) for row in one.misdelivered]
         number, src, dst, at_port, frames = np.array(strays, np.int64).reshape(-1, 5).T
@@ -144,7 +145,7 @@ class ObservationTable:
         )
 
     def _counts(self, result: m.PhaseResult) -> Columns:
-        """Return frames of each flow; NaN where its two ends contradict each other."""
+        """Return frames of each flow; NaN if its two ends contradict each other."""
         flows = result.flows
         lost, hosts = without_hosts(result)
         self.host_frames.update(hosts)
@@ -156,7 +157,7 @@ class ObservationTable:
         return found | {name: column for name, column in judged.items() if column.any()}
 
     def _unread(self, result: m.PhaseResult, phase: _Phase) -> dict[str, int]:
-        """Take misdelivered frames; return those of unknown flows by port."""
+        """Record misdelivered frames; return the frames of unknown flows by port."""
         came = zip(result.ports.texts("port"), result.ports.floats("misdelivered"), strict=True)
         left = {port: int(frames) for port, frames in came if frames > 0}
         for ends, frames in result.misdelivered.items():
@@ -187,7 +188,7 @@ class ObservationTable:
         return np.array([rows[flow], from_s, to_s, each])
 
     def _checks(self) -> Iterator[_Phase]:
-        """Yield the connectivity checks in which probes were lost: all pairs of the trial."""
+        """Yield the connectivity checks with lost probes, as rows of all pairs of the trial."""
         for key, records in self._unreachable.items():
             trial = self._trials[key]
             counts = {
@@ -215,9 +216,9 @@ class ObservationTable:
                 yield _Phase(facts, columns | dict.fromkeys(_RATES, np.full(len(pairs), nan)))
 
     def _pairs_of(self, trial: Trial, names: Sequence[str]) -> set[Pair]:
-        """Return the pairs of a trial as far as other trials of its pattern tell.
+        """Return the pairs of a trial, as known from other trials of its pattern.
 
-        Or as all pairs are its flows.
+        Otherwise all pairs, if the trial has as many flows.
         """
         known = self._pairs.get(_flows_key(trial), {})
         if not known and trial.flows == len(names) * (len(names) - 1):
@@ -231,19 +232,19 @@ class ObservationTable:
 
 
 def _flows_key(trial: Trial) -> str:
-    """Return what trials of the same flows have in common."""
+    """Return a key that is equal for trials with the same flows."""
     return str((trial.pattern, [[port.name for port in part.ranks] for part in trial.parts]))
 
 
 def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
-    """Return layer-1 rates in the window; NaN where flows wait for each other or for an end."""
+    """Return layer-1 rates in the window; NaN if flows wait for each other or end by themselves."""
     flows = result.flows
     if trial.traffic in WAITING or trial.traffic == "transfer":
         return dict.fromkeys(_RATES, np.full(len(flows), nan))
     offered, delivered = m.offered_line_bps(flows), m.delivered_line_bps(flows)
     intended = m.intended_line_bps(flows)
     if not transports.of(result.entry["transport"]).frames:
-        # Of a closed load each flow's share of its port's load was asked for.
+        # With closed load each flow asked for its share of its port's load.
         ports = flows.ends("dst" if trial.pattern.get("load_of") == "receivers" else "src")
         percent, bps = trial.load.percent, trial.load.bps
         lines = m.lines_of(ports, result.lines)
@@ -255,7 +256,7 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
         intended = (asked / np.maximum(np.bincount(ports.place, minlength=len(lines)), 1))[
             ports.place
         ]
-    if result.burst_bps is not None:  # while a burst lasts
+    if result.burst_bps is not None:  # rate during a burst
         intended = offered = result.burst_bps
     off = flows.window_off | flows.has_role("copy")
     return {
@@ -265,7 +266,7 @@ def _rates(result: m.PhaseResult, trial: Trial) -> dict[str, Floats]:
 
 
 def _column(name: str, phases: Sequence[_Phase], sizes: Sequence[int]) -> Any:
-    """Return one column of all phases; empty where no phase observed it."""
+    """Return one column of all phases; empty if no phase observed it."""
     kind = {"src": np.int64, "dst": np.int64, "limited": np.bool_}.get(name, np.float64)
     parts = [phase.columns.get(name) for phase in phases]
     if all(part is None for part in parts):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paths of a site: the directed elements that frames pass, by its topology as far as it is known.
+"""Paths of a site: the directed elements that frames pass, as far as the topology is known.
 
 A port on a known switch has its host, cable and switch port on each of its paths. Between switches
-paths follow the topology (`fabric.Routes`). Where a switch can choose among equal ways the frames'
-way is unknown: the switches that it chooses from count as one. Without a topology, ports of
-different switches or groups have the pair of groups on their path.
+paths follow the topology (`fabric.Routes`). If a switch can choose among equal paths, a frame's
+path is unknown: the switches to choose from count as one. Without a topology, ports of different
+switches or groups have the pair of groups on their path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def group_of_port(groups: Mapping[str, Iterable[str]]) -> dict[str, str]:
 def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
     """Return the elements of a site and the path of each pair of its ports.
 
-    `lines`: layer-1 rates of ports as nodes resolved them; others are the site's.
+    `lines`: layer-1 rates of ports as nodes reported them; other ports have the site's rates.
     """
     parts = _Parts(site, lines or {})
     if site.device is not None and site.device.chain:
@@ -60,7 +60,7 @@ def paths_of(site: Site, lines: Mapping[str, int] | None = None) -> Paths:
 
 
 def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
-    """Return the paths of a chain: by each of its ports between the two that hosts are in."""
+    """Return the paths of a chain: all ports between the entry and the exit of each pair."""
     numbers = {name: number for number, name in enumerate(device.ports)}
     places = [numbers.get(str(port.switch_port), -1) for port in site.ports]
     names = [port.name for port in site.ports]
@@ -82,7 +82,7 @@ def _chained(site: Site, device: Device, parts: _Parts) -> Paths:
 
 
 def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
-    """Yield ports and loop cables of a chain from one of its ports, by place, to another."""
+    """Yield the ports and loop cables of a chain from one place to another."""
     step = 1 if a < b else -1
     names = [f"{device.name}:{port}" for port in device.ports]
     for at in range(a, b, 2 * step):
@@ -95,11 +95,11 @@ def _hops(device: Device, a: int, b: int, line_bps: float) -> Iterator[Element]:
 
 
 class _Parts:
-    """Elements by number, and lists of them that paths are made of (`parts`), by number."""
+    """Elements by number, and numbered lists of elements (`parts`) that make up paths."""
 
     def __init__(self, site: Site, lines: Mapping[str, int]) -> None:
         self.elements: list[Element] = []
-        self.pooled = site.lab is not None  # a lab's trunk is one shaper each way
+        self.pooled = site.lab is not None  # a lab's trunk is one shaper in each direction
         self.problems = list(site.wiring.problems) if site.wiring else []
         self._number: dict[Element, int] = {}
         self._parts: list[list[int]] = [[]]
@@ -128,7 +128,7 @@ class _Parts:
         )
 
     def line_bps(self, name: str) -> float:
-        """Return a port's line rate; NaN where it is unknown."""
+        """Return a port's line rate; NaN if unknown."""
         return float(self._lines[name]) or nan
 
     def access(self, name: str, towards_switch: bool) -> tuple[Element, ...]:
@@ -139,7 +139,7 @@ class _Parts:
         where = f"{port.switch}:{port.switch_port}" if port.switch_port else f"{port.switch}:?"
         end = port.tester or name
         way = f"from {end} to {port.switch}" if towards_switch else f"from {port.switch} to {end}"
-        # A campaign moves a host port with its cable: both are the same wherever they are.
+        # A campaign moves a host port with its cable: both keep their names.
         other = port.switch if port.tester else where
         cable = Element(f"{end} - {other}", "cable", way, "", line_bps)
         peer = "" if port.tester else name
@@ -147,7 +147,7 @@ class _Parts:
         return (cable, switch_port) if towards_switch else (switch_port, cable)
 
     def joined(self, columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-        """Return rows of elements (`Paths.of_pairs`): each is its columns' parts in order."""
+        """Return rows of elements (`Paths.of_pairs`): the parts of each column in order."""
         sizes = np.array([len(part) for part in self._parts])
         begins = np.cumsum(sizes) - sizes
         members = np.array([number for part in self._parts for number in part], np.int64)
@@ -166,15 +166,15 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Routed:
-    """A connected part of the network: its routes, and what each of their resources is."""
+    """Connected part of the network: its routes, and the element of each resource."""
 
-    ranks: Ints  # by number of port; -1: not of this part
+    ranks: Ints  # rank by port number; -1: not in this part
     routes: Routes
-    parts: Ints  # by resource, `nothing` last
+    parts: Ints  # part by resource, `nothing` last
 
 
 def _router(parts: _Parts, fabrics: Sequence[_Routed], groups: Mapping[str, str]) -> RouteFunction:
-    """Return the function `Paths.route`; `groups`: by port, of those that no fabric routes."""
+    """Return the function `Paths.route`; `groups` are by port, for ports that no fabric routes."""
     names = list(parts.ports)
     distinct = NameIndex.of(groups.get(name, "") for name in names)
 
@@ -232,7 +232,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
     wiring = site.wiring or Wiring("")
     number = {port.name: place for place, port in enumerate(site.ports)}
     for network, ports in site.networks.items():
-        # Ends that are hosts stand as the network's ports.
+        # Cable ends that are hosts are replaced by the network's ports.
         port_of = {port.host: port.name for port in ports} if wiring.routed else {}
         cables = [
             CableBundle(port_of.get(c.a, c.a), port_of.get(c.b, c.b), c.rate_bps, c.links)
@@ -263,7 +263,7 @@ def _fabrics(site: Site, parts: _Parts) -> Iterator[_Routed]:
 def _connected(
     ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool
 ) -> Iterator[tuple[list[Port], list[CableBundle]]]:
-    """Yield ports and cables of each part of the network that is connected."""
+    """Yield ports and cables of each connected part of the network."""
     parts: list[set[str]] = []
     access = ((port.name, port.switch) for port in ports if port.switch)
     for ends in (*((cable.a, cable.b) for cable in cables), *access):
@@ -281,7 +281,7 @@ def _connected(
 def _fabric(
     name: str, ports: Sequence[Port], cables: Sequence[CableBundle], routed: bool, parts: _Parts
 ) -> Fabric:
-    """Return the graph: ports as hosts. Rates play no part in routes; unknown ones are 1."""
+    """Return the graph with ports as hosts; unknown rates are 1, since routes do not use them."""
     hosts = tuple(port.name for port in ports)
     switches = dict.fromkeys(port.switch for port in ports if port.switch)
     switches |= dict.fromkeys(e for c in cables for e in (c.a, c.b) if e not in set(hosts))
@@ -296,7 +296,7 @@ def _fabric(
 
 
 def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> Ints:
-    """Return the part of each resource of routes, that of `nothing` last."""
+    """Return the part of each resource of routes, with that of `nothing` last."""
     by_ends = {ends: c for c in cables for ends in ((c.a, c.b), (c.b, c.a))}
     hosts = frozenset(routes.fabric.hosts)
 
@@ -324,11 +324,10 @@ def _resources(routes: Routes, cables: Sequence[CableBundle], parts: _Parts) -> 
 
 
 def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[CableBundle]:
-    """Return the cables with switches as one that others choose from by equal ways.
+    """Return the cables with each set of switches on equal paths joined to one switch.
 
-    Which of them a frame takes is unknown (a hash of its addresses decides).
-
-    A choice among switches that ports are on is left as it is.
+    A hash of its addresses decides a frame's path, so the switch it takes is unknown. A choice
+    among switches with ports remains.
     """
     leaves = {port.switch for port in ports if port.switch}
     members = {end: {end} for cable in cables for end in (cable.a, cable.b)}
@@ -348,7 +347,7 @@ def _one_way(ports: Sequence[Port], cables: Sequence[CableBundle]) -> list[Cable
 
 
 def _choices(leaves: set[str], cables: Sequence[CableBundle]) -> list[list[str]]:
-    """Return sets of neighbours, none of them with ports, by which a way to a leaf is equal."""
+    """Return sets of neighbours without ports that offer equal paths to a leaf."""
     near: defaultdict[str, set[str]] = defaultdict(set)
     for cable in cables:
         near[cable.a].add(cable.b)
@@ -370,7 +369,7 @@ def _choices(leaves: set[str], cables: Sequence[CableBundle]) -> list[list[str]]
 
 
 def _renamed(cables: Sequence[CableBundle], names: Mapping[str, str]) -> list[CableBundle]:
-    """Return cables with other ends; those between the same two are one."""
+    """Return cables with renamed ends; cables between equal ends become one."""
     joined: dict[tuple[str, str], CableBundle] = {}
     for cable in cables:
         a, b = sorted(names.get(end, end) for end in (cable.a, cable.b))
