@@ -281,81 +281,55 @@ static void assert_near(double got, double expected, double share)
 /* --- frames --- */
 
 /* From the first bit in to the last bit out, and from one frame to the next. */
-TEST(rate_and_latency_are_exact)
+TEST_ROWS(rate_and_latency_are_exact, "wire")
 {
-    static const struct {
-        uint64_t bps;
-        uint32_t size;
-        int64_t latency_ns, least_ns; /* of the first frame */
-        double per_s;
-    } cases[] = {{100 * M, 64, 0, 13440, 148809.5},
-                 {100 * M, 1518, 0, 246080, 8127.4},
-                 {100 * M, 1518, 5000, 251080, 8127.4},
-                 {10 * G, 64, 0, 134, 14880952.4},
-                 {1 * M, 1518, 0, 24608000, 81.274}};
+    unsigned long long bps;
+    long long latency_ns, least_ns;
+    unsigned size;
+    double per_s;
 
-    for (EACH(c, cases)) {
-        int64_t start;
-
-        plain(2, c->bps);
-        bed.conf.latency_ns = c->latency_ns;
-        open_bed();
-        start = bed.now_ns += 1000000;
-        for (unsigned k = 0; k < 2000; k++)
-            receive(0, STATION(0), STATION(1), c->size, 0x88b5);
-        drain();
-        assert_int_equal(bed.port[1].received, 2000);
-        assert_int_equal(bed.port[1].first_ns - start, c->least_ns);
-        assert_near(1999e9 / (double)(bed.port[1].last_ns - bed.port[1].first_ns), c->per_s, 1e-5);
-        close_bed();
-    }
+    assert_int_equal(sscanf(row->fields[0], "%llu %u %lld", &bps, &size, &latency_ns), 3);
+    assert_int_equal(sscanf(row->fields[1], "%lld %lf", &least_ns, &per_s), 2);
+    plain(2, bps);
+    bed.conf.latency_ns = latency_ns;
+    open_bed();
+    bed.now_ns += MS;
+    least_ns += bed.now_ns;
+    for (unsigned k = 0; k < 2000; k++)
+        receive(0, STATION(0), STATION(1), size, 0x88b5);
+    drain();
+    assert_int_equal(bed.port[1].received, 2000);
+    assert_int_equal(bed.port[1].first_ns, least_ns);
+    assert_near(1999e9 / (double)(bed.port[1].last_ns - bed.port[1].first_ns), per_s, 1e-5);
+    close_bed();
 }
 
 /* What becomes of one frame from port 0, of five ports. */
-TEST(each_frame_goes_where_it_should)
+TEST_ROWS(each_frame_goes_where_it_should, "frame")
 {
-    static const struct {
-        uint64_t from, to;
-        uint32_t size;
-        uint16_t type;
-        bool drop_undersize;
-        unsigned received[5];
-        int why; /* it is dropped; -1: it is not */
-    } cases[] = {
-        {STATION(0), STATION(1), 1518, 0x88b5, false, {0, 1}, -1},
-        {STATION(0), STATION(1), 1519, 0x88b5, false, {0}, MODEL_DROP_SIZE},
-        {STATION(0), STATION(1), 1522, 0x8100, false, {0, 1}, -1}, /* a tag */
-        {STATION(0), STATION(1), 1523, 0x8100, false, {0}, MODEL_DROP_SIZE},
-        {STATION(0), STATION(1), 63, 0x88b5, false, {0, 1}, -1},
-        {STATION(0), STATION(1), 63, 0x88b5, true, {0}, MODEL_DROP_SIZE},
-        {STATION(0), STATION(1), 64, 0x88b5, true, {0, 1}, -1},
-        {STATION(0), 0xffffffffffff, 64, 0x88b5, false, {0, 1, 1, 1, 1}, -1},
-        {STATION(0), 0x01005e000001, 64, 0x88b5, false, {0, 1, 1, 1, 1}, -1},
-        {STATION(0), STATION(77), 64, 0x88b5, false, {0, 1, 1, 1, 1}, -1},
-        /* Its destination is behind the same port. */
-        {STATION(5), STATION(0), 64, 0x88b5, false, {0}, MODEL_DROP_FILTERED},
-        {STATION(0), 0x0180c2000000, 64, 0x0026, false, {0}, -1}, /* for a bridge */
-    };
+    static const char *const whys[MODEL_DROPS] = {
+        [MODEL_DROP_SIZE] = "size", [MODEL_DROP_FILTERED] = "filtered"};
+    unsigned long long from, to;
+    unsigned size, type, left = 0;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        unsigned left = 0;
-
-        plain(5, 0);
-        bed.conf.drop_undersize = cases[i].drop_undersize;
-        open_bed();
-        receive(0, cases[i].from, cases[i].to, cases[i].size, cases[i].type);
-        drain();
-        for (unsigned port = 0; port < 5; port++) {
-            assert_int_equal(bed.port[port].received, cases[i].received[port]);
-            left += cases[i].received[port];
-        }
-        assert_int_equal(totals().flooded, left > 1);
-        assert_int_equal(totals().copies, left > 1 ? 3 : 0);
-        for (int why = 0; why < MODEL_DROPS; why++)
-            assert_int_equal(dropped((enum model_drop)why), why == cases[i].why);
-        assert_int_equal(model_truth(bed.model).ports[0].control_received, i == 11);
-        close_bed();
+    assert_int_equal(sscanf(row->fields[0], "%llx %llx %u %x", &from, &to, &size, &type), 4);
+    plain(5, 0);
+    bed.conf.drop_undersize = strcmp(row->fields[1], "drop_undersize") == 0;
+    open_bed();
+    receive(0, from, to, size, (uint16_t)type);
+    drain();
+    for (unsigned port = 0; port < 5; port++) {
+        assert_int_equal(bed.port[port].received,
+                         strchr(row->fields[2], (int)('0' + port)) != NULL);
+        left += bed.port[port].received > 0;
     }
+    assert_int_equal(totals().flooded, left > 1);
+    assert_int_equal(totals().copies, left > 1 ? 3 : 0);
+    for (unsigned why = 0; why < MODEL_DROPS; why++)
+        assert_int_equal(dropped(why), whys[why] != NULL && strcmp(row->fields[2], whys[why]) == 0);
+    assert_int_equal(model_truth(bed.model).ports[0].control_received,
+                     strcmp(row->fields[2], "control") == 0);
+    close_bed();
 }
 
 /* --- queues --- */
@@ -548,57 +522,43 @@ TEST(a_pause_frame_is_honoured_for_its_time)
 
 /* --- the address table --- */
 
-/* Addresses that come one after the other, so many per second. In the last rows 1,000 a second are
- * learned, and come in bursts of ten: what is too fast waits until 16 wait, and 5 % of 1,000 less
- * those are refused. */
-TEST(addresses_are_learned)
+/* Addresses that come one after the other, so many per second. Where 1,000 a second are learned
+ * they come in bursts of ten: what is too fast waits until 16 wait, and 5 % of 1,000 less those are
+ * refused. */
+TEST_ROWS(addresses_are_learned, "addresses")
 {
-    static const struct {
-        uint32_t size, ageing_ms, learn_per_s;
-        unsigned count, per_s, at_once;
-        uint64_t full, slow_least, slow_most, aged_least;
-    } cases[] = {
-        {100, 300000, 0, 150, 1000, 1, 50, 0, 0, 0},
-        /* Five a second and a second of memory: the ten places always suffice. */
-        {10, 1000, 0, 30, 5, 1, 0, 0, 0, 20},
-        {1024, 300000, 1000, 1000, 990, 10, 0, 0, 0, 0},
-        {1024, 300000, 1000, 1000, 1050, 10, 0, 48 - 16 - 1, 48, 0},
-    };
+    struct model_table_conf table;
+    struct model_table_truth truth;
+    unsigned count, per_s, at_once, full, slow_least, slow_most, aged_least;
+    int64_t start;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct model_table_truth truth;
-        int64_t start;
-
-        plain(3, 0);
-        bed.conf.table = (struct model_table_conf){
-            .size = cases[i].size,
-            .ageing_ms = cases[i].ageing_ms,
-            .learn_per_s = cases[i].learn_per_s,
-        };
-        open_bed();
-        model_reset(bed.model, 0); /* it forgets the stations */
-        run(S);
-        start = bed.now_ns;
-        for (unsigned k = 0; k < cases[i].count; k++) {
-            unsigned burst = k / cases[i].at_once * cases[i].at_once;
-
-            run(start + (int64_t)burst * S / cases[i].per_s - bed.now_ns);
-            send_and_drain(0, STATION(1000 + k), STATION(9));
-        }
-        truth = *model_truth(bed.model).table;
-        assert_int_equal(truth.learned - 3 + truth.refused_full + truth.refused_rate,
-                         cases[i].count);
-        assert_int_equal(truth.refused_full, cases[i].full);
-        assert_in_range(truth.refused_rate, cases[i].slow_least, cases[i].slow_most);
-        assert_true(truth.aged >= cases[i].aged_least);
-        memset(bed.port, 0, sizeof bed.port);
-        for (unsigned k = 0; k < cases[i].count && i == 0; k++)
-            receive(1, STATION(1), STATION(1000 + k), 64, 0x88b5);
-        drain();
-        assert_int_equal(bed.port[0].received, i == 0 ? 150 : 0);
-        assert_int_equal(bed.port[2].received, cases[i].full); /* flooded */
-        close_bed();
+    assert_int_equal(
+        sscanf(row->fields[0], "%u %u %u", &table.size, &table.ageing_ms, &table.learn_per_s), 3);
+    assert_int_equal(sscanf(row->fields[1], "%u %u %u", &count, &per_s, &at_once), 3);
+    assert_int_equal(
+        sscanf(row->fields[2], "%u %u %u %u", &full, &slow_least, &slow_most, &aged_least), 4);
+    plain(3, 0);
+    bed.conf.table = table;
+    open_bed();
+    model_reset(bed.model, 0); /* it forgets the stations */
+    run(S);
+    start = bed.now_ns;
+    for (unsigned k = 0; k < count; k++) {
+        run(start + (int64_t)(k / at_once * at_once) * S / per_s - bed.now_ns);
+        send_and_drain(0, STATION(1000 + k), STATION(9));
     }
+    truth = *model_truth(bed.model).table;
+    assert_int_equal(truth.learned - 3 + truth.refused_full + truth.refused_rate, count);
+    assert_int_equal(truth.refused_full, full);
+    assert_in_range(truth.refused_rate, slow_least, slow_most);
+    assert_true(truth.aged >= aged_least);
+    memset(bed.port, 0, sizeof bed.port);
+    for (unsigned k = 0; k < count && full > 0; k++)
+        receive(1, STATION(1), STATION(1000 + k), 64, 0x88b5);
+    drain();
+    assert_int_equal(bed.port[0].received, full > 0 ? count : 0);
+    assert_int_equal(bed.port[2].received, full); /* flooded */
+    close_bed();
 }
 
 TEST(addresses_age_and_move)

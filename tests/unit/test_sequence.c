@@ -94,33 +94,22 @@ static const char letters[SEQUENCE_VERDICTS] = {[SEQUENCE_FRESH] = 'F',
 
 /* Numbers as they come, and what each is; then the sum of extents, the greatest, and how many have
  * three greater ones directly before them. */
-TEST(test_by_hand)
+TEST_ROWS(streams_are_as_by_hand, "stream")
 {
-    static const struct {
-        uint32_t numbers[12];
-        const char *verdicts;
-        uint64_t extent_sum, extent_max, near;
-    } cases[] = {
-        /* 4 comes behind 5 and 6, so its extent is 2. */
-        {{0, 1, 2, 3, 5, 6, 4, 7}, "FFFFFFRF", 2, 2, 0},
-        {{0, 2, 3, 4, 1, 5}, "FFFFRF", 3, 3, 1},
-        /* 4, 5, 6: each is behind 7; before 5 and 6 stands a smaller one. */
-        {{0, 1, 2, 3, 7, 8, 9, 4, 5, 6}, "FFFFFFFRRR", 3 + 4 + 5, 5, 1},
-        {{0, 100, 1, 99, 0, 1, 99, 100}, "FFRRDDDD", 1 + 2, 2, 0},
-        {{0, 99, 99 + SEQUENCE_WINDOW, 99, 100, 100}, "FFFLRD", 1, 1, 0}, /* a long gap forgets */
-        {{3, 0, 2, 1, 0}, "FRRRD", 1 + 2 + 3, 3, 0},                      /* the first was lost */
-    };
+    static struct bed bed;
+    const char *verdicts = row->fields[1];
+    char text[48];
+    uint32_t number;
 
-    for (EACH(c, cases)) {
-        static struct bed bed;
-
-        clear(&bed);
-        for (size_t k = 0; c->verdicts[k]; k++)
-            assert_int_equal(letters[arrive(&bed, c->numbers[k])], c->verdicts[k]);
-        assert_int_equal(bed.count.extent_sum, c->extent_sum);
-        assert_int_equal(bed.count.extent_max, c->extent_max);
-        assert_int_equal(bed.count.near, c->near);
+    clear(&bed);
+    for (const char *at = row->fields[0]; *verdicts != '\0'; at += strcspn(at, " "), verdicts++) {
+        at += strspn(at, " ");
+        number = (uint32_t)strtoul(at, NULL, 10);
+        assert_int_equal(letters[arrive(&bed, number)], *verdicts);
     }
+    snprintf(text, sizeof text, "%llu %llu %llu", (unsigned long long)bed.count.extent_sum,
+             (unsigned long long)bed.count.extent_max, (unsigned long long)bed.count.near);
+    assert_string_equal(text, row->fields[2]);
 }
 
 /* The short way is one way only: it takes what the long way would, and all but words' first. */
