@@ -62,7 +62,7 @@ enum fate {
     STRANGER,       /* it has another key */
 };
 
-/* Nodes from `first` to `last` by `step`, with seeds 1 to `seeds`. */
+/* A row of barrier.txt: nodes from `first` to `last` by `step`, with seeds 1 to `seeds`. */
 struct scenario {
     const char *what;
     enum fate fate;
@@ -368,42 +368,6 @@ static void sim_run(void)
 
 /* --- who lives passes, and who dies is named --- */
 
-static const struct scenario scenarios[] =
-    {
-        {"datagrams are counted", LIVES, 1, 65, 1, 3, 1, .calm = true},
-        {"datagrams of 1,000 nodes are counted", LIVES, 1000, 1000, 1, 2, 1, .calm = true},
-        {"no loss", LIVES, 1, 65, 1, 4, 5, .loss = 0},
-        {"little loss", LIVES, 1, 65, 1, 4, 5, .loss = 0.01},
-        {"much loss", LIVES, 1, 65, 1, 4, 5, .loss = 0.3},
-        {"epochs stay apart over many barriers", LIVES, 7, 7, 1, 200, 2, .loss = 0.3},
-        {"a thousand nodes", LIVES, 1000, 1000, 1, 3, 1, .loss = 0.3},
-        {"thousands of nodes", LIVES, 4096, 4096, 1, 2, 1, .calm = true, .loss = 0.01},
-        /* Seconds later, longer than the time-out of who has not reached barrier 0. */
-        {"late joiners are waited for", LIVES, 2, 33, 31, 2, 3, .loss = 0.3, .alternates = true,
-         .late_ns = 4 * S},
-        /* A slow partner is not a missing one: it answers, so nobody gives up. */
-        {"the slow are never blamed", LIVES, 9, 9, 1, 3, 1, .loss = 0.3, .entry_ns = 60 * S,
-         .timeout_ns = 3 * S},
-        {"the tree where cores are few", SPREAD, 2, 20, 1, 2, 1, .loss = 0.2},
-        {"who never joined", ABSENT, 2, 17, 1, 1, 1, .loss = 0.3},
-        {"who dies between barriers", DIES, 2, 40, 3, 1000, 3, .loss = 0.15, .alternates = true},
-        {"who dies within a barrier", DIES_WITHIN, 2, 21, 1, 1000, 1, .loss = 0.3},
-        {"one of two dead", TWO_DIE, 3, 33, 2, 1000, 3, .loss = 0.3},
-        {"who comes back", RETURNS, 2, 13, 1, 400, 12, .loss = 0.3, .alternates = true},
-        {"who gives up", GIVES_UP, 2, 65, 7, 1000, 1, .loss = 0.3},
-        /* Nobody waits in a barrier, so nobody asks: the flood alone must reach all. */
-        {"who gives up outside barriers", GIVES_UP, 2, 65, 1, 1, 5, .loss = 0.3},
-        {"one tells, the other acknowledges", GIVES_UP, 2, 2, 1, 1, 1, .calm = true},
-        {"who gives up before all are there", GIVES_UP_EARLY, 7, 32, 5, 1, 1, .calm = true,
-         .loss = 0.3},
-        {"who has another key", STRANGER, 12, 12, 1, 2, 12, .calm = true},
-},
-                             most[] = {
-                                 {"65,536 nodes are counted", LIVES, 65536, 65536, 1, 2, 1,
-                                  .calm = true},
-                                 {"65,536 nodes", LIVES, 65536, 65536, 1, 1, 1, .loss = 0.3},
-};
-
 static bool by_tree; /* else by dissemination */
 
 static bool is_long(void)
@@ -433,7 +397,7 @@ static uint32_t cases_of(const struct scenario *scenario, uint32_t nodes)
     case SPREAD:
         return 2 * nodes;
     default:
-        return is_long() ? 100 : scenario->seeds;
+        return is_long() && scenario->first < 65536 ? 100 : scenario->seeds;
     }
 }
 
@@ -570,16 +534,44 @@ static void play(const struct scenario *scenario, uint32_t nodes, uint32_t numbe
     free(sim.heap);
 }
 
+/* The number behind a key; 0: it is not there. */
+static double option(const struct unit_row *row, const char *key)
+{
+    const char *at = strstr(row->fields[4], key);
+
+    return at != NULL ? atof(at + strlen(key)) : 0;
+}
+
+static void play_row(const struct unit_row *row)
+{
+    static const char *const fates[] = {"lives",          "spread",  "absent",  "dies",
+                                        "dies within",    "two die", "returns", "gives up",
+                                        "gives up early", "stranger"};
+    struct scenario scenario = {.what = row->fields[0],
+                                .calm = strstr(row->fields[4], "calm") != NULL,
+                                .loss = option(row, "loss "),
+                                .alternates = strstr(row->fields[4], "alternates") != NULL,
+                                .late_ns = (int64_t)option(row, "late ") * S,
+                                .entry_ns = (int64_t)option(row, "entry ") * S,
+                                .timeout_ns = (int64_t)option(row, "timeout ") * S};
+
+    while (strcmp(fates[scenario.fate], row->fields[1]) != 0)
+        scenario.fate++;
+    assert_int_equal(
+        sscanf(row->fields[2], "%u %u %u", &scenario.first, &scenario.last, &scenario.step), 3);
+    assert_int_equal(sscanf(row->fields[3], "%u %u", &scenario.epochs, &scenario.seeds), 2);
+    for (uint32_t n = scenario.first; n <= scenario.last; n += scenario.step)
+        for (uint32_t number = 1; number <= cases_of(&scenario, n); number++)
+            play(&scenario, n, number);
+}
+
 TEST(every_run_ends_as_it_should)
 {
     for (unsigned course = 0; course < 2; course++) {
         by_tree = course == 1;
-        for (EACH(scenario, scenarios))
-            for (uint32_t n = scenario->first; n <= scenario->last; n += scenario->step)
-                for (uint32_t number = 1; number <= cases_of(scenario, n); number++)
-                    play(scenario, n, number);
-        for (size_t i = 0; i < COUNT(most) && is_long(); i++)
-            play(&most[i], most[i].first, 1);
+        unit_each_row("scenario", play_row);
+        if (is_long())
+            unit_each_row("long", play_row);
     }
 }
 
@@ -631,53 +623,37 @@ static void enter(uint32_t states)
     membership_enter(&member, &mine, 0);
 }
 
-TEST(each_datagram_is_answered_or_dropped)
+TEST_ROWS(each_datagram_is_answered_or_dropped, "datagram")
 {
-    static const struct {
-        const char *what;
-        uint32_t nodes, passed; /* barriers, before it is in the next one */
-        uint8_t type;
-        uint32_t sender, epoch;
-        uint8_t round;
-        bool dropped;
-        uint8_t answer; /* 0: none */
-    } cases[] = {
-        {"an epoch that is over for good", 5, 3, DATAGRAM_ARRIVAL, 4, 1, 0, true, 0},
-        {"nobody can be so far", 5, 3, DATAGRAM_ARRIVAL, 4, 5, 0, true, 0},
-        {"not the partner of round 0", 5, 3, DATAGRAM_ARRIVAL, 3, 3, 0, true, 0},
-        {"no such round", 5, 3, DATAGRAM_ARRIVAL, 4, 3, 3, true, 0},
-        {"no such round by far", 5, 3, DATAGRAM_ARRIVAL, 4, 3, 255, true, 0},
-        {"not who waits for us", 5, 3, DATAGRAM_QUESTION, 4, 3, 0, true, 0},
-        {"asks long after", 5, 3, DATAGRAM_QUESTION, 1, 1, 0, true, 0},
-        {"one ahead: kept for then", 5, 3, DATAGRAM_ARRIVAL, 4, 4, 0, false, 0},
-        {"of what was passed", 5, 3, DATAGRAM_QUESTION, 1, 2, 0, false, DATAGRAM_ARRIVAL},
-        {"of a round that was sent", 8, 0, DATAGRAM_QUESTION, 1, 0, 0, false, DATAGRAM_ARRIVAL},
-        {"of one that was not", 8, 0, DATAGRAM_QUESTION, 2, 0, 1, false, DATAGRAM_PONG},
-        {"of an unknown course", 8, 0, DATAGRAM_QUESTION, 1, 1, 0, false, DATAGRAM_PONG},
-        {"an arrival of that", 8, 0, DATAGRAM_ARRIVAL, 7, 1, 0, false, 0},
-        {"from no neighbour", 8, 0, DATAGRAM_QUESTION, 3, 0, 0, true, 0},
-        {"a heartbeat to node 0", 8, 0, DATAGRAM_BEAT, 1, 0, 0, true, 0},
-    };
+    static const char *const types[DATAGRAM_TYPES] = {[DATAGRAM_ARRIVAL] = "arrival",
+                                                      [DATAGRAM_QUESTION] = "question",
+                                                      [DATAGRAM_BEAT] = "beat",
+                                                      [DATAGRAM_PONG] = "pong"};
+    unsigned nodes, passed, sender, epoch, round;
+    uint8_t type = DATAGRAM_ARRIVAL;
+    char name[16];
 
-    for (EACH(c, cases)) {
-        bool taken;
-
-        begin(0, c->nodes);
-        for (uint32_t node = 1; node < c->nodes; node++)
-            give(DATAGRAM_HELLO, node, 0, 0, 1);
-        for (uint32_t epoch = 0; epoch <= c->passed; epoch++) {
-            enter(1U << epoch);
-            for (uint8_t round = 0; round < 3 && epoch < c->passed; round++)
-                assert_true(give(DATAGRAM_ARRIVAL, c->nodes - (1U << round), epoch, round, 1));
-        }
-        sent = 0;
-        taken = give(c->type, c->sender, c->epoch, c->round, 1);
-        if (taken == c->dropped || sent != (c->answer != 0) || member.round != 0 ||
-            (sent > 0 && last.type != c->answer) ||
-            (sent > 0 && last.type == DATAGRAM_ARRIVAL && last.values.states != 1U << last.epoch))
-            fail_msg("%s: taken %d, sent %u of type %u, round %u", c->what, taken, sent, last.type,
-                     member.round);
+    assert_int_equal(sscanf(row->fields[1], "%u %u", &nodes, &passed), 2);
+    assert_int_equal(sscanf(row->fields[2], "%15s %u %u %u", name, &sender, &epoch, &round), 4);
+    while (types[type] == NULL || strcmp(types[type], name) != 0)
+        type++;
+    begin(0, nodes);
+    for (uint32_t node = 1; node < nodes; node++)
+        give(DATAGRAM_HELLO, node, 0, 0, 1);
+    for (uint32_t at = 0; at <= passed; at++) {
+        enter(1U << at);
+        for (uint8_t k = 0; k < 3 && at < passed; k++)
+            assert_true(give(DATAGRAM_ARRIVAL, nodes - (1U << k), at, k, 1));
     }
+    sent = 0;
+    assert_int_equal(give(type, sender, epoch, (uint8_t)round, 1),
+                     strcmp(row->fields[3], "dropped") != 0);
+    assert_int_equal(member.round, 0);
+    assert_string_equal(sent > 0 ? types[last.type] : "", sent > 0 ? row->fields[3] : "");
+    assert_int_equal(sent, strcmp(row->fields[3], "dropped") != 0 &&
+                               strcmp(row->fields[3], "taken") != 0);
+    assert_true(sent == 0 || last.type != DATAGRAM_ARRIVAL ||
+                last.values.states == 1U << last.epoch);
 }
 
 /* A node whose process was stopped for long must not blame its partners for that. */

@@ -124,42 +124,27 @@ TEST(a_line_is_known_when_its_link_comes_up)
 
 /* --- margins: a safe guess first, then what the last starts needed --- */
 
-#define RUNS 3
-
 /* What starts needed, so many times each, and the margins that follow. */
-static const struct {
-    struct {
-        unsigned times;
-        int64_t needed_us;
-    } starts[RUNS];
-    int64_t hasty_us, careful_us;
-} margins[] = {
-    {{{0}}, 20000, 20000},
-    /* One start that took much longer does not slow the next phases down; streams remember two. */
-    {{{1, 9000}, {MARGIN_MEMORY - 1, 1000}}, 1500, 5000},
-    {{{1, 9000}, {MARGIN_MEMORY - 1, 1000}, {2, 9000}}, 1500, 36000}, /* the ninth replaces one */
-    {{{MARGIN_MEMORY, 1000}, {MARGIN_MEMORY / 2 + 1, 10000}}, 15000, 40000},
-    /* A node that was away for seconds, once, is forgotten as soon as there are others to compare
-     * with. Where each start needs seconds, they get them. */
-    {{{1, 4000000}}, 6000000, 6000000},
-    {{{1, 4000000}, {2, 1000}}, 1500, 5000},
-    {{{MARGIN_MEMORY, 200000}}, 300000, 500000},
-    {{{MARGIN_MEMORY, 2000000}}, 3000000, 3000000},
-    {{{1, 0}}, 100, 5000},
-};
+TEST_ROWS(margins_follow_what_starts_needed, "margin")
+{
+    const char *at = row->fields[0];
+    struct start_margin margin;
+    long long needed_us, hasty_us, careful_us;
+    unsigned times;
 
-TEST(margins_follow_what_starts_needed)
+    start_margin_init(&margin, true);
+    for (int more; sscanf(at, "%u x %lld,%n", &times, &needed_us, &more) == 2; at += more)
+        for (unsigned i = 0; i < times; i++)
+            start_margin_note(&margin, needed_us * NS_PER_US);
+    assert_int_equal(sscanf(row->fields[1], "%lld %lld", &hasty_us, &careful_us), 2);
+    assert_int_equal(start_margin_next(&margin, true), hasty_us * NS_PER_US);
+    assert_int_equal(start_margin_next(&margin, false), careful_us * NS_PER_US);
+}
+
+TEST(nodes_that_poll_start_sooner)
 {
     struct start_margin margin;
 
-    for (EACH(each, margins)) {
-        start_margin_init(&margin, true);
-        for (size_t s = 0; s < RUNS; s++)
-            for (unsigned t = 0; t < each->starts[s].times; t++)
-                start_margin_note(&margin, each->starts[s].needed_us * NS_PER_US);
-        assert_int_equal(start_margin_next(&margin, true), each->hasty_us * NS_PER_US);
-        assert_int_equal(start_margin_next(&margin, false), each->careful_us * NS_PER_US);
-    }
     start_margin_init(&margin, false);
     assert_int_equal(start_margin_next(&margin, true), 2 * NS_PER_MS);
     start_margin_note(&margin, 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Clock offsets over simulated paths: symmetric, asymmetric, jittered, queueing, lossy, between
- * clocks that drift and turn; the clocks of this machine. 200 runs of each path, from seeds;
- * `test_run_clock --all` makes ten times as many. The stated bound covers the truth in all of them,
- * at each moment that is asked for.
+ * clocks that drift and turn; the clocks of this machine. 200 runs of each path, from seeds: the
+ * stated bound covers the truth in all of them, at each moment that is asked for.
  */
 #include "prng.h"
 #include "run_clock.h"
@@ -20,7 +19,7 @@
 #define QUICK 16 /* the first exchanges, as endpoint.c has them */
 #define DRIFT_NS(ns) ((ns)*RUN_CLOCK_DRIFT_PPM / 1000000)
 
-static unsigned runs = 200; /* of each path */
+#define RUNS 200u /* of each path */
 
 /* A clock as a function of true time: it drifts, turns up and down, and may be stepped. */
 struct crystal {
@@ -181,15 +180,15 @@ TEST(covers_the_truth)
     for (unsigned p = 0; p < PATHS; p++) {
         int64_t sum_ns = 0;
 
-        for (unsigned run = 0; run < runs; run++) {
+        for (unsigned run = 0; run < RUNS; run++) {
             int64_t bound_ns = run_path(&paths[p], 1000 * p + run);
 
             assert_true(bound_ns >= 0);
             sum_ns += bound_ns;
         }
-        print_message("%-20s: %u of %u runs hold; bound %.1f us\n", paths[p].name, runs, runs,
-                      (double)sum_ns / runs / 1e3);
-        assert_true(sum_ns <= paths[p].useful_ns * runs);
+        print_message("%-20s: %u of %u runs hold; bound %.1f us\n", paths[p].name, RUNS, RUNS,
+                      (double)sum_ns / RUNS / 1e3);
+        assert_true(sum_ns <= paths[p].useful_ns * RUNS);
     }
 }
 
