@@ -195,7 +195,7 @@ def _point(planned: Trial) -> tuple[Any, ...]:
 
 def suite_summary(run: Run, course: SuiteCourse) -> Entry:
     """Return the summary's `suite`."""
-    ports = [port for planned in run.searches for part in planned.parts for port in part.ranks]
+    ports = [port for planned in run.searches for port in planned.ports]
     rates = sorted({port.line_rate_bps for port in ports if port.line_rate_bps})
     return {
         "name": run.suite or "",

@@ -358,6 +358,11 @@ class Trial:
         return replace(self, options=self.options | options)
 
     @property
+    def ports(self) -> list[Port]:
+        """The ranks of all parts."""
+        return [port for part in self.parts for port in part.ranks]
+
+    @property
     def optional(self) -> bool:
         """Return true for a repeat that runs only if the mean is too uncertain without it."""
         return self.repeats.least <= self.repeat < self.repeats.most

@@ -49,20 +49,16 @@ def refuse_strange(names: Iterable[str]) -> None:
             )
 
 
-class TooManyError(ValueError):
-    """Error: a text stands for more names than allowed."""
-
-
 def refuse_many(names: str, most: int = NAMES_MOST) -> None:
-    """Raise TooManyError for a node set of more than `most` names; other texts pass unchecked.
+    """Raise ValueError for a node set of more than `most` names; other texts pass unchecked.
 
     Names that a set removes (`!`, `&`) count too, because they would be expanded as well.
     """
     parts = _PART.findall(names)
     if max((part.count("[") for part in parts), default=0) > _BRACKETS_MOST:
-        raise TooManyError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
+        raise ValueError(f"{shown(names)} has more than {_BRACKETS_MOST} brackets in one name")
     if sum(math.prod(map(count, _BRACKETS.findall(part))) for part in parts) > most:
-        raise TooManyError(f"{shown(names)} stands for more than {most} names, which is the most")
+        raise ValueError(f"{shown(names)} stands for more than {most} names, which is the most")
 
 
 def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROUP) -> NodeSet:
@@ -74,7 +70,7 @@ def node_set(names: str, most: int = NAMES_MOST, resolver: Any = RESOLVER_NOGROU
     try:
         return NodeSet(padded(names), resolver=resolver)
     except (NodeSetException, GroupResolverError) as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(f"is not a node set: {error}") from None
 
 
 def padded(names: str) -> str:

@@ -42,8 +42,7 @@ class Quantity:
 
     def parse(self, value: object) -> Decimal:
         """Return the number in the smallest unit; ValueError for an invalid text."""
-        text = value if isinstance(value, str) else _plain(value)
-        found = _NUMBER.fullmatch(text.strip()) if text is not None else None
+        found = _NUMBER.fullmatch(_text(value).strip())
         if found is None:
             raise ValueError(f"found {shown(value)}, but {self.name} is needed, as {self.example}")
         if len(found[1]) > _DIGITS_MOST:
@@ -105,10 +104,10 @@ class Quantity:
         return {"anyOf": [text, {"type": "number", "minimum": 0}]} if self.bare else text
 
 
-def _plain(value: object) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return str(value)
+def _text(value: object) -> str:
+    """Return a text, or a number as text; "" for other values."""
+    is_one = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if is_one else ""
 
 
 _UP_TO_TERA = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -230,8 +229,7 @@ def link_rate_text(bps: int) -> str:
 
 def per_second(value: object) -> float:
     """Parse a rate per second such as `1000/s`; 0 needs no unit."""
-    text = value if isinstance(value, str) else _plain(value)
-    number, slash, second = (text or "").replace(" ", "").partition("/")
+    number, slash, second = _text(value).replace(" ", "").partition("/")
     if number == "0" or (slash and second == "s"):
         return float(COUNT.parse(number))
     raise ValueError(f"found {shown(value)}, but a rate by second is needed, as 1000/s, or 0")
@@ -254,8 +252,8 @@ def load(value: object) -> Load:
     """Parse the load of a source port: `95%` of line rate, `100Mbit` at layer 1, or `10kfps`."""
     if isinstance(value, Load):
         return value
-    text = _plain(value) or value
-    found = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
+    text = _text(value)
+    found = _NUMBER.fullmatch(text.strip())
     unit = found[2] if found else ""
     if found is not None and unit in _BARE_PREFIXES:
         raise ValueError(

@@ -276,40 +276,55 @@ class _Reader:
         self.marks: dict[KeyPath, Mark] = {}
         self.values = 0
         self.read: set[int] = set()  # nodes already read, to recognise aliases
-        self.open: set[int] = set()  # nodes on the present path
-        self.aliased: Mark | None = None  # position of the outermost alias on the present path
 
     def mark(self, node: yaml.Node) -> Mark:
         return Mark(self.name, node.start_mark.line + 1 if self.lines else 0)
 
-    def value(self, node: yaml.Node, path: KeyPath) -> Any:
-        """Return the value of a node, and record the positions of all its parts."""
-        mark, outermost = self.mark(node), self.aliased
-        if id(node) in self.open:
+    def value(
+        self, node: yaml.Node, path: KeyPath, inside: frozenset[int], alias: Mark | None
+    ) -> Any:
+        """Return the value of a node, and record the positions of all its parts.
+
+        `inside` has the nodes around it, `alias` is the position of the outermost alias there.
+        """
+        mark = self.mark(node)
+        if id(node) in inside:
             raise _problem(mark, (), "the alias refers to what it stands in")
-        if id(node) in self.read and outermost is None:
-            self.aliased = next(
-                self.marks[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.marks
-            )
+        if id(node) in self.read and alias is None:
+            places = (path[:length] for length in range(len(path), -1, -1))
+            alias = next(self.marks[place] for place in places if place in self.marks)
         self.values += 1
         if self.values > VALUES_MOST:
-            raise _problem(self.aliased or mark, (), _TOO_MANY)
+            raise _problem(alias or mark, (), _TOO_MANY)
         if len(path) > DEPTH_MOST:
             raise _problem(mark, (), _TOO_DEEP)
         self.marks.setdefault(path, mark)
         self.read.add(id(node))
-        self.open.add(id(node))
         if isinstance(node, yaml.ScalarNode):
-            value = self.scalar(node)
-        elif node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            return self.scalar(node)
+        if node.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
             raise _problem(mark, (), f"the tag {node.tag} means nothing here")
-        elif isinstance(node, yaml.MappingNode):
-            value = self.mapping(node, path)
-        else:
-            value = [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
-        self.open.remove(id(node))
-        self.aliased = outermost
-        return value
+        inside |= {id(node)}
+        if isinstance(node, yaml.SequenceNode):
+            items = enumerate(node.value)
+            return [self.value(item, (*path, i), inside, alias) for i, item in items]
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            mark = self.mark(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _problem(mark, (), "a key has to be a word, not a list or mapping")
+            key = str(key_node.value)
+            below = (*path, key)
+            if key == "<<":
+                text = "merge keys are not part of YAML 1.2: write the keys out, or an alias"
+                raise _problem(mark, below, f"{text} for the whole value")
+            if key in values:
+                first = self.marks[below].line
+                where = f" (first at line {first})" if first else ""
+                raise _problem(mark, below, f"duplicate key{where}")
+            self.marks[below] = mark
+            values[key] = self.value(value_node, below, inside, alias)
+        return values
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         text, plain, mark = node.value, node.tag == _PLAIN_SCALAR, self.mark(node)
@@ -325,29 +340,6 @@ class _Reader:
         except ValueError:  # Python's own limit
             words = f"{shown(text)} is a number of {len(text)} digits"
             raise _problem(mark, (), words) from None
-
-    def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            mark = self.mark(key_node)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise _problem(mark, (), "a key has to be a word, not a list or mapping")
-            key = str(key_node.value)
-            below = (*path, key)
-            if key == "<<":
-                raise _problem(
-                    mark,
-                    below,
-                    "merge keys are not part of YAML 1.2: write the keys out, or an alias for the "
-                    "whole value",
-                )
-            if key in values:
-                first = self.marks[below].line
-                where = f" (first at line {first})" if first else ""
-                raise _problem(mark, below, f"duplicate key{where}")
-            self.marks[below] = mark
-            values[key] = self.value(value_node, below)
-        return values
 
 
 # Characters that YAML excludes (5.1), for which parsers report no line.
@@ -365,7 +357,7 @@ def _parse(text: str, name: str, lines: bool = True) -> tuple[Any, dict[KeyPath,
     reader = _Reader(name, lines)
     try:
         node = yaml.compose(text, Loader=_Nodes)
-        return None if node is None else reader.value(node, ()), reader.marks
+        return None if node is None else reader.value(node, (), frozenset(), None), reader.marks
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark and lines else 0
@@ -433,9 +425,9 @@ def read_text(path: Path, most: int = BYTES_MOST) -> str:
     raise ConfigurationError(f"{place}: is not UTF-8 text: byte {byte:#x}; save it as UTF-8")
 
 
-def from_values(data: dict[str, Any], name: str, folder: Path | None = None) -> Document:
+def from_values(data: dict[str, Any], name: str) -> Document:
     """Return a document of values without a file (an effective configuration, `--site`)."""
-    return Document(deepcopy(data), {}, name, folder or Path())
+    return Document(deepcopy(data), {}, name)
 
 
 _POSITION = re.compile(r"[0-9]{1,9}")

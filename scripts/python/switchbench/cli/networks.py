@@ -124,7 +124,7 @@ def import_topology(args: argparse.Namespace) -> int:
         ("json",),
         "does not go with `import`: say it to `switchbench topology` with the file that is made",
     )
-    rate_bps = _rate_bps(args.rate)
+    rate_bps = args.rate
     if args.ibnetdiscover is not None:
         _refuse(args, ("interface", "switches"), "goes with --lldp only")
         name = args.ibnetdiscover
@@ -140,7 +140,7 @@ def import_topology(args: argparse.Namespace) -> int:
         several = len(args.lldp) > 1
         place = f"{len(args.lldp)} files of LLDP" if several else _source(args.lldp[0])
         interfaces = tuple(args.interface or ("*",))
-        choice = cabling.LldpOptions(_nodes(args.switches), interfaces, rate_bps)
+        choice = cabling.LldpOptions(args.switches or frozenset(), interfaces, rate_bps)
         found = cabling.read_lldp(texts, place, choice)
     else:
         raise ConfigurationError(
@@ -162,9 +162,7 @@ def import_topology(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rate_bps(text: str | None) -> int | None:
-    if text is None:
-        return None
+def _rate_bps(text: str) -> int:
     try:
         bps = quantities.link_rate_bps(text)
     except ValueError as error:
@@ -174,11 +172,11 @@ def _rate_bps(text: str | None) -> int | None:
     return bps
 
 
-def _nodes(text: str | None) -> frozenset[str]:
+def _nodes(text: str) -> frozenset[str]:
     try:
-        return frozenset(node_set(text or ""))
+        return frozenset(node_set(text))
     except ValueError as error:
-        raise ConfigurationError(f"--switches: is no possible node set: {error}") from None
+        raise ConfigurationError(f"--switches: {error}") from None
 
 
 def _source(path: str) -> str:
@@ -226,7 +224,10 @@ def _models(text: str) -> list[str]:
     return names
 
 
-TYPES = {"CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdiscover": str}
+TYPES = {
+    "CONF": configuration, "--models": _models, "--lldp": str, "--ibnetdiscover": str,
+    "--rate": _rate_bps, "--switches": _nodes,
+}  # fmt: skip
 
 
 def predict_command(args: argparse.Namespace) -> int:

@@ -426,10 +426,6 @@ def _written_clock(clock: ClockChoice) -> str | dict[str, str]:
 def _clock(value: object) -> ClockChoice:
     """Parse a clock mode (`shared`, `ptp`, `estimated`), or a mapping with its error."""
     given = value if isinstance(value, dict) else {"mode": value}
-    if "asymmetry" in given:
-        raise ValueError(
-            "asymmetry is not a key: the bound is half the round trip, whatever the ways took"
-        )
     _refuse_unknown(given, ("mode", "error"))
     mode = given.get("mode", "auto")
     if mode not in CLOCK_MODES:

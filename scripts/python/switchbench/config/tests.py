@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from ..base import transports
 from ..base.errors import ConfigurationError, Mistakes, listed, meant, shown, unknown_key
@@ -155,7 +156,7 @@ def resolve(
     Impossible values and keys without effect are added to the mistakes; tests with invalid values
     in `wrong` are left out.
     """
-    resolver = _Resolver(document, site, _layer(model, (), document), model.suite, parameters)
+    top = _layer(model, (), document)
     tests: list[ResolvedSettings] = []
     all_idle: list[dict[str, str]] = []
     trials = 0
@@ -166,7 +167,7 @@ def resolve(
             break
         made: list[ResolvedSettings] = []
         with mistakes.collected():
-            made = list(resolver.tests(entry))
+            made = list(_Resolver(document, site, top, model.suite, parameters, entry).tests())
         for test in made:  # an upper bound: a swept key may have no effect at some points
             axes = (test.ranks, test.loads, test.frame_sizes, test.message_sizes)
             lists = [*(test.sweep or {}).values(), *axes]
@@ -183,7 +184,7 @@ def resolve(
             tests += made
             all_idle += idle
     if not mistakes.found:
-        _refuse_idle(resolver.top, all_idle, (), document)
+        _refuse_idle(top, all_idle, (), document)
     return tests
 
 
@@ -264,69 +265,69 @@ class _Resolver:
     top: Settings
     suite: str | None
     parameters: SuiteParameters
+    entry: _Entry
 
-    def tests(self, entry: _Entry) -> Iterator[ResolvedSettings]:
+    def problem(self, text: str, *key: str | int) -> ConfigurationError:
+        """Return the error at one of the entry's keys."""
+        return self.document.problem((*self.entry.path, *key), text)
+
+    def tests(self) -> Iterator[ResolvedSettings]:
         """Yield one test per network (or set of networks), transport and variant of a suite."""
-        given = rules.merge(self.top, entry.own)
+        given = rules.merge(self.top, self.entry.own)
         if given.pattern is None and given.subtest is None:
-            raise self.document.problem((*entry.path, "pattern"), "is missing: what is to be sent?")
+            raise self.problem("is missing: what is to be sent?", "pattern")
         chosen = [
             (networks, transport)
-            for networks in self._networks(entry, given)
-            for transport in self._transports(entry, given, networks)
+            for networks in self._networks(given)
+            for transport in self._transports(given, networks)
         ]
         load = rules.default_load(self.site, [transport for _, transport in chosen])
         for networks, transport in chosen:
             variants: Iterator[Settings] = iter([given])
             if self.suite is not None and given.subtest is not None:
-                variants = self._variants(entry, given, self.site.networks[networks[0]], transport)
+                variants = self._variants(given, self.site.networks[networks[0]], transport)
             for values in variants:
-                yield self._test(entry, values, networks, transport, load)
+                yield self._test(values, networks, transport, load)
 
     def _variants(
-        self, entry: _Entry, given: Settings, ports: Sequence[Port], transport: str
+        self, given: Settings, ports: Sequence[Port], transport: str
     ) -> Iterator[Settings]:
         """Yield the settings of each variant of a test's subtest on these ports."""
         suite, carrier = SUITES[str(self.suite)], transports.of(transport)
         subtest = suite.subtest(given.subtest)
         assert subtest.variants is not None
         given = given.model_copy(update={"profile": given.profile or rules.profile_name(self.site)})
-
-        def problem(text: str, *key: str) -> ConfigurationError:
-            return self.document.problem((*entry.path, *key), text)
-
         # The number of ports is the largest that fits the subtest's steps.
         ranks = given.ranks or [len(ports)]
-        if len(ranks) > 1:
-            raise problem("a suite takes one number of ports", "ranks")
         there = min(ranks[0], len(ports))
         count = there - there % subtest.ports_step
+        loads = rules.axis(given.load, given.loads) or []
+        text = ""
+        if len(ranks) > 1:
+            raise self.problem("a suite takes one number of ports", "ranks")
+        what = f"{subtest.name} of {suite.document}"
         if count < subtest.ports_min:
-            raise problem(
-                f"{subtest.name} of {suite.document} ({subtest.section}) needs "
-                f"{subtest.ports_min} ports, and network {ports[0].network} has {there}: "
-                "choose others with `subtests`"
+            text = (
+                f"{what} ({subtest.section}) needs {subtest.ports_min} ports, and network "
+                f"{ports[0].network} has {there}: choose others with `subtests`"
             )
+        elif subtest.needs_raw and not carrier.raw:
+            text = f"{what} needs raw frames, which {transport} does not send: use dpdk"
+        elif subtest.two_transports and not carrier.kernel:
+            text = (
+                f"{what} sends by TCP and by UDP to one interface, as {transport} does not: use udp"
+            )
+        elif len(loads) > 1 or any(load.percent is None for load in loads):
+            text = f"suite {suite.name} searches up to one load in percent of line rate"
+        if text:
+            raise self.problem(text)
         variants = list(subtest.variants(count))
         names = [variant.name for variant in variants]
         if given.variant is not None and given.variant not in names:
             text = f"{subtest.name} has no {shown(given.variant)}; variants are {listed(names)}"
-            raise problem(text, "variant")
-        if subtest.needs_raw and not carrier.raw:
-            raise problem(
-                f"{subtest.name} of {suite.document} needs raw frames, which {transport} does "
-                "not send: use dpdk"
-            )
-        if subtest.two_transports and not carrier.kernel:
-            raise problem(
-                f"{subtest.name} of {suite.document} sends by TCP and by UDP to one interface, as "
-                f"{transport} does not: use udp"
-            )
-        loads = rules.axis(given.load, given.loads) or []
-        if len(loads) > 1 or any(load.percent is None for load in loads):
-            raise problem(f"suite {suite.name} searches up to one load in percent of line rate")
+            raise self.problem(text, "variant")
         if given.imix is not None:
-            raise problem(f"suite {suite.name} measures one size at a time", "imix")
+            raise self.problem(f"suite {suite.name} measures one size at a time", "imix")
         sizes, percent = suite.sizes, suite.load_percent
         if given.profile == SHORT_PROFILE:
             sizes = suite.lab_sizes or sizes
@@ -346,17 +347,11 @@ class _Resolver:
                 if variant.extra:
                     extra = 100 * extra_share(self.parameters)
                     shares[-variant.extra :] = [extra] * variant.extra
-                flows = (
-                    Flow(*ends, share) for ends, share in zip(variant.flows, shares, strict=True)
-                )
-                yield rules.merge(
-                    layer,
-                    Settings.model_construct(
-                        pattern="flows", flows=tuple(flows), variant=variant.name, ranks=[count]
-                    ),
-                )
+                flows = tuple(map(Flow, *zip(*variant.flows, strict=True), shares))
+                one: dict[str, Any] = {"pattern": "flows", "flows": flows, "variant": variant.name}
+                yield rules.merge(layer, Settings.model_construct(**one, ranks=[count]))
 
-    def _networks(self, entry: _Entry, given: Settings) -> list[tuple[str, ...]]:
+    def _networks(self, given: Settings) -> list[tuple[str, ...]]:
         """Return the networks of each test: one, or several at once."""
         form, there = rules.form_of(given, rules.NETWORK), self.site.networks
         named = rules.axis(given.network, given.networks or given.concurrent_networks)
@@ -368,21 +363,18 @@ class _Resolver:
                 if wanted is None or any(_lacking(ports, one) is None for one in wanted)
             ]
             return [(name,) for name in usable or there]
-        where = (*entry.path, form)
         for i, name in enumerate(named):
             if name not in there:
-                raise self.document.problem(
-                    where if form == "network" else (*where, i),
-                    f"there is no network {shown(name)}; networks are {listed(there)}"
-                    f"{meant(name, there)}",
-                )
+                text = f"there is no network {shown(name)}; networks are {listed(there)}"
+                place = (form,) if form == "network" else (form, i)
+                raise self.problem(f"{text}{meant(name, there)}", *place)
         if form != "concurrent_networks":
             return [(name,) for name in named]
         if len(named) < 2 or len(set(named)) < len(named):
-            raise self.document.problem(where, "needs two or more different networks")
+            raise self.problem("needs two or more different networks", form)
         return [tuple(named)]
 
-    def _transports(self, entry: _Entry, given: Settings, networks: tuple[str, ...]) -> list[str]:
+    def _transports(self, given: Settings, networks: tuple[str, ...]) -> list[str]:
         ports = tuple(port for name in networks for port in self.site.networks[name])
         by_steps = given.pattern is not None and rules.by_steps(given.pattern, given)
         wanted = rules.axis(given.transport, given.transports)
@@ -393,9 +385,7 @@ class _Resolver:
         if wanted is None:
             if not usable:
                 why = f": {transports.BY_STEPS_ONLY}" if by_steps else ""
-                raise self.document.problem(
-                    entry.path, f"no transport for it is on all ports of {networks[0]}{why}"
-                )
+                raise self.problem(f"no transport for it is on all ports of {networks[0]}{why}")
             # The node finds out whether a shared interface has RDMA.
             sure = [name for name in usable if transports.of(name).byte_stream]
             return sure[:1] if sure and any(map(_is_shared, ports)) else usable[:1]
@@ -406,17 +396,17 @@ class _Resolver:
                 why = f", as {port.why_these}" if port.why_these else ""
                 if transports.of(transport).raw and _is_shared(port):
                     why = ", as it is shared and has no `pci`"
-                raise self.document.problem(
-                    (*entry.path, rules.form_of(given, rules.TRANSPORT) or "transports"),
+                raise self.problem(
                     f"{port.name} in network {port.network} has no {transport}{why} "
                     f"(it has {listed(port.transports)})",
+                    rules.form_of(given, rules.TRANSPORT) or "transports",
                 )
         return usable
 
     def _test(
-        self, entry: _Entry, given: Settings, networks: tuple[str, ...], transport: str, load: Load
+        self, given: Settings, networks: tuple[str, ...], transport: str, load: Load
     ) -> ResolvedSettings:
-        pattern = given.pattern
+        pattern, own = given.pattern, self.entry.own
         assert pattern is not None  # for a suite's subtest, its variant's
         profile = given.profile or rules.profile_name(self.site)
         values = rules.merge(
@@ -428,15 +418,15 @@ class _Resolver:
         ports = [port for name in networks for port in self.site.networks[name]]
         limits = [port.frame_limit(transport) for port in ports]
         # A test's plain key overrides a sweep at the top.
-        plain = set(rules.flat_keys(entry.own.model_copy(update={"sweep": None})))
+        plain = set(rules.flat_keys(own.model_copy(update={"sweep": None})))
         above = {k: swept for k, swept in (self.top.sweep or {}).items() if k not in plain}
         later: dict[str, object] = {
-            "sweep": above | (entry.own.sweep or {}) or None,
+            "sweep": above | (own.sweep or {}) or None,
             "network": None if together else networks[0],
             "concurrent_networks": list(networks) if together else None,
             "transport": transport,
             **dict.fromkeys(("networks", "transports")),
-            "path": entry.path,
+            "path": self.entry.path,
             "frame_max": min(limits) if all(limits) else 0,
             "queue_bytes": self.site.smallest_queue_bytes,
         }

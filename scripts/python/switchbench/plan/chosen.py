@@ -156,7 +156,7 @@ def subtest_of(run: Run, planned: Trial) -> Subtest:
 
 def setting_of(planned: Trial, parameters: SuiteParameters) -> SuitePoint:
     """Return the point of a subtest's formulas for a planned trial."""
-    ports = [port for part in planned.parts for port in part.ranks]
+    ports = planned.ports
     limits = [port.frame_limit(planned.transport) for port in ports]
     flat = planned.pattern.get("list", [])
     return SuitePoint(

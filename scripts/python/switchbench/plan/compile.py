@@ -436,9 +436,8 @@ def compile_trials(reading: CheckedConfiguration) -> tuple[list[Trial], bool]:
     bind = "bind" in reading.site.effective
 
     def is_bound(turn: tuple[Trial, int]) -> bool:  # its ports must leave their kernel driver
-        ports = (port for part in turn[0].parts for port in part.ranks)
         raw = transports.of(turn[0].transport).raw
-        return bind and raw and any("pci" in port.engine for port in ports)
+        return bind and raw and any("pci" in port.engine for port in turn[0].ports)
 
     ordered = sorted(turns, key=is_bound)
     numbers: dict[int, int] = {}  # of points
@@ -723,7 +722,7 @@ def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
         return _scatter_s(site, trial, trial.scatter, flows)
     if trial.schedule is not None and trial.schedule.count:
         repetitions = STEP_WARMUP * trial.schedule.batch + trial.schedule.count
-        steps, ports = trial.steps, _ports(trial)
+        steps, ports = trial.steps, trial.ports
         if steps is None:
             return 0.0
         # At line rate and without computation.
@@ -734,16 +733,12 @@ def _traffic_s(site: Site, trial: Trial, flows: float) -> float:
     if (burst := trial.burst) is not None:
         frames = burst.count * burst.frames
         return frames / trial.frames_per_s(_line_bps(trial)) + (burst.count - 1) * burst.gap_ns / NS
-    bits = 8 * (trial.transfer_bytes or 0) * max(1.0, flows / len(_ports(trial)))
+    bits = 8 * (trial.transfer_bytes or 0) * max(1.0, flows / len(trial.ports))
     return bits / _line_bps(trial) * 100 / (trial.load.percent or 100.0)
 
 
-def _ports(trial: Trial) -> list[Port]:
-    return [port for part in trial.parts for port in part.ranks]
-
-
 def _line_bps(trial: Trial) -> float:
-    return min(port.line_rate_bps or UNKNOWN_LINE_BPS for port in _ports(trial))
+    return min(port.line_rate_bps or UNKNOWN_LINE_BPS for port in trial.ports)
 
 
 def round_trip_s(ports: Iterable[Port], size: int) -> float:
@@ -756,7 +751,7 @@ def _scatter_s(site: Site, trial: Trial, scatter: Scatter, flows: float) -> floa
     """Return the time of a scatter's messages, with sizes uniform in their logarithm."""
     least, most = scatter.min_size, scatter.max_size
     mean = (most - least) / math.log(most / least) if most > least else most
-    ports, random = _ports(trial), scatter.partners == "random"
+    ports, random = trial.ports, scatter.partners == "random"
     each = round_trip_s(ports, round(_LARGEST * mean))
     if site.launcher.in_lab:  # computing nodes share the cores of one machine
         each += (

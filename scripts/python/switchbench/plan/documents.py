@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ClusterShell.RangeSet import RangeSet
+
 from ..base import transports
 from ..base.errors import ConfigurationError
 from ..base.model import Process, Run, Trial
@@ -93,13 +95,7 @@ def queues(process: Process) -> int:
 
 def written(cores: Iterable[int]) -> str:
     """Return cores as a cpuset: `0,2-5`."""
-    spans: list[tuple[int, int]] = []
-    for core in sorted(cores):
-        if spans and spans[-1][1] == core - 1:
-            spans[-1] = (spans[-1][0], core)
-        else:
-            spans.append((core, core))
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return str(RangeSet.fromlist(map(str, cores)))
 
 
 def _spread(processes: Sequence[Process], cores: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -146,17 +142,13 @@ def check_lab_rates(run: Run) -> None:
         return
     hellos = [{"node": one.name, "workers": queues(one)} for one in run.site.processes]
     opened: list[Record] = []
-    for process in run.site.processes:
-        for port in process.ports:  # links to a modelled switch have no limit
-            driver = "memif" if "vdev" in port.engine else port.engine.get("driver", "af_packet")
-            facts = {"driver": driver, "core_fps": CORE_FPS.get(driver)}
-            facts |= {"queues": port.engine.get("queues"), "line_rate_bps": port.line_rate_bps}
-            named = {"node": process.name, "port": port.name}
-            opened += [
-                named | {"transport": each.name} | facts
-                for each in transports.TRANSPORTS
-                if each.raw
-            ]
+    for node, port in ((one.name, port) for one in run.site.processes for port in one.ports):
+        # links to a modelled switch have no limit
+        driver = "memif" if "vdev" in port.engine else port.engine.get("driver", "af_packet")
+        facts = {"driver": driver, "core_fps": CORE_FPS.get(driver), "node": node}
+        facts |= {"queues": port.engine.get("queues"), "line_rate_bps": port.line_rate_bps}
+        raw = (each.name for each in transports.TRANSPORTS if each.raw)
+        opened += ({"port": port.name, "transport": name, **facts} for name in raw)
     check_rates(run, hellos, opened)
 
 
@@ -166,9 +158,8 @@ def check_rates(run: Run, hellos: Iterable[Record], opened: Iterable[Record]) ->
     ports = {(record["port"], record["transport"]): record for record in opened}
     for trial in run.planned:
         busy: dict[str, float] = {}
-        for own, name in (
-            (trial.of(p.network), port.name) for p in trial.parts for port in p.ranks
-        ):
+        for rank in trial.ports:
+            own, name = trial.of(rank.network), rank.name
             port = ports.get((name, own.transport), {})
             core_fps = port.get("core_fps")
             if not core_fps or own.size_unit != "frame":
