@@ -28,8 +28,7 @@
 struct packet {
     struct device device;
     int fd;
-    unsigned index;
-    uint8_t *ring;
+    uint8_t *ring; /* MAP_FAILED: none */
     uint32_t slot; /* bytes */
     uint32_t blocks;
     uint32_t slots;
@@ -131,7 +130,7 @@ static void close_packet(struct device *device)
 {
     struct packet *packet = (struct packet *)device;
 
-    if (packet->ring != NULL)
+    if (packet->ring != MAP_FAILED)
         munmap(packet->ring, (size_t)BLOCK * packet->blocks);
     if (packet->fd >= 0)
         close(packet->fd);
@@ -141,17 +140,11 @@ static void close_packet(struct device *device)
 static const struct device_kind kind = {
     .receive = receive, .send = send_frames, .lost = lost, .close = close_packet};
 
-static int set(const struct packet *packet, int option, int value)
+/* The size of a slot, and how many blocks of them hold what the interface needs. */
+static void size_ring(struct packet *packet, const struct device_need *need)
 {
-    return setsockopt(packet->fd, SOL_PACKET, option, &value, sizeof value) == 0 ? 0 : -errno;
-}
-
-static int map_ring(struct packet *packet, const struct device_need *need)
-{
-    struct tpacket_req request = {.tp_block_size = BLOCK};
-    uint64_t frames = need->room_bytes / FRAME_BYTES;
     uint32_t wanted = need->length_max + VLAN_TAG + TPACKET_ALIGN(TPACKET2_HDRLEN) + 64;
-    void *ring;
+    uint64_t frames = need->room_bytes / FRAME_BYTES;
 
     packet->slot = 2048;
     while (packet->slot < wanted)
@@ -159,68 +152,48 @@ static int map_ring(struct packet *packet, const struct device_need *need)
     packet->blocks = (uint32_t)(frames / (BLOCK / packet->slot)) + 1;
     packet->blocks = packet->blocks < BLOCKS_MOST ? packet->blocks : BLOCKS_MOST;
     packet->slots = packet->blocks * (BLOCK / packet->slot);
-    request.tp_block_nr = packet->blocks;
-    request.tp_frame_size = packet->slot;
-    request.tp_frame_nr = packet->slots;
-    if (setsockopt(packet->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request) != 0)
-        return -errno;
-    ring = mmap(NULL, (size_t)BLOCK * packet->blocks, PROT_READ | PROT_WRITE, MAP_SHARED,
-                packet->fd, 0);
-    if (ring == MAP_FAILED)
-        return -errno;
-    packet->ring = ring;
-    return 0;
 }
 
-static int bind_to(const struct packet *packet)
+static int set(const struct packet *packet, int option, const void *value, socklen_t size)
 {
-    struct sockaddr_ll address = {.sll_family = AF_PACKET,
-                                  .sll_protocol = htons(ETH_P_ALL),
-                                  .sll_ifindex = (int)packet->index};
-    struct packet_mreq every = {.mr_ifindex = (int)packet->index, .mr_type = PACKET_MR_PROMISC};
-
-    if (setsockopt(packet->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &every, sizeof every) != 0 ||
-        bind(packet->fd, (const struct sockaddr *)&address, sizeof address) != 0)
-        return -errno;
-    return 0;
-}
-
-static int set_up(struct packet *packet, const char *iface, const struct device_need *need)
-{
-    int room = SEND_BUFFER;
-    int rc;
-
-    packet->index = if_nametoindex(iface);
-    if (packet->index == 0)
-        return -ENODEV;
-    /* Bound later: nothing is received yet */
-    packet->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    if (packet->fd < 0)
-        return -errno;
-    /* Sent frames must not come back, and no queue of the kernel may be before the wire. */
-    if ((rc = set(packet, PACKET_VERSION, TPACKET_V2)) < 0 ||
-        (rc = set(packet, PACKET_IGNORE_OUTGOING, 1)) < 0 ||
-        (rc = set(packet, PACKET_QDISC_BYPASS, 1)) < 0 || (rc = map_ring(packet, need)) < 0)
-        return rc;
-    (void)setsockopt(packet->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
-    return bind_to(packet);
+    return setsockopt(packet->fd, SOL_PACKET, option, value, size);
 }
 
 int device_open_packet(struct device **device, const char *iface, const struct device_need *need,
                        struct err *err)
 {
     struct packet *packet = calloc(1, sizeof *packet);
+    const int version = TPACKET_V2, on = 1, room = SEND_BUFFER, index = (int)if_nametoindex(iface);
+    const struct sockaddr_ll address = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = index};
+    const struct packet_mreq every = {.mr_ifindex = index, .mr_type = PACKET_MR_PROMISC};
+    struct tpacket_req request = {.tp_block_size = BLOCK};
     int rc;
 
     if (packet == NULL)
         return err_set(err, -ENOMEM, "out of memory");
     packet->device = (struct device){.kind = &kind, .pool = need->pool};
-    packet->fd = -1;
-    rc = set_up(packet, iface, need);
-    if (rc < 0) {
+    packet->ring = MAP_FAILED;
+    size_ring(packet, need);
+    request.tp_block_nr = packet->blocks;
+    request.tp_frame_size = packet->slot;
+    request.tp_frame_nr = packet->slots;
+    /* Bound last: nothing comes before. What it sent itself is not to come back; no queue of the
+     * kernel's before the wire. */
+    packet->fd = index > 0 ? socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0) : -1;
+    if (packet->fd < 0 || set(packet, PACKET_VERSION, &version, sizeof version) != 0 ||
+        set(packet, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
+        set(packet, PACKET_QDISC_BYPASS, &on, sizeof on) != 0 ||
+        set(packet, PACKET_RX_RING, &request, sizeof request) != 0 ||
+        (packet->ring = mmap(NULL, (size_t)BLOCK * packet->blocks, PROT_READ | PROT_WRITE,
+                             MAP_SHARED, packet->fd, 0)) == MAP_FAILED ||
+        set(packet, PACKET_ADD_MEMBERSHIP, &every, sizeof every) != 0 ||
+        bind(packet->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        rc = index > 0 ? -errno : -ENODEV;
         close_packet(&packet->device);
         return err_set(err, rc, "interface %s can't be used: %s", iface, strerror(-rc));
     }
+    (void)setsockopt(packet->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
     *device = &packet->device;
     return 0;
 }

@@ -11,7 +11,6 @@
 #include "prng.h"
 
 #include <stddef.h>
-#include <string.h>
 
 /* Address table: the port at which each station's frames arrived last. The table holds a limited
  * number of addresses, learns a limited number per second, and removes an address after the
@@ -223,15 +222,6 @@ static inline uint32_t wire_bytes(const struct model_frame *frame)
 static inline uint16_t big_endian(const uint8_t *at)
 {
     return (uint16_t)(at[0] << 8 | at[1]);
-}
-
-/* Return six bytes as model_mac() does; reads two bytes behind them too. */
-static inline uint64_t mac_at(const uint8_t *at)
-{
-    uint64_t eight;
-
-    memcpy(&eight, at, 8);
-    return __builtin_bswap64(eight) >> 16;
 }
 
 static inline bool is_group(uint64_t mac)

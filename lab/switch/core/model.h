@@ -24,6 +24,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define MODEL_PORTS_MAX 64
 #define MODEL_STEPS_MAX 16
@@ -243,16 +244,15 @@ struct model_table_truth {
 /**
  * @brief Convert six bytes of an address to a number, most significant byte first.
  *
- * @param at Six bytes.
+ * @param at Six bytes; the two bytes behind them are read, too.
  * @return Address, 48 bits.
  */
 static inline uint64_t model_mac(const uint8_t *at)
 {
-    uint64_t mac = 0;
+    uint64_t eight;
 
-    for (unsigned i = 0; i < 6; i++)
-        mac = mac << 8 | at[i];
-    return mac;
+    memcpy(&eight, at, 8);
+    return __builtin_bswap64(eight) >> 16;
 }
 
 /**

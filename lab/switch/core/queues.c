@@ -62,8 +62,7 @@ static void frame_store(struct model *model, struct model_frame *frame)
     truth->input_bytes += frame_size(frame);
     if (truth->input_bytes > truth->input_high_bytes)
         truth->input_high_bytes = truth->input_bytes;
-    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
-        pause_stored(model, frame->in);
+    pause_stored(model, frame->in);
 }
 
 static void frame_unstore(struct model *model, struct model_frame *frame)
@@ -72,8 +71,7 @@ static void frame_unstore(struct model *model, struct model_frame *frame)
         return;
     frame->marks &= (uint16_t)~MARK_STORED;
     model->truth[frame->in].input_bytes -= frame_size(frame);
-    if (model->conf->pause.send && !model->conf->ports[frame->in].trunk)
-        pause_stored(model, frame->in);
+    pause_stored(model, frame->in);
 }
 
 void frame_drop(struct model *model, struct model_frame *frame, enum model_drop why)
@@ -320,6 +318,8 @@ static void pause_stored(struct model *model, unsigned port)
     struct input *input = &model->inputs[port];
     uint64_t bytes = model->truth[port].input_bytes;
 
+    if (!model->conf->pause.send || model->conf->ports[port].trunk)
+        return;
     if (!input->xoff && bytes > model->conf->pause.high_bytes) {
         input->xoff = true;
         send_pause(model, port, QUANTA_MAX);

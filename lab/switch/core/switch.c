@@ -54,7 +54,7 @@ static enum model_drop refusal(const struct model *model, const struct model_fra
 
 static void route(struct model *model, struct model_frame *frame)
 {
-    uint64_t source = mac_at(frame->data + 6), destination = mac_at(frame->data);
+    uint64_t source = model_mac(frame->data + 6), destination = model_mac(frame->data);
     struct model_flow_name name = {
         .source = source, .destination = destination, .in = frame->in, .out = MODEL_FLOOD};
     enum model_drop why;
