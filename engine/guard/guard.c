@@ -107,22 +107,15 @@ int guard_judge(const struct guard_map *map, const struct guard_link *port, cons
             find_kind(map, device, reason, sizeof(reason));
         device = device->elsewhere ? NULL : guard_map_at(map, device->lower);
     }
-    if (*reason) {
-        remedy(rules, advice, sizeof(advice));
+    remedy(rules, advice, sizeof(advice));
+    if (*reason)
         return err_set(err, -EPERM, "Interface %s %s%s; traffic at line rate may not go there: %s.",
                        name, by, reason, advice);
-    }
-    if (rules->shared && rules->leaves_kernel)
-        return err_set(err, -EPERM,
-                       "Interface %s can't be `shared: true`: it has to leave its kernel driver, "
-                       "and such a device is never shared; leave `shared` out.",
-                       name);
     if (rules->shared)
         return err_set(err, -EPERM,
-                       "Interface %s can't be `shared: true`: %s does not isolate flows (rte_flow "
-                       "isolated mode); nothing was found there that needs it, so leave `shared` "
-                       "out.",
-                       name, rules->driver);
+                       "Interface %s can't be `shared: true`; nothing was found there that needs "
+                       "it, so leave `shared` out: %s.",
+                       name, advice);
     return 0;
 }
 
